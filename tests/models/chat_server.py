@@ -83,8 +83,8 @@ async def chat_server(*answers: Handler) -> AsyncIterator[ChatServer]:
     """The server, at `url`, for as long as the block lasts."""
     server = ChatServer(answers=list(answers))
     app = web.Application(client_max_size=1 << 28)
-    app.router.add_post("/v1/chat/completions", server.handle)
-    app.router.add_post("/v1/messages", server.handle)
+    for path in ("chat/completions", "completions", "embeddings", "messages", "responses"):
+        app.router.add_post(f"/v1/{path}", server.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

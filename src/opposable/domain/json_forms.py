@@ -3,6 +3,7 @@
 from dataclasses import asdict, fields
 from typing import Any
 
+from opposable.domain.content import part_from_json, part_to_json
 from opposable.domain.events import (
     DataAnswered,
     DecisionMade,
@@ -69,6 +70,8 @@ def message_to_json(message: Message, *, include_parsing: bool = False) -> dict[
             )
             for call in message.tool_calls
         ]
+    if message.parts:
+        form["parts"] = [part_to_json(part) for part in message.parts]
     return form | {name: value for name in ("call_id", "name", "thinking") if (value := getattr(message, name))}
 
 
@@ -85,7 +88,8 @@ def message_from_json(form: dict[str, Any]) -> Message:
         )
         for call in form.get("tool_calls", ())
     )
-    return Message(**{**form, "tool_calls": calls})
+    parts = tuple(part_from_json(part) for part in form.get("parts", ()))
+    return Message(**{**form, "tool_calls": calls, "parts": parts})
 
 
 def event_to_json(event: Event) -> tuple[str, dict[str, Any]] | None:

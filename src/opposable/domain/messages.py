@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart, join_text
 from opposable.domain.tools import ToolCall
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -14,7 +15,7 @@ class Message:
     """A message of a conversation.
 
     `tool_calls` and `thinking`, the model's reasoning, belong to role "assistant"; `call_id` and `name` to role
-    "tool".
+    "tool". `content` is the text. A message with images or files has all its `parts` in order; plain text has none.
     """
 
     role: Role
@@ -23,7 +24,21 @@ class Message:
     call_id: str = ""
     name: str = ""
     thinking: str = ""
+    parts: tuple[ContentPart, ...] = ()
     _wire_cache: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    @property
+    def media(self) -> tuple[ImagePart | FilePart, ...]:
+        """The images and files of the message."""
+        return tuple(part for part in self.parts if not isinstance(part, TextPart))
+
+    @property
+    def ordered_parts(self) -> tuple[ContentPart, ...]:
+        """The whole message as parts; a text that was changed later comes before the images and files."""
+        if self.parts and join_text(self.parts) == self.content:
+            return self.parts
+        text = (TextPart(self.content),) if self.content else ()
+        return (*text, *self.media)
 
     def encode_once(self, wire_format: str, encode: Callable[["Message"], bytes]) -> bytes:
         """Return `encode(self)`, computed once for each wire format."""
@@ -38,9 +53,9 @@ def system_message(content: str) -> Message:
     return Message("system", content)
 
 
-def user_message(content: str) -> Message:
-    """Create a message of the user."""
-    return Message("user", content)
+def user_message(content: str, parts: tuple[ContentPart, ...] = ()) -> Message:
+    """Create a message of the user, with all its parts if it has images or files."""
+    return Message("user", content, parts=parts)
 
 
 def assistant_message(content: str, tool_calls: tuple[ToolCall, ...] = (), thinking: str = "") -> Message:
@@ -48,6 +63,6 @@ def assistant_message(content: str, tool_calls: tuple[ToolCall, ...] = (), think
     return Message("assistant", content, tool_calls=tool_calls, thinking=thinking)
 
 
-def tool_message(call_id: str, name: str, content: str) -> Message:
+def tool_message(call_id: str, name: str, content: str, parts: tuple[ContentPart, ...] = ()) -> Message:
     """Create a message with the result of the call `call_id`."""
-    return Message("tool", content, call_id=call_id, name=name)
+    return Message("tool", content, call_id=call_id, name=name, parts=parts)

@@ -1,10 +1,12 @@
 """Models of the messages API of Anthropic."""
 
+import base64
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import orjson
 
+from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelRejected
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
@@ -13,6 +15,7 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
 from opposable.models.http_client import Endpoint, RetryPolicy
+from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
 API_VERSION = "2023-06-01"
@@ -29,6 +32,7 @@ class AnthropicModel:
     """A model of the messages API of Anthropic; `base_url` ends before `/messages`."""
 
     extra_parameters = frozenset({"top_p", "top_k"})
+    profile = ModelProfile(images=True)
 
     def __init__(
         self, model: str, api_key: str, base_url: str | None = None, *, retry_policy: RetryPolicy | None = None
@@ -62,7 +66,8 @@ class AnthropicModel:
         """Return an API of the server, for requests that are passed on unchanged; None if it does not have it."""
         if path not in ("messages", "messages/count_tokens"):
             return None
-        return Upstream(self._endpoint, f"{self._base_url}/{path}", self.name)
+        max_tokens_key = "max_tokens" if path == "messages" else ""
+        return Upstream(self._endpoint, f"{self._base_url}/{path}", self.name, max_tokens_key=max_tokens_key)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -179,14 +184,33 @@ class _StreamAccumulator:
 
 def _encode_message(message: Message) -> dict[str, Any]:
     if message.role == "tool":
-        block = {"type": "tool_result", "tool_use_id": message.call_id, "content": message.content}
+        content = _encode_parts(message) if message.parts else message.content
+        block = {"type": "tool_result", "tool_use_id": message.call_id, "content": content}
         return {"role": "user", "content": [block]}
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": message.content}] if message.content.strip() else []
+    blocks = _encode_parts(message)
     blocks += [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
     return {"role": message.role, "content": blocks or [{"type": "text", "text": "…"}]}
+
+
+def _encode_parts(message: Message) -> list[dict[str, Any]]:
+    if not message.parts:
+        return [{"type": "text", "text": message.content}] if message.content.strip() else []
+    return [
+        {"type": "text", "text": part.text} if isinstance(part, TextPart) else _encode_media(part)
+        for part in message.ordered_parts
+    ]
+
+
+def _encode_media(part: ImagePart | FilePart) -> dict[str, Any]:
+    if part.url:
+        source = {"type": "url", "url": part.url}
+    else:
+        data = base64.b64encode(part.data).decode()
+        source = {"type": "base64", "media_type": part.media_type, "data": data}
+    return {"type": "image" if isinstance(part, ImagePart) else "document", "source": source}
 
 
 def _merge_same_role(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -35,7 +35,10 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
     "qwen": Provider("https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", "DASHSCOPE_BASE_URL"),
     "deepseek": Provider(
-        "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "DEEPSEEK_BASE_URL", ServerQuirks(return_reasoning=True)
+        "https://api.deepseek.com/v1",
+        "DEEPSEEK_API_KEY",
+        "DEEPSEEK_BASE_URL",
+        ServerQuirks(return_reasoning=True, images=False),
     ),
 }
 

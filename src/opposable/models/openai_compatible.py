@@ -6,14 +6,16 @@ from typing import Any
 
 import orjson
 
+from opposable.domain.content import ContentPart, ImagePart, TextPart, join_text, to_data_url
 from opposable.domain.errors import ContextFull, ModelError, ModelRejected
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta, Token
 from opposable.domain.json_text import dump_json
-from opposable.domain.messages import Message
+from opposable.domain.messages import Message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
 from opposable.models.http_client import CONTEXT_OVERFLOW_PATTERN, Endpoint, RetryPolicy
+from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
 FINISH_REASONS: dict[str | None, FinishReason] = {
@@ -42,6 +44,7 @@ class ServerQuirks:
         request_stream_usage: Whether streams report token counts only on request.
         extra_body: Fields added to every request.
         apis: The APIs of the server.
+        images: Whether models of the server can take images.
     """
 
     return_reasoning: bool = False
@@ -49,6 +52,7 @@ class ServerQuirks:
     request_stream_usage: bool = True
     extra_body: dict[str, Any] = field(default_factory=dict)
     apis: frozenset[ApiPath] = CHAT_APIS
+    images: bool = True
 
 
 class OpenAICompatibleModel:
@@ -78,6 +82,7 @@ class OpenAICompatibleModel:
     ) -> None:
         self.name = model
         self._quirks = quirks or ServerQuirks()
+        self.profile = ModelProfile(images=self._quirks.images)
         self._memo_key = "chat+thinking" if self._quirks.return_reasoning else "chat"
         authorization = {"authorization": f"Bearer {api_key}"} if api_key else {}
         hint = "The base URL of an OpenAI-compatible server usually ends in /v1."
@@ -123,7 +128,18 @@ class OpenAICompatibleModel:
         """Return an API of the server, for requests that are passed on unchanged; None if it does not have it."""
         if path not in self._quirks.apis:
             return None
-        return Upstream(self._endpoint, f"{self._base_url}/{path}", self.name, self._quirks.extra_body)
+        max_tokens_keys = {
+            "chat/completions": self._quirks.max_tokens_key,
+            "completions": "max_tokens",
+            "responses": "max_output_tokens",
+        }
+        return Upstream(
+            self._endpoint,
+            f"{self._base_url}/{path}",
+            self.name,
+            self._quirks.extra_body,
+            max_tokens_keys.get(path, ""),
+        )
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -132,7 +148,8 @@ class OpenAICompatibleModel:
     def _build_body(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
         """Return the request body: the settings, then the encoded messages and tools."""
         wire_format = self._memo_key
-        encoded_messages = [message.encode_once(wire_format, self._encode_message) for message in messages]
+        sent = messages if not any(message.parts for message in messages) else move_result_media(messages)
+        encoded_messages = [message.encode_once(wire_format, self._encode_message) for message in sent]
         ending = self._encode_tools(tools, options) if tools else b"}"
         return b"".join((self._encode_settings(options), b',"messages":[', b",".join(encoded_messages), b"]", ending))
 
@@ -180,6 +197,8 @@ class OpenAICompatibleModel:
     def _encode_message(self, message: Message) -> bytes:
         """Return the wire form of a message."""
         wire: dict[str, Any] = {"role": message.role, "content": message.content}
+        if message.parts:
+            wire["content"] = [_encode_part(part) for part in message.ordered_parts]
         if message.role == "tool":
             wire["tool_call_id"] = message.call_id
         if message.tool_calls:
@@ -317,6 +336,33 @@ def _parse_tokens(raw: Any) -> tuple[Token, ...]:
         )
         for token in content or ()
     )
+
+
+def move_result_media(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with the images and files of tool results in a user message after the results.
+
+    The API allows text only in results.
+    """
+    moved: list[Message] = []
+    media: list[ContentPart] = []
+    for message in messages:
+        if message.role != "tool" and media:
+            moved.append(user_message(join_text(media), tuple(media)))
+            media = []
+        if message.role == "tool" and message.media:
+            media += [TextPart(f"[Result of {message.name or message.call_id}]"), *message.media]
+            message = tool_message(message.call_id, message.name, message.content)
+        moved.append(message)
+    return [*moved, user_message(join_text(media), tuple(media))] if media else moved
+
+
+def _encode_part(part: ContentPart) -> dict[str, Any]:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ImagePart):
+        detail = {"detail": part.detail} if part.detail else {}
+        return {"type": "image_url", "image_url": {"url": to_data_url(part), **detail}}
+    return {"type": "file", "file": {"filename": part.name or "file", "file_data": to_data_url(part)}}
 
 
 def _encode_tool(definition: ToolDefinition) -> bytes:

@@ -1,7 +1,11 @@
 """What is known about a model: how it calls tools, and whether it needs assistance."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from opposable.domain.errors import BadInput
+from opposable.domain.messages import Message
 
 Calling = Literal["native", "auto", "text", "constrained"]
 """How a model writes its tool calls.
@@ -32,6 +36,16 @@ class ModelProfile:
 
 
 DEFAULT_PROFILE = ModelProfile()
+
+
+def check_media(model: Any, messages: Iterable[Message]) -> None:
+    """Check that a model takes the images and files of the messages.
+
+    Raises:
+        BadInput: If it takes text only.
+    """
+    if any(message.parts for message in messages) and not get_profile(model).images:
+        raise BadInput(f"The model {model.name} takes no images and files. Use a model that does, or send text only.")
 
 
 def get_profile(model: Any) -> ModelProfile:

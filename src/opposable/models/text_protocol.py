@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from opposable import parsers  # lazy: the stream parser is loaded with the first request
+from opposable.domain.content import TextPart
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.language import Language, detect_language
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
@@ -135,7 +136,10 @@ def flatten_tool_messages(
     text_messages: list[Message] = []
     for is_result, group in itertools.groupby(messages, lambda message: message.role == "tool"):
         if is_result:
-            text_messages.append(user_message(render_results(list(group))))
+            results = list(group)
+            text = render_results(results)
+            media = tuple(part for result in results for part in result.media)
+            text_messages.append(user_message(text, (TextPart(text), *media) if media else ()))
             continue
         for message in group:
             calls_text = render_calls(message.tool_calls) if message.tool_calls else ""

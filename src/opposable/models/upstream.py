@@ -21,12 +21,14 @@ class Upstream:
         url: The URL of the API.
         model: The name of the model on the server.
         defaults: Fields of the body that a request can replace.
+        max_tokens_key: The field that limits the reply, "" if the API has none.
     """
 
     endpoint: Endpoint
     url: str
     model: str
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    max_tokens_key: str = ""
 
     async def post(self, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> bytes:
         """Return the unparsed response to a request. Raises: `ModelError`."""

@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
@@ -19,13 +19,14 @@ from opposable.app.inputs import FREE_PRICE
 from opposable.app.spec_loader import SpecLoader
 from opposable.app.stored_tools import load_stored_specs, open_default_store, permissions_from_settings
 from opposable.ask.team.team import Team
+from opposable.domain.content import ContentPart
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.language import detect_language
 from opposable.domain.messages import Message, system_message, user_message
 from opposable.domain.records import AgentRecord, Conversation, Run, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
 from opposable.domain.usage import Price
-from opposable.models.base import ForcedTool, Model, ModelOptions, ToolChoice
+from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
 from opposable.service.runner import ActiveRun, Runner
 from opposable.settings import Settings
 from opposable.store.recorder import Recorder
@@ -116,6 +117,9 @@ class Service:
         limits: Limits | None = None,
         stream: bool = True,
         is_new_conversation: bool = False,
+        history: Sequence[Message] = (),
+        parts: tuple[ContentPart, ...] = (),
+        options: ModelOptions = DEFAULT_OPTIONS,
     ) -> ActiveRun:
         """Start a run of an agent on a user message.
 
@@ -129,6 +133,9 @@ class Service:
             limits: Limits of the run, by default those of the agent.
             stream: Whether the model streams its replies.
             is_new_conversation: Whether the id was just generated, so that no history needs to be read.
+            history: The earlier messages, for a caller that stores its conversations itself.
+            parts: All parts of the message, if it has images or files.
+            options: How the model writes its replies; the tool choice is that of the agent.
 
         Raises:
             BadInput: If another owner has the conversation, or the model or forced tool of the agent is unknown.
@@ -136,12 +143,12 @@ class Service:
         """
         model = self.get_model(agent.model)
         has_history = conversation_id and not is_new_conversation
-        history = await self._load_history(conversation_id, owner) if has_history else ()
-        new_message = user_message(message)
+        stored = await self._load_history(conversation_id, owner) if has_history else ()
+        new_message = user_message(message, parts)
         instructions = agent.instructions or DEFAULT_INSTRUCTIONS[detect_language(message)]
-        messages = (system_message(instructions), *history, new_message)
+        messages = (system_message(instructions), *stored, *history, new_message)
         library = self.get_agent_tools(await self._add_data_tool(agent))
-        options = ModelOptions(stream=stream, tool_choice=self._resolve_tool_choice(agent, library))
+        options = replace(options, stream=stream, tool_choice=self._resolve_tool_choice(agent, library))
         run_limits = limits or self.get_agent_limits(agent)
         failure_memory = self.failure_memory.with_scope(
             get_owner_scope(owner, agent.agent_id if agent.learning == "own" else "")

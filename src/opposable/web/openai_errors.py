@@ -1,4 +1,4 @@
-"""Errors of the gateway in the format of OpenAI: message, type, param and code."""
+"""Errors of the gateway in the formats of OpenAI and of Anthropic."""
 
 import logging
 from typing import Any
@@ -6,12 +6,32 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from opposable.domain.errors import ContextFull, ModelError, ModelRefusedKey, ModelRejected, ModelUnavailable
+from opposable.domain.errors import (
+    BadInput,
+    ContextFull,
+    ModelError,
+    ModelRefusedKey,
+    ModelRejected,
+    ModelUnavailable,
+    StoreUnavailable,
+)
 
 log = logging.getLogger("opposable.web")
 
 RETRY_AFTER_HEADERS = {"retry-after": "2"}
 """The header of responses that a client should retry, in seconds."""
+
+
+MESSAGES_ERROR_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    502: "api_error",
+    503: "overloaded_error",
+}
 
 
 class GatewayError(Exception):
@@ -58,6 +78,12 @@ def to_gateway_error(error: Exception) -> GatewayError:
             return _rate_limit_error(error)
         case ModelRejected(status=400 | 409 | 413 | 422) if relayed := _parse_error_body(error):
             return relayed
+        case BadInput():
+            return GatewayError(400, str(error), code="bad_input")
+        case StoreUnavailable():
+            return GatewayError(
+                503, str(error), kind="server_error", code="store_unavailable", headers=RETRY_AFTER_HEADERS
+            )
         case ContextFull():
             return bad_request_error("messages", str(error), "context_length_exceeded")
         case ModelRejected():
@@ -97,3 +123,17 @@ def _parse_error_body(error: ModelError) -> GatewayError | None:
     relayed = GatewayError(error.status or 400, detail["message"])
     relayed.body = {"error": {"type": "invalid_request_error", "param": None, "code": None, **detail}}
     return relayed
+
+
+class MessagesError(GatewayError):
+    """An error response in the format of Anthropic."""
+
+    def __init__(self, error: GatewayError) -> None:
+        super().__init__(error.status, str(error), headers=error.headers)
+        detail = {"type": MESSAGES_ERROR_TYPES.get(error.status, "invalid_request_error"), "message": str(error)}
+        self.body = {"type": "error", "error": detail}
+
+
+def to_messages_error(error: Exception) -> MessagesError:
+    """Map any error to an error response in the format of Anthropic."""
+    return error if isinstance(error, MessagesError) else MessagesError(to_gateway_error(error))

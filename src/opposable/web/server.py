@@ -69,7 +69,7 @@ def create_app(
         app.state.service = backend
         install_admin(app, backend, api_key=api_key, max_body_bytes=max_body_bytes)
         add_routes(app)
-        app.include_router(create_gateway_router(backend.models, max_body_bytes))
+        app.include_router(create_gateway_router(backend.models, max_body_bytes, backend))
     else:
         app.include_router(create_gateway_router(backend, max_body_bytes))
         app.add_middleware(AuthenticationMiddleware, api_key=api_key)

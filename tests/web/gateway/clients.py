@@ -1,9 +1,10 @@
-"""Real clients of the OpenAI API, each doing one task with tools in two steps."""
+"""Real clients of the APIs, each doing one task with tools in two steps."""
 
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+import anthropic
 import openai
 
 TASK = "Customer Ada Byron asks where her order is. Find her order number first; you do not know it yet."
@@ -85,13 +86,80 @@ def _run_call(call, log: ToolLog) -> dict:
     return {"role": "tool", "tool_call_id": call.id, "content": log.call(call.function.name, argument)}
 
 
-async def pydantic_ai(url: str, model: str, key: str, log: ToolLog) -> str:
+async def openai_responses(url: str, model: str, key: str, log: ToolLog, *, streamed: bool = False) -> str:
+    """The responses API; each request continues the previous response."""
+    tools = [{"type": "function", **tool["function"]} for tool in TOOLS]
+    items, previous = TASK, None
+    async with openai.AsyncOpenAI(base_url=url, api_key=key) as sdk:
+        for _ in range(6):
+            options = {"model": model, "input": items, "instructions": SYSTEM, "tools": tools}
+            if previous:
+                options["previous_response_id"] = previous
+            if streamed:
+                async with sdk.responses.stream(**options) as stream:
+                    response = await stream.get_final_response()
+            else:
+                response = await sdk.responses.create(**options)
+            calls = [item for item in response.output if item.type == "function_call"]
+            if not calls:
+                return response.output_text
+            previous = response.id
+            items = []
+            for call in calls:
+                [argument] = json.loads(call.arguments).values()
+                output = log.call(call.name, argument)
+                items.append({"type": "function_call_output", "call_id": call.call_id, "output": output})
+    return ""
+
+
+async def anthropic_sdk(url: str, model: str, key: str, log: ToolLog, *, streamed: bool = False) -> str:
+    """The messages API of Anthropic."""
+    tools = [
+        {
+            "name": t["function"]["name"],
+            "description": t["function"]["description"],
+            "input_schema": t["function"]["parameters"],
+        }
+        for t in TOOLS
+    ]
+    history = [{"role": "user", "content": TASK}]
+    async with anthropic.AsyncAnthropic(base_url=url.removesuffix("/v1"), api_key=key) as sdk:
+        for _ in range(6):
+            options = {"model": model, "max_tokens": 500, "system": SYSTEM, "messages": history, "tools": tools}
+            if streamed:
+                async with sdk.messages.stream(**options) as stream:
+                    message = await stream.get_final_message()
+            else:
+                message = await sdk.messages.create(**options)
+            history.append({"role": "assistant", "content": message.content})
+            uses = [block for block in message.content if block.type == "tool_use"]
+            if not uses:
+                return "".join(block.text for block in message.content if block.type == "text")
+            results = []
+            for use in uses:
+                [argument] = use.input.values()
+                results.append({"type": "tool_result", "tool_use_id": use.id, "content": log.call(use.name, argument)})
+            history.append({"role": "user", "content": results})
+    return ""
+
+
+async def pydantic_ai(url: str, model: str, key: str, log: ToolLog, *, api: str = "chat") -> str:
     from pydantic_ai import Agent
-    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    async with openai.AsyncOpenAI(base_url=url, api_key=key) as sdk:
-        agent = Agent(OpenAIChatModel(model, provider=OpenAIProvider(openai_client=sdk)), instructions=SYSTEM)
+    async with (
+        openai.AsyncOpenAI(base_url=url, api_key=key) as sdk,
+        anthropic.AsyncAnthropic(base_url=url.removesuffix("/v1"), api_key=key) as anthropic_sdk,
+    ):
+        if api == "anthropic":
+            chat = AnthropicModel(model, provider=AnthropicProvider(anthropic_client=anthropic_sdk))
+        else:
+            kind = OpenAIChatModel if api == "chat" else OpenAIResponsesModel
+            chat = kind(model, provider=OpenAIProvider(openai_client=sdk))
+        agent = Agent(chat, instructions=SYSTEM)
 
         @agent.tool_plain(description=FIND)
         def find_order(customer: str) -> str:
@@ -104,7 +172,29 @@ async def pydantic_ai(url: str, model: str, key: str, log: ToolLog) -> str:
         return (await agent.run(TASK)).output
 
 
-async def langchain(url: str, model: str, key: str, log: ToolLog) -> str:
+async def langchain_anthropic(url: str, model: str, key: str, log: ToolLog) -> str:
+    from langchain.agents import create_agent
+    from langchain_anthropic import ChatAnthropic
+    from langchain_core.tools import tool
+
+    @tool(description=FIND)
+    def find_order(customer: str) -> str:
+        return log.call("find_order", customer)
+
+    @tool(description=LOOK)
+    def order_status(order_number: str) -> str:
+        return log.call("order_status", order_number)
+
+    chat = ChatAnthropic(model=model, base_url=url.removesuffix("/v1"), api_key=key, max_tokens=500)
+    agent = create_agent(chat, [find_order, order_status], system_prompt=SYSTEM)
+    try:
+        state = await agent.ainvoke({"messages": [("user", TASK)]})
+    finally:
+        await chat._async_client.close()
+    return state["messages"][-1].text
+
+
+async def langchain(url: str, model: str, key: str, log: ToolLog, *, responses: bool = False) -> str:
     from langchain.agents import create_agent
     from langchain_core.tools import tool
     from langchain_openai import ChatOpenAI
@@ -118,14 +208,16 @@ async def langchain(url: str, model: str, key: str, log: ToolLog) -> str:
         return log.call("order_status", order_number)
 
     async with openai.DefaultAsyncHttpxClient() as http:
-        chat = ChatOpenAI(model=model, base_url=url, api_key=key, http_async_client=http)
+        chat = ChatOpenAI(model=model, base_url=url, api_key=key, http_async_client=http, use_responses_api=responses)
         agent = create_agent(chat, [find_order, order_status], system_prompt=SYSTEM)
         state = await agent.ainvoke({"messages": [("user", TASK)]})
     return state["messages"][-1].text
 
 
-async def openai_agents(url: str, model: str, key: str, log: ToolLog, *, streamed: bool = False) -> str:
-    from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, function_tool
+async def openai_agents(
+    url: str, model: str, key: str, log: ToolLog, *, streamed: bool = False, responses: bool = False
+) -> str:
+    from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, RunConfig, Runner, function_tool
 
     @function_tool(description_override=FIND)
     def find_order(customer: str) -> str:
@@ -136,7 +228,7 @@ async def openai_agents(url: str, model: str, key: str, log: ToolLog, *, streame
         return log.call("order_status", order_number)
 
     async with openai.AsyncOpenAI(base_url=url, api_key=key) as sdk:
-        chat = OpenAIChatCompletionsModel(model, sdk)
+        chat = OpenAIResponsesModel(model, sdk) if responses else OpenAIChatCompletionsModel(model, sdk)
         agent = Agent("clerk", instructions=SYSTEM, model=chat, tools=[find_order, order_status])
         config = RunConfig(tracing_disabled=True)
         if not streamed:
@@ -153,8 +245,18 @@ Client = Callable[[str, str, str, ToolLog], Awaitable[str]]
 CLIENTS: dict[str, Client] = {
     "openai": openai_sdk,
     "openai, streamed": openai_sdk_stream,
+    "openai responses": openai_responses,
+    "openai responses, streamed": partial(openai_responses, streamed=True),
+    "anthropic": anthropic_sdk,
+    "anthropic, streamed": partial(anthropic_sdk, streamed=True),
     "pydantic-ai": pydantic_ai,
-    "langchain": langchain,
+    "pydantic-ai, responses": partial(pydantic_ai, api="responses"),
+    "pydantic-ai, anthropic": partial(pydantic_ai, api="anthropic"),
+    "langchain-openai": langchain,
+    "langchain-openai, responses": partial(langchain, responses=True),
+    "langchain-anthropic": langchain_anthropic,
     "openai-agents": openai_agents,
     "openai-agents, streamed": partial(openai_agents, streamed=True),
+    "openai-agents, responses": partial(openai_agents, responses=True),
+    "openai-agents, responses, streamed": partial(openai_agents, streamed=True, responses=True),
 }

@@ -84,7 +84,18 @@ async def test_the_routes_are_documented():
     async with serve_models(ScriptedModel("hi")) as url, aiohttp.ClientSession() as session:
         response = await session.get(url.removesuffix("/v1") + "/openapi.json")
         paths = (await response.json())["paths"]
-    assert set(paths) == {"/v1/chat/completions", "/v1/models", "/v1/models/{name}", "/healthz"}
+    assert set(paths) == {
+        "/v1/chat/completions",
+        "/v1/completions",
+        "/v1/embeddings",
+        "/v1/messages",
+        "/v1/messages/count_tokens",
+        "/v1/models",
+        "/v1/models/{name}",
+        "/v1/responses",
+        "/v1/responses/{response_id}",
+        "/healthz",
+    }
     assert set(paths["/v1/chat/completions"]["post"]["responses"]) == {"200", "400", "401", "404", "413", "502", "503"}
 
 

@@ -16,7 +16,7 @@ from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
 from opposable.models.base import ForcedTool, Model, ModelOptions
 from opposable.models.marker_calls import MarkerCallsModel
-from opposable.models.profile import get_profile
+from opposable.models.profile import check_media, get_profile
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web.gateway.parameters import resolve_extra_body
 from opposable.web.gateway.request import CompletionRequest
@@ -27,6 +27,7 @@ from opposable.web.gateway.tool_calls import (
     resolve_native_calls,
     triage_calls,
 )
+from opposable.web.openai_errors import GatewayError
 from opposable.web.telemetry.metered_model import MeteredModel
 
 _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
@@ -38,9 +39,11 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     The model gets one chance to correct a reply that has only invalid calls, or lacks a required call.
 
     Raises:
+        BadInput: If the model does not take the images of the request.
         GatewayError: 400, for a parameter that the model does not support.
         ModelError: If the model fails.
     """
+    check_media(model, request.messages)
     if request.extra:
         extra_body = resolve_extra_body(model, request.extra)
         request = replace(request, options=replace(request.options, extra_body=extra_body))
@@ -55,6 +58,15 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     async with aclosing(events):
         async for event in events:
             yield event
+
+
+async def fetch_reply(model: Model, request: CompletionRequest) -> Reply:
+    """Return the whole reply. Raises: as `stream_reply`."""
+    async with aclosing(stream_reply(model, request)) as events:
+        async for event in events:
+            if type(event) is Reply:
+                return event
+    raise GatewayError(502, "The model returned no reply.", kind="server_error", code="model_failed")
 
 
 async def _stream_native(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:

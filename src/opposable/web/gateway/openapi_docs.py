@@ -103,6 +103,84 @@ CHAT_COMPLETIONS_DOCS: dict[str, Any] = {
         },
     ),
 }
+_ERRORS = {
+    "400": "The request is not valid or exceeds the context of the model.",
+    "401": "The API key is missing or not valid.",
+    "404": "There is no such model, or its server does not have the API.",
+    "413": "The request body is too large.",
+    "429": "The rate limit of the key or of the model's server is reached.",
+    "502": "The server of the model rejected its key or failed.",
+    "503": "The model is unavailable. Try again later.",
+}
+
+
+def _describe_route(
+    summary: str, description: str, request: dict[str, Any], example: Any, *fields: str
+) -> dict[str, Any]:
+    """Describe a route with a JSON body that has these required fields."""
+    schema = {"type": "object", "properties": {"model": {"type": "string"}}, "required": ["model", *fields]}
+    return {
+        "summary": summary,
+        "description": description,
+        "tags": ["gateway"],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": request}}},
+        "responses": _describe_responses(example, **_ERRORS),
+    }
+
+
+_USER_MESSAGES = [{"role": "user", "content": "How many bolts are in stock?"}]
+MESSAGES_DOCS = _describe_route(
+    "Create a message",
+    "Create a message of Anthropic's API, whole or streamed, with tool calls for any model.",
+    {"model": "local", "max_tokens": 1024, "messages": _USER_MESSAGES},
+    {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "local",
+        "content": [{"type": "text", "text": "12 bolts."}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 120, "output_tokens": 4},
+    },
+    "max_tokens",
+    "messages",
+)
+COUNT_TOKENS_DOCS = _describe_route(
+    "Count the tokens of a message",
+    "Count the tokens of a request to Anthropic's API: by its server, else an estimate.",
+    {"model": "local", "messages": _USER_MESSAGES},
+    {"input_tokens": 120},
+    "messages",
+)
+RESPONSES_DOCS = _describe_route(
+    "Create a response",
+    "Create a response of OpenAI's responses API, whole or streamed, with tool calls for any model.",
+    {"model": "local", "input": "How many bolts are in stock?"},
+    {"id": "resp_1", "object": "response", "status": "completed", "model": "local", "output": []},
+    "input",
+)
+EMBEDDINGS_DOCS = _describe_route(
+    "Create embeddings",
+    "Relayed to the server of the model.",
+    {"model": "m", "input": "bolt"},
+    {"object": "list", "data": [], "model": "m"},
+    "input",
+)
+COMPLETIONS_DOCS = _describe_route(
+    "Create a text completion",
+    "Relayed to the server of the model.",
+    {"model": "m", "prompt": "Once"},
+    {"id": "cmpl-1", "object": "text_completion", "model": "m", "choices": []},
+)
+DELETE_RESPONSE_DOCS: dict[str, Any] = {
+    "summary": "Delete a stored response",
+    "tags": ["gateway"],
+    "parameters": [{"name": "response_id", "in": "path", "required": True, "schema": {"type": "string"}}],
+    "responses": _describe_responses(
+        {"id": "resp_1", "object": "response", "deleted": True}, **{"404": "There is no such response."}
+    ),
+}
 LIST_MODELS_DOCS: dict[str, Any] = {
     "summary": "List models",
     "tags": ["gateway"],

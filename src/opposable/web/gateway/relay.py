@@ -4,7 +4,6 @@ Only calls are held back until the reply is complete: a reply that was cut off h
 or corrected. Everything else passes byte by byte.
 """
 
-import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -16,19 +15,18 @@ import orjson
 from opposable.domain.errors import ModelRejected
 from opposable.domain.events import CUT_OFF, Reply, TextDelta, ThinkingDelta
 from opposable.domain.tools import ToolCall
-from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import Model
 from opposable.models.marker_calls import add_marked_calls, split_at_marker
-from opposable.models.openai_compatible import StreamAccumulator, parse_completion, parse_usage
+from opposable.models.openai_compatible import StreamAccumulator, parse_completion
 from opposable.models.profile import get_profile
 from opposable.models.upstream import Upstream, find_upstream
 from opposable.parsers import escape_special_tokens
 from opposable.web.gateway.completions import finalize_reply, stream_with_calls
+from opposable.web.gateway.relay_meter import RelayMeter
 from opposable.web.gateway.request import CompletionRequest, parse_body
 from opposable.web.gateway.response import ChunkSerializer, serialize_call
 from opposable.web.gateway.tool_calls import resolve_native_calls, triage_calls
 from opposable.web.openai_errors import GatewayError
-from opposable.web.telemetry.metered_model import record_usage
 
 _USAGE_NOT_REQUESTED = b',"usage":null'
 """What servers add to each chunk if usage is requested. Unescaped, it cannot be part of a text."""
@@ -86,11 +84,10 @@ class CompletionRelay:
         self._upstream = upstream
         self._model = model
         self._body = body
-        self._started_at_ns = time.time_ns()
+        self._meter = RelayMeter(model, body)
         has_tools = bool(body.get("tools")) and body.get("n") in (None, 1)
         self._checks_calls = has_tools
         self._is_searched = has_tools and get_profile(model).calling == "auto" and body.get("tool_choice") != "none"
-        self._usage = NO_USAGE
 
     @cached_property
     def _request(self) -> CompletionRequest | None:
@@ -106,17 +103,10 @@ class CompletionRelay:
         Raises:
             ModelError: If the server fails.
         """
-        raw = await self._upstream.post(self._get_upstream_body())
-        try:
-            response = orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
-            raise ModelRejected(f"The response of {self._upstream.url} is not JSON ({raw[:120]!r}).") from error
-        if not isinstance(response, dict) or "choices" not in response:
-            if isinstance(response, dict) and response.get("error"):
-                raise ModelRejected(f"The model server at {self._upstream.url} broke off.", response=raw)
-            raise ModelRejected(f"The server at {self._upstream.url} sent no chat completion: {raw[:200]!r}")
-        self._usage = parse_usage(response.get("usage") or {})
-        self._record_usage()
+        with self._meter:
+            raw = await self._upstream.post(self._get_upstream_body())
+            response = self._parse_response(raw)
+            self._meter.read_usage(response.get("usage") or {})
         if not self._checks_calls:
             return raw
         try:
@@ -129,6 +119,17 @@ class CompletionRelay:
         final = checked if not self._needs_correction(checked) else await self._correct(checked)
         return _replace_calls(response, final, is_corrected=final is not checked)
 
+    def _parse_response(self, raw: bytes) -> dict[str, Any]:
+        try:
+            response = orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise ModelRejected(f"The response of {self._upstream.url} is not JSON ({raw[:120]!r}).") from error
+        if isinstance(response, dict) and "choices" in response:
+            return response
+        if isinstance(response, dict) and response.get("error"):
+            raise ModelRejected(f"The model server at {self._upstream.url} broke off.", status=400, response=raw)
+        raise ModelRejected(f"The server at {self._upstream.url} sent no chat completion: {raw[:200]!r}")
+
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield a streamed completion as server-sent events.
 
@@ -140,34 +141,32 @@ class CompletionRelay:
         held_text, sent_length = "", 0
         head: dict[str, Any] = {}
         is_holding = False
-        async with aclosing(self._upstream.stream(self._get_upstream_body())) as blocks:
-            async for block in blocks:
-                if b'"usage"' in block:
-                    block = self._read_usage(block)
-                if not self._checks_calls or (not held and not self._is_searched and b'"tool_calls"' not in block):
-                    yield block
-                    continue
-                sent: list[bytes] = []
-                for frame in block.split(b"\n\n"):
-                    if not frame:
+        with self._meter:
+            async with aclosing(self._upstream.stream(self._get_upstream_body())) as blocks:
+                async for received in blocks:
+                    self._meter.count_events(received)
+                    block = self._filter_usage(received) if b'"usage"' in received else received
+                    if not self._checks_calls or (not held and not self._is_searched and b'"tool_calls"' not in block):
+                        yield block
                         continue
-                    chunk = _parse_frame(frame)
-                    head = head or chunk
-                    _add_chunk(accumulator, chunk)
-                    text, has_calls = _read_delta(chunk)
-                    is_holding = is_holding or has_calls
-                    if self._is_searched and not is_holding and text:
-                        _, held_text, is_holding = split_at_marker(held_text + text)
-                    held.append(frame)
-                    if not held_text and not is_holding:
-                        sent += held
-                        sent_length = len(accumulator.text)
-                        held.clear()
-                if sent:
-                    yield b"\n\n".join(sent) + b"\n\n"
-        self._record_usage()
+                    sent: list[bytes] = []
+                    for frame in filter(None, block.split(b"\n\n")):
+                        chunk = _parse_frame(frame)
+                        head = head or chunk
+                        _add_chunk(accumulator, chunk)
+                        text, has_calls = _read_delta(chunk)
+                        is_holding = is_holding or has_calls
+                        if self._is_searched and not is_holding and text:
+                            _, held_text, is_holding = split_at_marker(held_text + text)
+                        held.append(frame)
+                        if not held_text and not is_holding:
+                            sent += held
+                            sent_length = len(accumulator.text)
+                            held.clear()
+                    if sent:
+                        yield b"\n\n".join(sent) + b"\n\n"
         if held:
-            reply = replace(accumulator.to_reply(), usage=self._usage)
+            reply = replace(accumulator.to_reply(), usage=replace(self._meter.usage, requests=1))
             async for event in self._finish(reply, held, "".join(accumulator.text[:sent_length]), head):
                 yield event
 
@@ -251,25 +250,20 @@ class CompletionRelay:
                 else message
                 for message in body["messages"]
             ]
-        return body
+        return self._meter.bound_by_budget(body, self._upstream)
 
-    def _read_usage(self, block: bytes) -> bytes:
+    def _filter_usage(self, block: bytes) -> bytes:
         """Return the events without the usage that the client did not request, and note it."""
-        frames = block.split(b"\n\n")
         sent: list[bytes] = []
-        for frame in frames:
+        for frame in block.split(b"\n\n"):
             if b'"usage":{' in frame or b'"usage": {' in frame:
                 chunk = _parse_frame(frame)
-                self._usage = parse_usage(chunk.get("usage") or {})
+                self._meter.read_usage(chunk.get("usage") or {})
                 if not self._is_usage_requested and not chunk.get("choices"):
                     continue
             sent.append(frame)
         joined = b"\n\n".join(sent)
         return joined if self._is_usage_requested else joined.replace(_USAGE_NOT_REQUESTED, b"")
-
-    def _record_usage(self) -> None:
-        usage = Usage(self._usage.input_tokens, self._usage.output_tokens, 1)
-        record_usage(self._model, usage, self._started_at_ns)
 
 
 def _parse_frame(frame: bytes) -> dict[str, Any]:

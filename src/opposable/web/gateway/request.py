@@ -8,6 +8,8 @@ import orjson
 from starlette.requests import Request
 
 from opposable.agent.history import match_results_to_calls
+from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart, join_text, parse_data_url
+from opposable.domain.errors import BadInput
 from opposable.domain.messages import Message, Role, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool, ModelOptions, ToolChoice
@@ -101,7 +103,7 @@ def parse_body(body: Mapping[str, Any]) -> CompletionRequest:
         raise bad_request_error("functions", "functions is not supported. Use tools instead.")
     if body.get("n") not in (None, 1):
         raise bad_request_error("n", "n must be 1: this gateway returns one choice.", "unsupported_value")
-    choice, tools = _parse_tool_choice(body.get("tool_choice"), parse_tools(body.get("tools")))
+    choice, tools = parse_tool_choice(body.get("tool_choice"), parse_tools(body.get("tools")))
     stream = body.get("stream") is True
     stream_options = body.get("stream_options")
     return CompletionRequest(
@@ -117,22 +119,27 @@ def parse_body(body: Mapping[str, Any]) -> CompletionRequest:
 
 def _parse_options(body: Mapping[str, Any], stream: bool, choice: ToolChoice) -> ModelOptions:
     limit_name = "max_completion_tokens" if body.get("max_completion_tokens") is not None else "max_tokens"
-    max_tokens = _parse_number(body, limit_name, low=1, is_integer=True)
-    seed = _parse_number(body, "seed", low=-(2**63), is_integer=True)
+    max_tokens = parse_number(body, limit_name, low=1, is_integer=True)
+    seed = parse_number(body, "seed", low=-(2**63), is_integer=True)
     return ModelOptions(
         stream=stream,
         tool_choice=choice,
         max_tokens=None if max_tokens is None else int(max_tokens),
-        temperature=_parse_number(body, "temperature", low=0, high=2),
-        stop=_parse_stop(body.get("stop")),
+        temperature=parse_number(body, "temperature", low=0, high=2),
+        stop=parse_stop(body.get("stop")),
         seed=None if seed is None else int(seed),
-        response_schema=_parse_response_format(body.get("response_format")),
+        response_schema=parse_response_format(body.get("response_format")),
     )
 
 
-def _parse_number(
+def parse_number(
     body: Mapping[str, Any], name: str, *, low: float, high: float = float("inf"), is_integer: bool = False
 ) -> float | None:
+    """Return a number of a body, None without one.
+
+    Raises:
+        GatewayError: 400, if it is not a number of this range.
+    """
     value = body.get(name)
     if value is None:
         return None
@@ -143,17 +150,27 @@ def _parse_number(
     return value
 
 
-def _parse_stop(value: Any) -> tuple[str, ...]:
+def parse_stop(value: Any, name: str = "stop") -> tuple[str, ...]:
+    """Return the texts that end a reply.
+
+    Raises:
+        GatewayError: 400, if they are not texts.
+    """
     if value is None:
         return ()
     if isinstance(value, str):
         return (value,)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(value)
-    raise bad_request_error("stop", "stop must be a string or a list of strings.", "invalid_value")
+    raise bad_request_error(name, f"{name} must be a string or a list of strings.", "invalid_value")
 
 
-def _parse_response_format(value: Any) -> dict[str, Any] | None:
+def parse_response_format(value: Any, name: str = "response_format") -> dict[str, Any] | None:
+    """Return the schema of a response format, None for text.
+
+    Raises:
+        GatewayError: 400, if it is not one.
+    """
     kind = value.get("type") if isinstance(value, dict) else None
     if value is None or kind == "text":
         return None
@@ -164,19 +181,23 @@ def _parse_response_format(value: Any) -> dict[str, Any] | None:
     if isinstance(schema, dict):
         return schema
     raise bad_request_error(
-        "response_format",
-        'response_format must be {"type": "text"}, {"type": "json_object"}, '
+        name,
+        f'{name} must be {{"type": "text"}}, {{"type": "json_object"}}, '
         'or {"type": "json_schema", "json_schema": {"name": …, "schema": {…}}}.',
     )
 
 
-def _parse_tool_choice(value: Any, tools: tuple[ToolDefinition, ...]) -> tuple[ToolChoice, tuple[ToolDefinition, ...]]:
-    """Return the tool choice and the tools that it allows."""
+def parse_tool_choice(value: Any, tools: tuple[ToolDefinition, ...]) -> tuple[ToolChoice, tuple[ToolDefinition, ...]]:
+    """Return the tool choice and the tools that it allows.
+
+    Raises:
+        GatewayError: 400, if it is not one.
+    """
     if isinstance(value, dict) and value.get("type") == "allowed_tools":
         allowed = value.get("allowed_tools", value)
         allowed_tools = allowed.get("tools") if isinstance(allowed, dict) else None
         names = {_get_function_name(tool) for tool in allowed_tools} if isinstance(allowed_tools, list) else set()
-        return _parse_tool_choice(allowed.get("mode", "auto"), tuple(tool for tool in tools if tool.name in names))
+        return parse_tool_choice(allowed.get("mode", "auto"), tuple(tool for tool in tools if tool.name in names))
     if value is None:
         return "auto", tools
     if value in ("none", "auto"):
@@ -223,7 +244,11 @@ def _parse_message(raw: Any, path: str, tool_names: dict[str, str]) -> Message:
         raise bad_request_error(f"{path}.role", message)
     if content is None and role in ("system", "user"):
         raise bad_request_error(f"{path}.content", f"{path} has no content.")
-    text = _parse_text(content, f"{path}.content")
+    text, parts = _parse_content(content, f"{path}.content")
+    if parts and role != "user":
+        raise bad_request_error(
+            f"{path}.content", f"{path} has the role {role_name!r}. Only user messages may have images and files."
+        )
     if role == "assistant":
         thinking = raw.get("reasoning_content")
         calls = _parse_tool_calls(raw, path)
@@ -232,29 +257,63 @@ def _parse_message(raw: Any, path: str, tool_names: dict[str, str]) -> Message:
     if role == "tool":
         call_id = _get_call_id(raw, path)
         return tool_message(call_id, tool_names.get(call_id, ""), text)
-    return system_message(text) if role == "system" else user_message(text)
+    return system_message(text) if role == "system" else user_message(text, parts)
 
 
-def _parse_text(content: Any, path: str) -> str:
-    """Return the text of a message, whose content can be a list of parts."""
+def _parse_content(content: Any, path: str) -> tuple[str, tuple[ContentPart, ...]]:
+    """Return the text of a message, and all its parts if there are images or files."""
     if content is None:
-        return ""
+        return "", ()
     if isinstance(content, str):
-        return content
+        return content, ()
     if not isinstance(content, list):
         raise bad_request_error(path, f"{path} must be a string or a list of parts.")
-    texts = []
-    for index, part in enumerate(content):
-        kind = part.get("type") if isinstance(part, dict) else None
-        text: Any = part.get(kind) if kind in ("text", "refusal") else part
-        if not isinstance(text, str):
-            raise bad_request_error(
-                f"{path}[{index}]",
-                f"{path}[{index}] has the type {kind!r}. This gateway supports text only.",
-                "unsupported_content",
-            )
-        texts.append(text)
-    return "\n".join(texts)
+    parts = tuple(_parse_part(part, f"{path}[{index}]") for index, part in enumerate(content))
+    return join_text(parts), parts if any(not isinstance(part, TextPart) for part in parts) else ()
+
+
+def _parse_part(part: Any, path: str) -> ContentPart:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind in ("text", "refusal") and isinstance(part.get(kind), str):
+        return TextPart(part[kind])
+    inner = part.get(kind) if kind in ("image_url", "file") else None
+    if kind == "image_url" and isinstance(inner, dict) and isinstance(inner.get("url"), str):
+        return parse_image(inner["url"], f"{path}.image_url.url", str(inner.get("detail") or ""))
+    if kind == "file" and isinstance(inner, dict) and isinstance(inner.get("file_data"), str):
+        return parse_file(inner["file_data"], f"{path}.file.file_data", str(inner.get("filename") or ""))
+    raise bad_request_error(
+        path,
+        f"{path} has the type {kind!r}. Supported are text, image_url with a URL, and file with file_data.",
+        "unsupported_content",
+    )
+
+
+def parse_image(url: str, path: str, detail: str = "") -> ImagePart:
+    """Return the image of an HTTP or data URL.
+
+    Raises:
+        GatewayError: 400, if it is not one.
+    """
+    if url.startswith(("https://", "http://")):
+        return ImagePart(url, detail=detail)
+    try:
+        media_type, data = parse_data_url(url)
+    except BadInput as error:
+        raise bad_request_error(path, f"{path}: {error}", "unsupported_content") from error
+    return ImagePart("", data, media_type, detail)
+
+
+def parse_file(url: str, path: str, name: str) -> FilePart:
+    """Return the file of a data URL.
+
+    Raises:
+        GatewayError: 400, if it is not one.
+    """
+    try:
+        media_type, data = parse_data_url(url)
+    except BadInput as error:
+        raise bad_request_error(path, f"{path}: {error}", "unsupported_content") from error
+    return FilePart("", data, media_type, name)
 
 
 def _parse_tool_calls(raw: dict[str, Any], path: str) -> tuple[ToolCall, ...]:
@@ -273,12 +332,12 @@ def _parse_tool_calls(raw: dict[str, Any], path: str) -> tuple[ToolCall, ...]:
         ):
             call_path = f"{path}.tool_calls[{index}]"
             raise bad_request_error(call_path, f"{call_path} must have an id and a function with a name.")
-        arguments = _normalize_arguments(function.get("arguments"))
+        arguments = normalize_arguments(function.get("arguments"))
         parsed_calls.append(ToolCall.from_json(call["id"], function["name"], arguments))
     return tuple(parsed_calls)
 
 
-def _normalize_arguments(arguments: Any) -> str:
+def normalize_arguments(arguments: Any) -> str:
     """Return the arguments as the text of a JSON object.
 
     They are unchanged if they are one, else repaired, else the value of the key `unreadable`.

@@ -91,11 +91,6 @@ class ChunkSerializer:
         return self._delta_prefix + last + b',"usage":null}\n\n' + counts + DONE_EVENT
 
 
-def serialize_model(name: str, created: int) -> dict[str, Any]:
-    """Return the entry of a model in the list of models."""
-    return {"id": name, "object": "model", "created": created, "owned_by": "opposable"}
-
-
 def serialize_call(call: ToolCall, arguments: str) -> dict[str, Any]:
     """Return a call with these arguments, as JSON text."""
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}

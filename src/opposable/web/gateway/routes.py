@@ -1,7 +1,6 @@
-"""The OpenAI-compatible routes: chat completions, models, health."""
+"""The routes of the gateway: chat completions, messages, responses, embeddings, completions, models, health."""
 
-import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -10,121 +9,172 @@ from fastapi import APIRouter
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from opposable.domain.events import Reply, TextDelta, ThinkingDelta
 from opposable.models.base import Model
-from opposable.web.gateway.completions import stream_reply
-from opposable.web.gateway.openapi_docs import CHAT_COMPLETIONS_DOCS, GET_MODEL_DOCS, HEALTH_DOCS, LIST_MODELS_DOCS
-from opposable.web.gateway.relay import CompletionRelay, find_relay
-from opposable.web.gateway.request import parse_body, parse_json_object, parse_model_name, read_json_body
-from opposable.web.gateway.response import ChunkSerializer, serialize_completion, serialize_model
-from opposable.web.openai_errors import GatewayError, to_gateway_error
+from opposable.models.upstream import ApiPath, find_upstream
+from opposable.service.service import Service
+from opposable.web.api.dependencies import get_principal
+from opposable.web.gateway import openapi_docs as docs
+from opposable.web.gateway.chat_completions import create_completion, stream_completion
+from opposable.web.gateway.messages import RELAYED_HEADERS, count_tokens, create_message, stream_message
+from opposable.web.gateway.messages_response import format_error_event
+from opposable.web.gateway.raw_relay import fetch_raw, stream_raw
+from opposable.web.gateway.request import parse_json_object, parse_model_name, read_json_body
+from opposable.web.gateway.response_store import ResponseStore
+from opposable.web.gateway.responses import create_response, stream_response
+from opposable.web.gateway.served_models import ServedModels
+from opposable.web.openai_errors import GatewayError, bad_request_error, to_gateway_error, to_messages_error
 from opposable.web.sse import ClientDisconnected, EventStream, run_while_connected
 
 CLIENT_CLOSED_REQUEST = Response(status_code=499)
 """Only logged: the client has disconnected."""
 
+ToError = Callable[[Exception], GatewayError]
+Fetch = Callable[[Model, dict[str, Any], Request], Awaitable[bytes]]
+Stream = Callable[[Model, dict[str, Any], Request], AsyncGenerator[bytes, None]]
 
-def create_gateway_router(models: Mapping[str, Model], max_body_bytes: int) -> APIRouter:
+
+def create_gateway_router(
+    models: Mapping[str, Model], max_body_bytes: int, service: Service | None = None
+) -> APIRouter:
     """Create the routes of the gateway.
 
     Args:
         models: The models by the names that clients use. A model may have several names; the first one is listed.
         max_body_bytes: The largest accepted request body.
+        service: The service whose agents are models too, and which stores responses; None for models alone.
     """
     router = APIRouter()
-    created = int(time.time())
-    first_names: dict[int, str] = {}
-    for model_name, served_model in models.items():
-        first_names.setdefault(id(served_model), model_name)
-    listed_names = list(first_names.values())
+    served = ServedModels(models, service)
+    responses = ResponseStore(service.store.conversations if service is not None else None)
 
-    def get_model_by_name(name: str) -> Model:
-        model = models.get(name)
-        if model is None:
-            message = f"There is no model {name[:200]!r}. Available models: {', '.join(models)}."
-            raise GatewayError(404, message, param="model", code="model_not_found")
-        return model
-
-    async def create_chat_completion(request: Request) -> Response:
+    async def answer(request: Request, fetch: Fetch, stream: Stream | None, to_error: ToError) -> Response:
+        """Answer a request, streamed if it asks for that; every error has the format of its API."""
         try:
-            request_body = parse_json_object(await read_json_body(request, max_body_bytes))
-            model = get_model_by_name(parse_model_name(request_body))
-            if request_body.get("stream") is True:
-                return EventStream(stream_completion(model, request_body), to_gateway_error)
-            body = await run_while_connected(request.receive, create_completion(model, request_body))
+            body = parse_json_object(await read_json_body(request, max_body_bytes))
+            model = await served.find(parse_model_name(body), request)
+            if stream is not None and body.get("stream") is True:
+                return EventStream(stream(model, body, request), to_error)
+            content = await run_while_connected(request.receive, _to_coroutine(fetch(model, body, request)))
         except (ClientDisconnect, ClientDisconnected):
             return CLIENT_CLOSED_REQUEST
-        except Exception as error:  # noqa: BLE001 - every error is sent in the format of OpenAI
-            return to_gateway_error(error).to_response()
-        return Response(body, media_type="application/json")
+        except Exception as error:  # noqa: BLE001 - every error is sent in the format of the API
+            return to_error(error).to_response()
+        return Response(content, media_type="application/json")
 
-    async def list_models() -> Response:
-        return _json_response({"object": "list", "data": [serialize_model(name, created) for name in listed_names]})
+    async def create_chat_completion(request: Request) -> Response:
+        return await answer(
+            request,
+            lambda model, body, _: create_completion(model, body),
+            lambda model, body, _: stream_completion(model, body),
+            to_gateway_error,
+        )
+
+    async def create_anthropic_message(request: Request) -> Response:
+        return await answer(
+            request,
+            lambda model, body, request: create_message(model, body, _select_headers(request)),
+            lambda model, body, request: _end_with_error(stream_message(model, body, _select_headers(request))),
+            to_messages_error,
+        )
+
+    async def count_message_tokens(request: Request) -> Response:
+        return await answer(
+            request,
+            lambda model, body, request: count_tokens(model, body, _select_headers(request)),
+            None,
+            to_messages_error,
+        )
+
+    async def create_openai_response(request: Request) -> Response:
+        owner = get_principal(request).key_id
+        return await answer(
+            request,
+            lambda model, body, _: create_response(model, body, responses, owner),
+            lambda model, body, _: stream_response(model, body, responses, owner),
+            to_gateway_error,
+        )
+
+    async def delete_response(request: Request) -> Response:
+        response_id = request.path_params["response_id"]
+        await responses.delete(response_id, get_principal(request).key_id)
+        return _json_response({"id": response_id, "object": "response", "deleted": True})
+
+    async def create_embeddings(request: Request) -> Response:
+        fetch: Fetch = lambda model, body, _: _relay(model, body, "embeddings")  # noqa: E731 - typed for `answer`
+        return await answer(request, fetch, None, to_gateway_error)
+
+    async def create_text_completion(request: Request) -> Response:
+        return await answer(
+            request,
+            lambda model, body, _: _relay(model, body, "completions"),
+            lambda model, body, _: stream_raw(_require_api(model, "completions"), model, body),
+            to_gateway_error,
+        )
+
+    async def list_models(request: Request) -> Response:
+        return _json_response({"object": "list", "data": await served.list(request)})
 
     async def get_model(request: Request) -> Response:
         name = request.path_params["name"]
-        get_model_by_name(name)
-        return _json_response(serialize_model(name, created))
+        await served.find(name, request)
+        return _json_response(served.serialize(name))
 
     async def get_health() -> Response:
         return _json_response({"status": "ok"})
 
-    router.add_api_route(
-        "/v1/chat/completions", create_chat_completion, methods=["POST"], openapi_extra=CHAT_COMPLETIONS_DOCS
-    )
-    router.add_api_route("/v1/models", list_models, methods=["GET"], openapi_extra=LIST_MODELS_DOCS)
-    router.add_api_route("/v1/models/{name:path}", get_model, methods=["GET"], openapi_extra=GET_MODEL_DOCS)
-    router.add_api_route("/healthz", get_health, methods=["GET"], openapi_extra=HEALTH_DOCS)
+    routes: list[tuple[str, str, Callable[..., Awaitable[Response]], dict[str, Any]]] = [
+        ("POST", "/v1/chat/completions", create_chat_completion, docs.CHAT_COMPLETIONS_DOCS),
+        ("POST", "/v1/messages", create_anthropic_message, docs.MESSAGES_DOCS),
+        ("POST", "/v1/messages/count_tokens", count_message_tokens, docs.COUNT_TOKENS_DOCS),
+        ("POST", "/v1/responses", create_openai_response, docs.RESPONSES_DOCS),
+        ("DELETE", "/v1/responses/{response_id}", delete_response, docs.DELETE_RESPONSE_DOCS),
+        ("POST", "/v1/embeddings", create_embeddings, docs.EMBEDDINGS_DOCS),
+        ("POST", "/v1/completions", create_text_completion, docs.COMPLETIONS_DOCS),
+        ("GET", "/v1/models", list_models, docs.LIST_MODELS_DOCS),
+        ("GET", "/v1/models/{name:path}", get_model, docs.GET_MODEL_DOCS),
+        ("GET", "/healthz", get_health, docs.HEALTH_DOCS),
+    ]
+    for method, path, handler, openapi_extra in routes:
+        router.add_api_route(path, handler, methods=[method], openapi_extra=openapi_extra)
     return router
 
 
-async def create_completion(model: Model, body: Mapping[str, Any]) -> bytes:
-    """Return the body of a whole completion.
+async def _to_coroutine(awaitable: Awaitable[bytes]) -> bytes:
+    return await awaitable
+
+
+async def _end_with_error(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield the events of a message; an error after the first one becomes the last event."""
+    is_started = False
+    try:
+        async with aclosing(events):
+            async for event in events:
+                is_started = True
+                yield event
+    except Exception as error:
+        if not is_started:
+            raise
+        yield format_error_event(error)
+
+
+async def _relay(model: Model, body: dict[str, Any], path: ApiPath) -> bytes:
+    return await fetch_raw(_require_api(model, path), model, body)
+
+
+def _require_api(model: Model, path: ApiPath) -> Any:
+    """Return the API of the model's server.
 
     Raises:
-        GatewayError: If the request is not valid.
-        ModelError: If the model fails.
+        GatewayError: 400, if the model has no server with this API.
     """
-    upstream = find_relay(model, body)
-    if upstream is not None:
-        return await CompletionRelay(upstream, model, body).fetch()
-    request = parse_body(body)
-    async with aclosing(stream_reply(model, request)) as events:
-        async for event in events:
-            if type(event) is Reply:
-                return serialize_completion(request.model, event)
-    raise GatewayError(502, "The model returned no reply.", kind="server_error", code="model_failed")
+    upstream = find_upstream(model, path)
+    if upstream is None:
+        raise bad_request_error("model", f"The model {model.name} does not support {path}.", "unsupported_api")
+    return upstream
 
 
-async def stream_completion(model: Model, body: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
-    """Yield a completion as server-sent events.
-
-    The first event is sent when the model starts to reply.
-
-    Raises:
-        GatewayError: If the request is not valid.
-        ModelError: If the model fails.
-    """
-    upstream = find_relay(model, body)
-    if upstream is not None:
-        async with aclosing(CompletionRelay(upstream, model, body).stream()) as blocks:
-            async for block in blocks:
-                yield block
-        return
-    request = parse_body(body)
-    serializer = ChunkSerializer(request.model, request.include_usage)
-    opening = serializer.serialize_opening()
-    async with aclosing(stream_reply(model, request)) as events:
-        async for event in events:
-            if type(event) is TextDelta:
-                yield opening + serializer.serialize_text(event.text)
-            elif type(event) is ThinkingDelta:
-                yield opening + serializer.serialize_thinking(event.text)
-            elif type(event) is Reply:
-                yield (
-                    opening + serializer.serialize_calls(event.message.tool_calls) + serializer.serialize_ending(event)
-                )
-            opening = b""
+def _select_headers(request: Request) -> dict[str, str]:
+    return {name: request.headers[name] for name in RELAYED_HEADERS if name in request.headers}
 
 
 def _json_response(value: object) -> Response:

@@ -17,7 +17,7 @@ from opposable.domain.records import ApiKey
 from opposable.store.keys import KEY_PREFIX, ApiKeyRepository, hash_key
 from opposable.web.errors import ApiError, missing_scope_error, to_api_error
 from opposable.web.middleware.request_limits import TokenUsageRecorder, check_rate_limit, check_token_budget
-from opposable.web.openai_errors import GatewayError
+from opposable.web.openai_errors import GatewayError, MessagesError
 from opposable.web.principal import OWNER, PRINCIPAL_SCOPE_KEY, Principal
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -25,6 +25,9 @@ OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 
 GATEWAY_PREFIX = "/v1/"
 """Paths that need the scope `chat`, and whose errors have the format of OpenAI."""
+
+MESSAGES_PREFIX = "/v1/messages"
+"""Paths whose errors have the format of Anthropic."""
 
 KEY_CACHE_SECONDS = 2.0
 """Seconds for which a key is cached: every process rejects a revoked key after this time."""
@@ -197,9 +200,7 @@ class AuthenticationMiddleware:
         if scope["type"] == "http":
             error = await self._authorize(scope)
             if error is not None:
-                is_gateway = scope["path"].startswith(GATEWAY_PREFIX)
-                response = (_to_gateway_error(error) if is_gateway else error).to_response()
-                await response(scope, receive, send)
+                await _format_error(error, scope["path"]).to_response()(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -229,7 +230,7 @@ class AuthenticationMiddleware:
 
     async def _authenticate(self, headers: dict[bytes, bytes]) -> tuple[Principal, CachedKey | None] | ApiError:
         scheme, _, credentials = headers.get(b"authorization", b"").partition(b" ")
-        key = credentials.strip() if scheme.lower() == b"bearer" else b""
+        key = credentials.strip() if scheme.lower() == b"bearer" else headers.get(b"x-api-key", b"").strip()
         if self._api_key and key and hmac.compare_digest(key, self._api_key):
             return OWNER, None
         if not self._api_key and (self._key_cache is None or not await self._key_cache.requires_key()):
@@ -257,6 +258,14 @@ def _to_principal(stored_key: ApiKey) -> Principal:
         rate_limit=stored_key.rate_limit,
         token_budget=stored_key.token_budget,
     )
+
+
+def _format_error(error: ApiError, path: str) -> ApiError | GatewayError:
+    """Return the error in the format of the API with this path."""
+    if not path.startswith(GATEWAY_PREFIX):
+        return error
+    gateway_error = _to_gateway_error(error)
+    return MessagesError(gateway_error) if path.startswith(MESSAGES_PREFIX) else gateway_error
 
 
 def _to_gateway_error(error: ApiError) -> GatewayError:

@@ -1,0 +1,57 @@
+"""Chat completions: relayed to a server, or made from the reply of any model."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from opposable.domain.events import Reply, TextDelta, ThinkingDelta
+from opposable.models.base import Model
+from opposable.web.gateway.completions import fetch_reply, stream_reply
+from opposable.web.gateway.relay import CompletionRelay, find_relay
+from opposable.web.gateway.request import parse_body
+from opposable.web.gateway.response import ChunkSerializer, serialize_completion
+
+
+async def create_completion(model: Model, body: Mapping[str, Any]) -> bytes:
+    """Return the body of a whole completion.
+
+    Raises:
+        GatewayError: If the request is not valid.
+        ModelError: If the model fails.
+    """
+    upstream = find_relay(model, body)
+    if upstream is not None:
+        return await CompletionRelay(upstream, model, body).fetch()
+    request = parse_body(body)
+    return serialize_completion(request.model, await fetch_reply(model, request))
+
+
+async def stream_completion(model: Model, body: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
+    """Yield a completion as server-sent events.
+
+    The first event is sent when the model starts to reply.
+
+    Raises:
+        GatewayError: If the request is not valid.
+        ModelError: If the model fails.
+    """
+    upstream = find_relay(model, body)
+    if upstream is not None:
+        async with aclosing(CompletionRelay(upstream, model, body).stream()) as blocks:
+            async for block in blocks:
+                yield block
+        return
+    request = parse_body(body)
+    serializer = ChunkSerializer(request.model, request.include_usage)
+    opening = serializer.serialize_opening()
+    async with aclosing(stream_reply(model, request)) as events:
+        async for event in events:
+            if type(event) is TextDelta:
+                yield opening + serializer.serialize_text(event.text)
+            elif type(event) is ThinkingDelta:
+                yield opening + serializer.serialize_thinking(event.text)
+            elif type(event) is Reply:
+                yield (
+                    opening + serializer.serialize_calls(event.message.tool_calls) + serializer.serialize_ending(event)
+                )
+            opening = b""

@@ -1,0 +1,130 @@
+"""Serialization of replies and errors for Anthropic's messages API, whole and as events."""
+
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from starlette.responses import Response
+
+from opposable.domain.events import FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
+from opposable.domain.json_text import dump_json
+from opposable.domain.tools import ToolCall
+from opposable.web.openai_errors import to_messages_error
+
+STOP_REASONS: dict[FinishReason, str] = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "length": "max_tokens",
+    "incomplete": "max_tokens",
+    "content_filter": "refusal",
+}
+
+
+def serialize_message(model: str, reply: Reply) -> bytes:
+    """Return a whole message."""
+    content: list[dict[str, Any]] = []
+    if reply.message.thinking:
+        content.append({"type": "thinking", "thinking": reply.message.thinking, "signature": ""})
+    if reply.message.content:
+        content.append({"type": "text", "text": reply.message.content})
+    content += [{**_open_call(call), "input": dict(call.arguments)} for call in reply.message.tool_calls]
+    usage = {"input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens}
+    return dump_json(
+        {**_open_message(model), "content": content, "stop_reason": STOP_REASONS[reply.finish], "usage": usage}
+    )
+
+
+class MessageEventSerializer:
+    """Serializes the events of one streamed message.
+
+    Args:
+        model: The name of the model in the message.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._is_started = False
+        self._block_index = -1
+        self._open_kind = ""
+
+    def serialize(self, event: ModelEvent) -> bytes:
+        """Return the events for a part of the reply; a `Reply` ends the message."""
+        if isinstance(event, TextDelta):
+            return self._serialize_delta("text", {"type": "text", "text": ""}, "text_delta", "text", event.text)
+        if isinstance(event, ThinkingDelta):
+            block = {"type": "thinking", "thinking": "", "signature": ""}
+            return self._serialize_delta("thinking", block, "thinking_delta", "thinking", event.text)
+        return self._serialize_ending(event) if isinstance(event, Reply) else b""
+
+    def _serialize_delta(self, kind: str, block: dict[str, Any], delta_kind: str, field: str, text: str) -> bytes:
+        opening = self._start() if self._open_kind == kind else self._start() + self._close() + self._open(kind, block)
+        return opening + self._delta({"type": delta_kind, field: text})
+
+    def _serialize_ending(self, reply: Reply) -> bytes:
+        events = [self._start(), self._close()]
+        for call in reply.message.tool_calls:
+            events.append(self._open("tool_use", _open_call(call)))
+            events.append(
+                self._delta({"type": "input_json_delta", "partial_json": dump_json(dict(call.arguments)).decode()})
+            )
+            events.append(self._close())
+        usage = {"input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens}
+        delta = {"stop_reason": STOP_REASONS[reply.finish], "stop_sequence": None}
+        events.append(format_event("message_delta", delta=delta, usage=usage))
+        events.append(format_event("message_stop"))
+        return b"".join(events)
+
+    def _start(self) -> bytes:
+        if self._is_started:
+            return b""
+        self._is_started = True
+        return format_event("message_start", message=_open_message(self._model))
+
+    def _open(self, kind: str, block: dict[str, Any]) -> bytes:
+        self._open_kind = kind
+        self._block_index += 1
+        return format_event("content_block_start", index=self._block_index, content_block=block)
+
+    def _delta(self, delta: dict[str, Any]) -> bytes:
+        return format_event("content_block_delta", index=self._block_index, delta=delta)
+
+    def _close(self) -> bytes:
+        if not self._open_kind:
+            return b""
+        signature = b""
+        if self._open_kind == "thinking":
+            signature = self._delta({"type": "signature_delta", "signature": ""})
+        self._open_kind = ""
+        return signature + format_event("content_block_stop", index=self._block_index)
+
+
+def format_event(kind: str, **fields: Any) -> bytes:
+    """Return an event with its kind in the name and in the data."""
+    return b"event: " + kind.encode() + b"\ndata: " + dump_json({"type": kind, **fields}) + b"\n\n"
+
+
+def format_error_event(error: Exception) -> bytes:
+    """Return the last event of a stream that failed."""
+    return b"event: error\ndata: " + to_messages_error(error).to_json() + b"\n\n"
+
+
+def count_response(tokens: int) -> Response:
+    """Return the response to a request that counts tokens."""
+    return Response(orjson.dumps({"input_tokens": tokens}), media_type="application/json")
+
+
+def _open_message(model: str) -> dict[str, Any]:
+    return {
+        "id": f"msg_{uuid4().hex}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+    }
+
+
+def _open_call(call: ToolCall) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}

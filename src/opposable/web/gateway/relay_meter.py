@@ -1,0 +1,84 @@
+"""Token budgets and token counts of relayed requests."""
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+
+from opposable.domain.usage import NO_USAGE, Usage
+from opposable.models.base import Model
+from opposable.models.upstream import Upstream
+from opposable.web.middleware.authentication import CURRENT_CALLER
+from opposable.web.openai_errors import GatewayError
+from opposable.web.telemetry.metered_model import record_usage
+
+BYTES_PER_TOKEN = 4
+
+
+class RelayMeter:
+    """A context manager that records the tokens of one relayed request at its end.
+
+    A reply that was cut because the client left is estimated: a streamed event is about a token.
+
+    Args:
+        model: The model, which reports its tokens if it is metered.
+        body: The request.
+
+    Attributes:
+        usage: The tokens that the server reported.
+    """
+
+    def __init__(self, model: Model, body: Mapping[str, Any]) -> None:
+        self.usage = NO_USAGE
+        self._model = model
+        self._body = body
+        self._started_at_ns = time.time_ns()
+        self._event_count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        usage = self.usage
+        if not usage.total_tokens and (self._event_count or (kind is not None and not issubclass(kind, Exception))):
+            usage = Usage(self._estimate_prompt_tokens(), self._event_count)
+        if usage.total_tokens or kind is None:
+            record_usage(self._model, Usage(usage.input_tokens, usage.output_tokens, 1), self._started_at_ns)
+
+    def count_events(self, block: bytes) -> None:
+        """Count the events that the client received."""
+        self._event_count += block.count(b"\n\n")
+
+    def read_usage(self, usage: Mapping[str, Any]) -> None:
+        """Note the usage of a reply or event, in the form of any API; later ones add to earlier ones."""
+        counts = {name: count for name, count in usage.items() if isinstance(count, int)}
+        self.usage = Usage(
+            counts.get("input_tokens") or counts.get("prompt_tokens") or self.usage.input_tokens,
+            counts.get("output_tokens") or counts.get("completion_tokens") or self.usage.output_tokens,
+        )
+
+    def bound_by_budget(self, body: dict[str, Any], upstream: Upstream) -> dict[str, Any]:
+        """Return the request with its reply bounded by what the token budget of the caller leaves.
+
+        Raises:
+            GatewayError: 429, if the budget is used up.
+        """
+        remaining = CURRENT_CALLER.get().get_remaining_tokens()
+        if remaining is None or not upstream.max_tokens_key:
+            return body
+        remaining -= self._estimate_prompt_tokens()
+        if remaining <= 0:
+            message = "This API key has used its budget of tokens. Ask its owner for another key."
+            raise GatewayError(429, message, code="budget_used_up")
+        names = [name for name in ("max_completion_tokens", "max_tokens", "max_output_tokens") if body.get(name)]
+        name = names[0] if names else upstream.max_tokens_key
+        requested = body.get(name)
+        limit = min(requested, remaining) if isinstance(requested, int) else remaining
+        return {**body, name: limit}
+
+    def _estimate_prompt_tokens(self) -> int:
+        return len(orjson.dumps(self._body)) // BYTES_PER_TOKEN

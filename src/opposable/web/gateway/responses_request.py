@@ -1,0 +1,268 @@
+"""Parsing of requests of OpenAI's responses API."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from opposable.agent.history import match_results_to_calls
+from opposable.domain.content import ContentPart, TextPart, join_text
+from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
+from opposable.domain.tools import ToolCall
+from opposable.models.base import ModelOptions
+from opposable.web.gateway.parameters import select_extra_parameters
+from opposable.web.gateway.request import (
+    CompletionRequest,
+    normalize_arguments,
+    parse_file,
+    parse_image,
+    parse_model_name,
+    parse_number,
+    parse_response_format,
+    parse_tool_choice,
+)
+from opposable.web.gateway.tool_schemas import parse_tools
+from opposable.web.openai_errors import bad_request_error
+
+HINTS = frozenset(
+    {"include", "truncation", "reasoning", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"}
+    | {"client_metadata", "safety_identifier", "metadata", "user", "service_tier", "max_tool_calls", "stream_options"}
+)
+"""Parameters that do not change what a valid reply is; models without them ignore them."""
+
+UNSUPPORTED = ("background", "conversation", "prompt", "context_management", "moderation")
+
+_OWNED = frozenset(
+    {"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens"}
+    | {"temperature", "text", "store", "previous_response_id", "stream", *UNSUPPORTED}
+)
+_CUSTOM_INPUT = {
+    "type": "object",
+    "properties": {"input": {"type": "string", "description": "The whole input of the tool, as text."}},
+    "required": ["input"],
+    "additionalProperties": False,
+}
+_TEXT_KINDS = ("input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text")
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRequest:
+    """A request to create a response.
+
+    Attributes:
+        completion: The request to the model. Its messages are those of this request alone, after the instructions.
+        body: The body, whose settings the response repeats.
+        custom_tools: The names of tools that take a text instead of arguments.
+        previous_response_id: The response that this one continues, "" for none.
+        is_stored: Whether later requests can continue the response.
+    """
+
+    completion: CompletionRequest
+    body: Mapping[str, Any]
+    custom_tools: frozenset[str] = frozenset()
+    previous_response_id: str = ""
+    is_stored: bool = True
+
+    def with_history(self, history: tuple[Message, ...]) -> "ResponseRequest":
+        """Return the request with the messages of an earlier response after the instructions."""
+        messages = self.completion.messages
+        head = messages[:1] if self.body.get("instructions") else ()
+        joined = match_results_to_calls((*head, *history, *messages[len(head) :]))
+        return replace(self, completion=replace(self.completion, messages=tuple(joined)))
+
+
+def parse_response_request(body: Mapping[str, Any]) -> ResponseRequest:
+    """Parse the body of a request to `/v1/responses`.
+
+    Raises:
+        GatewayError: 400, with the path of the wrong parameter.
+    """
+    model = parse_model_name(body)
+    for name in UNSUPPORTED:
+        if body.get(name):
+            raise bad_request_error(name, f"{name} is not supported. Remove it.", "unsupported_parameter")
+    previous_id = body.get("previous_response_id") or ""
+    if not isinstance(previous_id, str):
+        raise bad_request_error("previous_response_id", "previous_response_id must be the id of a response.")
+    chat_tools, custom_tools = _to_chat_tools(body.get("tools"))
+    choice, tools = parse_tool_choice(_to_chat_choice(body.get("tool_choice")), parse_tools(chat_tools))
+    max_tokens = parse_number(body, "max_output_tokens", low=1, is_integer=True)
+    text = body.get("text") if isinstance(body.get("text"), dict) else {}
+    options = ModelOptions(
+        stream=body.get("stream") is True,
+        tool_choice=choice,
+        max_tokens=None if max_tokens is None else int(max_tokens),
+        temperature=parse_number(body, "temperature", low=0, high=2),
+        response_schema=_parse_format(text.get("format") if text else None),
+    )
+    instructions = body.get("instructions")
+    head = [system_message(instructions)] if isinstance(instructions, str) and instructions else []
+    messages = (*head, *_parse_input(body.get("input")))
+    if not previous_id:
+        messages = tuple(match_results_to_calls(messages))
+    extra = select_extra_parameters({k: v for k, v in body.items() if k not in _OWNED and k not in HINTS})
+    is_single = body.get("parallel_tool_calls") is False
+    completion = CompletionRequest(model, messages, tools, options, is_single, extra=extra)
+    return ResponseRequest(completion, body, custom_tools, previous_id, body.get("store") is not False)
+
+
+def _parse_format(value: Any) -> dict[str, Any] | None:
+    if isinstance(value, dict) and value.get("type") == "json_schema":
+        value = {"type": "json_schema", "json_schema": value}
+    return parse_response_format(value, "text.format")
+
+
+def _to_chat_tools(tools: Any) -> tuple[Any, frozenset[str]]:
+    """Return the tools in the form of chat completions, and the names of those that take a text."""
+    if not isinstance(tools, list):
+        return tools, frozenset()
+    converted: list[Any] = []
+    custom: set[str] = set()
+    for index, tool in enumerate(tools):
+        kind = tool.get("type") if isinstance(tool, dict) else None
+        if kind not in ("function", "custom"):
+            raise bad_request_error(
+                f"tools[{index}]",
+                f"tools[{index}] has the type {kind!r}. Only tools that the client runs are supported: "
+                "function and custom.",
+                "unsupported_value",
+            )
+        parameters = tool.get("parameters")
+        description = tool.get("description")
+        if kind == "custom":
+            custom.add(str(tool.get("name")))
+            parameters = _CUSTOM_INPUT
+            description = "\n\n".join(filter(None, (str(description or ""), _describe_grammar(tool.get("format")))))
+        function = {"name": tool.get("name"), "description": description, "parameters": parameters}
+        converted.append({"type": "function", "function": function})
+    return converted, frozenset(custom)
+
+
+def _describe_grammar(value: Any) -> str:
+    """Return the grammar of a tool that takes a text, for the description."""
+    if not isinstance(value, dict) or value.get("type") != "grammar":
+        return ""
+    return f"The input must match this {value.get('syntax', '')} grammar:\n{value.get('definition', '')}"
+
+
+def _to_chat_choice(value: Any) -> Any:
+    if isinstance(value, dict) and value.get("type") == "custom":
+        return {"type": "function", "name": value.get("name")}
+    return value
+
+
+def _parse_input(value: Any) -> tuple[Message, ...]:
+    if isinstance(value, str):
+        return (user_message(value),)
+    if not isinstance(value, list) or not value:
+        raise bad_request_error("input", "input must be a text or a list with at least one item.")
+    reader = _InputReader()
+    for index, item in enumerate(value):
+        reader.read(item, f"input[{index}]")
+    return tuple(reader.messages)
+
+
+class _InputReader:
+    """Reads items into messages; the items of one reply become one message."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._tool_names: dict[str, str] = {}
+
+    def read(self, item: Any, path: str) -> None:
+        """Add an item."""
+        if not isinstance(item, dict):
+            raise bad_request_error(path, f"{path} must be an object with a type.")
+        match item.get("type", "message"):
+            case "message":
+                self._read_message(item, path)
+            case "function_call" | "custom_tool_call":
+                self._read_call(item, path)
+            case "function_call_output" | "custom_tool_call_output":
+                self._read_result(item, path)
+            case "reasoning":
+                thinking = _parse_text(item.get("content") or item.get("summary") or [], path)
+                self._extend_reply("", thinking=thinking)
+            case kind:
+                raise bad_request_error(
+                    path,
+                    f"{path} has the type {kind!r}. Supported are message, function_call, function_call_output, "
+                    "custom_tool_call, custom_tool_call_output and reasoning.",
+                    "unsupported_content",
+                )
+
+    def _read_message(self, item: dict[str, Any], path: str) -> None:
+        role = item.get("role")
+        text, parts = _parse_content(item.get("content"), f"{path}.content")
+        if role == "assistant":
+            self._extend_reply(text)
+        elif role == "user":
+            self.messages.append(user_message(text, parts))
+        elif role in ("system", "developer"):
+            self.messages.append(system_message(text))
+        else:
+            raise bad_request_error(
+                f"{path}.role", f"{path} has the role {role!r}. Roles are user, assistant, system and developer."
+            )
+
+    def _read_call(self, item: dict[str, Any], path: str) -> None:
+        call_id, name = item.get("call_id"), item.get("name")
+        if not isinstance(call_id, str) or not isinstance(name, str):
+            raise bad_request_error(path, f"{path} must have a call_id and a name.")
+        raw = item.get("arguments")
+        if item["type"] == "custom_tool_call":
+            raw = orjson.dumps({"input": str(item.get("input", ""))}).decode()
+        self._tool_names[call_id] = name
+        self._extend_reply("", call=ToolCall.from_json(call_id, name, normalize_arguments(raw)))
+
+    def _read_result(self, item: dict[str, Any], path: str) -> None:
+        call_id = item.get("call_id")
+        if not isinstance(call_id, str) or not call_id:
+            raise bad_request_error(f"{path}.call_id", f"{path} is the result of a tool and must have a call_id.")
+        text, parts = _parse_content(item.get("output"), f"{path}.output")
+        self.messages.append(tool_message(call_id, self._tool_names.get(call_id, ""), text, parts))
+
+    def _extend_reply(self, text: str, *, thinking: str = "", call: ToolCall | None = None) -> None:
+        """Add to the reply of the model that is being read, or start one."""
+        last = self.messages[-1] if self.messages and self.messages[-1].role == "assistant" else None
+        if last is None or (last.tool_calls and not call) or (last.content and (text or thinking)):
+            self.messages.append(assistant_message(text, (call,) if call else (), thinking))
+            return
+        self.messages[-1] = assistant_message(
+            last.content or text,
+            (*last.tool_calls, call) if call else last.tool_calls,
+            "\n".join(filter(None, (last.thinking, thinking))),
+        )
+
+
+def _parse_text(content: Any, path: str) -> str:
+    return _parse_content(content, path)[0]
+
+
+def _parse_content(content: Any, path: str) -> tuple[str, tuple[ContentPart, ...]]:
+    """Return the text of a content, and all its parts if there are images or files."""
+    if content is None or isinstance(content, str):
+        return content or "", ()
+    if not isinstance(content, list):
+        raise bad_request_error(path, f"{path} must be a string or a list of parts.")
+    parts = tuple(_parse_part(part, f"{path}[{index}]") for index, part in enumerate(content))
+    return join_text(parts), parts if any(not isinstance(part, TextPart) for part in parts) else ()
+
+
+def _parse_part(part: Any, path: str) -> ContentPart:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind in _TEXT_KINDS:
+        text = part.get("refusal" if kind == "refusal" else "text")
+        if isinstance(text, str):
+            return TextPart(text)
+    if kind == "input_image" and isinstance(part.get("image_url"), str):
+        return parse_image(part["image_url"], f"{path}.image_url", str(part.get("detail") or ""))
+    if kind == "input_file" and isinstance(part.get("file_data"), str):
+        return parse_file(part["file_data"], f"{path}.file_data", str(part.get("filename") or ""))
+    raise bad_request_error(
+        path,
+        f"{path} has the type {kind!r}. Supported are input_text, output_text, input_image with image_url, and "
+        "input_file with file_data.",
+        "unsupported_content",
+    )

@@ -1,0 +1,218 @@
+"""Serialization of replies for OpenAI's responses API, whole and as events."""
+
+import time
+from typing import Any
+from uuid import uuid4
+
+from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta, ThinkingDelta
+from opposable.domain.json_text import dump_json
+from opposable.domain.tools import ToolCall
+from opposable.domain.usage import Usage
+from opposable.web.gateway.responses_request import ResponseRequest
+from opposable.web.openai_errors import to_gateway_error
+
+_REPEATED_SETTINGS: dict[str, Any] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": 1.0,
+    "truncation": "disabled",
+    "user": None,
+}
+"""The settings of a request that its response repeats, with their defaults."""
+
+
+class ResponseSerializer:
+    """Builds one response, its items and its events.
+
+    Args:
+        request: The request.
+
+    Attributes:
+        response_id: The id of the response.
+    """
+
+    def __init__(self, request: ResponseRequest) -> None:
+        self.response_id = f"resp_{uuid4().hex}"
+        self._request = request
+        self._created_at = int(time.time())
+        self._sequence_number = -1
+        self._output: list[dict[str, Any]] = []
+        self._open_kind = ""
+        self._text: list[str] = []
+        self._item_id = ""
+
+    def build_response(self, reply: Reply) -> dict[str, Any]:
+        """Return the whole response."""
+        if not self._output:
+            self._output = self._build_items(reply)
+        is_cut_off = reply.finish in CUT_OFF
+        response = self._build_head("incomplete" if is_cut_off else "completed")
+        if is_cut_off:
+            reason = "content_filter" if reply.finish == "content_filter" else "max_output_tokens"
+            response["incomplete_details"] = {"reason": reason}
+        return {**response, "output": self._output, "usage": _serialize_usage(reply.usage)}
+
+    def serialize(self, event: ModelEvent) -> bytes:
+        """Return the events for a part of the reply; a `Reply` ends the response."""
+        opening = b""
+        if self._sequence_number < 0:
+            head = {**self._build_head("in_progress"), "output": [], "usage": None}
+            opening = self._event("response.created", response=head)
+            opening += self._event("response.in_progress", response=head)
+        if isinstance(event, TextDelta):
+            return opening + self._switch("message") + self._add_text(event.text)
+        if isinstance(event, ThinkingDelta):
+            return opening + self._switch("reasoning") + self._add_thinking(event.text)
+        return opening + self._serialize_ending(event) if isinstance(event, Reply) else opening
+
+    def serialize_error(self, error: Exception) -> bytes:
+        """Return the last event of a stream that failed."""
+        detail = to_gateway_error(error).body["error"]
+        response = self._build_head("failed")
+        response["error"] = {"code": str(detail.get("code") or "server_error"), "message": detail["message"]}
+        return self._event("response.failed", response={**response, "output": self._output, "usage": None})
+
+    def _serialize_ending(self, reply: Reply) -> bytes:
+        events = [self._switch("")]
+        for call in reply.message.tool_calls:
+            item = self._build_call(call)
+            index = len(self._output)
+            is_custom = item["type"] == "custom_tool_call"
+            field = "input" if is_custom else "arguments"
+            name = "response.custom_tool_call_input" if is_custom else "response.function_call_arguments"
+            place = {"item_id": item["id"], "output_index": index}
+            opened = {**item, field: "", "status": "in_progress"}
+            events.append(self._event("response.output_item.added", output_index=index, item=opened))
+            events.append(self._event(f"{name}.delta", **place, delta=item[field]))
+            events.append(self._event(f"{name}.done", **place, **{field: item[field]}))
+            events.append(self._event("response.output_item.done", output_index=index, item=item))
+            self._output.append(item)
+        kind = "response.incomplete" if reply.finish in CUT_OFF else "response.completed"
+        events.append(self._event(kind, response=self.build_response(reply)))
+        return b"".join(events)
+
+    def _switch(self, kind: str) -> bytes:
+        """Return the events that end the open item, if it is of another kind, and open a new one."""
+        if kind == self._open_kind:
+            return b""
+        closing = self._close_item() if self._open_kind else b""
+        self._open_kind, self._text = kind, []
+        if not kind:
+            return closing
+        self._item_id = f"{'msg' if kind == 'message' else 'rs'}_{uuid4().hex}"
+        item = self._build_item("")
+        item |= {"status": "in_progress", "content" if kind == "message" else "summary": []}
+        opened = self._event("response.output_item.added", output_index=len(self._output), item=item)
+        return closing + opened + self._part_event("added", "")
+
+    def _close_item(self) -> bytes:
+        """Return the events that end the open item, and add it to the output."""
+        text = "".join(self._text)
+        if self._open_kind == "message":
+            done = self._event("response.output_text.done", **self._place, content_index=0, text=text, logprobs=[])
+        else:
+            done = self._event("response.reasoning_summary_text.done", **self._place, summary_index=0, text=text)
+        part = self._part_event("done", text)
+        item = self._build_item(text)
+        ended = self._event("response.output_item.done", output_index=len(self._output), item=item)
+        self._output.append(item)
+        return done + part + ended
+
+    def _part_event(self, action: str, text: str) -> bytes:
+        if self._open_kind == "message":
+            part = _build_text(text)
+            return self._event(f"response.content_part.{action}", **self._place, content_index=0, part=part)
+        summary = {"type": "summary_text", "text": text}
+        return self._event(f"response.reasoning_summary_part.{action}", **self._place, summary_index=0, part=summary)
+
+    def _add_text(self, text: str) -> bytes:
+        self._text.append(text)
+        return self._event("response.output_text.delta", **self._place, content_index=0, delta=text, logprobs=[])
+
+    def _add_thinking(self, text: str) -> bytes:
+        self._text.append(text)
+        return self._event("response.reasoning_summary_text.delta", **self._place, summary_index=0, delta=text)
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        return {"item_id": self._item_id, "output_index": len(self._output)}
+
+    def _build_item(self, text: str) -> dict[str, Any]:
+        """Return the open item with this text."""
+        if self._open_kind == "message":
+            return _build_message(self._item_id, text)
+        return _build_reasoning(self._item_id, text)
+
+    def _build_items(self, reply: Reply) -> list[dict[str, Any]]:
+        """Return the items of a whole reply."""
+        items: list[dict[str, Any]] = []
+        if reply.message.thinking:
+            items.append(_build_reasoning(f"rs_{uuid4().hex}", reply.message.thinking))
+        if reply.message.content:
+            items.append(_build_message(f"msg_{uuid4().hex}", reply.message.content))
+        return items + [self._build_call(call) for call in reply.message.tool_calls]
+
+    def _build_call(self, call: ToolCall) -> dict[str, Any]:
+        item = {"id": f"fc_{uuid4().hex}", "call_id": call.id, "name": call.name, "status": "completed"}
+        if call.name in self._request.custom_tools:
+            return {**item, "type": "custom_tool_call", "input": str(call.arguments.get("input", ""))}
+        return {**item, "type": "function_call", "arguments": call.arguments_json}
+
+    def _build_head(self, status: str) -> dict[str, Any]:
+        body = self._request.body
+        settings = {
+            name: default if body.get(name) is None else body[name] for name, default in _REPEATED_SETTINGS.items()
+        }
+        return {
+            "id": self.response_id,
+            "object": "response",
+            "created_at": self._created_at,
+            "status": status,
+            "background": False,
+            "error": None,
+            "incomplete_details": None,
+            "model": self._request.completion.model,
+            **settings,
+        }
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        self._sequence_number += 1
+        data = {"type": kind, "sequence_number": self._sequence_number, **fields}
+        return b"event: " + kind.encode() + b"\ndata: " + dump_json(data) + b"\n\n"
+
+
+def _build_text(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _build_message(item_id: str, text: str) -> dict[str, Any]:
+    return {
+        "id": item_id,
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [_build_text(text)],
+    }
+
+
+def _build_reasoning(item_id: str, text: str) -> dict[str, Any]:
+    return {"id": item_id, "type": "reasoning", "summary": [{"type": "summary_text", "text": text}]}
+
+
+def _serialize_usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.total_tokens,
+    }

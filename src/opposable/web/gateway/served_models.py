@@ -1,0 +1,69 @@
+"""The models that clients can name: those of the server, and the agents of the service."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+
+from opposable.models.base import Model
+from opposable.service.service import Service
+from opposable.web.api.dependencies import get_principal, get_trace_id
+from opposable.web.gateway.agent_models import AGENT_PREFIX, AgentModel
+from opposable.web.openai_errors import GatewayError
+
+
+class ServedModels:
+    """Looks up models by name.
+
+    Args:
+        models: The models by the names that clients use. A model may have several names; the first one is listed.
+        service: The service whose agents are listed too, None for models alone.
+    """
+
+    def __init__(self, models: Mapping[str, Model], service: Service | None = None) -> None:
+        self._models = models
+        self._service = service
+        self._created = int(time.time())
+
+    async def find(self, name: str, request: Request) -> Model:
+        """Return the model of that name for the client of a request.
+
+        Raises:
+            GatewayError: 404, if no model has this name, or the API key must not use it.
+        """
+        model = self._models.get(name)
+        if model is None and self._service is not None and name.startswith(AGENT_PREFIX):
+            model = await self._find_agent(self._service, name.removeprefix(AGENT_PREFIX), request)
+        if model is None:
+            names = [entry["id"] for entry in await self.list(request)]
+            message = f"There is no model {name[:200]!r}. Available models: {', '.join(names)}."
+            raise GatewayError(404, message, param="model", code="model_not_found")
+        return model
+
+    async def list(self, request: Request) -> list[dict[str, Any]]:
+        """Return the entries of the models and agents that the client of a request can use."""
+        first_names: dict[int, str] = {}
+        for name, model in self._models.items():
+            first_names.setdefault(id(model), name)
+        names = list(first_names.values())
+        if self._service is not None:
+            only = get_principal(request).agent_id
+            page = await self._service.store.agents.list(limit=1000)
+            ids = [record.spec.agent_id for record in page.items]
+            names += [f"{AGENT_PREFIX}{agent_id}" for agent_id in ids if only in ("", agent_id)]
+        return [self.serialize(name) for name in names]
+
+    def serialize(self, name: str) -> dict[str, Any]:
+        """Return the entry of a model."""
+        return {"id": name, "object": "model", "created": self._created, "owned_by": "opposable"}
+
+    @staticmethod
+    async def _find_agent(service: Service, agent_id: str, request: Request) -> Model | None:
+        principal = get_principal(request)
+        if principal.agent_id not in ("", agent_id):
+            return None
+        record = await service.store.agents.get(agent_id)
+        if record is None:
+            return None
+        return AgentModel(service, record.spec, principal.key_id, get_trace_id(request))
