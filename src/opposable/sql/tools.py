@@ -104,7 +104,9 @@ class SqlTools:
         """
         schema = await self._database.get_schema()
         bound = await self._bind_with_nulls(sql)
-        repaired = await self._accept(bound) or repair_names(bound.sql, self._database.dialect, schema)
+        if await self._accept(bound):
+            return {"sql": sql, "corrections": [], "problems": []}
+        repaired = repair_names(bound.sql, self._database.dialect, schema)
         return {
             "sql": bound.restore_placeholders(repaired.query.sql),
             "corrections": list(repaired.corrections),
@@ -124,7 +126,9 @@ class SqlTools:
                 candidate = _translate(sql, read_dialect, self._database.dialect)
                 corrections = [f"translated from {read_dialect}"]
             bound = bind_placeholders(candidate, self._database.dialect, missing_is_null=True, identifiers=schema.names)
-            repaired = await self._accept(bound) or await self._repair(bound)
+            if await self._accept(bound):
+                return {"sql": candidate, "valid": True, "corrections": corrections, "problem": None}
+            repaired = await self._repair(bound)
         except (ToolRefused, ToolFailed, InvalidArguments) as error:
             return {"sql": sql, "valid": False, "corrections": [], "problem": str(error)}
         corrections += repaired.corrections
@@ -144,10 +148,12 @@ class SqlTools:
         bound = bind_placeholders(
             sql, self._database.dialect, parameters, identifiers=(await self._database.get_schema()).names
         )
-        repaired = await self._accept(bound) or await self._repair(bound)
+        accepted = await self._accept(bound)
+        repaired = accepted or await self._repair(bound)
         bounds = QueryLimits(min(limit, MAX_ROWS), self._limits.max_cell_characters, self._limits.timeout_seconds)
         result = await self._database.run(repaired.query.sql, bound.values, bounds)
-        return _result_to_json(result, bound.restore_placeholders(repaired.query.sql), repaired.corrections)
+        reported_sql = sql if accepted and not bound.values else bound.restore_placeholders(repaired.query.sql)
+        return _result_to_json(result, reported_sql, repaired.corrections)
 
     async def _accept(self, bound: BoundSql) -> RepairedQuery | None:
         """Return the query unchanged if it is safe and the engine accepts it, else None. Raises: `ToolRefused`."""

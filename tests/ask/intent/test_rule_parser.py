@@ -3,6 +3,7 @@ from tests.ask.intent.questions import TODAY, VALUES, build_intent
 
 from opposable.ask.intent.intent import IntentFilter, OrderBy
 from opposable.ask.intent.parser import SemanticParser
+from opposable.ask.intent.value_lookup import DimensionValueLookup
 
 pytestmark = pytest.mark.anyio
 
@@ -46,6 +47,7 @@ CASES = {
     "不包括茶的上海销量": build_intent(
         "units", exclusions=["tea"], filters=[IntentFilter(dimension="city", value="上海")], intent_type="complex"
     ),
+    "上海以外的订单数": build_intent("orders", filters=[IntentFilter(dimension="city", value="上海", operator="!=")]),
     "大额订单数": build_intent("orders", filters=[IntentFilter(dimension="big", value=True)]),
     "Clients with more than 1,000 of revenue": build_intent(
         "revenue",
@@ -96,6 +98,12 @@ async def test_rules_resolve_questions(question, shop_model):
         ("revenue growth", (), ("what a change is measured against",)),
         ("revenue above 100", (), ("a bound on a metric needs groups",)),
         ("orders with paid tax", ("tax",), ()),
+        ("How many orders were shipped?", ("shipped",), ()),
+        ("What is the value of the orders?", ("value",), ()),
+        ("orders sold in Berlin", ("sold",), ()),
+        ("current customers in Berlin", ("current",), ()),
+        ("现有客户数", ("现",), ()),
+        ("卖出的订单数", ("卖出",), ()),
         ("每个城市销售额最高的客户", (), ("the best within each group",)),
         ("top 3 clients in each city by revenue", (), ("the best within each group",)),
         ("每个月销售额最高的城市", (), ("the best within each group",)),
@@ -106,3 +114,14 @@ async def test_rules_report_unmatched_words_and_ambiguities(question, unmatched_
     parsed = await SemanticParser(shop_model, VALUES).parse(question, TODAY)
     assert (parsed.unmatched_words, parsed.ambiguities, parsed.is_resolved) == (unmatched_words, ambiguities, False)
     assert parsed.confidence < 1
+
+
+@pytest.mark.parametrize(
+    ("question", "values"),
+    [("orders in All", ["All"]), ("all orders", []), ("ALL the orders", []), ("请问订单数", ["请问"])],
+)
+async def test_values_outrank_stop_words_of_the_same_letters(question, values, shop_model):
+    lookup = DimensionValueLookup({"city": ["All", "请问"]})
+    parsed = await SemanticParser(shop_model, lookup).parse(question, TODAY)
+    assert [condition.value for condition in parsed.intent.filters] == values
+    assert parsed.is_resolved

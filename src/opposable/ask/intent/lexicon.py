@@ -46,7 +46,7 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "bottom": "bottom|后|倒数|末|垫底",
     "not": "except|except for|excluding|exclude|other than|not from|not in|not|without|besides|apart from|leaving out"
     "|除|除了|除去|不包括|不含|不包含|剔除|排除|不算|去掉|扣除|不是|非",
-    "not_after": "除外",
+    "not_after": "除外|以外|之外|外",
     "apart": "respectively|分别|各自|各是",
     "more": "more than|over|above|greater than|exceeding|exceed|higher than|larger than|超过|大于|高于|多于|超出|>",
     "at_least": "at least|no less than|or more than|minimum of|至少|不少于|不低于|大于等于|不小于|达到",
@@ -61,19 +61,18 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "hard": "percentage|percent|share|proportion|ratio|rank|ranking|median|running|cumulative|average|mean|never|only"
     "|both|always|more|less|minus|difference|distinct|unique|first|last|earliest|latest|newest|oldest|占比|比例|百分比|份额|排名|中位数|累计|平均|均值|从未|没有|只|差|差额|首次|最早|最新|最近|最晚",
     "stop": "the|a|an|is|are|was|were|be|been|do|did|doe|doing|have|has|had|having|we|our|ours|us|you|your|i|me|my|it|its"
-    "|they|them|their|there|this|that|these|those|what|how|much|many|please|show|show me|give|give me|list|tell|tell me"
-    "|find|get|display|calculate|compute|report|see|know|want|need|would|like|could|can|will|to|in|on|at|for|from|with"
-    "|among|within|all|total|overall|altogether|in total|amount|value|sum|result|figure|number|data|database|catalogue"
-    "|catalog|system|record|record|exist|available|come|came|comes|coming|made|make|making|place|placed|placing|bring"
-    "|brought|brought in|earn|earned|generate|generated|sell|sold|selling|buy|bought|buying|spend|spent|ship|shipped"
-    "|contain|belong|located|live|living|based|happen|happened|receive|received|take|taken|into|during|period|time"
-    "|where|when|who|whose|than|as|so|mean|if|any|some|just|also|then|about|over all|dollar|usd|unit|item|sorted|sort"
-    "|ordered by|order by|ranked|ranked by|sorted by|arranged|list of|name|one|break|down"
+    "|they|them|their|there|this|that|these|those|what|how|much|many|please|show|show me|list|give|give me|tell|tell me"
+    "|find|get|display|calculate|compute|report|see|know|want|need|would like|could|can|will|to|in|on|at|for|from|with"
+    "|among|within|into|during|all|total|overall|altogether|in total|where|when|who|whose|than|as|so|any|also|then"
+    "|sorted|sort|ordered by|order by|ranked|ranked by|sorted by|arranged|list of|in the database|in the data"
     "|了|吗|呢|吧|是|有|在|我|我们|你|请|请问|帮|帮我|给|给我|看|看看|看一下|查|查询|查看|查一下|一下|一共|总共|总|共|共有|总计|合计|什么|个"
-    "|位|名|首|张|家|条|笔|次|件|种|类|为|对|于|中|里|内|下|下了|上|者|到|从|来自|来|所|其|统计|显示|列出|列|给出|告诉|计算|算|求|情况|数据|元|美元|块|卖"
-    "|卖出|卖了|售出|下单|购买|买|买了|产生|贡献|带来|名下|之|外|以外|之外|后|时|期间|以|被|由|排列|排序|排|这|那|这些|那些|都|想|知道|需要|要|大概|目前|当前|现在|现有|存在"
-    "|如何|怎么样|怎样|何|等|每|客户的",
+    "|位|名|首|张|家|条|笔|次|件|种|类|为|对|于|中|里|内|下|上|者|到|从|来自|来|所|其|统计|显示|列出|列|给出|告诉|计算|算|求|之|后|时|期间"
+    "|以|被|由|排列|排序|排|这|那|这些|那些|都|想|知道|需要|要|如何|怎么样|怎样|何|等|每",
 }
+"""Words of the closed classes of both languages: articles, pronouns, prepositions, auxiliaries, verbs of a request.
+
+A word that may restrict an answer, such as "shipped", is not among them: it is a term, a value, or not understood.
+"""
 
 
 class Lexicon:

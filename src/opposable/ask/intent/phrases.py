@@ -15,8 +15,9 @@ from opposable.domain.text_normalization import lowercase_halfwidth
 _MIN_MENTION_SCORE = 0.9
 _NUMBER = re.compile(NUMBER_PATTERN, re.ASCII)
 
-ValuesByStart = dict[int, list[tuple[int, Meaning]]]
-"""The values that begin at each character of the question, as (end, meaning)."""
+ValuesByStart = dict[int, list[tuple[int, Meaning, bool]]]
+"""The values that begin at each character of the question, as (end, meaning, whether case and signs are equal)."""
+_UNKNOWN_RANK, _VALUE_RANK, _STOP_RANK, _EXACT_VALUE_RANK, _FUNCTION_WORD_RANK, _TERM_RANK = range(6)
 PhraseOption = tuple[int, int, tuple[Meaning, ...]]
 """A possible phrase: its number of words, its rank among phrases of that length, and its meanings."""
 
@@ -65,7 +66,7 @@ def split_phrases(
         excluded_spans: Characters to skip, such as those of the time.
     """
     words = [w for w in tokenize(question) if not any(start <= w.start < end for start, end in excluded_spans)]
-    values = _group_mentions_by_start(mentions, model)
+    values = _group_mentions_by_start(question, mentions, model)
     phrases: list[Phrase] = []
     first = 0
     while first < len(words):
@@ -81,13 +82,14 @@ def split_phrases(
     return _merge_unknown_phrases(phrases, question)
 
 
-def _group_mentions_by_start(mentions: Sequence[ValueMention], model: SemanticModel) -> ValuesByStart:
+def _group_mentions_by_start(question: str, mentions: Sequence[ValueMention], model: SemanticModel) -> ValuesByStart:
     values: ValuesByStart = {}
     for mention in mentions:
         if mention.score >= _MIN_MENTION_SCORE:
+            is_exact = question[mention.start : mention.end] == str(mention.value) and mention.end - mention.start > 1
             for dimension in find_dimensions(mention, model):
                 meaning = Meaning("value", dimension, str(mention.value))
-                values.setdefault(mention.start, []).append((mention.end, meaning))
+                values.setdefault(mention.start, []).append((mention.end, meaning, is_exact))
     return values
 
 
@@ -112,17 +114,24 @@ def _select_phrase(
 def _list_phrase_options(words: list[Word], first: int, lexicon: Lexicon, values: ValuesByStart) -> list[PhraseOption]:
     """List the phrases that begin with a word.
 
-    Terms of the model rank above function words, and those above values.
+    Terms of the model rank above function words. Values rank below those, but above stop words if the question has the same letters.
     """
-    options: list[PhraseOption] = [(1, -1, ())]
+    options: list[PhraseOption] = [(1, _UNKNOWN_RANK, ())]
     for size, meanings in lexicon.match_at(words, first):
-        options.append((size, 2 if meanings[0].kind in TERM_AND_VALUE_KINDS else 1, tuple(meanings)))
-    for end, meaning in values.get(words[first].start, ()):
+        options.append((size, _get_rank(meanings[0].kind), tuple(meanings)))
+    for end, meaning, is_exact in values.get(words[first].start, ()):
         size = sum(1 for word in words[first:] if word.end <= end)
-        other_values = [m for s, rank, ms in options if s == size and rank == 0 for m in ms]
+        rank = _EXACT_VALUE_RANK if is_exact else _VALUE_RANK
+        other_values = [m for s, other, ms in options if s == size and other == rank for m in ms]
         if size and words[first + size - 1].end == end:
-            options.append((size, 0, (*other_values, meaning)))
+            options.append((size, rank, (*other_values, meaning)))
     return options
+
+
+def _get_rank(kind: MeaningKind) -> int:
+    if kind in TERM_AND_VALUE_KINDS:
+        return _TERM_RANK
+    return _STOP_RANK if kind == "stop" else _FUNCTION_WORD_RANK
 
 
 def _select_longest(options: list[PhraseOption]) -> tuple[int, tuple[Meaning, ...]]:
@@ -131,9 +140,10 @@ def _select_longest(options: list[PhraseOption]) -> tuple[int, tuple[Meaning, ..
     A term also gets the values of the same words.
     """
     size, rank, meanings = max(options, key=lambda option: (option[0], option[1], len(option[2])))
-    if rank != 2:
+    if rank != _TERM_RANK:
         return size, tuple(dict.fromkeys(meanings))
-    values = [meaning for s, r, option in options if s == size and r == 0 for meaning in option]
+    value_ranks = (_VALUE_RANK, _EXACT_VALUE_RANK)
+    values = [meaning for s, r, option in options if s == size and r in value_ranks for meaning in option]
     return size, tuple(dict.fromkeys([*meanings, *values]))
 
 
