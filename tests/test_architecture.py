@@ -11,7 +11,6 @@ SOURCE = ROOT / "src" / "opposable"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 NOT_MIRRORED = {
-    "agent/assistance/test_follow_ups_after_failures.py": "follow-ups after failed calls; test_follow_ups.py is long",
     "ask/intent/test_questions.py": "business questions end to end on public databases",
     "ask/team/test_hostile_names.py": "hostile names of tables and columns, for the whole team",
     "ask/team/test_obeyed_attacks.py": "a model that obeys injected text, for the whole team",

@@ -14,6 +14,7 @@ from opposable.cli import cli
 from opposable.domain.errors import BadInput
 
 pytestmark = pytest.mark.anyio
+SCENARIO_FOLDER = Path(__file__).parents[2] / "evals" / "agent_runs"
 
 
 async def test_a_set_of_questions_is_evaluated_with_each_answerer(workspace: Path) -> None:
@@ -48,3 +49,17 @@ def test_invalid_options_are_reported(options, message):
     done = CliRunner().invoke(cli, ["eval", "runs", *options])
     assert isinstance(done.exception, BadInput)
     assert message in str(done.exception)
+
+
+async def test_the_worth_of_a_rule_is_measured_on_all_scenarios(workspace: Path) -> None:
+    args = ("eval", "assistance", "--only", "follow_ups", "--scenarios", str(SCENARIO_FOLDER), "--json")
+    async with run_with_model(workspace, *args, answers=[build_completion("I cannot do that.")]) as (done, _):
+        assert done.code == 0, done.err
+        [row] = done.json["rules"]
+    assert done.json["scenarios"] >= 50
+    assert (row["rule"], row["worth"]) == ("follow_ups", row["success %"] - row["without %"])
+
+
+def test_an_unknown_rule_is_reported():
+    done = CliRunner().invoke(cli, ["eval", "assistance", "--only", "follow_up"])
+    assert "--only takes one of 'block_repeats'" in str(done.exception)

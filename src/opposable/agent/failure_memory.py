@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from opposable.agent.failure_cache import MAX_FAILURES_PER_TOOL, FailureCache, list_read_scopes
 from opposable.agent.failure_fingerprints import (
-    UNCERTAIN_PREFIX,
     compute_fingerprint,
     format_failure_message,
     parse_failed_arguments,
@@ -25,8 +24,6 @@ from opposable.tools.library import ToolLibrary
 
 STORED_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout", "unavailable")
 """Failures that are stored: those that say something about the tool."""
-DETERMINISTIC_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused")
-"""Failures that the same arguments cause in any run."""
 
 REWEIGH_INTERVAL_SECONDS = 3600.0
 """Seconds after which the weight of each failure is computed again."""
@@ -91,15 +88,12 @@ class MemoryOptions:
 
     Attributes:
         half_life_days: Days without the failure after which it counts half as much.
-        block_after_runs: Runs with a failure of `DETERMINISTIC_FAILURE_KINDS` after which the same call is blocked, as
-            long as the failure still has half of that weight.
         refresh_seconds: The interval between reads of failures written by other processes.
         write_interval_seconds: The interval between writes.
         forget_after_days: Days after which a failure that did not occur again is deleted, unless it is pinned.
     """
 
     half_life_days: float = 14.0
-    block_after_runs: int = 3
     refresh_seconds: float = 30.0
     write_interval_seconds: float = 0.5
     forget_after_days: float = 180.0
@@ -502,19 +496,6 @@ class ScopedMemory:
             last_seen=get_utc_now(),
         )
         return self.memory.add(failure)
-
-    def is_known_to_fail(self, failure: Failure) -> bool:
-        """Return whether to block calls with this failure."""
-        if failure.fingerprint.startswith(UNCERTAIN_PREFIX):
-            return False
-        how = self.memory.options
-        if failure.pinned:
-            return True
-        return (
-            failure.kind in DETERMINISTIC_FAILURE_KINDS
-            and failure.count >= how.block_after_runs
-            and self.memory.compute_weight(failure) >= how.block_after_runs / 2
-        )
 
 
 def _list_owner_ids(library: ToolLibrary) -> tuple[str, ...]:

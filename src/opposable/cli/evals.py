@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from opposable.agent.assistance.guard_options import RULE_SWITCHES
 from opposable.app.ask import catalog_directory
 from opposable.app.models import open_model, open_unwrapped_model
 from opposable.ask.semantics.loader import load_semantic_model
@@ -17,6 +18,7 @@ from opposable.evals.agent_runs.harness import (
     VARIANTS,
     ScenarioModelFactory,
     ScenarioScoreSheet,
+    get_variant_name,
     score_scenarios,
 )
 from opposable.evals.agent_runs.scenario import Scenario
@@ -167,6 +169,56 @@ def evaluate_runs(
                 ("", "failed"), [(name, "; ".join(names)) for name, names in failed_scenarios.items() if names]
             )
         )
+
+
+@cli.command("assistance")
+def evaluate_assistance(
+    model: ModelOption = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help='Only rules such as "follow_ups" (repeatable)')
+    ] = None,
+    scenario_folder: Annotated[
+        Path, typer.Option("--scenarios", help="Folder of the scenarios", metavar="FOLDER")
+    ] = DEFAULT_SCENARIO_FOLDER,
+    json: JsonOption = False,
+) -> None:
+    """Measure what each rule of assistance is worth: runs with all rules, and without each.
+
+    Example: opposable eval assistance --model local --only follow_ups
+    """
+    _check_choices("--only", only, list(RULE_SWITCHES))
+    rules = [rule for rule in RULE_SWITCHES if not only or rule in only]
+    suite = load_scenarios(scenario_folder)
+    scenarios = [*suite.scenarios, *suite.held_out_scenarios]
+
+    async def score() -> dict[str, ScenarioScoreSheet]:
+        with DownloadBar(err) as bar:
+            opened_model = await open_model(read_settings(), model, bar)
+        try:
+            variants = ["all guards", *(get_variant_name(rule) for rule in rules)]
+            return await _score_variants(scenarios, lambda *_: opened_model, variants, twice=False)
+        finally:
+            await opened_model.aclose()
+
+    figures = {name: sheet.summary() for name, sheet in asyncio.run(score()).items()}
+    complete = figures["all guards"]
+    worth = [
+        {
+            "rule": rule,
+            "success %": complete["success %"],
+            "without %": without["success %"],
+            "worth": round(complete["success %"] - without["success %"], 1),
+            "tokens": complete["tokens"],
+            "tokens without": without["tokens"],
+        }
+        for rule in rules
+        for without in [figures[get_variant_name(rule)]]
+    ]
+    if json:
+        print(to_json({"scenarios": len(scenarios), "rules": worth}))
+        return
+    out.print(f"{len(scenarios)} scenarios")
+    out.print(render_table(tuple(worth[0]), [tuple(row.values()) for row in worth]))
 
 
 async def _score_variants(

@@ -66,16 +66,12 @@ class Reply:
     Attributes:
         message: A message of role "assistant".
         tokens: The tokens, where requested and supported by the server.
-        deferred_calls: Calls that need results of the message's calls, with the arguments known so far.
-        withheld_calls: Calls that were judged unintended and replaced by the text answer.
     """
 
     message: Message
     finish: FinishReason = "stop"
     usage: Usage = NO_USAGE
     tokens: tuple[Token, ...] = ()
-    deferred_calls: tuple[ToolCall, ...] = ()
-    withheld_calls: tuple[ToolCall, ...] = ()
 
 
 ModelEvent = TextDelta | ThinkingDelta | CallDelta | Reply

@@ -11,19 +11,9 @@ from opposable.domain.tools import ToolDefinition
 
 @dataclass(frozen=True, slots=True)
 class ForcedTool:
-    """The choice of one tool by its name: the model must call it.
-
-    Attributes:
-        name: The name of the tool.
-        arguments: Arguments that are known already.
-        excluded_values: A wrong value for the argument after them, by its name.
-        allowed_values: The values that this argument may have; empty for any.
-    """
+    """The choice of one tool by its name: the model must call it."""
 
     name: str
-    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    excluded_values: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    allowed_values: tuple[str, ...] = ()
 
 
 ToolChoice = Literal["none", "auto", "required"] | ForcedTool
@@ -42,8 +32,6 @@ class ModelOptions:
         seed: The seed of the sampling.
         top_logprobs: How many alternatives with log-probabilities to return for each token of a whole reply, if the
             server supports it.
-        tool_choice_hint: What the model should do next: "required" for some call, or a tool with known arguments.
-            Models that weigh calls against answers prefer it. Others ignore it.
         response_schema: A JSON Schema for the reply, if the server can enforce one.
         extra_body: Further fields of the request. Servers of the chat-completions API get all of them. Other models
             have an attribute `extra_parameters` with the names that they support.
@@ -56,7 +44,6 @@ class ModelOptions:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     top_logprobs: int | None = None
-    tool_choice_hint: ToolChoice = "auto"
     response_schema: dict[str, Any] | None = field(default=None, hash=False)
     extra_body: Mapping[str, Any] = field(default_factory=dict, hash=False)
 

@@ -4,8 +4,6 @@ import pytest
 
 from opposable.agent.assistance.argument_suggestions import (
     MAX_VALUE_CHARACTERS,
-    find_substituted_value,
-    parse_listed_values,
     suggest_arguments,
 )
 
@@ -58,33 +56,3 @@ def test_only_what_the_failure_repeats_is_looked_for():
         "path": "old/q3.txt"
     }
     assert suggest_arguments({"lamp": "study"}, "The lamps are: study_1.") == {}
-
-
-@pytest.mark.parametrize(
-    ("given", "other", "said", "taken"),
-    [
-        ("garage", "study_1", LAMPS, "study_1"),
-        ("garage", "garage", LAMPS, ""),
-        ("garage", "the garage", LAMPS, ""),
-        ("3 pm", "15:00", "{!r} is no time: write it as HH:MM, so 15:00 for three.", ""),
-        ("sdz", "sdb", "没有磁盘 {!r}。磁盘有：sda、sdb。", "sdb"),
-    ],
-)
-def test_what_is_taken_from_a_list_in_place_of_what_was_asked_for_is_seen(given, other, said, taken):
-    assert find_substituted_value({"what": given, "n": 1}, {"what": other, "n": 2}, said.format(given)) == taken
-
-
-@pytest.mark.parametrize(
-    ("said", "values"),
-    [
-        ("Not found. Selectors on this page: a.social-link; a.about.", ("a.social-link", "a.about")),
-        ("没有该房间。房间有：客厅、书房。", ("客厅", "书房")),
-        ("There is no lamp 'x'. The lamps are: 'a', \"b\", a\nTry again.", ("a", "b")),
-        ("There is no room: the Blue Room, Green.", ()),
-        ("'x' is no time: write it as HH:MM, so 15:00 for three.", ()),
-        ("It failed: away.", ()),
-        ("It failed.", ()),
-    ],
-)
-def test_the_values_that_a_failure_lists_are_known(said, values):
-    assert parse_listed_values(said) == values

@@ -53,7 +53,7 @@ async def test_the_baseline_loop_does_not_recover_from_misbehaviour():
 
 async def test_each_guard_raises_the_success_rate():
     whole = (await build_score_sheet(SUITE.scripted_models["bad"], "all guards")).summary()
-    for name in ("blocked repeats", "status notes", "replanning", "failure memory"):
+    for name in ("block repeats", "status notes", "replanning", "larger timeouts"):
         less = (await build_score_sheet(SUITE.scripted_models["bad"], f"without {name}")).summary()
         assert less["success %"] < whole["success %"], name
 

@@ -177,13 +177,12 @@ async def test_after_results_the_no_tool_instructions_are_not_sent():
     [
         ("required", ""),
         (ForcedTool("get_weather"), 'get_weather(city="'),
-        (ForcedTool("get_weather", {"days": [1]}), 'get_weather(days=[1], city="'),
     ],
 )
 async def test_a_call_that_is_expected_has_no_way_out(expected, begun):
     rest = 'Rome")' if begun else 'get_weather(city="Rome")'
     inner = ScriptedModel(build_reply(rest, out=-0.01, begun=texts.REPLY_PREFIX + begun))
-    [call] = (await parts(inner, "Tell me a joke.", tool_choice_hint=expected))[-1].message.tool_calls
+    [call] = (await parts(inner, "Tell me a joke.", tool_choice=expected))[-1].message.tool_calls
     assert call.arguments["city"] == "Rome"
     assert inner.requests[0].messages[1:] == (
         user_message("Tell me a joke."),
@@ -191,79 +190,18 @@ async def test_a_call_that_is_expected_has_no_way_out(expected, begun):
     )
 
 
-async def test_the_value_that_is_known_to_be_wrong_is_not_written_again():
-    begun = f'{texts.REPLY_PREFIX}get_weather(city="'
-    tokens = (Token("Par", (("Par", -0.1), ("Ro", -3.0))), Token("is", (("is", -0.1),)), Token('")', (('")', -0.1),)))
-    wrong = Reply(assistant_message(begun + 'Paris")'), "stop", Usage(100, 20, 1), tokens)
-    inner = ScriptedModel(wrong, build_reply('me")', begun=begun + "Ro"))
-    reply = (await parts(inner, tool_choice_hint=ForcedTool("get_weather", {}, {"city": "Paris"})))[-1]
-    assert [call.arguments_json for call in reply.message.tool_calls] == ['{"city":"Rome"}']
-    assert [request.messages[-1].content for request in inner.requests[:2]] == [begun, begun + "Ro"]
-
-
-async def test_a_value_is_chosen_among_those_that_there_are_by_its_likelihood():
-    begun = f'{texts.REPLY_PREFIX}get_weather(city="'
-    first = Reply(
-        assistant_message(begun + "Ne"), "length", Usage(100, 1, 1), (Token("Ne", (("Ne", -0.1), ("R", -1.0))),)
-    )
-    second = Reply(
-        assistant_message(begun + "Re"), "length", Usage(100, 1, 1), (Token("e", (("e", -0.1), ("om", -3.0))),)
-    )
-    inner = ScriptedModel(first, second)
-    expected = ForcedTool("get_weather", {}, {"city": "Paris"}, ("Rome", "Riga", "Oslo"))
-    reply = (await parts(inner, tool_choice_hint=expected))[-1]
-    assert [call.arguments_json for call in reply.message.tool_calls] == ['{"city":"Rome"}']
-    asked = [
-        (request.messages[-1].content.removeprefix(begun), request.options.max_tokens) for request in inner.requests
-    ]
-    assert (asked, reply.usage) == ([("", 1), ("R", 1)], Usage(200, 2, 2))
-    one = ScriptedModel("No.")
-    reply = (await parts(one, tool_choice_hint=ForcedTool("get_weather", {}, {"city": "Paris"}, ("Rome",))))[-1]
-    assert ([call.arguments_json for call in reply.message.tool_calls], one.requests) == (['{"city":"Rome"}'], [])
-    none = ScriptedModel(first, build_reply('Bergen")', begun=begun), WENT_ON)
-    reply = (await parts(none, tool_choice_hint=ForcedTool("get_weather", {}, {"city": "Paris"}, ("Ulm", "Graz"))))[-1]
-    assert [call.arguments_json for call in reply.message.tool_calls] == ['{"city":"Bergen"}']
-
-
 async def test_a_call_by_name_is_made_once():
     twice = build_reply('Rome")\nget_weather(city="Rome")', begun=f'{texts.REPLY_PREFIX}get_weather(city="')
-    reply = (await parts(ScriptedModel(twice, WENT_ON), tool_choice_hint=ForcedTool("get_weather")))[-1]
+    reply = (await parts(ScriptedModel(twice, WENT_ON), tool_choice=ForcedTool("get_weather")))[-1]
     assert [call.arguments_json for call in reply.message.tool_calls] == ['{"city":"Rome"}']
 
 
 async def test_a_call_by_name_is_of_that_function_whatever_arguments_it_has():
     note = ToolDefinition("note", "Note.", {"type": "object", "properties": {"text": {"type": "string"}}})
     model = PythonProtocolModel(ScriptedModel(build_reply("city='Oslo')", begun=f"{texts.REPLY_PREFIX}note("), "note("))
-    options = ModelOptions(stream=False, tool_choice_hint=ForcedTool("note"))
+    options = ModelOptions(stream=False, tool_choice=ForcedTool("note"))
     reply = [part async for part in model.stream((user_message("Oslo"),), (WEATHER, note), options)][-1]
     assert [(call.name, call.arguments_json) for call in reply.message.tool_calls] == [("note", "{}")]
-
-
-async def test_deferred_calls_are_part_of_the_reply():
-    code = 'there = get_weather(city="Oslo")\nget_weather(city=there)\nnote(text=there)\n'
-    note = ToolDefinition("note", "Note.", {"type": "object", "properties": {"text": {"type": "string"}}})
-    model = PythonProtocolModel(ScriptedModel(build_reply(code), WENT_ON))
-    messages = (user_message("The weather in Oslo? Note it."),)
-    reply = [part async for part in model.stream(messages, (WEATHER, note), ModelOptions(stream=False))][-1]
-    assert [(call.name, call.arguments_json) for call in reply.message.tool_calls] == [
-        ("get_weather", '{"city":"Oslo"}')
-    ]
-    assert [(call.name, call.arguments_json) for call in reply.deferred_calls] == [("note", "{}")]
-
-
-async def test_an_expected_call_of_which_all_is_known_is_made_as_it_is_and_a_choice_goes_before_it():
-    known = ForcedTool("get_weather", {"city": "Rome"})
-    inner = ScriptedModel("No answer.")
-    [call] = (await parts(inner, tool_choice_hint=known))[-1].message.tool_calls
-    assert ((call.name, call.arguments_json), inner.requests) == (("get_weather", '{"city":"Rome"}'), [])
-    assert (await parts(ScriptedModel("An answer."), tool_choice_hint=known, tool_choice="none"))[
-        -1
-    ].message.content == "An answer."
-
-
-async def test_where_no_call_comes_of_an_expectation_there_is_an_answer():
-    inner = ScriptedModel(build_reply("# cannot be done"), "It cannot be done.")
-    assert (await parts(inner, tool_choice_hint="required"))[-1].message == assistant_message("It cannot be done.")
 
 
 async def test_a_call_stays_if_the_model_fails_to_continue_it():

@@ -43,31 +43,6 @@ def suggest_arguments(arguments: dict[str, Any], error_text: str) -> dict[str, s
     return {name: near for name, near in found.items() if near}
 
 
-def find_substituted_value(failed_arguments: dict[str, Any], new_arguments: dict[str, Any], error_text: str) -> str:
-    """Return the value from the list of an error that replaces one not in the list.
-
-    "" for none.
-    """
-    error_text = error_text[:_MAX_CHARACTERS_READ]
-    listed = {part.strip() for part in _SEPARATOR_PATTERN.split(error_text)}
-    for name, value in failed_arguments.items():
-        new = new_arguments.get(name)
-        if not isinstance(value, str) or not _is_quoted(error_text, value):
-            continue
-        if isinstance(new, str) and new != value and new in listed:
-            return new
-    return ""
-
-
-def parse_listed_values(error_text: str) -> tuple[str, ...]:
-    """Return the values that an error lists after a colon."""
-    found = _LIST_PATTERN.search(error_text[:_MAX_CHARACTERS_READ])
-    values = [value.strip("'\"` ") for value in _COMMA_PATTERN.split(found[1].rstrip(".。"))] if found else []
-    if not 1 < len(values) <= MAX_LISTED_VALUES or not all(values) or any(re.search(r"\s", value) for value in values):
-        return ()
-    return tuple(dict.fromkeys(values))
-
-
 def _is_quoted(error_text: str, value: str) -> bool:
     """Return whether an error quotes the value."""
     return any(f"{opening}{value}{closing}" in error_text for opening, closing in _QUOTE_PAIRS)

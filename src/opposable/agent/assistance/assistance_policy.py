@@ -1,24 +1,43 @@
-"""Assistance for a run: a policy and a model wrapper that share what was observed in the run."""
+"""Assistance for a run: a policy that applies the rules, and a model wrapper that adds to its requests."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from opposable.agent.assistance import prompts
-from opposable.agent.assistance.execution_context import is_status_note
+from opposable.agent.assistance.call_records import CallKey, get_call_key, normalize_arguments
+from opposable.agent.assistance.failed_call_follow_up import FailedCallFollowUp
 from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
-from opposable.agent.assistance.run_monitor import RunMonitor
+from opposable.agent.assistance.known_failures import KnownFailures
+from opposable.agent.assistance.larger_timeouts import LargerTimeouts
+from opposable.agent.assistance.repeated_calls import RepeatedCalls
+from opposable.agent.assistance.replanning import Replanning
+from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
+from opposable.agent.assistance.status_note import StatusNote
+from opposable.agent.assistance.suggestions import Suggestions
 from opposable.agent.failure_memory import NO_PATTERNS, ScopedMemory
-from opposable.agent.history import OMITTED_MESSAGES_NOTE, detect_conversation_language
+from opposable.agent.failure_recorder import FailureRecorder
+from opposable.agent.history import detect_conversation_language
 from opposable.agent.policy import Directive, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.events import ModelEvent, Reply
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition, ToolResult
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ToolChoice
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.profile import ModelProfile, get_profile
+from opposable.tools import failure_messages
 from opposable.tools.library import ToolLibrary
+
+RULES: tuple[type[AssistanceRule], ...] = (
+    LargerTimeouts,
+    RepeatedCalls,
+    KnownFailures,
+    Suggestions,
+    FailedCallFollowUp,
+    StatusNote,
+    Replanning,
+)
+"""All rules, in the order in which they act."""
 
 
 async def assist(
@@ -29,25 +48,24 @@ async def assist(
     failure_memory: ScopedMemory | None = None,
 ) -> tuple[Model, RunPolicy]:
     """Return the model and the policy of one assisted run on `messages`."""
-    patterns = NO_PATTERNS
-    if failure_memory is not None and guards.failure_memory:
-        patterns = await failure_memory.get_patterns(library)
-    language = detect_conversation_language(messages)
     task = next((message.content for message in reversed(messages) if message.role == "user"), "")
-    monitor = RunMonitor(library, task, language, guards, failure_memory, patterns)
-    assisted = AssistedModel(model, monitor)
-    return assisted, AssistancePolicy(assisted, monitor, guards, language)
+    run = AssistedRun(library, task, detect_conversation_language(messages), guards)
+    if failure_memory is not None and guards.failure_memory:
+        run.memory, run.patterns = failure_memory, await failure_memory.get_patterns(library)
+        run.recorder = FailureRecorder(library, failure_memory, run.patterns or NO_PATTERNS)
+    rules = tuple(rule(run) for rule in RULES if getattr(guards, rule.switch))
+    assisted = AssistedModel(model, run, rules)
+    return assisted, AssistancePolicy(assisted, run, rules)
 
 
 class AssistedModel:
-    """A model whose requests carry what the run's assistance adds: notes, warnings, the call that is expected next."""
+    """A model whose requests carry what the rules add."""
 
-    def __init__(self, inner: Model, monitor: RunMonitor) -> None:
+    def __init__(self, inner: Model, run: AssistedRun, rules: Sequence[AssistanceRule]) -> None:
         self.inner = inner
-        self.expected_choice: ToolChoice = "auto"
-        self.last_reply: Reply | None = None
         self.allows_calls = True
-        self._monitor = monitor
+        self._run = run
+        self._rules = rules
 
     @property
     def name(self) -> str:
@@ -63,17 +81,23 @@ class AssistedModel:
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
         """Stream one reply. Raises: what the inner model raises."""
+        run = self._run
         self.allows_calls = options.tool_choice != "none"
-        if self.expected_choice != "auto":
-            options = replace(options, tool_choice_hint=self.expected_choice)
-            self.expected_choice = "auto"
-        is_trimmed = any(message.content in OMITTED_MESSAGES_NOTE.values() for message in messages)
-        sent = self._monitor.with_status_note(list(messages), is_trimmed=is_trimmed)
-        definitions = self._monitor.annotate_definitions(tuple(tools))
+        if options.tool_choice == "auto" and run.next_tool_choice != "auto":
+            options = replace(options, tool_choice=run.next_tool_choice)
+        run.next_tool_choice = "auto"
+        sent, definitions = list(messages), tuple(tools)
+        for rule in self._rules:
+            sent, definitions = rule.extend_request(sent), rule.extend_definitions(definitions)
         async with aclosing(self.inner.stream(sent, definitions, options)) as parts:
             async for part in parts:
-                if type(part) is Reply:
-                    self.last_reply = part
+                if (
+                    type(part) is Reply
+                    and run.expects_plan
+                    and part.message.tool_calls
+                    and part.message.content.strip()
+                ):
+                    run.plan, run.expects_plan = part.message.content.strip(), False
                 yield part
 
     async def aclose(self) -> None:
@@ -82,59 +106,68 @@ class AssistedModel:
 
 
 class AssistancePolicy:
-    """Controls an assisted run by what its monitor observes."""
+    """Applies the rules to a run."""
 
-    def __init__(self, model: AssistedModel, monitor: RunMonitor, guards: GuardOptions, language: Language) -> None:
+    def __init__(self, model: AssistedModel, run: AssistedRun, rules: Sequence[AssistanceRule]) -> None:
         self._model = model
-        self._monitor = monitor
-        self._guards = guards
-        self._language: Language = language
-        self._was_reminded = False
+        self._run = run
+        self._rules = rules
 
     def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
-        """Refuse calls that cannot succeed, and adjust what a spec allows to be adjusted."""
-        reply = self._model.last_reply
-        text, deferred = ("", ()) if reply is None else (reply.message.content, reply.deferred_calls)
-        self._monitor.begin_turn(text, deferred)
-        return self._monitor.screen_calls(calls)
+        """Block calls that cannot succeed, and adjust what a spec allows to be adjusted."""
+        run = self._run
+        run.calls, run.blocked_ids, run.suggested_arguments = {}, set(), {}
+        return tuple(self._screen_call(call) for call in calls)
 
     def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
-        """Record the results of the turn, and append what helps to correct a failure."""
+        """Show the calls of the turn to the rules, and append their notes."""
+        self._run.steps, self._run.turn = steps, steps[-1].turn
         turn = steps[len(steps) - len(results) :]
-        return [
-            step.result if step.result.failure == "cancelled" else self._monitor.record_result(step.call, step.result)
-            for step in turn
-        ]
+        return [self._annotate_step(step, result) for step, result in zip(turn, results, strict=True)]
 
     def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
-        """Ask for what is left open in place of taking an answer."""
+        """Return what the first rule with an objection asks for."""
         if not self._model.allows_calls:
             return None
-        if self._guards.follow_ups:
-            withheld = () if self._model.last_reply is None else self._model.last_reply.withheld_calls
-            self._monitor.follow_ups.note_withheld_calls(withheld)
-            if (follow_up := self._monitor.follow_ups.before_answer(self._language)) is not None:
-                self._model.expected_choice = follow_up.tool_choice
-                return Directive("replan", follow_up.text, follow_up.text)
-        if self._was_reminded or (reply.content.strip() and not is_status_note(reply.content)):
-            return None
-        self._was_reminded = True
-        reminder = prompts.ask_again_after_empty_reply(self._language)
-        if reply.content.strip():
-            self._monitor.is_silent = True
-            reminder = prompts.ask_for_own_words(self._language)
-        return Directive("replan", reminder, reminder)
+        return next(filter(None, (rule.before_answer(reply) for rule in self._rules)), None)
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
-        """Replan, switch tools, ask for a deferred call, or end a run that makes no progress."""
-        follow_up = None
-        if self._guards.follow_ups and self._model.allows_calls:
-            follow_up = self._monitor.follow_ups.after_turn(self._language)
-        decision = await self._monitor.finish_turn()
-        if decision is not None and decision.action == "complete":
-            self._monitor.advice = ""
-            return Directive("complete", decision.reason, prompts.ask_for_answer_after_blocked_calls(self._language))
-        if follow_up is not None:
-            self._model.expected_choice = follow_up.tool_choice
-            return Directive("replan", follow_up.text, follow_up.text)
-        return None if decision is None else Directive(decision.action, decision.reason)
+        """Return how to go on: the end of the run first, then a request for a call, then another decision."""
+        directives = [directive for rule in self._rules if (directive := await rule.after_turn()) is not None]
+        ranks = {"complete": 0}
+        return min(directives, key=lambda one: ranks.get(one.action, 1 if one.message else 2), default=None)
+
+    def _screen_call(self, call: ResolvedCall) -> ResolvedCall:
+        run = self._run
+        run.calls[call.call.id] = identify_call(call, run)
+        for rule in self._rules:
+            screened = rule.screen(call)
+            if screened.failure is not call.failure:
+                run.blocked_ids.add(call.call.id)
+                return screened
+            if screened is not call:
+                call = screened
+                run.calls[call.call.id] = identify_call(call, run)
+        return call
+
+    def _annotate_step(self, step: Step, result: ToolResult) -> ToolResult:
+        if step.call.id not in self._run.calls or _is_run_limited(step.result, self._run.language):
+            return result
+        notes = " ".join(filter(None, [rule.annotate(step) for rule in self._rules]))
+        return replace(result, content=f"{result.content}\n\n{notes}") if notes else result
+
+
+def identify_call(resolved_call: ResolvedCall, run: AssistedRun) -> tuple[CallKey, dict[str, object]]:
+    """Return the identity of a call and its normalized arguments. A call that was cut off never is a whole one."""
+    call, failure = resolved_call.call, resolved_call.failure
+    if failure is not None and (failure.failure == "unknown_tool" or not resolved_call.arguments):
+        text = "" if failure.failure == "unknown_tool" else call.arguments_json
+        return (call.name, text.encode()), {}
+    arguments = normalize_arguments(resolved_call.arguments, run.get_parameters(call.name))
+    name, key = get_call_key(call.name, arguments)
+    return (name, b"truncated " + key if call.truncated else key), arguments
+
+
+def _is_run_limited(result: ToolResult, language: Language) -> bool:
+    """Return whether the run, not the tool, prevented a call."""
+    return result.failure == "cancelled" or result.content == failure_messages.call_limit_message(language)

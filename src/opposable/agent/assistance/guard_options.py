@@ -1,18 +1,20 @@
-"""The guards of a run: which are on, and when they act."""
+"""The options of assistance: which rules are on, and when they act."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class GuardOptions:
-    """Which guards of a run are on, and when they act. All are on by default.
+    """Which rules of assistance are on, and when they act. All are on by default.
 
     Attributes:
         block_repeats: Blocks a call that failed before, and warns of one that returns nothing new.
-        status_notes: Appends a summary of the failed calls to the last message sent.
+        larger_timeouts: Enlarges the arguments that a spec names, after a time-out.
         failure_memory: Uses failures of earlier runs, and stores those of this run.
+        suggestions: Adds to a failed result which argument may be right, or that the call may be repeated.
+        status_notes: Appends a summary of the failed calls to the last message sent.
         replanning: Asks the model to switch tools or to plan again after repeated failures, or ends the run.
-        follow_ups: Asks the model to continue when it would answer although a call failed or is still to be made.
+        follow_ups: Asks the model for a corrected call when it would answer right after a failed one.
         max_attempts: How often a call is made whose failure is temporary, such as a busy server.
         warn_after: Identical results after which the model is warned.
         block_after: Turns without a new result after which a call with identical results is blocked.
@@ -23,8 +25,10 @@ class GuardOptions:
     """
 
     block_repeats: bool = True
-    status_notes: bool = True
+    larger_timeouts: bool = True
     failure_memory: bool = True
+    suggestions: bool = True
+    status_notes: bool = True
     replanning: bool = True
     follow_ups: bool = True
     max_attempts: int = 3
@@ -34,15 +38,17 @@ class GuardOptions:
     give_up_after: int = 4
     status_note_tokens: int = 300
 
-    @property
-    def is_disabled(self) -> bool:
-        """Whether all guards are off."""
-        return not (
-            self.block_repeats or self.status_notes or self.failure_memory or self.replanning or self.follow_ups
-        )
 
+RULE_SWITCHES = (
+    "block_repeats",
+    "larger_timeouts",
+    "failure_memory",
+    "suggestions",
+    "follow_ups",
+    "status_notes",
+    "replanning",
+)
+"""The options that switch a rule, in the order in which the rules act."""
 
 ALL_GUARDS = GuardOptions()
-NO_GUARDS = GuardOptions(
-    block_repeats=False, status_notes=False, failure_memory=False, replanning=False, follow_ups=False
-)
+NO_GUARDS = GuardOptions(**dict.fromkeys(RULE_SWITCHES, False))

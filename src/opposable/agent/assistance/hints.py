@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from opposable.agent.assistance.grounding import get_content_words
 from opposable.agent.failure_fingerprints import format_correction
 from opposable.agent.failure_warnings import MAX_WARNINGS_PER_TOOL, WARNED_FAILURE_KINDS
 from opposable.domain.language import Language, split_words
@@ -42,7 +41,7 @@ def _is_failure_requested(correction: dict[str, Any] | None, request_words: Sequ
 
 def _is_value_requested(field: str, value: Any, request_words: Sequence[str]) -> bool:
     """Return whether a request has the numbers and half of the words of a value."""
-    value_words = [word for word in split_words(str(value)) if word not in get_content_words(field)]
+    value_words = [word for word in split_words(str(value)) if word not in split_words(field.replace("_", " "))]
     requested_words = [word for word in value_words if word in request_words]
     return (
         bool(requested_words)

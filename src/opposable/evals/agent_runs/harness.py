@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opposable.agent.agent import run_agent
-from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS, GuardOptions
+from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS, RULE_SWITCHES, GuardOptions
 from opposable.agent.failure_memory import FailureMemory, ScopedMemory
 from opposable.agent.limits import Limits
 from opposable.domain.errors import ModelError
@@ -20,13 +20,15 @@ from opposable.models.base import Model, ModelOptions
 
 RUN_LIMITS = Limits(turns=24, tool_calls=40, seconds=300)
 
+
+def get_variant_name(rule: str) -> str:
+    """Return the name of the variant without a rule, which is given by its switch."""
+    return f"without {rule.replace('_', ' ')}"
+
+
 VARIANTS: Mapping[str, GuardOptions | None] = {
     "all guards": ALL_GUARDS,
-    "without blocked repeats": replace(ALL_GUARDS, block_repeats=False),
-    "without status notes": replace(ALL_GUARDS, status_notes=False),
-    "without failure memory": replace(ALL_GUARDS, failure_memory=False),
-    "without replanning": replace(ALL_GUARDS, replanning=False),
-    "without follow-ups": replace(ALL_GUARDS, follow_ups=False),
+    **{get_variant_name(rule): replace(ALL_GUARDS, **{rule: False}) for rule in RULE_SWITCHES},
     "no guards": NO_GUARDS,
     "bare loop": None,
 }

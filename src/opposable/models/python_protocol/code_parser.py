@@ -46,23 +46,7 @@ class _ValuePending(Exception):
 
 
 def parse_calls(code: str, parameters: Mapping[str, Sequence[str]], conversation: str = "") -> list[CodeCall] | None:
-    """Return the calls in `code` that are ready; None if it is not valid Python."""
-    found = parse_ready_and_deferred(code, parameters, conversation)
-    return None if found is None else found[0]
-
-
-def is_one_call(code: str) -> bool:
-    """Return whether `code` is one call and nothing else."""
-    match _parse_tree(code):
-        case ast.Module(body=[ast.Expr(value=ast.Call())]):
-            return True
-    return False
-
-
-def parse_ready_and_deferred(
-    code: str, parameters: Mapping[str, Sequence[str]], conversation: str = ""
-) -> tuple[list[CodeCall], list[CodeCall]] | None:
-    """Return the calls of offered functions in `code`, and those that need the result of another.
+    """Return the calls of offered functions in `code` that need no result of another one.
 
     Variables, f-strings, arithmetic and loops over literal lists are evaluated. Backslashes stay as they are if the
     conversation contains the text so. The result is None if `code` is not valid Python.
@@ -75,12 +59,20 @@ def parse_ready_and_deferred(
     tree = _parse_tree(code)
     if tree is None:
         return None
-    reading = _CodeInterpreter(parameters, code, conversation)
+    interpreter = _CodeInterpreter(parameters, code, conversation)
     try:
-        reading.run_block(tree.body)
+        interpreter.run_block(tree.body)
     except RecursionError:
         return None
-    return reading.calls, reading.deferred
+    return interpreter.calls
+
+
+def is_one_call(code: str) -> bool:
+    """Return whether `code` is one call and nothing else."""
+    match _parse_tree(code):
+        case ast.Module(body=[ast.Expr(value=ast.Call())]):
+            return True
+    return False
 
 
 def _parse_tree(code: str) -> ast.Module | None:
@@ -96,7 +88,6 @@ class _CodeInterpreter:
     def __init__(self, parameters: Mapping[str, Sequence[str]], code: str, conversation: str) -> None:
         self._code, self._conversation = code, conversation
         self.calls: list[CodeCall] = []
-        self.deferred: list[CodeCall] = []
         self._parameters = parameters
         self._variables: dict[str, Any] = dict(_CONSTANTS)
         self._pending_variables: set[str] = set()
@@ -159,22 +150,11 @@ class _CodeInterpreter:
             if name is None:
                 continue
             found = True
-            try:
+            with suppress(_ValuePending):
                 made = CodeCall(name, self._evaluate_arguments(name, call), call.lineno, _list_name_repairs(call, name))
                 if call is node or not any((one.name, one.arguments) == (name, made.arguments) for one in self.calls):
                     self.calls.append(made)
-            except _ValuePending:
-                self.deferred.append(CodeCall(name, self._evaluate_known_arguments(name, call), call.lineno))
         return found
-
-    def _evaluate_known_arguments(self, name: str, call: ast.Call) -> dict[str, Any]:
-        """The arguments of a call that need no result."""
-        named = [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg is not None]
-        known: dict[str, Any] = {}
-        for parameter, value in (*zip(self._parameters[name], call.args, strict=False), *named):
-            with suppress(_ValuePending):
-                known[parameter] = self._evaluate(value, known)
-        return known
 
     def _evaluate_arguments(self, name: str, call: ast.Call) -> dict[str, Any]:
         order = self._parameters[name]

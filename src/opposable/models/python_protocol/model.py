@@ -16,7 +16,6 @@ from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
 from opposable.models.marker_calls import escape_results
 from opposable.models.profile import ModelProfile
-from opposable.models.python_protocol import alternative_tokens as python_other
 from opposable.models.python_protocol import call_acceptance as python_fit
 from opposable.models.python_protocol import prompts as texts
 from opposable.models.python_protocol import second_attempt as python_second
@@ -28,7 +27,6 @@ from opposable.models.python_protocol.call_builder import (
     replace_argument,
 )
 from opposable.models.python_protocol.code_parser import is_one_call
-from opposable.models.python_protocol.deferred_calls import build_deferred_calls
 from opposable.models.python_protocol.uncertain_defaults import drop_uncertain_defaults
 from opposable.models.python_protocol.value_formats import find_format_mismatches, find_literal
 from opposable.models.text_protocol import TextProtocolModel, flatten_tool_messages
@@ -74,24 +72,19 @@ class PythonProtocolModel:
     ) -> AsyncGenerator[ModelEvent, None]:
         """Stream one reply in parts: calls, or an answer."""
         spent = NO_USAGE
-        held: tuple[ToolCall, ...] = ()
         options = options if options.max_tokens or not tools else replace(options, max_tokens=DEFAULT_MAX_REPLY_TOKENS)
         if not tools or options.tool_choice == "none":
             rest = self.inner.stream(flatten_messages(messages), (), options)
         elif ends_with_results(messages) and not isinstance(options.tool_choice, ForcedTool):
             rest = self._text_protocol.stream(messages, tools, options)
         else:
-            choice = options.tool_choice_hint if options.tool_choice == "auto" else options.tool_choice
-            choice, spent = await self._settle_allowed_value(choice, messages, tools, options)
-            known = Reply(assistant_message("", texts.build_forced_call(choice, tools)), "tool_calls")
-            reply = known if known.message.tool_calls else await self._generate_calls(messages, tools, choice, options)
-            reply = replace(reply, usage=spent + reply.usage)
+            reply = await self._generate_calls(messages, tools, options.tool_choice, options)
             if reply.message.tool_calls:
                 for n, call in enumerate(reply.message.tool_calls if options.stream else ()):
                     yield CallDelta(n, call.id, call.name, call.arguments_json)
                 yield reply
                 return
-            spent, held = reply.usage, reply.withheld_calls
+            spent = reply.usage
             forced = options.tool_choice != "auto"  # the seed protocol's form can be enforced by a schema
             rest = (
                 self._text_protocol.stream(messages, tools, options)
@@ -100,7 +93,7 @@ class PythonProtocolModel:
             )
         async with aclosing(rest) as parts:
             async for part in parts:
-                yield replace(part, usage=spent + part.usage, withheld_calls=held) if type(part) is Reply else part
+                yield replace(part, usage=spent + part.usage) if type(part) is Reply else part
 
     async def aclose(self) -> None:
         """Close the inner model."""
@@ -116,14 +109,6 @@ class PythonProtocolModel:
             assistant_message(begun),
         ]
         reply = await self._generate(asked, replace(options, stop=(texts.CODE_FENCE,)))
-        if isinstance(choice, ForcedTool) and (
-            other := python_other.get_alternative_prefix(reply.tokens, choice.excluded_values)
-        ):
-            begun += other
-            again = await self._generate(
-                [*asked[:-1], assistant_message(begun)], replace(options, stop=(texts.CODE_FENCE,))
-            )
-            reply = replace(again, usage=reply.usage + again.usage)
         code = (begun + reply.message.content.removeprefix(begun)).removeprefix(texts.REPLY_PREFIX)
         said = "\n".join(message.content for message in messages)
         doubtful = python_fit.find_doubtful_lines(reply.tokens) if choice == "auto" else ()
@@ -138,16 +123,15 @@ class PythonProtocolModel:
             )
             code = start + written.message.content.removeprefix(texts.REPLY_PREFIX + start)
             calls = build_calls(code, tools, said, last, is_truncated=written.finish == "length")
-            usage, doubtful = usage + written.usage, ()
+            usage += written.usage
         if not calls:
             return Reply(assistant_message(""), usage=usage)
         second = None if written is reply else written.tokens
         if choice == "auto" and not self._is_accepted(reply.tokens, second, calls, tools, said, last):
-            return Reply(assistant_message(""), usage=usage, withheld_calls=calls if second is None else ())
+            return Reply(assistant_message(""), usage=usage)
         may_go_on = len(calls) == 1 and leaves_out_optional(calls[0], tools)
         if choice == "auto" and len(calls) == 1 and is_one_call(code):
             calls = (drop_uncertain_defaults(calls[0], written.tokens, tools, split_words(said)),)
-        waiting = build_deferred_calls(code, tools, said, calls, doubtful_lines=doubtful)
         if may_go_on and (open_call := reopen_call(code)):
             rest, spent = await self._generate_rest(
                 [*asked[:-1], assistant_message(texts.REPLY_PREFIX + open_call)], tools, said, options
@@ -156,7 +140,7 @@ class PythonProtocolModel:
         calls, spent = await self._reformat_values(calls, code, asked[:-1], tools, said, options)
         is_cut_off = written is reply and reply.finish in CUT_OFF
         finish: FinishReason = reply.finish if is_cut_off else "tool_calls"
-        return Reply(assistant_message("", calls), finish, usage + spent, deferred_calls=waiting)
+        return Reply(assistant_message("", calls), finish, usage + spent)
 
     async def _generate_second_attempt(self, messages: Sequence[Message], options: ModelOptions) -> Reply:
         """Return how the model continues the name of a likely function.
@@ -182,26 +166,6 @@ class PythonProtocolModel:
         return python_fit.accepts_calls(
             tokens, calls, tools, conversation, second_tokens
         ) or python_second.is_fully_requested(calls, tools, split_words(request))
-
-    async def _settle_allowed_value(
-        self, choice: ToolChoice, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
-    ) -> tuple[ToolChoice, Usage]:
-        """Return the choice with the likeliest allowed value of its next argument."""
-        if not isinstance(choice, ForcedTool) or not choice.allowed_values:
-            return choice, NO_USAGE
-        left, begun, usage = list(choice.allowed_values), "", NO_USAGE
-        asked = build_prompt(messages, tools)
-        while len(left) > 1:
-            last = assistant_message(texts.REPLY_PREFIX + texts.render_call_prefix(choice, tools) + begun)
-            reply = await self._generate([*asked, last], replace(options, max_tokens=1))
-            usage += reply.usage
-            alternatives = reply.tokens[0].alternatives if reply.tokens else ()
-            word = python_other.choose_next_token(alternatives, begun, left)
-            if not word:
-                return ForcedTool(choice.name, choice.arguments, choice.excluded_values), usage
-            begun += word
-            left = [value for value in left if value.startswith(begun)]
-        return ForcedTool(choice.name, {**choice.arguments, next(iter(choice.excluded_values)): left[0]}), usage
 
     async def _reformat_values(
         self,

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from opposable.domain.messages import Message
-from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
-from opposable.models.base import ForcedTool, ToolChoice
+from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.models.base import ForcedTool
 from opposable.parsers.schema_coercion import SchemaNode
 
 CODE_FENCE = "```"
@@ -105,30 +105,13 @@ def render_annotation(schema: dict[str, Any]) -> str:
 
 
 def render_call_prefix(choice: ForcedTool, tools: Sequence[ToolDefinition] = ()) -> str:
-    """Render the beginning of a forced call: the known arguments and the name of the next one."""
+    """Render the beginning of a forced call: its name and that of the first required argument."""
     schema = next((tool.parameters for tool in tools if tool.name == choice.name), {})
-    known = "".join(f"{name}={_render_literal(value)}, " for name, value in choice.arguments.items())
-    missing = (
-        name for name in (*choice.excluded_values, *(schema.get("required") or ())) if name not in choice.arguments
-    )
-    name = next(missing, "")
+    name = next(iter(schema.get("required") or ()), "")
     if not name:
-        return f"{choice.name}({known}"
-    about = _get_properties(schema).get(name) or {}
-    quote = '"' if isinstance(choice.excluded_values.get(name), str) or about.get("type") == "string" else ""
-    return f"{choice.name}({known}{name}={quote}"
-
-
-def build_forced_call(choice: ToolChoice, tools: Sequence[ToolDefinition]) -> tuple[ToolCall, ...]:
-    """Return the forced call if all of its required arguments are known."""
-    tool = next((tool for tool in tools if isinstance(choice, ForcedTool) and tool.name == choice.name), None)
-    if tool is None or not isinstance(choice, ForcedTool) or choice.excluded_values:
-        return ()
-    if not choice.arguments and tool.parameters.get("properties"):
-        return ()
-    if not all(name in choice.arguments for name in tool.parameters.get("required") or ()):
-        return ()
-    return (ToolCall(new_call_id(), tool.name, dict(choice.arguments), dialect="python"),)
+        return f"{choice.name}("
+    quote = '"' if (_get_properties(schema).get(name) or {}).get("type") == "string" else ""
+    return f"{choice.name}({name}={quote}"
 
 
 def render_calls(calls: Sequence[ToolCall]) -> str:

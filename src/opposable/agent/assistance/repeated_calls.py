@@ -1,0 +1,73 @@
+"""Rule: block a call that failed before, and warn of a call that returns nothing new."""
+
+from dataclasses import replace
+
+from opposable.agent.assistance import prompts
+from opposable.agent.assistance.call_records import CallKey, CallRecord, record_attempt, should_block, should_warn
+from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
+from opposable.agent.policy import Directive, Step
+from opposable.agent.tool_execution import ResolvedCall
+from opposable.domain.tools import ToolResult
+
+POLLING_METADATA_KEY = "polling"
+"""In the metadata of a spec, true: the tool is polled on purpose."""
+
+
+class RepeatedCalls(AssistanceRule):
+    """Block repeated calls earlier than loop detection does."""
+
+    switch = "block_repeats"
+
+    def __init__(self, run: AssistedRun) -> None:
+        super().__init__(run)
+        self._records: dict[CallKey, CallRecord] = {}
+        self._change_count = self._stale_turns = 0
+        self._has_new_result = self._has_failed = False
+
+    def screen(self, call: ResolvedCall) -> ResolvedCall:
+        """Block a call whose outcome is known."""
+        run, name = self.run, call.call.name
+        record = self._records.get(run.calls[call.call.id][0])
+        if record is None or not should_block(record, self._change_count, self._stale_turns, run.guards):
+            return call
+        if record.failure is not None:
+            text = prompts.explain_blocked_failure(name, record.repeat_count, record.content, run.language)
+        elif not self._is_polling(name):
+            text = prompts.explain_blocked_repeat(name, record.repeat_count, record.content, run.language)
+        else:
+            return call
+        return replace(call, failure=ToolResult(call.call.id, name, text, "refused"))
+
+    def annotate(self, step: Step) -> str:
+        """Record an outcome, and warn of one that the same call had before."""
+        run, name, result = self.run, step.call.name, step.result
+        if step.call.id in run.blocked_ids:
+            return ""
+        key = run.calls[step.call.id][0]
+        before = self._records.get(key)
+        record = record_attempt(before, result.failure, result.content, self._change_count, run.turn)
+        self._records[key] = record
+        is_repeated = should_warn(record, self._stale_turns, run.guards)
+        if result.failure is not None:
+            self._has_failed = True
+            self._has_new_result = self._has_new_result or record.repeat_count == 1
+            is_retryable = run.is_retryable(result) and record.repeat_count < run.guards.max_attempts
+            if is_repeated and not is_retryable:
+                return prompts.note_repeated_failure(name, record.repeat_count, run.language)
+            return ""
+        if before is None or before.content != result.content or before.failure is not None:
+            self._has_new_result = True
+            self._change_count += not self._has_failed or not run.is_read_only(name)
+        if is_repeated and not self._is_polling(name):
+            return prompts.note_repeated_result(name, record.repeat_count, run.language)
+        return ""
+
+    async def after_turn(self) -> Directive | None:
+        """Count the turns without a new result."""
+        self._stale_turns = 0 if self._has_new_result else self._stale_turns + 1
+        self._has_new_result = False
+        return None
+
+    def _is_polling(self, name: str) -> bool:
+        spec = self.run.get_spec(name)
+        return spec is not None and bool(spec.metadata.get(POLLING_METADATA_KEY))

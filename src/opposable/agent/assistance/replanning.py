@@ -1,0 +1,100 @@
+"""Rule: after repeated failures ask for another tool or another plan, or end the run."""
+
+from collections.abc import Mapping
+
+from opposable.agent.assistance import prompts
+from opposable.agent.assistance.call_records import TRANSIENT_FAILURES
+from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
+from opposable.agent.policy import Directive, Step
+from opposable.domain.records import ExecutionStats
+
+MAX_ALTERNATIVE_TOOLS = 3
+"""Tools that are named in place of a failing one."""
+
+
+class Replanning(AssistanceRule):
+    """Decide how a run goes on after a turn with failures.
+
+    The run ends if the model only repeats blocked calls. A tool that fails too often is replaced if there is an
+    alternative. Otherwise, and when whole turns fail, the model is asked for another plan. The model gets the same
+    advice again only after as many further failures.
+    """
+
+    switch = "replanning"
+
+    def __init__(self, run: AssistedRun) -> None:
+        super().__init__(run)
+        self._failures_by_tool: dict[str, int] = {}  # since the tool last succeeded
+        self._failed_turns = self._blocked_turns = 0
+
+    def annotate(self, step: Step) -> str:
+        """Count the failures of each tool."""
+        name = step.call.name
+        if step.result.failure is None:
+            self._failures_by_tool.pop(name, None)
+        elif step.call.id not in self.run.blocked_ids:
+            self._failures_by_tool[name] = self._failures_by_tool.get(name, 0) + 1
+        return ""
+
+    async def after_turn(self) -> Directive | None:
+        """Return the decision of the turn; its advice goes into the status note."""
+        run, language = self.run, self.run.language
+        failed = [step for step in run.turn_steps if step.result.failure is not None]
+        has_failed_wholly = bool(failed) and len(failed) == len(run.turn_steps)
+        if not has_failed_wholly:
+            run.advice = ""
+        self._failed_turns = self._failed_turns + 1 if has_failed_wholly else 0
+        is_blocked = has_failed_wholly and all(step.call.id in run.blocked_ids for step in failed)
+        self._blocked_turns = self._blocked_turns + 1 if is_blocked else 0
+        if not failed:
+            return None
+        if self._blocked_turns >= run.guards.give_up_after:
+            run.advice = ""
+            reason = prompts.explain_no_progress(self._blocked_turns, language)
+            return Directive("complete", reason, prompts.ask_for_answer_after_blocked_calls(language))
+        if others := await self._find_replacements(failed[-1]):
+            name = failed[-1].call.name
+            reason = prompts.explain_failing_tool(name, self._failures_by_tool[name], language)
+            run.advice = prompts.ask_to_switch_tool(reason, others, language)
+            return Directive("switch_tool", reason)
+        if self._failed_turns and self._failed_turns % run.guards.switch_after == 0:
+            reason = prompts.explain_failing_plan(self._failed_turns, language)
+            run.advice, run.expects_plan = prompts.ask_to_replan(reason, language), True
+            return Directive("replan", reason)
+        return None
+
+    async def _find_replacements(self, step: Step) -> tuple[str, ...]:
+        """Return the tools that may replace one that has failed too often, the best first."""
+        failures = self._failures_by_tool.get(step.call.name, 0)
+        max_failures = 2 if step.result.failure in TRANSIENT_FAILURES else self.run.guards.switch_after
+        if failures < max_failures or (failures - max_failures) % self.run.guards.switch_after:
+            return ()
+        return await self._find_alternative_tools(step.call.name)
+
+    async def _find_alternative_tools(self, name: str) -> tuple[str, ...]:
+        """Return alternatives to a tool, ranked by relevance and success rate."""
+        run = self.run
+        tool = run.library.find_tool(name)
+        if tool is None:
+            return ()
+        failed_ids = {run.get_owner_id(other) for other in self._failures_by_tool}
+        need = f"{tool.definition.description} {run.task[:500]}"
+        matches = run.library.find_alternatives(run.get_owner_id(name), need, failed_ids, limit=8)
+        ids = {match.name: f"{match.tool_id}.{match.action}" if match.action else match.tool_id for match in matches}
+        stats: Mapping[str, ExecutionStats] = {}
+        if matches and run.memory is not None:
+            stats = await run.memory.memory.get_call_statistics(tuple(ids.values()))
+        ranked = sorted(
+            matches,
+            key=lambda match: -match.score * self._estimate_success_rate(match.tool_id, stats.get(ids[match.name])),
+        )
+        return tuple(match.name for match in ranked[:MAX_ALTERNATIVE_TOOLS])
+
+    def _estimate_success_rate(self, tool_id: str, stored_stats: ExecutionStats | None) -> float:
+        """Return the success rate of a tool, smoothed so that a new tool has 0.5."""
+        health = self.run.library.get_health(tool_id)
+        failures = sum(health.failures.values())
+        calls = max(health.calls, failures)
+        if stored_stats is not None and stored_stats.calls > calls:
+            calls, failures = stored_stats.calls, stored_stats.failures
+        return (calls - failures + 1) / (calls + 2)

@@ -1,0 +1,134 @@
+"""What a rule of assistance may do, and the run that the rules share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from opposable.agent.assistance.call_records import TRANSIENT_FAILURES, CallKey, is_transient
+from opposable.agent.assistance.guard_options import GuardOptions
+from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
+from opposable.agent.failure_recorder import FailureRecorder, split_tool_id
+from opposable.agent.policy import Directive, Step
+from opposable.agent.tool_execution import ResolvedCall
+from opposable.domain.language import Language
+from opposable.domain.messages import Message
+from opposable.domain.tools import ToolDefinition, ToolResult
+from opposable.models.base import ToolChoice
+from opposable.tools.library import ToolLibrary
+
+if TYPE_CHECKING:  # specs are pydantic's, and only a run in trouble asks for them
+    from opposable.domain.specs import AnyToolSpec
+
+
+@dataclass(slots=True)
+class AssistedRun:
+    """What the rules of one run know.
+
+    Attributes:
+        task: The last message of the user.
+        memory: The failure memory, None without one.
+        patterns: The failures known when the run started.
+        recorder: Records the failures of this run, None without a memory.
+        turn: The turn of the latest finished calls, 0 before any.
+        steps: The finished calls, oldest first, as the tools returned them.
+        calls: The calls of the turn by id: their identity and normalized arguments.
+        blocked_ids: The calls of the turn that a rule blocked.
+        suggested_arguments: Arguments that may correct a failed call of the turn, by call id.
+        plan: What the model announced before its calls.
+        expects_plan: Whether the text of the next calls is a new plan.
+        advice: What the model should do next, for the status note.
+        next_tool_choice: The tool choice of the next request.
+    """
+
+    library: ToolLibrary
+    task: str
+    language: Language
+    guards: GuardOptions
+    memory: ScopedMemory | None = None
+    patterns: FailurePatterns = NO_PATTERNS
+    recorder: FailureRecorder | None = None
+    turn: int = 0
+    steps: Sequence[Step] = ()
+    calls: dict[str, tuple[CallKey, dict[str, Any]]] = field(default_factory=dict)
+    blocked_ids: set[str] = field(default_factory=set)
+    suggested_arguments: dict[str, dict[str, Any]] = field(default_factory=dict)
+    plan: str = ""
+    expects_plan: bool = True
+    advice: str = ""
+    next_tool_choice: ToolChoice = "auto"
+
+    @property
+    def turn_steps(self) -> list[Step]:
+        """The calls of the last turn."""
+        return [step for step in self.steps[len(self.steps) - len(self.calls) :] if step.turn == self.turn]
+
+    def get_tool_id(self, name: str) -> str:
+        """Return the id of a tool with its action; the name itself if there is no such tool."""
+        tool = self.library.find_tool(name)
+        return name if tool is None else tool.tool_id
+
+    def get_owner_id(self, name: str) -> str:
+        """Return the id that a tool is registered by."""
+        return split_tool_id(self.library, self.get_tool_id(name))[0]
+
+    def get_spec(self, name: str) -> "AnyToolSpec | None":
+        """Return the spec of a tool."""
+        return self.library.get_spec(self.get_owner_id(name))
+
+    def get_parameters(self, name: str) -> dict[str, Any]:
+        """Return the JSON Schema of a tool."""
+        tool = self.library.find_tool(name)
+        return {} if tool is None else tool.definition.parameters
+
+    def is_read_only(self, name: str) -> bool:
+        """Return whether calls of a tool change nothing."""
+        traits = self.library.get_traits(name)
+        return traits is not None and traits.read_only
+
+    def is_retryable(self, result: ToolResult) -> bool:
+        """Return whether the same call may succeed later; one that may have taken effect is never repeated."""
+        traits = self.library.get_traits(result.name)
+        if result.failure == "timeout" and (traits is None or not (traits.read_only or traits.idempotent)):
+            return False
+        return is_transient(result.failure, result.content)
+
+    def is_outcome_unknown(self, result: ToolResult) -> bool:
+        """Return whether a failed call may have taken effect."""
+        return result.failure in TRANSIENT_FAILURES and not self.is_retryable(result)
+
+
+class AssistanceRule:
+    """One rule of assistance. A hook that a rule leaves out does nothing.
+
+    Attributes:
+        switch: The option of `GuardOptions` that switches the rule.
+    """
+
+    switch: str = ""
+
+    def __init__(self, run: AssistedRun) -> None:
+        self.run = run
+
+    def extend_request(self, messages: list[Message]) -> list[Message]:
+        """Return the messages of a request with what the rule adds; the history stays without it."""
+        return messages
+
+    def extend_definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
+        """Return the tool definitions of a request with what the rule adds."""
+        return definitions
+
+    def screen(self, call: ResolvedCall) -> ResolvedCall:
+        """Return a call that is to be executed, changed or with a failure."""
+        return call
+
+    def annotate(self, step: Step) -> str:
+        """Observe a finished call, and return a note for its result; "" for none."""
+        return ""
+
+    def before_answer(self, reply: Message) -> Directive | None:
+        """Return how to go on in place of taking a reply as the answer."""
+        return None
+
+    async def after_turn(self) -> Directive | None:
+        """Return how to go on after a turn with calls."""
+        return None

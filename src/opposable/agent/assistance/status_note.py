@@ -1,0 +1,157 @@
+"""Rule: sum up the failed calls of the run in the last message that the model reads."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from opposable.agent.assistance import prompts
+from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
+from opposable.agent.history import estimate_text_tokens
+from opposable.agent.policy import Directive, Step
+from opposable.domain.messages import Message
+from opposable.domain.tools import ToolCall
+from opposable.parsers import escape_special_tokens
+
+MAX_OBSERVATIONS_SHOWN = 2
+"""Results shown in the status note when earlier messages are left out."""
+MAX_REASONS_SHOWN = 2
+"""Failed calls shown with their reason, the latest ones; earlier ones are shown without."""
+_MAX_FAILURES_SHOWN = 10
+"""Failed calls in the status note."""
+_MAX_LINE_CHARACTERS = 160
+"""Characters of a line of the status note."""
+
+_STATUS_NOTE_START = re.compile(r"\W*(?:State of this task\W|任务状态\W+共)")
+"""The beginning of a status note that a model copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """A failed call.
+
+    Attributes:
+        call: The call.
+        reason: Why it failed the last time.
+        count: How often the model requested it.
+        is_resolved: Whether the tool has succeeded since.
+    """
+
+    call: ToolCall
+    reason: str
+    count: int = 1
+    is_resolved: bool = False
+
+
+class StatusNote(AssistanceRule):
+    """Append the status note after a failed turn, with advice, or where earlier messages are left out."""
+
+    switch = "status_notes"
+
+    def __init__(self, run: AssistedRun) -> None:
+        super().__init__(run)
+        self._has_asked_for_own_words = False
+
+    def extend_request(self, messages: list[Message]) -> list[Message]:
+        """Append the note to the last message. The history stays without it."""
+        note = "" if self._has_asked_for_own_words else self._format_note(messages)
+        if not note:
+            return messages
+        last = messages[-1]
+        return [*messages[:-1], replace(last, content=f"{last.content}\n\n{note}")]
+
+    def before_answer(self, reply: Message) -> Directive | None:
+        """Ask once for the model's own words if it copied the note."""
+        if self._has_asked_for_own_words or not _STATUS_NOTE_START.match(reply.content):
+            return None
+        self._has_asked_for_own_words = True
+        reminder = prompts.ask_for_own_words(self.run.language)
+        return Directive("replan", reminder, reminder)
+
+    def _format_note(self, messages: Sequence[Message]) -> str:
+        run = self.run
+        if not run.steps:
+            return ""
+        is_trimmed = not any(message.call_id == run.steps[0].call.id for message in messages)
+        has_failed = any(step.result.failure is not None for step in run.turn_steps)
+        return format_status_note(run, include_all=is_trimmed) if run.advice or has_failed or is_trimmed else ""
+
+
+def list_failed_attempts(steps: Iterable[Step]) -> list[FailedAttempt]:
+    """Return the failed calls, each once, the latest first. One that succeeded later is not among them."""
+    attempts: dict[tuple[str, str], FailedAttempt] = {}
+    for step in steps:
+        key = (step.call.name, step.call.arguments_json)
+        earlier = attempts.pop(key, None)
+        if step.result.failure is not None:
+            # the tool's own reason says more than that of a blocked call
+            is_blocked = earlier is not None and step.result.failure == "refused"
+            reason = earlier.reason if earlier is not None and is_blocked else step.result.content
+            attempts[key] = FailedAttempt(step.call, reason, 1 if earlier is None else earlier.count + 1)
+        else:
+            for other, attempt in attempts.items():
+                if attempt.call.name == step.call.name:
+                    attempts[other] = replace(attempt, is_resolved=True)
+    return list(reversed(attempts.values()))
+
+
+def format_status_note(run: AssistedRun, *, include_all: bool = False) -> str:
+    """Return a summary of a run for the model.
+
+    "" unless two calls have failed or there is advice. Special tokens in the output of tools are escaped.
+
+    Args:
+        run: The run to sum up.
+        include_all: Whether to add the plan and the latest results, for a history that was trimmed.
+    """
+    attempts = list_failed_attempts(run.steps)
+    unresolved = [attempt for attempt in attempts if not attempt.is_resolved]
+    if not (len(unresolved) > 1 or run.advice or include_all):
+        return ""
+    lines = _iter_status_lines(run, attempts if include_all else unresolved, include_all)
+    return _fit_lines(lines, run.guards.status_note_tokens)
+
+
+def _iter_status_lines(run: AssistedRun, attempts: Sequence[FailedAttempt], include_all: bool) -> Iterator[str]:
+    is_chinese = run.language == "zh"
+    total, observations = len(run.steps), [step.result.content for step in run.steps if step.result.failure is None]
+    if is_chinese:
+        yield f"【任务状态】共 {total} 次调用，成功 {len(observations)} 次，失败 {total - len(observations)} 次。"
+    else:
+        failed_count = total - len(observations)
+        yield f"[State of this task: {total} calls, {len(observations)} worked, {failed_count} failed.]"
+    if run.advice:
+        yield run.advice
+    if include_all and run.plan:
+        yield f"{'计划' if is_chinese else 'Plan'}: {_truncate_line(run.plan)}"
+    shown = attempts[:_MAX_FAILURES_SHOWN]
+    if shown:
+        yield "已失败，不要原样重复：" if is_chinese else "Failed; do not repeat as they were:"
+    yield from (_format_attempt(attempt, index < MAX_REASONS_SHOWN) for index, attempt in enumerate(shown))
+    for name in dict.fromkeys(attempt.call.name for attempt in shown):
+        if (warning := run.patterns.warnings.get(run.get_tool_id(name))) is not None:
+            yield _truncate_line(warning[is_chinese])
+    if include_all:
+        for observation in observations[-MAX_OBSERVATIONS_SHOWN:]:
+            yield f"{'结果' if is_chinese else 'Result'}: {_truncate_line(observation)}"
+
+
+def _format_attempt(attempt: FailedAttempt, with_reason: bool) -> str:
+    times = f" ({attempt.count}×)" if attempt.count > 1 else ""
+    reason = f": {_truncate_line(attempt.reason)}" if with_reason else ""
+    return f"- {attempt.call.name}{_truncate_line(attempt.call.arguments_json)}{times}{reason}"
+
+
+def _truncate_line(text: str) -> str:
+    line = " ".join(text[: _MAX_LINE_CHARACTERS * 3].split())
+    return escape_special_tokens(line if len(line) <= _MAX_LINE_CHARACTERS else f"{line[:_MAX_LINE_CHARACTERS]}…")
+
+
+def _fit_lines(lines: Iterable[str], max_tokens: int) -> str:
+    """Join the lines that fit; the first one always does."""
+    fitting: list[str] = []
+    for line in lines:
+        max_tokens -= estimate_text_tokens(line) + 1
+        if fitting and max_tokens < 0:
+            break
+        fitting.append(line)
+    return "\n".join(fitting)
