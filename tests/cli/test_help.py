@@ -1,5 +1,6 @@
 """Every command explains itself."""
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,18 @@ async def test_help_has_an_example(tmp_path: Path, command: str, teaches: str) -
     done = await run_program(tmp_path, *command.split(), "--help")
     assert (done.code, done.err) == (0, "")
     assert teaches in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize("group", ["", "tools", "models", "keys", "eval"])
+async def test_the_sentence_of_each_command_is_whole(tmp_path: Path, group: str) -> None:
+    done = await run_program(tmp_path, *group.split(), "--help", env={"COLUMNS": "80"})
+    assert "..." not in done.out.replace("COMMAND [ARGS]...", "")
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+async def test_the_version_is_printed(tmp_path: Path) -> None:
+    done = await run_program(tmp_path, "--version")
+    assert (done.code, done.out, done.err) == (0, f"opposable {version('opposable')}\n", "")
 
 
 async def test_the_bare_command_shows_help_and_commands(tmp_path: Path) -> None:

@@ -90,7 +90,9 @@ async def test_weights_with_a_wrong_checksum_are_rejected_and_removed(tmp_path: 
     assert not list((tmp_path / "cache").rglob("*.gguf"))
 
 
-@pytest.mark.parametrize("args", [("models", "pull"), ("run", "x"), ("models", "check")], ids=" ".join)
+@pytest.mark.parametrize(
+    "args", [("models", "pull"), ("run", "x", "--yes"), ("models", "check", "--yes")], ids=" ".join
+)
 async def test_missing_weights_are_reported(tmp_path: Path, args: tuple[str, ...]) -> None:
     async with serve_packages(PackageServer({})) as server:
         env = {"PIP_INDEX_URL": server.url}

@@ -9,7 +9,7 @@ from opposable.domain.errors import BadInput
 from opposable.models.anthropic import AnthropicModel
 from opposable.models.embedded.llama_cpp import LocalModel
 from opposable.models.embedded.weights import QWEN_CODER
-from opposable.models.factory import API_KEY_VARIABLES, MODEL_NAME_FORMS, PROVIDERS, create_model
+from opposable.models.factory import API_KEY_VARIABLES, MODEL_NAME_FORMS, PROVIDERS, create_model, normalize_model_name
 from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.profile import ModelProfile, get_profile
@@ -44,7 +44,43 @@ def test_a_hosted_model_is_native_with_nothing_around_it(
 ) -> None:
     monkeypatch.setenv(variable, " sk-1 ")
     model = create_model(name)
-    assert (type(model), model.name, get_profile(model)) == (kind, model_name, ModelProfile("native"))
+    assert (type(model), model.name, get_profile(model)) == (
+        kind,
+        model_name,
+        ModelProfile("native", context=200_000 if kind is AnthropicModel else None),
+    )
+
+
+FULL_NAMES = [
+    ("gpt-5-mini", "openai:gpt-5-mini"),
+    ("o3", "openai:o3"),
+    ("claude-opus-4", "anthropic:claude-opus-4"),
+    ("qwen-plus", "qwen:qwen-plus"),
+    ("qwen3-max", "qwen:qwen3-max"),
+    ("deepseek-chat", "deepseek:deepseek-chat"),
+    ("ollama:qwen3:8b", "http://127.0.0.1:11434/v1#qwen3:8b"),
+    ("local", "local"),
+    ("local:gpt-2.gguf", "local:gpt-2.gguf"),
+    ("openai:ft:gpt-4o:me::1", "openai:ft:gpt-4o:me::1"),
+    ("https://host/v1#gpt-5", "https://host/v1#gpt-5"),
+    ("nonsense", "nonsense"),
+    ("ollama:", "ollama:"),
+]
+
+
+@pytest.mark.parametrize(("name", "full_name"), FULL_NAMES)
+def test_a_name_without_a_provider_gets_one(name: str, full_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OLLAMA_HOST", raising=False)
+    assert normalize_model_name(name) == full_name
+    assert normalize_model_name(full_name) == full_name
+
+
+@pytest.mark.parametrize("host", ["10.0.0.2:1234", "http://10.0.0.2:1234/"])
+def test_the_server_of_ollama_is_taken_from_its_variable(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    model = create_model("ollama:qwen3")
+    assert (type(model), model.name) == (MarkerCallsModel, "qwen3")
+    assert normalize_model_name("ollama:qwen3") == "http://10.0.0.2:1234/v1#qwen3"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +107,7 @@ def test_a_missing_key_is_reported_with_its_variable(
 
 
 @pytest.mark.parametrize(
-    "name", ["", "gpt-5", "openai", "openai:", "anthropic:", "qwn:max", "OpenAI:gpt", "ftp://h/v1#m"]
+    "name", ["", "gtp-5", "openai", "openai:", "anthropic:", "qwn:max", "OpenAI:gpt", "ftp://h/v1#m"]
 )
 def test_an_unknown_name_is_reported_with_the_valid_forms(name: str) -> None:
     with pytest.raises(BadInput) as caught:

@@ -3,6 +3,7 @@
 from opposable.agent.limits import Limits
 from opposable.domain.errors import BadInput
 from opposable.domain.usage import Price
+from opposable.models.factory import normalize_model_name
 from opposable.settings import Settings
 
 FREE_PRICE = Price(0, 0)
@@ -33,7 +34,7 @@ def create_limits(settings: Settings, model: str | None = None) -> Limits:
         BadInput: There is a cost limit, but the price of the model is unknown.
     """
     name = model or settings.model
-    per_million = settings.prices.get(name)
+    per_million = settings.prices.get(name) or settings.prices.get(normalize_model_name(name))
     price = Price(*per_million) if per_million else FREE_PRICE if name == "local" else None
     if settings.cost is not None and price is None:
         raise BadInput(

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from opposable.agent.query_expansion import expand_query
 from opposable.domain.messages import user_message
@@ -24,7 +25,12 @@ from opposable.models.embedded.weights import (
     get_models_directory,
     pull_weights,
 )
-from opposable.models.factory import API_KEY_VARIABLES, create_model, create_unwrapped_model
+from opposable.models.factory import (
+    API_KEY_VARIABLES,
+    create_model,
+    create_unwrapped_model,
+    normalize_model_name,
+)
 from opposable.models.http_client import RetryPolicy
 from opposable.settings import Settings
 from opposable.tools.disclosure import ExpandQuery
@@ -48,7 +54,7 @@ async def open_model(settings: Settings, name: str | None = None, on_progress: O
         BadInput: No model has this name.
         WeightsError: The weights cannot be downloaded.
     """
-    name = name or settings.model
+    name = normalize_model_name(name or settings.model)
     await _download_if_missing(settings, name, on_progress)
     return create_model(name, models_directory=models_directory(settings), retry_policy=CONNECT_RETRY_POLICY)
 
@@ -81,9 +87,20 @@ async def open_query_expander(settings: Settings, name: str | None = None) -> As
         yield functools.partial(expand_query, model)
 
 
+@runtime_checkable
+class ConfirmsDownload(Protocol):
+    """An observer of a download that is asked before it starts."""
+
+    def confirm_download(self, size_bytes: int) -> None:
+        """Return to start the download. Raises: `BadInput` to refuse it."""
+        ...
+
+
 async def _download_if_missing(settings: Settings, name: str, on_progress: OnProgress | None) -> None:
     directory = models_directory(settings)
     if name == "local" and find_installed_weights(QWEN_CODER, directory) is None:
+        if isinstance(on_progress, ConfirmsDownload):
+            on_progress.confirm_download(QWEN_CODER.size)
         await pull_weights(QWEN_CODER, directory, on_progress)
 
 
@@ -105,6 +122,7 @@ def list_model_kinds(settings: Settings) -> list[tuple[str, bool, str]]:
         kinds.append((f"{kind}:NAME", is_set, f"{variable} is {'set' if is_set else 'not set'}"))
     return [
         *kinds,
+        ("ollama:NAME", True, "a model of the Ollama server on this machine, or of OLLAMA_HOST"),
         ("http://HOST:PORT/v1#NAME", True, "any OpenAI-compatible server; key in OPPOSABLE_API_KEY if it wants one"),
     ]
 
@@ -130,6 +148,7 @@ async def check_model(
         BadInput: No model has this name.
         WeightsError: The weights cannot be downloaded.
     """
+    name = normalize_model_name(name)
     inner = await open_unwrapped_model(settings, name, on_progress)
     results: dict[CallingMode, list[ProbeResult]] = {}
     try:
@@ -151,7 +170,7 @@ async def check_model(
 
 def select_best_mode(name: str, results: Mapping[CallingMode, Sequence[ProbeResult]]) -> CallingMode:
     """Return the mode with the most correct answers; of equal ones, the default mode of the model `name`."""
-    default_mode = get_default_calling_mode(name)
+    default_mode = get_default_calling_mode(normalize_model_name(name))
     return max(results, key=lambda mode: (sum(result.passed for result in results[mode]), mode == default_mode))
 
 
@@ -161,4 +180,4 @@ def save_model_calling_mode(settings: Settings, name: str, mode: CallingMode) ->
     Raises:
         OSError: The file cannot be written.
     """
-    save_calling_mode(models_directory(settings), name, mode)
+    save_calling_mode(models_directory(settings), normalize_model_name(name), mode)

@@ -1,19 +1,56 @@
 """The command line `opposable`: its commands and its entry point."""
 
+from importlib.metadata import version
+from typing import Annotated
+
 import typer
 
-from opposable.cli import agents, errors, evals, failures, keys, mcp, models, run, semantics, serve, store, tools
-from opposable.cli.options import err
+from opposable.cli import (
+    agents,
+    doctor,
+    errors,
+    evals,
+    failures,
+    keys,
+    mcp,
+    models,
+    run,
+    semantics,
+    serve,
+    store,
+    tools,
+)
+from opposable.cli.help import HelpGroup
+from opposable.cli.options import err, out
 
 cli = typer.Typer(
     name="opposable",
+    cls=HelpGroup,
     help="Tool use for any model. Try: opposable run 'What is 17 * 23?'",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run.run, run.ask, serve.serve, run.chat):
+
+
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
+        out.print(f"opposable {version('opposable')}")
+        raise typer.Exit
+
+
+@cli.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit"),
+    ] = False,
+) -> None:
+    pass
+
+
+for command in (run.run, run.ask, serve.serve, run.chat, doctor.doctor):
     cli.command()(command)
 cli.command("mcp-serve")(mcp.mcp_serve)
 cli.add_typer(tools.cli, name="tools")

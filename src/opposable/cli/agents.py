@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, out, read_settings
 from opposable.cli.rendering import style_text, to_json
 
-cli = typer.Typer(help="Check the stored agents.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, help="Check the stored agents.", no_args_is_help=True)
 
 
 @cli.callback()

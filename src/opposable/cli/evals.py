@@ -11,6 +11,7 @@ from opposable.agent.assistance.guard_options import RULE_SWITCHES
 from opposable.app.ask import catalog_directory
 from opposable.app.models import open_model, open_unwrapped_model
 from opposable.ask.semantics.loader import load_semantic_model
+from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, ModelOption, err, out, read_settings
 from opposable.cli.rendering import DownloadBar, render_table, to_json
 from opposable.domain.errors import BadInput
@@ -28,7 +29,7 @@ from opposable.evals.text_to_sql.harness import AnswererFactory, SqlScoreSheet, 
 from opposable.evals.text_to_sql.paired import compare_sheets
 from opposable.evals.text_to_sql.report import write_report
 
-cli = typer.Typer(help="Run evaluations.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, help="Run evaluations.", no_args_is_help=True)
 
 
 @cli.command("sql")

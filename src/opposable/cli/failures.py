@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opposable.app.stored_tools import open_default_store, open_existing_store
+from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, out, read_settings
 from opposable.cli.rendering import render_table, shorten, style_text, to_json
 from opposable.domain.errors import BadInput
@@ -15,7 +16,7 @@ from opposable.domain.records import Failure
 if TYPE_CHECKING:
     from opposable.store.store import Store
 
-cli = typer.Typer(help="Manage the failures that earlier runs stored.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, help="Manage the failures that earlier runs stored.", no_args_is_help=True)
 FailureIdArgument = Annotated[str, typer.Argument(help="Failure id, or its first digits", metavar="ID")]
 
 

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from opposable.app.stored_tools import open_default_store, open_existing_store
+from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, err, out, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json
 from opposable.domain.errors import BadInput
 from opposable.domain.records import ApiKey
 from opposable.domain.specs import RateLimit
 
-cli = typer.Typer(help="Manage the API keys of the service.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, help="Manage the API keys of the service.", no_args_is_help=True)
 
 SCOPES = ("chat", "tools:read", "tools:write", "admin")
 

@@ -8,13 +8,14 @@ from rich.console import RenderableType
 
 from opposable.app.models import check_model as probe_model
 from opposable.app.models import list_model_kinds, pull_embedded, save_model_calling_mode, select_best_mode
-from opposable.cli.options import JsonOption, err, out, read_settings
+from opposable.cli.help import HelpGroup
+from opposable.cli.options import JsonOption, YesOption, err, out, read_settings
 from opposable.cli.rendering import DownloadBar, escape_control_characters, render_table, shorten, style_text, to_json
 from opposable.domain.errors import BadInput
 from opposable.models.calling_modes import CALLING_MODES, CallingMode
 from opposable.models.capability_probe import ProbeResult
 
-cli = typer.Typer(help="List models, download the embedded one, test one.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, help="List models, download the embedded one, test one.", no_args_is_help=True)
 
 
 @cli.command("list")
@@ -57,6 +58,7 @@ def check_model(
         ),
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Use the best calling mode for this model from now on")] = False,
+    yes: YesOption = False,
     json: JsonOption = False,
 ) -> None:
     """Test each calling mode of a model with a short exam, and name the best one.
@@ -75,7 +77,7 @@ def check_model(
         raise BadInput(f"There is no calling mode {unknown[0]!r}. Use one of: {', '.join(CALLING_MODES)}.")
     selected = [mode for mode in CALLING_MODES if not modes or mode in modes]
     settings = read_settings()
-    with DownloadBar(err) as bar:
+    with DownloadBar(err, assume_yes=yes) as bar:
         results = asyncio.run(probe_model(settings, name, selected, bar, None if json else print_result))
     best_mode = select_best_mode(name, results)
     passed = any(result.passed for result in results[best_mode])

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -22,6 +23,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from opposable.domain.errors import BadInput
 from opposable.domain.events import DecisionMade, Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
 from opposable.domain.json_forms import call_to_json, event_to_json, result_to_json
 from opposable.domain.language import Language
@@ -208,12 +210,13 @@ class DownloadBar:
 
     It is shown from the first progress to the last.
 
-    As a context manager, it also stops at the end of the block. After an interruption, it says that the download can be
+    `assume_yes` starts the download without a question. As a context manager, it also stops at the end of the block. After an interruption, it says that the download can be
     resumed.
     """
 
-    def __init__(self, err: Console) -> None:
+    def __init__(self, err: Console, *, assume_yes: bool = False) -> None:
         self._err = err
+        self._assume_yes = assume_yes
         self._bar: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
 
@@ -230,6 +233,25 @@ class DownloadBar:
         self._bar.update(self._tasks[progress.stage], completed=progress.done_bytes, total=progress.total_bytes)
         if progress.stage == "verify" and progress.done_bytes >= progress.total_bytes:
             self.stop()
+
+    def confirm_download(self, size_bytes: int) -> None:
+        """Ask before a download; a script must pass --yes.
+
+        Raises:
+            BadInput: The user declines, or there is no terminal to ask at.
+        """
+        size = f"{size_bytes / 1e9:.1f} GB"
+        if self._assume_yes:
+            return
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise BadInput(
+                f"The embedded model is not on this machine ({size}, once). Download it with: opposable models pull. "
+                "Or pass --yes, or another model with --model."
+            )
+        question = f"The embedded model is not on this machine. Download it now ({size}, once)? [y/N] "
+        self._err.print(style_text(question), end="")
+        if input().strip().lower() not in ("y", "yes", "是", "好"):
+            raise BadInput("The embedded model was not downloaded. Pass another model with --model, see `models list`.")
 
     def stop(self) -> None:
         """Stop the bar, which stays visible."""

@@ -63,7 +63,7 @@ def run(
 
     async def run_task() -> None:
         text = validate_task(read_text(task))
-        with DownloadBar(err) as bar:
+        with DownloadBar(err, assume_yes=yes) as bar:
             async with open_agent(read_settings(root), text, model, tool or (), bar) as agent:
                 printer = RunPrinter(err, None if json else out)
                 approver = TerminalApprover(err, printer.end_line, assume_yes=yes)
@@ -91,6 +91,7 @@ def ask(
         bool, typer.Option("--agent", help="Let the model call the SQL tools instead of the team")
     ] = False,
     model: ModelOption = None,
+    yes: YesOption = False,
     json: JsonOption = False,
 ) -> None:
     """Answer a question about a database.
@@ -108,7 +109,9 @@ def ask(
     if use_agent and semantics is not None:
         raise BadInput("--semantics and --agent exclude each other. Leave one out.")
     answer, usage = asyncio.run(
-        _answer_with_agent(text, db, model) if use_agent else _answer_with_team(text, db, str(semantics or ""), model)
+        _answer_with_agent(text, db, model, DownloadBar(err, assume_yes=yes))
+        if use_agent
+        else _answer_with_team(text, db, str(semantics or ""), model, DownloadBar(err, assume_yes=yes))
     )
     if json:
         print(to_json(answer_to_json(answer, usage)))
@@ -118,18 +121,22 @@ def ask(
         raise typer.Exit(1)
 
 
-async def _answer_with_agent(text: str, db: str, model: str | None) -> tuple[DataAnswer, Usage]:
+async def _answer_with_agent(
+    text: str, db: str, model: str | None, download_bar: DownloadBar
+) -> tuple[DataAnswer, Usage]:
     """Answer with an agent that has the SQL tools, and print the trace."""
-    with DownloadBar(err) as bar:
+    with download_bar as bar:
         async with open_data_agent(read_settings(), text, db, model, bar) as agent:
             run_finished, results = await _run_and_print(agent, (user_message(text),), RunPrinter(err, None))
     return answer_from_run(run_finished, [item.result for item in results], detect_language(text)), run_finished.usage
 
 
-async def _answer_with_team(text: str, db: str, semantics: str, model: str | None) -> tuple[DataAnswer, Usage]:
+async def _answer_with_team(
+    text: str, db: str, semantics: str, model: str | None, download_bar: DownloadBar
+) -> tuple[DataAnswer, Usage]:
     """Answer with the data team, and print the trace."""
     printer = RunPrinter(err, None)
-    with DownloadBar(err) as bar:
+    with download_bar as bar:
         async with (
             open_data_team(read_settings(), db, model, semantics, bar) as team,
             aclosing(team.stream(text)) as events,
@@ -161,7 +168,7 @@ def chat(
     settings = read_settings(root)
     history: list[Message] = []
     # One event loop for the whole chat; each answer is a separate run that Ctrl-C stops.
-    with asyncio.Runner() as runner, DownloadBar(err) as bar:
+    with asyncio.Runner() as runner, DownloadBar(err, assume_yes=yes) as bar:
         opening = open_chat_agent(settings, model, tool or (), db, bar)
         agent = runner.run(opening.__aenter__())
         banner = f"{agent.model.name} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends"

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from opposable.app.ask import draft_semantics, lint_semantics
+from opposable.cli.help import HelpGroup
 from opposable.cli.options import DatabaseOption, JsonOption, err, out
 from opposable.cli.rendering import escape_control_characters, style_text, to_json
 from opposable.domain.errors import BadInput
 
-cli = typer.Typer(help="Check and draft semantic models.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, help="Check and draft semantic models.", no_args_is_help=True)
 
 _SEVERITY_COLORS = {"error": "red", "warning": "yellow", "info": "dim"}
 

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from opposable.app.models import open_model
 from opposable.app.stored_tools import open_existing_store
-from opposable.cli.options import err, read_settings
+from opposable.cli.options import YesOption, err, read_settings
 from opposable.cli.rendering import DownloadBar, style_text
 from opposable.models.base import Model
 from opposable.settings import Settings
@@ -37,6 +37,7 @@ def serve(
     api_key_env: Annotated[
         str, typer.Option(metavar="NAME", help="Environment variable with the API key of clients")
     ] = "OPPOSABLE_SERVE_KEY",
+    yes: YesOption = False,
 ) -> None:
     """Serve agents, tools and models over HTTP.
 
@@ -51,7 +52,7 @@ def serve(
     model_names = model or [settings.model]
     api_key = server.read_api_key(api_key_env)
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
-        name = runner.run(_check_startup(settings, model_names, host, api_key))
+        name = runner.run(_check_startup(settings, model_names, host, api_key, assume_yes=yes))
         listen_socket = server.open_listening_socket(host, port)
         on_ready = partial(_print_ready, name, server.get_base_url(host, listen_socket))
         if workers == 1:
@@ -74,7 +75,9 @@ def _read_service_settings() -> Settings:
     return settings.model_copy(update=missing)
 
 
-async def _check_startup(settings: Settings, model_names: Sequence[str], host: str, key: str) -> str:
+async def _check_startup(
+    settings: Settings, model_names: Sequence[str], host: str, key: str, *, assume_yes: bool
+) -> str:
     """Check that everything can be served, and return the name of the first model.
 
     Raises:
@@ -87,7 +90,7 @@ async def _check_startup(settings: Settings, model_names: Sequence[str], host: s
         async with open_existing_store(settings) as store:
             has_stored_keys = store is not None and bool(await store.keys.list())
             server.require_key_unless_loopback(host, key, has_stored_keys=has_stored_keys)
-    async with _open_models(settings, model_names) as models:
+    async with _open_models(settings, model_names, assume_yes=assume_yes) as models:
         return next(iter(models))
 
 
@@ -127,13 +130,15 @@ def _print_ready(name: str, url: str) -> None:
 
 
 @asynccontextmanager
-async def _open_models(settings: Settings, model_names: Sequence[str]) -> AsyncIterator[dict[str, Model]]:
+async def _open_models(
+    settings: Settings, model_names: Sequence[str], *, assume_yes: bool = False
+) -> AsyncIterator[dict[str, Model]]:
     """Open the models under the names that clients use; closed at the end."""
     from opposable.web import server  # lazy: needs the extra "serve"
 
     models: dict[str, Model] = {}
     async with AsyncExitStack() as stack:
-        with DownloadBar(err) as bar:
+        with DownloadBar(err, assume_yes=assume_yes) as bar:
             for model_name in model_names:
                 opened_model = await open_model(settings, model_name, bar)
                 stack.push_async_callback(opened_model.aclose)

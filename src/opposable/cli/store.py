@@ -5,10 +5,11 @@ import asyncio
 import typer
 
 from opposable.app.stored_tools import open_default_store
+from opposable.cli.help import HelpGroup
 from opposable.cli.options import err, read_settings
 from opposable.cli.rendering import style_text
 
-cli = typer.Typer(help="Manage the store of tools, agents and records.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, help="Manage the store of tools, agents and records.", no_args_is_help=True)
 
 
 @cli.callback()

@@ -10,6 +10,7 @@ from opposable.app.models import open_query_expander
 from opposable.app.stored_tools import check_tool_health
 from opposable.app.tools import open_tools, require_tool
 from opposable.cli import stored_tools
+from opposable.cli.help import HelpGroup
 from opposable.cli.options import (
     DatabaseOption,
     JsonOption,
@@ -23,7 +24,7 @@ from opposable.cli.options import (
 from opposable.cli.rendering import escape_control_characters, render_table, style_text, to_json
 from opposable.domain.json_forms import result_to_json
 
-cli = typer.Typer(help="List, search, show and call tools; manage stored tools.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, help="List, search, show and call tools; manage stored tools.", no_args_is_help=True)
 
 
 @cli.command("list")

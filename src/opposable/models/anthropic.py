@@ -19,6 +19,7 @@ from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
 API_VERSION = "2023-06-01"
+CONTEXT_TOKENS = 200_000
 DEFAULT_MAX_TOKENS = 8192
 FINISH_REASONS: dict[str | None, FinishReason] = {
     "max_tokens": "length",
@@ -32,7 +33,7 @@ class AnthropicModel:
     """A model of the messages API of Anthropic; `base_url` ends before `/messages`."""
 
     extra_parameters = frozenset({"top_p", "top_k"})
-    profile = ModelProfile(images=True)
+    profile = ModelProfile(images=True, context=CONTEXT_TOKENS)
 
     def __init__(
         self, model: str, api_key: str, base_url: str | None = None, *, retry_policy: RetryPolicy | None = None

@@ -49,9 +49,24 @@ API_KEY_VARIABLES: Mapping[str, str] = {
 """The environment variable with the API key, by provider."""
 
 MODEL_NAME_FORMS = (
-    "local, local:/path/to/model.gguf, openai:NAME, qwen:NAME, deepseek:NAME, anthropic:NAME, "
-    "or http://HOST:PORT/v1#NAME for any OpenAI-compatible server"
+    "local, local:/path/to/model.gguf, openai:NAME, qwen:NAME, deepseek:NAME, anthropic:NAME, ollama:NAME, "
+    "or http://HOST:PORT/v1#NAME for any OpenAI-compatible server. gpt-…, o3…, claude-…, qwen… and deepseek-… need no prefix"
 )
+
+PROVIDERS_BY_PREFIX: Mapping[str, str] = {
+    "gpt-": "openai",
+    "chatgpt-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude-": "anthropic",
+    "qwen": "qwen",
+    "qwq": "qwen",
+    "deepseek-": "deepseek",
+}
+"""The provider of a model whose name is given without one, by the beginning of the name."""
+
+DEFAULT_OLLAMA_HOST = "127.0.0.1:11434"
 
 
 def create_model(
@@ -77,16 +92,33 @@ def create_model(
     Raises:
         BadInput: The name is unknown, or its API key is missing.
     """
+    name = normalize_model_name(name)
     directory = models_directory or _get_directory()
     mode = calling_mode or load_calling_modes(directory).get(name) or get_default_calling_mode(name)
     inner = create_unwrapped_model(name, models_directory=directory, retry_policy=retry_policy)
     return apply_calling_mode(mode, inner, assisted=name == "local")
 
 
+def normalize_model_name(name: str) -> str:
+    """Return the full form of a model's name: with its provider, and the URL of a model in Ollama.
+
+    The server of Ollama is that of OLLAMA_HOST, by default the one of this machine. Other names are returned as they are.
+    """
+    kind, _, rest = name.strip().partition(":")
+    if kind == "ollama" and rest:
+        host = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/") or DEFAULT_OLLAMA_HOST
+        return f"{host if '://' in host else f'http://{host}'}/v1#{rest}"
+    if kind in (*PROVIDERS, *API_KEY_VARIABLES, "local", "http", "https"):
+        return name
+    provider = next((PROVIDERS_BY_PREFIX[start] for start in PROVIDERS_BY_PREFIX if name.startswith(start)), "")
+    return f"{provider}:{name}" if provider else name
+
+
 def create_unwrapped_model(
     name: str, *, models_directory: Path | None = None, retry_policy: RetryPolicy | None = None
 ) -> Model:
     """Create the model `name` without a calling mode. Raises: as `create_model`."""
+    name = normalize_model_name(name)
     kind, _, rest = name.partition(":")
     if kind == "local":
         return LocalModel(_resolve_weights_path(rest, models_directory or _get_directory()))

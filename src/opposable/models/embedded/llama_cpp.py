@@ -16,6 +16,7 @@ from opposable.domain.tools import ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions
 from opposable.models.http_client import RetryPolicy
 from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuirks
+from opposable.models.profile import ModelProfile
 
 DEFAULT_MAX_REPLY_TOKENS = 2048
 """The default length of a reply: a small model can repeat itself until the context window is full."""
@@ -66,6 +67,7 @@ class LocalModel:
         read_timeout_seconds: float = 900,
     ) -> None:
         self.name = path.stem
+        self.profile = ModelProfile(context=context_tokens)
         self._path = check_gguf_file(path)
         self._context_tokens = context_tokens
         self._max_parallel_requests = max_parallel_requests

@@ -47,7 +47,7 @@ MAX_SECOND_ATTEMPT_TOKENS = 200
 """Tokens of a second attempt."""
 
 
-PYTHON_PROFILE = ModelProfile("constrained", assisted=True, context=16384)
+PYTHON_PROFILE = ModelProfile("constrained", assisted=True)
 
 
 class PythonProtocolModel:
