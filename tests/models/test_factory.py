@@ -12,7 +12,7 @@ from opposable.models.embedded.weights import QWEN_CODER
 from opposable.models.factory import API_KEY_VARIABLES, MODEL_NAME_FORMS, PROVIDERS, create_model, normalize_model_name
 from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.openai_compatible import OpenAICompatibleModel
-from opposable.models.profile import ModelProfile, get_profile
+from opposable.models.profile import get_profile
 from opposable.models.text_protocol import TextProtocolModel
 
 VARIABLES = (
@@ -44,11 +44,8 @@ def test_a_hosted_model_is_native_with_nothing_around_it(
 ) -> None:
     monkeypatch.setenv(variable, " sk-1 ")
     model = create_model(name)
-    assert (type(model), model.name, get_profile(model)) == (
-        kind,
-        model_name,
-        ModelProfile("native", context=200_000 if kind is AnthropicModel else None),
-    )
+    assert (type(model), model.name) == (kind, model_name)
+    assert (get_profile(model).calling, get_profile(model).assisted) == ("native", False)
 
 
 FULL_NAMES = [
@@ -90,7 +87,7 @@ def test_a_server_by_url_is_searched_for_marked_calls_only(name: str, model_name
     model = create_model(name)
     assert isinstance(model, MarkerCallsModel)
     assert (type(model.inner), model.name) == (OpenAICompatibleModel, model_name)
-    assert model.profile == ModelProfile("auto")
+    assert (model.profile.calling, model.profile.assisted) == ("auto", False)
 
 
 @pytest.mark.parametrize("name", ["openai:o", "qwen:q", "deepseek:d", "anthropic:a"])
