@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -74,6 +75,19 @@ def test_url_of_the_hosting_platform_counts_from_the_environment_alone(tmp_path,
     assert read_urls() == ("postgresql://own/db", "redis://platform")
 
 
+async def test_every_line_of_the_log_is_json_on_demand():
+    async with (
+        chat_server(build_completion("hello")) as backend,
+        start_server("--port", "0", "--log-format", "json", "--model", f"{backend.url}#qwen") as (process, line),
+    ):
+        await complete_chat(json.loads(line)["url"])
+        process.send_signal(signal.SIGINT)
+        rest = (await asyncio.wait_for(process.stderr.read(), 30)).decode().splitlines()
+        messages = [json.loads(one)["message"] for one in (line, *rest)]
+    assert " is served at http://127.0.0.1:" in messages[0]
+    assert messages[1:] == ["request ended", "Stopped."]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_stops_the_server_with_exit_code_0(number):
     async with (
@@ -84,7 +98,9 @@ async def test_a_signal_stops_the_server_with_exit_code_0(number):
         process.send_signal(number)
         rest = (await asyncio.wait_for(process.stderr.read(), 10)).decode()
         assert await process.wait() == 0
-    assert rest == "Stopped.\n"
+    request_line, last_line = rest.splitlines()
+    assert "[info] request ended" in request_line
+    assert last_line == "Stopped."
 
 
 async def test_answers_in_progress_are_finished_before_the_server_stops():

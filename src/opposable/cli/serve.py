@@ -1,12 +1,13 @@
 """The command `serve`: agents, tools and models over HTTP."""
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from pydantic import SecretStr
@@ -17,6 +18,8 @@ from opposable.cli.options import YesOption, err, read_settings
 from opposable.cli.rendering import DownloadBar, style_text
 from opposable.models.base import Model
 from opposable.settings import Settings
+
+LogFormat = Literal["text", "json"]
 
 ModelsOption = Annotated[
     list[str] | None,
@@ -38,6 +41,9 @@ def serve(
         str, typer.Option(metavar="NAME", help="Environment variable with the API key of clients")
     ] = "OPPOSABLE_SERVE_KEY",
     yes: YesOption = False,
+    log_format: Annotated[
+        LogFormat | None, typer.Option(help="Format of the log (default: OPPOSABLE_LOG, text)", show_default=False)
+    ] = None,
 ) -> None:
     """Serve agents, tools and models over HTTP.
 
@@ -47,22 +53,24 @@ def serve(
     """
     from opposable.web import server  # lazy: needs the extra "serve"
     from opposable.web.multiprocess import run_workers  # lazy: needs the extra "serve"
+    from opposable.web.telemetry.logs import log_to_stderr  # lazy: needs the extra "serve"
 
-    settings = _read_service_settings()
+    settings = _read_service_settings(log_format)
+    log_to_stderr(settings.log)
     model_names = model or [settings.model]
     api_key = server.read_api_key(api_key_env)
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
         name = runner.run(_check_startup(settings, model_names, host, api_key, assume_yes=yes))
         listen_socket = server.open_listening_socket(host, port)
-        on_ready = partial(_print_ready, name, server.get_base_url(host, listen_socket))
+        on_ready = partial(_report_ready, settings, name, server.get_base_url(host, listen_socket))
         if workers == 1:
             runner.run(_serve_until_stopped(settings, model_names, host, api_key, listen_socket, on_ready))
     if workers > 1:
-        run_workers(partial(_run_worker, model_names, host, api_key), listen_socket, workers, on_ready)
-    err.print("Stopped.")
+        run_workers(partial(_run_worker, model_names, host, api_key, log_format), listen_socket, workers, on_ready)
+    _report(settings, "Stopped.")
 
 
-def _read_service_settings() -> Settings:
+def _read_service_settings(log_format: LogFormat | None = None) -> Settings:
     """Read the settings, with the variables that hosting platforms set for a service.
 
     Only the environment counts for these, not `.env`: there they belong to another program.
@@ -72,7 +80,7 @@ def _read_service_settings() -> Settings:
     missing = {
         name: SecretStr(url) for name, url in urls.items() if url and not getattr(settings, name).get_secret_value()
     }
-    return settings.model_copy(update=missing)
+    return settings.model_copy(update=missing | ({"log": log_format} if log_format else {}))
 
 
 async def _check_startup(
@@ -116,17 +124,32 @@ async def _serve_until_stopped(
 
 
 def _run_worker(
-    model_names: Sequence[str], host: str, key: str, listen_socket: socket.socket, on_ready: Callable[[], None]
+    model_names: Sequence[str],
+    host: str,
+    key: str,
+    log_format: LogFormat | None,
+    listen_socket: socket.socket,
+    on_ready: Callable[[], None],
 ) -> None:
     """Serve in one of several processes."""
     from opposable.web import server  # lazy: needs the extra "serve"
 
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
-        runner.run(_serve_until_stopped(_read_service_settings(), model_names, host, key, listen_socket, on_ready))
+        runner.run(
+            _serve_until_stopped(_read_service_settings(log_format), model_names, host, key, listen_socket, on_ready)
+        )
 
 
-def _print_ready(name: str, url: str) -> None:
-    err.print(style_text(f"{name} is served at {url}"))
+def _report_ready(settings: Settings, name: str, url: str) -> None:
+    _report(settings, f"{name} is served at {url}", url=url)
+
+
+def _report(settings: Settings, message: str, **fields: str) -> None:
+    """Print a message, or log it where every line must be JSON."""
+    if settings.log == "json":
+        logging.getLogger("opposable.serve").info(message, extra=fields)
+    else:
+        err.print(style_text(message))
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from uuid import uuid4
 
@@ -12,6 +13,8 @@ from opposable.store.approvals import ApprovalRepository
 
 APPROVAL_POLL_SECONDS = 0.5
 """Seconds between reads of the store: the decision can be made in another process."""
+
+log = logging.getLogger("opposable.approvals")
 
 EmitEvent = Callable[[str, dict[str, object]], None]
 """Called with the kind and the data of an event."""
@@ -44,6 +47,8 @@ class Approver:
         ids = {"approval_id": approval.approval_id, "call_id": approval.call_id, "name": request.name}
         details = {"tool_id": approval.tool_id, "arguments": approval.arguments, "sha256": approval.sha256}
         self._emit("approval_needed", {**ids, **details})
+        log_ids = {"approval_id": approval.approval_id, "run_id": approval.run_id, "tool": approval.tool_id}
+        log.info("approval requested", extra=log_ids)
         try:
             decision = await self._wait_for_decision(approval)
         except asyncio.CancelledError:

@@ -24,9 +24,11 @@ from opposable.web.api import (
 from opposable.web.console_files import ConsoleMiddleware
 from opposable.web.middleware.authentication import ApiKeyCache, AuthenticationMiddleware
 from opposable.web.middleware.request_limits import BodyLimitMiddleware, TokenUsageRecorder
+from opposable.web.middleware.request_log import RequestLogMiddleware
 from opposable.web.middleware.security_headers import SecurityHeadersMiddleware
 from opposable.web.telemetry.metered_model import wrap_models
 from opposable.web.telemetry.metrics import Metrics, MetricsMiddleware
+from opposable.web.telemetry.run_log import log_runs
 from opposable.web.telemetry.spans import SpanRecorder
 from opposable.web.telemetry.tracing import CURRENT_TRACE, TracingMiddleware
 
@@ -89,6 +91,7 @@ def install_admin(
         )
     app.add_middleware(SecurityHeadersMiddleware, allow_cross_origin=bool(origins))
     app.add_middleware(MetricsMiddleware, metrics=app.state.metrics)
+    app.add_middleware(RequestLogMiddleware)
     app.add_middleware(TracingMiddleware, on_end=None if spans is None else spans.record_model_calls)
 
 
@@ -99,6 +102,7 @@ def _install_telemetry(app: FastAPI, service: Service, exporter: "SpanExporter |
     """
     metrics = app.state.metrics = Metrics()
     metrics.watch(service)
+    log_runs(service)
     listeners = [metrics.count_model_call]
     spans = None
     if service.settings.traces:

@@ -39,5 +39,8 @@ class Principal:
 OWNER = Principal()
 """The principal of requests without a key, or with the key of the server."""
 
+ANONYMOUS = Principal(name="anonymous", scopes=frozenset())
+"""The principal of requests without a valid key, on the open paths."""
+
 PRINCIPAL_SCOPE_KEY = "opposable.principal"
 """The key under which the authentication middleware stores the `Principal` in the ASGI scope."""

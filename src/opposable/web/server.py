@@ -148,6 +148,7 @@ async def serve(
     config = uvicorn.Config(
         app,
         log_level="warning",
+        log_config=None,  # the log of the service formats its records
         access_log=False,
         server_header=False,
         ws="none",
@@ -178,7 +179,7 @@ async def serve_in_background(app: FastAPI, host: str = "127.0.0.1", port: int =
     listening_socket = open_listening_socket(host, port)
     ready = asyncio.Event()
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, ws="none", timeout_graceful_shutdown=GRACE_SECONDS
+        app, log_level="warning", log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=GRACE_SECONDS
     )
     server = _Server(config, ready.set, signals=())
     server_task = asyncio.create_task(server.serve([listening_socket]))

@@ -1,5 +1,6 @@
 """The routes of approvals: tool calls that wait for a human decision."""
 
+import logging
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from opposable.web.api.serializers import json_response
 from opposable.web.errors import conflict_error, error_responses, not_found_error
 from opposable.web.principal import Principal
 
+log = logging.getLogger("opposable.approvals")
 router = APIRouter(prefix="/api/approvals", tags=["approvals"], dependencies=[Depends(RequireScope("chat"))])
 
 ApprovalId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,36}$", examples=["0d3f6c1f8a5b4d0e9c7a6b5d4e3f2a1b"])]
@@ -95,6 +97,8 @@ async def decide_approval(
     decided = await service.store.approvals.decide(approval_id, status, decided_by=by, reason=reason)
     if decided is None:
         raise conflict_error("The call was already decided, or its run has ended.")
+    ids = {"approval_id": approval_id, "run_id": approval.run_id, "tool": approval.tool_id}
+    log.info("approval decided", extra={**ids, "status": status, "decided_by": by})
     return json_response(serialize_approval(decided))
 
 

@@ -1,5 +1,6 @@
 """The routes of API keys."""
 
+import logging
 from datetime import datetime
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from opposable.web.api.pagination import PageResponse
 from opposable.web.errors import error_responses, not_found_error
 from opposable.web.principal import Scope
 
+log = logging.getLogger("opposable.keys")
 router = APIRouter(prefix="/api/keys", tags=["keys"], dependencies=[Depends(RequireScope("admin"))])
 
 
@@ -69,6 +71,7 @@ async def create_key(
     scopes = tuple(dict.fromkeys(body.scopes))
     key, stored_key = generate_key(body.name, scopes, body.rate_limit, body.token_budget)
     await service.store.keys.add(stored_key)
+    log.info("key created", extra={"key_id": stored_key.key_id, "scopes": " ".join(scopes)})
     return CreateKeyResponse(key=key, details=_to_response(stored_key))
 
 
@@ -77,6 +80,7 @@ async def revoke_key(service: ServiceDep, key_id: Annotated[str, Path(max_length
     """Revoke an API key. All processes reject it within seconds."""
     if not await service.store.keys.revoke(key_id):
         raise not_found_error(f"There is no active key {key_id!r}.")
+    log.info("key revoked", extra={"key_id": key_id})
     return Response(status_code=204)
 
 

@@ -18,7 +18,7 @@ from opposable.store.keys import KEY_PREFIX, ApiKeyRepository, hash_key
 from opposable.web.errors import ApiError, missing_scope_error, to_api_error
 from opposable.web.middleware.request_limits import TokenUsageRecorder, check_rate_limit, check_token_budget
 from opposable.web.openai_errors import GatewayError, MessagesError
-from opposable.web.principal import OWNER, PRINCIPAL_SCOPE_KEY, Principal
+from opposable.web.principal import ANONYMOUS, OWNER, PRINCIPAL_SCOPE_KEY, Principal
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """Paths that need no key."""
@@ -244,10 +244,6 @@ class AuthenticationMiddleware:
         else:
             message = "This request needs an API key. Send it in the header: Authorization: Bearer KEY."
         return ApiError(401, "invalid_api_key", message, headers={"www-authenticate": "Bearer"})
-
-
-ANONYMOUS = Principal(name="anonymous", scopes=frozenset())
-"""The principal of requests without a valid key, on the open paths."""
 
 
 def _to_principal(stored_key: ApiKey) -> Principal:

@@ -1,13 +1,14 @@
 """A model wrapper that reports replies to token budgets, metrics and traces."""
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 
 from opposable.agent.reply_length import estimate_prompt_tokens, lower_max_tokens
-from opposable.domain.errors import ModelRejected
+from opposable.domain.errors import ModelError, ModelRejected
 from opposable.domain.events import CallDelta, ModelEvent, Reply
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
@@ -16,6 +17,8 @@ from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.profile import get_profile
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.telemetry.tracing import ModelCall
+
+log = logging.getLogger("opposable.models")
 
 OnModelCall = Callable[[ModelCall], None]
 """Called with each reply of a model."""
@@ -60,6 +63,9 @@ class MeteredModel:
                         received.add(part)
                     yield part
         except BaseException as error:  # a client that leaves must not get its tokens for nothing
+            if isinstance(error, ModelError):
+                fields = {"model": self.name, "kind": type(error).__name__, "reason": str(error)[:300]}
+                log.warning("model failed", extra=fields)
             is_cut = received.characters or isinstance(error, GeneratorExit | asyncio.CancelledError)
             if is_cut and not has_reply:
                 prompt_tokens = estimate_prompt_tokens(messages, tools)
