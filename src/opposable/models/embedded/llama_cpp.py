@@ -37,6 +37,9 @@ EXTRA_PARAMETERS = frozenset(
 )
 """Fields of `ModelOptions.extra_body` that llama.cpp supports."""
 
+PROMPT_CACHE_MIB = 256
+"""Memory for prompts of earlier requests. llama.cpp's default is 8 GiB, which a long session fills."""
+
 
 class LocalModel:
     """A GGUF file run in this process by the server of llama.cpp.
@@ -134,6 +137,7 @@ class LocalModel:
         params.n_ctx = self._context_tokens
         params.n_parallel = self._max_parallel_requests
         params.kv_unified = True
+        params.cache_ram_mib = PROMPT_CACHE_MIB
         params.use_jinja = True
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self._threads
         params.verbosity = -1
