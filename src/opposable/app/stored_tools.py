@@ -37,6 +37,21 @@ def database_url(settings: Settings) -> str:
     return configured_url or f"sqlite:///{(state_directory(settings) / 'opposable.sqlite').absolute()}"
 
 
+def require_postgresql(settings: Settings) -> str:
+    """Return the URL of the store, which durable runs and batches need to be PostgreSQL.
+
+    Raises:
+        BadInput: The store is a SQLite file.
+    """
+    url = database_url(settings)
+    if not url.lower().startswith("postgres"):
+        raise BadInput(
+            "Durable runs and batches need PostgreSQL, and the store is a SQLite file. "
+            "Set OPPOSABLE_DATABASE_URL to postgresql://USER:PASSWORD@HOST/DATABASE."
+        )
+    return url
+
+
 def permissions_from_settings(settings: Settings, *, allow_programs: bool = True) -> ToolPermissions:
     """Return the permissions of tools that the settings grant."""
     return ToolPermissions(

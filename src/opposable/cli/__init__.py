@@ -7,6 +7,7 @@ import typer
 
 from opposable.cli import (
     agents,
+    batch,
     doctor,
     errors,
     evals,
@@ -19,6 +20,7 @@ from opposable.cli import (
     serve,
     store,
     tools,
+    worker,
 )
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import err, out
@@ -50,13 +52,14 @@ def _options(
     pass
 
 
-for command in (run.run, run.ask, serve.serve, run.chat, doctor.doctor):
+for command in (run.run, run.ask, serve.serve, worker.worker, run.chat, doctor.doctor):
     cli.command()(command)
 cli.command("mcp-serve")(mcp.mcp_serve)
 cli.add_typer(tools.cli, name="tools")
 cli.add_typer(agents.cli, name="agents")
 cli.add_typer(models.cli, name="models")
 cli.add_typer(semantics.cli, name="semantics")
+cli.add_typer(batch.cli, name="batch")
 cli.add_typer(failures.cli, name="failures")
 cli.add_typer(keys.cli, name="keys")
 cli.add_typer(store.cli, name="store")

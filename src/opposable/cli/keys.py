@@ -1,18 +1,16 @@
 """The commands for API keys: create, list, revoke."""
 
 import asyncio
-import re
 from typing import Annotated, Any
 
 import typer
 
 from opposable.app.stored_tools import open_default_store, open_existing_store
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import JsonOption, err, out, read_settings
+from opposable.cli.options import JsonOption, err, out, parse_rate, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json
 from opposable.domain.errors import BadInput
 from opposable.domain.records import ApiKey
-from opposable.domain.specs import RateLimit
 
 cli = typer.Typer(cls=HelpGroup, help="Manage the API keys of the service.", no_args_is_help=True)
 
@@ -40,7 +38,7 @@ def create(
     unknown = [scope_name for scope_name in scopes if scope_name not in SCOPES]
     if unknown:
         raise BadInput(f"There is no scope {unknown[0]!r}. Use one of: {', '.join(SCOPES)}.")
-    secret, record = generate_key(_validate_name(name), scopes, _parse_rate(rate), budget)
+    secret, record = generate_key(_validate_name(name), scopes, parse_rate(rate), budget)
 
     async def save() -> None:
         async with open_default_store(read_settings()) as store:
@@ -102,15 +100,6 @@ def _validate_name(name: str) -> str:
     if not 1 <= len(name.strip()) <= 100:
         raise BadInput(f"The description {name[:120]!r} is invalid. Use 1 to 100 characters.")
     return name.strip()
-
-
-def _parse_rate(text: str) -> RateLimit | None:
-    if not text:
-        return None
-    match = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,6})", text)
-    if match is None:
-        raise BadInput(f"{text!r} is not a rate limit. Pass CALLS/SECONDS, such as 60/60.")
-    return RateLimit(calls=int(match[1]), seconds=float(match[2]))
 
 
 def _to_row(key: ApiKey) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """What the commands share: consoles, common options, and the parsing of input."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from opposable.cli.rendering import shorten
 from opposable.domain.errors import BadInput
+from opposable.domain.specs import RateLimit
 from opposable.settings import Settings
 
 out = Console(soft_wrap=True)
@@ -80,6 +82,20 @@ def read_text(argument: str) -> str:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(f"Standard input is not UTF-8 text (invalid byte at position {error.start + 1}).") from error
+
+
+def parse_rate(text: str) -> RateLimit | None:
+    """Parse a rate limit, CALLS/SECONDS; None for "".
+
+    Raises:
+        BadInput: The text is not a rate limit.
+    """
+    if not text:
+        return None
+    match = re.fullmatch(r"([1-9]\d{0,8})/([1-9]\d{0,6})", text)
+    if match is None:
+        raise BadInput(f"{text!r} is not a rate limit. Pass CALLS/SECONDS, such as 60/60.")
+    return RateLimit(calls=int(match[1]), seconds=float(match[2]))
 
 
 def parse_json_arguments(text: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import typer
 from pydantic import SecretStr
 
 from opposable.app.models import open_model
-from opposable.app.stored_tools import open_existing_store
+from opposable.app.stored_tools import open_existing_store, require_postgresql
 from opposable.cli.options import YesOption, err, read_settings
 from opposable.cli.rendering import DownloadBar, style_text
 from opposable.models.base import Model
@@ -40,6 +40,7 @@ def serve(
     api_key_env: Annotated[
         str, typer.Option(metavar="NAME", help="Environment variable with the API key of clients")
     ] = "OPPOSABLE_SERVE_KEY",
+    durable: Annotated[bool, typer.Option("--durable", help="Let `opposable worker` processes execute chats")] = False,
     yes: YesOption = False,
     log_format: Annotated[
         LogFormat | None, typer.Option(help="Format of the log (default: OPPOSABLE_LOG, text)", show_default=False)
@@ -55,8 +56,10 @@ def serve(
     from opposable.web.multiprocess import run_workers  # lazy: needs the extra "serve"
     from opposable.web.telemetry.logs import log_to_stderr  # lazy: needs the extra "serve"
 
-    settings = _read_service_settings(log_format)
+    settings = read_service_settings(log_format)
     log_to_stderr(settings.log)
+    if durable:
+        require_postgresql(settings)
     model_names = model or [settings.model]
     api_key = server.read_api_key(api_key_env)
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
@@ -64,13 +67,15 @@ def serve(
         listen_socket = server.open_listening_socket(host, port)
         on_ready = partial(_report_ready, settings, name, server.get_base_url(host, listen_socket))
         if workers == 1:
-            runner.run(_serve_until_stopped(settings, model_names, host, api_key, listen_socket, on_ready))
+            runner.run(_serve_until_stopped(settings, model_names, host, api_key, durable, listen_socket, on_ready))
     if workers > 1:
-        run_workers(partial(_run_worker, model_names, host, api_key, log_format), listen_socket, workers, on_ready)
+        run_workers(
+            partial(_run_worker, model_names, host, api_key, durable, log_format), listen_socket, workers, on_ready
+        )
     _report(settings, "Stopped.")
 
 
-def _read_service_settings(log_format: LogFormat | None = None) -> Settings:
+def read_service_settings(log_format: LogFormat | None = None) -> Settings:
     """Read the settings, with the variables that hosting platforms set for a service.
 
     Only the environment counts for these, not `.env`: there they belong to another program.
@@ -98,7 +103,7 @@ async def _check_startup(
         async with open_existing_store(settings) as store:
             has_stored_keys = store is not None and bool(await store.keys.list())
             server.require_key_unless_loopback(host, key, has_stored_keys=has_stored_keys)
-    async with _open_models(settings, model_names, assume_yes=assume_yes) as models:
+    async with open_models(settings, model_names, assume_yes=assume_yes) as models:
         return next(iter(models))
 
 
@@ -107,6 +112,7 @@ async def _serve_until_stopped(
     model_names: Sequence[str],
     host: str,
     key: str,
+    durable: bool,
     listen_socket: socket.socket,
     on_ready: Callable[[], None],
 ) -> None:
@@ -115,7 +121,10 @@ async def _serve_until_stopped(
     from opposable.web.telemetry.logs import log_to_stderr  # lazy: needs the extra "serve"
 
     log_to_stderr(settings.log)
-    async with _open_models(settings, model_names) as models, open_service(settings, models) as service:
+    async with (
+        open_models(settings, model_names) as models,
+        open_service(settings, models, is_durable=durable) as service,
+    ):
         application = server.create_app(service, api_key=key)
         seconds_stopping = await server.serve(
             application, host, 0, lambda url: on_ready(), listening_socket=listen_socket
@@ -127,6 +136,7 @@ def _run_worker(
     model_names: Sequence[str],
     host: str,
     key: str,
+    durable: bool,
     log_format: LogFormat | None,
     listen_socket: socket.socket,
     on_ready: Callable[[], None],
@@ -135,9 +145,8 @@ def _run_worker(
     from opposable.web import server  # lazy: needs the extra "serve"
 
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
-        runner.run(
-            _serve_until_stopped(_read_service_settings(log_format), model_names, host, key, listen_socket, on_ready)
-        )
+        settings = read_service_settings(log_format)
+        runner.run(_serve_until_stopped(settings, model_names, host, key, durable, listen_socket, on_ready))
 
 
 def _report_ready(settings: Settings, name: str, url: str) -> None:
@@ -153,7 +162,7 @@ def _report(settings: Settings, message: str, **fields: str) -> None:
 
 
 @asynccontextmanager
-async def _open_models(
+async def open_models(
     settings: Settings, model_names: Sequence[str], *, assume_yes: bool = False
 ) -> AsyncIterator[dict[str, Model]]:
     """Open the models under the names that clients use; closed at the end."""

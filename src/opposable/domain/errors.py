@@ -148,3 +148,10 @@ class ToolUnavailable(ToolError):
 
 class ToolFailed(ToolError):
     """A tool that ran and failed; the message says how."""
+
+
+def error_from_name(name: str, message: str) -> OpposableError:
+    """Return the error that was stored as the name of its class and its message."""
+    stored_types = (BadInput, ModelUnavailable, ModelRefusedKey, ModelNotFound, ContextFull, ModelRejected, ModelError)
+    error_type = next((kind for kind in stored_types if kind.__name__ == name), OpposableError)
+    return error_type(message)

@@ -17,8 +17,11 @@ if TYPE_CHECKING:  # importing pydantic would double the start-up time of a libr
 
 T = TypeVar("T")
 
-RunStatus = Literal["running", "waiting", "finished", "failed", "cancelled"]
-"""State of a run; "waiting" means for human approval."""
+RunStatus = Literal["queued", "running", "waiting", "finished", "failed", "cancelled"]
+"""State of a run; "queued" means for a worker, "waiting" for human approval."""
+
+DURABLE_WORKER = "durable"
+"""The `worker` of durable runs: any worker process may execute them."""
 
 ApprovalStatus = Literal["pending", "approved", "denied", "expired"]
 """Decision on a call; "expired" where none came in time."""

@@ -64,6 +64,7 @@ class ActiveRun:
         error: Why the run failed.
         task: Ends with the run and never raises.
         pending_approvals: The number of calls that wait for a person.
+        is_remote: Whether a worker process executes the run, which then outlives its caller.
     """
 
     run: Run
@@ -77,6 +78,7 @@ class ActiveRun:
     error: OpposableError | None = None
     task: "asyncio.Task[None] | None" = None
     pending_approvals: int = 0
+    is_remote: bool = False
 
     async def wait_until_ended(self) -> Run:
         """Wait for the end of the run and return its record."""
@@ -85,8 +87,8 @@ class ActiveRun:
         return self.run
 
     def stop(self) -> None:
-        """Cancel the run, unless it has finished."""
-        if self.task is not None and self.finished_event is None:
+        """Cancel the run, unless it has finished or a worker process executes it."""
+        if self.task is not None and self.finished_event is None and not self.is_remote:
             self.task.cancel()
 
 

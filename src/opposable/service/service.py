@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
-from opposable.agent.agent import run_agent
 from opposable.agent.failure_cache import get_owner_scope
 from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.limits import Limits
@@ -17,7 +16,12 @@ from opposable.app.agents import DEFAULT_INSTRUCTIONS
 from opposable.app.ask import TeamPool, create_ask_data_tool
 from opposable.app.inputs import FREE_PRICE
 from opposable.app.spec_loader import SpecLoader
-from opposable.app.stored_tools import load_stored_specs, open_default_store, permissions_from_settings
+from opposable.app.stored_tools import (
+    load_stored_specs,
+    open_default_store,
+    permissions_from_settings,
+    require_postgresql,
+)
 from opposable.ask.team.team import Team
 from opposable.domain.content import ContentPart
 from opposable.domain.errors import BadInput, OpposableError
@@ -27,6 +31,8 @@ from opposable.domain.records import AgentRecord, Conversation, Run, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
 from opposable.domain.usage import Price
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
+from opposable.service.remote_runs import RemoteRuns
+from opposable.service.run_plan import RunPlan, to_chat_request
 from opposable.service.runner import ActiveRun, Runner
 from opposable.settings import Settings
 from opposable.store.recorder import Recorder
@@ -65,6 +71,7 @@ class Service:
         models: The models by the names that clients use; the first is the default.
         teams: Creates the teams that answer questions about data.
         failure_memory: The failures that agents remember across runs.
+        remote_runs: Queues chats for worker processes, None where this process executes them.
     """
 
     settings: Settings
@@ -75,6 +82,7 @@ class Service:
     models: Mapping[str, Model]
     teams: TeamPool
     failure_memory: FailureMemory
+    remote_runs: RemoteRuns | None = None
     _loaded_specs: dict[str, AnyToolSpec] = field(default_factory=dict, repr=False)
     _agent_libraries: dict[str, tuple[Any, ToolLibrary]] = field(default_factory=dict, repr=False)
     _data_teams: dict[str, Team] = field(default_factory=dict, repr=False)
@@ -141,17 +149,16 @@ class Service:
             BadInput: If another owner has the conversation, or the model or forced tool of the agent is unknown.
             StoreUnavailable: If the store cannot be read.
         """
-        model = self.get_model(agent.model)
-        has_history = conversation_id and not is_new_conversation
-        stored = await self._load_history(conversation_id, owner) if has_history else ()
         new_message = user_message(message, parts)
-        instructions = agent.instructions or DEFAULT_INSTRUCTIONS[detect_language(message)]
-        messages = (system_message(instructions), *stored, *history, new_message)
-        library = self.get_agent_tools(await self._add_data_tool(agent))
-        options = replace(options, stream=stream, tool_choice=self._resolve_tool_choice(agent, library))
-        run_limits = limits or self.get_agent_limits(agent)
-        failure_memory = self.failure_memory.with_scope(
-            get_owner_scope(owner, agent.agent_id if agent.learning == "own" else "")
+        options = replace(options, stream=stream)
+        plan = await self.plan_run(
+            agent,
+            new_message,
+            conversation_id="" if is_new_conversation else conversation_id,
+            owner=owner,
+            limits=limits,
+            history=history,
+            options=options,
         )
         run = Run(
             run_id=uuid4().hex,
@@ -162,21 +169,51 @@ class Service:
             trace_id=trace_id or uuid4().hex,
             task=message,
         )
-        return await self.runner.start(
-            run,
-            new_message,
-            lambda context: run_agent(
-                model,
-                library,
-                messages,
-                limits=run_limits,
-                options=options,
-                context=context,
-                failure_memory=failure_memory,
-                disclosure=ToolDisclosure(max_tokens=agent.max_tool_tokens),
-                assistance=agent.assisted,
-                after_untrusted=agent.after_untrusted,
-            ),
+        if self.remote_runs is not None:
+            request = to_chat_request(run, agent, plan.limits, new_message, history, options)
+            return await self.remote_runs.start(run, request)
+        return await self.runner.start(run, new_message, plan.run)
+
+    async def plan_run(
+        self,
+        agent: AgentSpec,
+        new_message: Message,
+        *,
+        conversation_id: str = "",
+        owner: str = "",
+        limits: Limits | None = None,
+        history: Sequence[Message] = (),
+        options: ModelOptions = DEFAULT_OPTIONS,
+    ) -> RunPlan:
+        """Return what a run of an agent on a user message needs.
+
+        Args:
+            agent: The agent.
+            new_message: The message of the user.
+            conversation_id: The stored conversation to continue, "" for none.
+            owner: The id of the API key that owns the run and the conversation.
+            limits: Limits of the run, by default those of the agent.
+            history: Earlier messages that are not stored.
+            options: How the model writes its replies; the tool choice is that of the agent.
+
+        Raises:
+            BadInput: If another owner has the conversation, or the model or forced tool of the agent is unknown.
+            StoreUnavailable: If the store cannot be read.
+        """
+        model = self.get_model(agent.model)
+        stored = await self._load_history(conversation_id, owner) if conversation_id else ()
+        instructions = agent.instructions or DEFAULT_INSTRUCTIONS[detect_language(new_message.content)]
+        library = self.get_agent_tools(await self._add_data_tool(agent))
+        return RunPlan(
+            model,
+            library,
+            (system_message(instructions), *stored, *history, new_message),
+            limits or self.get_agent_limits(agent),
+            replace(options, tool_choice=self._resolve_tool_choice(agent, library)),
+            self.failure_memory.with_scope(get_owner_scope(owner, agent.agent_id if agent.learning == "own" else "")),
+            ToolDisclosure(max_tokens=agent.max_tool_tokens),
+            agent.assisted,
+            agent.after_untrusted,
         )
 
     async def ask(
@@ -311,7 +348,7 @@ class Service:
 
 @asynccontextmanager
 async def open_service(
-    settings: Settings, models: Mapping[str, Model], *, grace_seconds: float = 0.0
+    settings: Settings, models: Mapping[str, Model], *, grace_seconds: float = 0.0, is_durable: bool = False
 ) -> AsyncIterator[Service]:
     """Open the service, and close it at the end of the block.
 
@@ -323,11 +360,14 @@ async def open_service(
         settings: Where the store is, and which permissions tools have.
         models: The models by the names that clients use; the first is the default.
         grace_seconds: How long active runs may continue at the end of the block.
+        is_durable: Whether chats are executed by worker processes on the same PostgreSQL database.
 
     Raises:
         BadInput: If a setting is wrong.
         StoreError: If the store cannot be opened.
     """
+    if is_durable:
+        require_postgresql(settings)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_default_store(settings))
         recorder = await stack.enter_async_context(
@@ -345,6 +385,8 @@ async def open_service(
             FailureMemory(store.failures, statistics_store=store.executions)
         )
         service = Service(settings, store, recorder, spec_loader, runner, models, teams, failure_memory)
+        if is_durable:
+            service.remote_runs = RemoteRuns(store, runner)
         await _seed_defaults(store)
         await service.refresh()
         poll_task = asyncio.create_task(_poll_stored_tools(service), name="stored tools")

@@ -89,6 +89,13 @@ class ApprovalRepository:
             row = (await connection.execute(statement)).one_or_none()
         return None if row is None else _to_approval(row)
 
+    async def expire_pending(self, run_id: str, reason: str) -> None:
+        """Mark the pending approvals of a run as expired."""
+        is_pending = (approvals.c.run_id == run_id) & (approvals.c.status == "pending")
+        decision = {"status": "expired", "reason": reason, "decided_at": get_utc_now()}
+        async with self._database.begin_write() as connection:
+            await connection.execute(update(approvals).where(is_pending).values(**decision))
+
 
 _FIELD_NAMES = (
     "run_id",

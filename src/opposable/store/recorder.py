@@ -26,6 +26,8 @@ MAX_QUEUED_CHARACTERS = 64_000_000
 """Approximate characters of the queued records."""
 CLOSE_TIMEOUT_SECONDS = 10.0
 """Seconds that closing waits for an unavailable database."""
+FLUSH_POLL_SECONDS = 0.02
+"""Seconds between looks at the progress of a flush."""
 MAX_RETRY_DELAY_SECONDS = 5.0
 """Maximum seconds between attempts while the database is unavailable."""
 
@@ -123,7 +125,7 @@ class Recorder:
         self._close_timeout_seconds = close_timeout_seconds
         self._queue: deque[tuple[Record, int]] = deque()
         self._queued_characters = 0
-        self._written = self._lost = self._refused = 0
+        self._recorded = self._written = self._lost = self._refused = 0
         self._error = ""
         self._watchers: list[Callable[[Record], None]] = []
         self._wake = asyncio.Event()
@@ -150,6 +152,7 @@ class Recorder:
         """Queue a record without its secrets. Never waits, never raises."""
         for watcher in self._watchers:
             watcher(record)
+        self._recorded += 1
         if len(self._queue) >= self._max_queued_records or self._queued_characters > MAX_QUEUED_CHARACTERS:
             self._count_lost(1, "the queue is full")
             return
@@ -163,6 +166,13 @@ class Recorder:
     def wake(self) -> None:
         """Write now, because the database is known to answer again."""
         self._wake.set()
+
+    async def flush(self) -> None:
+        """Return when every record so far is written, or rejected. Waits while the database is unavailable."""
+        target = self._recorded
+        while self._written + self._refused + self._lost < target:
+            self._wake.set()
+            await asyncio.sleep(FLUSH_POLL_SECONDS)
 
     def add_watcher(self, watcher: Callable[[Record], None]) -> None:
         """Call `watcher` with every new record, before redaction, in the task that recorded it.

@@ -81,7 +81,7 @@ class Retention:
     async def _delete_where(self, table: Table, time_column: Column[Any], condition: Any) -> int:
         conditions = [condition]
         if table is runs:
-            conditions.append(runs.c.status.not_in(("running", "waiting")))
+            conditions.append(runs.c.status.not_in(("queued", "running", "waiting")))
         oldest = select(table.c.id).where(*conditions).order_by(time_column, table.c.id).limit(DELETE_BATCH_ROWS)
         total = 0
         while True:

@@ -8,6 +8,7 @@ from opposable.domain.errors import StoreUnavailable
 from opposable.domain.rate_limits import InProcessRateLimiter, RateLimiter
 from opposable.store.agents import AgentRepository
 from opposable.store.approvals import ApprovalRepository
+from opposable.store.batches import BatchRepository
 from opposable.store.conversations import ConversationRepository, SqlConversationRepository
 from opposable.store.creation import StoreCreation
 from opposable.store.database import StoreDatabase
@@ -16,6 +17,7 @@ from opposable.store.executions import ExecutionRepository
 from opposable.store.failures import FailureRepository
 from opposable.store.keys import ApiKeyRepository
 from opposable.store.mcp_pins import McpPinRepository
+from opposable.store.queued_runs import QueuedRunRepository
 from opposable.store.retention import Retention
 from opposable.store.runs import RunRepository
 from opposable.store.schema_location import require_file
@@ -44,6 +46,8 @@ class Store:
     approvals: ApprovalRepository
     retention: Retention
     workers: WorkerRepository
+    batches: BatchRepository
+    queued_runs: QueuedRunRepository
     limiter: RateLimiter
     checks: dict[str, HealthCheck]
 
@@ -89,6 +93,8 @@ async def connect_store(url: str, valkey_url: str | None, create: StoreCreation)
             approvals=ApprovalRepository(database),
             retention=Retention(database),
             workers=WorkerRepository(database),
+            batches=BatchRepository(database),
+            queued_runs=QueuedRunRepository(database),
             limiter=limiter,
             checks=checks,
         )

@@ -282,3 +282,53 @@ approvals = Table(
     Index(None, "status", "created_at", "id"),
     Index(None, "owner", "created_at"),
 )
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", CleanString(36), primary_key=True),
+    Column("agent", JsonColumn, nullable=False),
+    Column("owner", CleanText, nullable=False),
+    Column("status", CleanString(20), nullable=False),
+    Column("options", JsonColumn, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("ended_at", UtcDateTime),
+    Index(None, "created_at", "id"),
+    Index(None, "status"),
+)
+
+queued_runs = Table(
+    "queued_runs",
+    metadata,
+    Column("id", CleanString(36), primary_key=True),
+    Column("run_id", CleanString(64), nullable=False, unique=True),
+    Column("batch_id", CleanString(36), nullable=False),  # "" for a run that belongs to no batch
+    Column("position", Integer, nullable=False),
+    Column("task_id", CleanText, nullable=False),
+    Column("request", JsonColumn, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("status", CleanString(20), nullable=False),
+    Column("text", CleanText, nullable=False, server_default=""),
+    Column("calls", Integer, nullable=False, server_default="0"),
+    Column("usage", JsonColumn),
+    Column("error", CleanText, nullable=False, server_default=""),
+    Column("cost", Double, nullable=False, server_default="0"),
+    Index(None, "batch_id", "position"),
+    Index(None, "batch_id", "status", "position"),
+    Index(None, "status", "batch_id"),
+)
+
+call_attempts = Table(
+    "call_attempts",
+    metadata,
+    Column("key", CleanText, primary_key=True),
+    Column("run_id", CleanText, nullable=False, index=True),
+    Column("attempts", Integer, nullable=False),
+)
+
+rate_slots = Table(
+    "rate_slots",
+    metadata,
+    Column("key", CleanText, primary_key=True),
+    Column("next_at", Double, nullable=False),  # seconds since 1970 on the clock of the database
+)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from opposable.domain.records import get_utc_now
+from opposable.domain.records import DURABLE_WORKER, get_utc_now
 from opposable.store.column_types import utc_now
 from opposable.store.database import StoreDatabase
 from opposable.store.tables import approvals, run_events, runs, workers
@@ -53,7 +53,8 @@ class WorkerRepository:
             if last_heartbeat is None:
                 return ()
             live_workers = select(workers.c.id).where(workers.c.seen_at >= last_heartbeat - max_silence)
-            is_lost = runs.c.status.in_(("running", "waiting")) & runs.c.worker.not_in(live_workers)
+            is_active = runs.c.status.in_(("running", "waiting"))
+            is_lost = is_active & (runs.c.worker != DURABLE_WORKER) & runs.c.worker.not_in(live_workers)
             lost_run = (await connection.scalars(select(runs.c.id).where(is_lost).limit(1))).first()
         return () if lost_run is None else await self._fail_runs(is_lost, last_heartbeat - WORKER_RETENTION)
 

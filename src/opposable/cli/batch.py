@@ -1,0 +1,232 @@
+"""The commands for batches: run, list, show, pause, resume, retry, cancel, results."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import orjson
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from opposable.app.stored_tools import open_default_store, require_postgresql
+from opposable.cli.help import HelpGroup
+from opposable.cli.options import JsonOption, err, out, parse_rate, read_settings
+from opposable.cli.rendering import render_table, to_json
+from opposable.domain.batches import Batch, BatchProgress
+from opposable.domain.errors import BadInput
+from opposable.domain.specs import RateLimit
+from opposable.settings import Settings
+from opposable.store.store import Store
+
+cli = typer.Typer(cls=HelpGroup, help="Run thousands of tasks with worker processes.", no_args_is_help=True)
+
+POLL_SECONDS = 0.5
+NO_WORKER_NOTE_SECONDS = 10
+BatchArgument = Annotated[str, typer.Argument(help="Id of the batch", metavar="BATCH")]
+T = TypeVar("T")
+
+
+@cli.command()
+def run(
+    file: Annotated[Path, typer.Argument(help='JSON lines {"id", "task"}', metavar="FILE.jsonl")],
+    agent: Annotated[str, typer.Option("--agent", "-a", help="Id of the stored agent")] = "default",
+    output: Annotated[Path, typer.Option("--out", "-o", help="File for the result lines")] = Path("results.jsonl"),
+    concurrency: Annotated[int, typer.Option(min=1, max=10_000, help="Tasks at a time, over all workers")] = 50,
+    model_rate: Annotated[str, typer.Option(metavar="CALLS/SECONDS", help="Rate limit of model requests")] = "",
+    tool_rate: Annotated[
+        list[str] | None, typer.Option(metavar="TOOL=CALLS/SECONDS", help="Rate limit of a tool (repeatable)")
+    ] = None,
+) -> None:
+    """Run a file of tasks and write one result line for each.
+
+    The tasks are executed by `opposable worker` processes on the same PostgreSQL database. Ctrl-C leaves them running.
+
+    Example: opposable batch run tasks.jsonl --agent support --out results.jsonl
+    """
+    from opposable.service.batches import create_batch, parse_tasks  # lazy: needs the extra "store"
+
+    tasks = parse_tasks(_read_file(file).splitlines())
+    tool_rates = _parse_tool_rates(tool_rate or ())
+
+    async def run_batch(store: Store) -> BatchProgress:
+        record = await store.agents.get(agent)
+        if record is None:
+            raise BadInput(f"There is no agent {agent!r}. Pass the id of a stored agent to --agent.")
+        batch = await create_batch(
+            store, record.spec, tasks, concurrency=concurrency, model_rate=parse_rate(model_rate), tool_rates=tool_rates
+        )
+        err.print(f"Batch {batch.batch_id}: {len(tasks)} tasks")
+        try:
+            progress = await _follow(store, batch.batch_id)
+        except asyncio.CancelledError:
+            err.print(f"The batch goes on. Get its results: opposable batch results {batch.batch_id} --out {output}")
+            raise
+        await _write_results(store, batch.batch_id, output)
+        return progress
+
+    progress = _with_store(run_batch)
+    finished = progress.counts.get("finished", 0)
+    err.print(f"{finished} of {progress.total} tasks finished. The results are in {output}.")
+    if finished < progress.total:
+        raise typer.Exit(1)
+
+
+@cli.command(name="list")
+def list_batches(as_json: JsonOption = False) -> None:
+    """List the batches, newest first."""
+
+    async def load(store: Store) -> list[dict[str, Any]]:
+        return [await _describe(store, batch) for batch in (await store.batches.list()).items]
+
+    batches = _with_store(load)
+    if as_json:
+        print(to_json({"batches": batches}))
+    else:
+        columns = ("batch_id", "agent_id", "status", "ended", "total", "cost", "created_at")
+        out.print(render_table(columns, [[str(batch[name]) for name in columns] for batch in batches]))
+
+
+@cli.command()
+def show(batch: BatchArgument, as_json: JsonOption = False) -> None:
+    """Show the progress and the cost of a batch."""
+
+    async def load(store: Store) -> dict[str, Any]:
+        return await _describe(store, await _get_batch(store, batch))
+
+    description = _with_store(load)
+    if as_json:
+        print(to_json(description))
+    else:
+        out.print(render_table(("field", "value"), [[name, str(value)] for name, value in description.items()]))
+
+
+@cli.command()
+def pause(batch: BatchArgument) -> None:
+    """Start no further task of a batch. Active tasks end."""
+    _set_paused(batch, paused=True)
+
+
+@cli.command()
+def resume(batch: BatchArgument) -> None:
+    """Continue a paused batch."""
+    _set_paused(batch, paused=False)
+
+
+@cli.command()
+def retry(batch: BatchArgument) -> None:
+    """Run the failed and cancelled tasks of a batch again."""
+
+    async def retry_failed(store: Store) -> int:
+        return await store.batches.retry_failed((await _get_batch(store, batch)).batch_id)
+
+    err.print(f"{_with_store(retry_failed)} tasks run again.")
+
+
+@cli.command()
+def cancel(batch: BatchArgument) -> None:
+    """Cancel the tasks of a batch that have not ended."""
+
+    async def cancel_batch(store: Store) -> None:
+        await store.batches.cancel((await _get_batch(store, batch)).batch_id)
+
+    _with_store(cancel_batch)
+    err.print("Cancelled.")
+
+
+@cli.command()
+def results(
+    batch: BatchArgument,
+    output: Annotated[Path, typer.Option("--out", "-o", help="File for the result lines")] = Path("results.jsonl"),
+) -> None:
+    """Write one result line for each task that has ended."""
+
+    async def write(store: Store) -> int:
+        return await _write_results(store, (await _get_batch(store, batch)).batch_id, output)
+
+    err.print(f"{_with_store(write)} results are in {output}.")
+
+
+def _with_store(action: Callable[[Store], Awaitable[T]]) -> T:
+    settings: Settings = read_settings()
+    require_postgresql(settings)
+
+    async def run_action() -> T:
+        async with open_default_store(settings) as store:
+            return await action(store)
+
+    return asyncio.run(run_action())
+
+
+def _set_paused(batch_id: str, *, paused: bool) -> None:
+    async def change(store: Store) -> bool:
+        return await store.batches.set_paused((await _get_batch(store, batch_id)).batch_id, paused=paused)
+
+    if not _with_store(change):
+        raise BadInput(f"The batch {batch_id!r} has ended.")
+    err.print("Paused." if paused else "Resumed.")
+
+
+async def _get_batch(store: Store, batch_id: str) -> Batch:
+    batch = await store.batches.get(batch_id)
+    if batch is None:
+        raise BadInput(f"There is no batch {batch_id!r}. List the batches with: opposable batch list")
+    return batch
+
+
+async def _describe(store: Store, batch: Batch) -> dict[str, Any]:
+    from opposable.service.batches import batch_to_json  # lazy: needs the extra "store"
+
+    return batch_to_json(batch, await store.batches.get_progress(batch.batch_id))
+
+
+async def _follow(store: Store, batch_id: str) -> BatchProgress:
+    """Show the progress of a batch until all its tasks have ended."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    waited_seconds = 0.0
+    with Progress(*columns, console=err) as bar:
+        line = bar.add_task("tasks", total=None)
+        while True:
+            progress = await store.batches.get_progress(batch_id)
+            cost = f" · cost {progress.cost:.4f}" if progress.cost else ""
+            failed = f" · {progress.counts['failed']} failed" if progress.counts.get("failed") else ""
+            bar.update(line, completed=progress.ended, total=progress.total, description=f"tasks{failed}{cost}")
+            if progress.ended == progress.total:
+                return progress
+            is_untouched = progress.counts.get("queued", 0) == progress.total
+            if is_untouched and waited_seconds < NO_WORKER_NOTE_SECONDS <= waited_seconds + POLL_SECONDS:
+                bar.console.print("No worker has started a task yet. Start one with: opposable worker")
+            waited_seconds += POLL_SECONDS
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _write_results(store: Store, batch_id: str, path: Path) -> int:
+    """Write the results to a file that appears whole, and return their number."""
+    partial, count = path.with_name(path.name + ".part"), 0
+    try:
+        with partial.open("wb") as file:
+            async for result in store.batches.iterate_results(batch_id):
+                file.write(orjson.dumps(result) + b"\n")
+                count += 1
+        partial.replace(path)
+    except OSError as error:
+        raise BadInput(f"Cannot write {path}: {error.strerror}. Pass another path to --out.") from error
+    return count
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"Cannot read {path}: {error.strerror}. Pass a file of JSON lines.") from error
+
+
+def _parse_tool_rates(texts: list[str] | tuple[str, ...]) -> dict[str, RateLimit]:
+    rates = {}
+    for text in texts:
+        tool_id, _, rate = text.partition("=")
+        parsed = parse_rate(rate)
+        if not tool_id or parsed is None:
+            raise BadInput(f"--tool-rate takes TOOL=CALLS/SECONDS, such as search=10/1, not {text!r}.")
+        rates[tool_id] = parsed
+    return rates

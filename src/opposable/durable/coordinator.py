@@ -1,0 +1,118 @@
+"""Takeover and dispatch: one worker at a time, the leader, keeps the runs of all workers going.
+
+Each worker holds a PostgreSQL advisory lock for as long as it lives; PostgreSQL releases it with the connection. A lock
+that can be taken means that its worker is dead. The leader holds one more lock.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from opposable.domain.errors import OpposableError
+from opposable.durable.engine import Engine
+from opposable.store.database_urls import parse_database_url
+from opposable.store.store import Store
+
+LOCK_CLASS = 0x6F7070
+"""First number of the advisory locks; the second is a hash of the worker's id, or `LEADER_LOCK`."""
+LEADER_LOCK = "leader"
+TICK_SECONDS = 0.25
+"""Seconds between two rounds of the leader."""
+TAKEOVER_TICKS = 8
+"""Rounds between two searches for dead workers."""
+RECONNECT_SECONDS = 0.5
+GRACE_SECONDS = 5.0
+"""Seconds after a connection in which no worker counts as dead: others may be reconnecting too."""
+
+log = logging.getLogger("opposable.durable")
+
+
+class Coordinator:
+    """The lock of this worker, and the duties of the leader.
+
+    Args:
+        url: The URL of the database.
+        worker_id: The id of this worker.
+        store: The store of the runs.
+        engine: The engine of this worker.
+    """
+
+    def __init__(self, url: str, worker_id: str, store: Store, engine: Engine) -> None:
+        # With the keepalives, a lost connection is noticed within some ten seconds.
+        conninfo = parse_database_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+        self._conninfo = make_conninfo(
+            conninfo, keepalives_idle=5, keepalives_interval=2, keepalives_count=3, connect_timeout=10
+        )
+        self._worker_id = worker_id
+        self._store = store
+        self._engine = engine
+        self._is_leader = False
+        self._is_resigning = False
+
+    def resign(self) -> None:
+        """Leave the duties of the leader to another worker. The lock of this worker stays."""
+        self._is_resigning = True
+
+    async def run(self) -> None:
+        """Hold the lock of this worker and act as leader where possible, until cancelled."""
+        while True:
+            try:
+                connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+                async with connection:
+                    await self._take_lock(connection, self._worker_id)
+                    await self._keep_going(connection)
+            except (psycopg.Error, OSError) as error:
+                log.warning("The worker lost its lock and reconnects: %s", str(error).strip() or type(error).__name__)
+            self._is_leader = False
+            await asyncio.sleep(RECONNECT_SECONDS)
+
+    async def _keep_going(self, connection: "psycopg.AsyncConnection[tuple[Any, ...]]") -> None:
+        connected_at = asyncio.get_running_loop().time()
+        tick = 0
+        while True:
+            if self._is_resigning:
+                await self._release_lock(connection, LEADER_LOCK)
+                self._is_leader = False
+            elif not self._is_leader:
+                self._is_leader = await self._take_lock(connection, LEADER_LOCK)
+            if self._is_leader:
+                is_settled = asyncio.get_running_loop().time() - connected_at > GRACE_SECONDS
+                with suppress(OpposableError):  # the store does not answer: the next round tries again
+                    await self._dispatch()
+                    if is_settled and tick % TAKEOVER_TICKS == 0:
+                        await self._take_over(connection)
+            tick += 1
+            await asyncio.sleep(TICK_SECONDS)
+            await connection.execute("SELECT 1")  # notices a lost connection, and with it a lost lock
+
+    async def _dispatch(self) -> None:
+        """Hand queued runs to the workers, and resume those that waited for a person."""
+        queued_runs = self._store.queued_runs
+        if ready := await queued_runs.list_ready():
+            await self._engine.submit(ready)
+            await queued_runs.set_status(ready, "submitted")
+        if resumable := await queued_runs.list_resumable():
+            await self._engine.resume_suspended(resumable)
+        await self._store.batches.finish_ended()
+
+    async def _take_over(self, connection: "psycopg.AsyncConnection[tuple[Any, ...]]") -> None:
+        """Put the runs of dead workers into the queue again."""
+        for worker_id, run_ids in (await self._engine.list_active()).items():
+            if worker_id == self._worker_id or not await self._take_lock(connection, worker_id):
+                continue
+            await self._engine.resubmit(run_ids)
+            await self._release_lock(connection, worker_id)
+            log.warning("Worker %s is dead. Its %d runs are in the queue again.", worker_id, len(run_ids))
+
+    @staticmethod
+    async def _take_lock(connection: "psycopg.AsyncConnection[tuple[Any, ...]]", name: str) -> bool:
+        cursor = await connection.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", (LOCK_CLASS, name))
+        row = await cursor.fetchone()
+        return row is not None and bool(row[0])
+
+    async def _release_lock(self, connection: "psycopg.AsyncConnection[tuple[Any, ...]]", name: str) -> None:
+        await connection.execute("SELECT pg_advisory_unlock(%s, hashtext(%s))", (LOCK_CLASS, name))

@@ -1,0 +1,313 @@
+"""The execution of one run in a workflow, from its request to its stored result."""
+
+import asyncio
+import contextvars
+import logging
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dbos import DBOS
+
+from opposable.domain.batches import QueuedRun, RunOutcome
+from opposable.domain.call_context import CallContext
+from opposable.domain.errors import OpposableError
+from opposable.domain.events import Event, ModelReplied, RunFinished, RunStarted, ToolFinished
+from opposable.domain.json_forms import event_to_json, message_from_json
+from opposable.domain.messages import Message, user_message
+from opposable.domain.records import (
+    DURABLE_WORKER,
+    Conversation,
+    ConversationTurn,
+    Run,
+    RunEvent,
+    RunStatus,
+    execution_from_result,
+    get_utc_now,
+)
+from opposable.domain.specs import AgentSpec
+from opposable.domain.usage import NO_USAGE, Usage
+from opposable.durable.calls import CallGuard, RunSuspended
+from opposable.durable.run_events import DurableEventLog
+from opposable.durable.steps import DurableModel, DurableToolLibrary
+from opposable.durable.store_retries import retry_while_unavailable
+from opposable.models.base import ModelOptions
+from opposable.models.profile import get_profile
+from opposable.service.run_plan import RunPlan, limits_from_json, options_from_json
+from opposable.service.service import Service
+
+MAX_TAKEOVERS = 20
+"""A run that this number of processes took over without finishing a step fails: it may be what ends them."""
+CANCEL_POLL_SECONDS = 0.5
+"""Seconds between reads of cancellation requests."""
+EVENTS_PER_READ = 1000
+BATCH_OPTIONS = ModelOptions(stream=False)
+
+log = logging.getLogger("opposable.durable")
+
+
+@dataclass(slots=True)
+class _Execution:
+    """The state of one execution of a run."""
+
+    run: Run
+    queued: QueuedRun
+    log: DurableEventLog
+    task: "asyncio.Task[Any]"
+    usage: Usage = NO_USAGE
+    turns: int = 0
+    calls: int = 0
+    finished: RunFinished | None = None
+    error: str = ""
+    is_cancelled: bool = False
+    call_ids: dict[str, int] = field(default_factory=dict)
+
+
+class RunExecutor:
+    """Executes the runs of one worker."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._store = service.store
+        self._executions: dict[str, _Execution] = {}
+
+    @property
+    def active_count(self) -> int:
+        """The number of runs of this worker."""
+        return len(self._executions)
+
+    async def execute(self, run_id: str) -> str:
+        """Execute a run, or continue one that another process left. The body of the workflow.
+
+        Returns:
+            The status of the run.
+
+        Raises:
+            asyncio.CancelledError: The worker stops, or the run waits for a person. Another execution continues it.
+        """
+        queued = await retry_while_unavailable(lambda: self._store.queued_runs.get(run_id))
+        if queued is None:
+            return "unknown"
+        execution = self._executions[run_id] = await self._open_execution(queued)
+        try:
+            status = await self._run_to_end(execution)
+            await self._finish(execution, status)
+        except RunSuspended as suspended:
+            await self._suspend(execution)
+            raise asyncio.CancelledError from suspended
+        else:
+            return status
+        finally:
+            self._executions.pop(run_id, None)
+
+    def stop(self) -> None:
+        """Leave the active runs to other workers."""
+        for execution in tuple(self._executions.values()):
+            execution.task.cancel()
+
+    async def poll_cancel_requests(self) -> None:
+        """Cancel the runs of this worker whose cancellation is requested, until cancelled itself."""
+        while True:
+            await asyncio.sleep(CANCEL_POLL_SECONDS)
+            if not self._executions:
+                continue
+            with suppress(OpposableError):
+                for run_id in await self._store.runs.list_cancel_requested(tuple(self._executions)):
+                    execution = self._executions.get(run_id)
+                    if execution is not None and not execution.is_cancelled and execution.finished is None:
+                        execution.is_cancelled = True
+                        execution.task.cancel()
+
+    async def _open_execution(self, queued: QueuedRun) -> _Execution:
+        run_id = queued.run_id
+        stored = await retry_while_unavailable(lambda: self._store.runs.get(run_id))
+        run = replace(stored or _create_run(queued), status="running", worker=DURABLE_WORKER)
+        events = await retry_while_unavailable(lambda: self._load_events(run_id))
+        if queued.status == "waiting":
+            await retry_while_unavailable(lambda: self._store.queued_runs.set_status([run_id], "submitted"))
+        self._service.recorder.record(run)
+        task = asyncio.current_task()
+        assert task is not None
+        event_log = DurableEventLog(run_id, self._service.recorder, events)
+        return _Execution(run, queued, event_log, task, is_cancelled=run.cancel_requested)
+
+    async def _run_to_end(self, execution: _Execution) -> RunStatus:
+        try:
+            if not execution.is_cancelled:
+                await self._run_agent(execution)
+            status: RunStatus = "cancelled" if execution.finished is None else "finished"
+        except asyncio.CancelledError:
+            if not execution.is_cancelled:
+                raise
+            execution.task.uncancel()
+            status = "cancelled"
+        except OpposableError as error:
+            status = "failed"
+            execution.error = str(error)
+            execution.log.append("error", {"kind": type(error).__name__, "message": execution.error})
+        except Exception as error:
+            status = "failed"
+            execution.error = "Internal error. The log of the worker has the details."
+            execution.log.append("error", {"kind": "InternalError", "message": execution.error})
+            log.exception("Run %s failed with an internal error.", execution.run.run_id, exc_info=error)
+        if status == "cancelled":
+            execution.error = "The run was cancelled."
+            execution.log.append("error", {"kind": "Cancelled", "message": execution.error})
+        return status
+
+    async def _run_agent(self, execution: _Execution) -> None:
+        """Run the agent and record its events.
+
+        Raises:
+            OpposableError: The agent cannot run, or the model does not answer.
+            RunSuspended: The run waits for a person.
+        """
+        run = execution.run
+        if execution.log.fruitless_takeovers >= MAX_TAKEOVERS:
+            raise OpposableError(f"{MAX_TAKEOVERS} workers took over this run and none finished its next step.")
+        plan = await retry_while_unavailable(lambda: self._plan_run(execution.queued))
+        guard = CallGuard(self._store, execution.log.append, run.owner)
+
+        async def wait_for_rate(tool_id: str) -> None:
+            await self._wait_for_rate(execution.queued, plan.model.name, tool_id)
+
+        is_assisted = get_profile(plan.model).assisted if plan.is_assisted is None else plan.is_assisted
+        plan = replace(
+            plan,
+            model=DurableModel(plan.model, wait_for_rate),
+            library=DurableToolLibrary(plan.library, guard, wait_for_rate),
+            # Assistance decides by stored failures, which may change before a replay.
+            failure_memory=None if is_assisted else plan.failure_memory,
+        )
+        context = CallContext(
+            run_id=run.run_id, trace_id=run.trace_id, agent_id=run.agent_id, conversation_id=run.conversation_id
+        )
+        async with aclosing(plan.run(context)) as events:
+            async for event in events:
+                self._handle_event(execution, event)
+
+    async def _plan_run(self, queued: QueuedRun) -> RunPlan:
+        request, batch = queued.request, queued.batch
+        if batch is not None:
+            task = user_message(request["task"])
+            return await self._service.plan_run(batch.agent, task, owner=batch.owner, options=BATCH_OPTIONS)
+        return await self._service.plan_run(
+            AgentSpec.model_validate(request["agent"]),
+            message_from_json(request["message"]),
+            conversation_id=request["conversation_id"],
+            owner=request["owner"],
+            limits=limits_from_json(request["limits"]),
+            history=[message_from_json(message) for message in request["history"]],
+            options=options_from_json(request["options"]),
+        )
+
+    async def _wait_for_rate(self, queued: QueuedRun, model_name: str, tool_id: str) -> None:
+        """Wait until the rates of the batch allow a request or a call."""
+        batch = queued.batch
+        rate = None if batch is None else batch.tool_rates.get(tool_id) if tool_id else batch.model_rate
+        if rate is not None:
+            key = f"tool {tool_id}" if tool_id else f"model {model_name}"
+            await asyncio.sleep(await retry_while_unavailable(lambda: self._store.queued_runs.reserve_slot(key, rate)))
+
+    def _handle_event(self, execution: _Execution, event: Event) -> None:
+        match event:
+            case ToolFinished():
+                execution.calls += 1
+                self._record_execution(execution, event)
+            case ModelReplied():
+                execution.usage += event.usage
+                execution.turns += 1
+            case RunFinished():
+                execution.finished = event
+        if type(event) is RunStarted:
+            run = execution.run
+            ids = {"conversation_id": run.conversation_id, "trace_id": run.trace_id, "agent_id": run.agent_id}
+            execution.log.append("run_started", {"run_id": run.run_id, **ids})
+        elif (kind_and_data := event_to_json(event)) is not None:
+            execution.log.append(*kind_and_data)
+
+    def _record_execution(self, execution: _Execution, event: ToolFinished) -> None:
+        """Record a call under an id that a replay computes again."""
+        run, call = execution.run, event.call
+        tool = self._service.library.find_tool(call.name)
+        repetition = execution.call_ids[call.id] = execution.call_ids.get(call.id, 0) + 1
+        record = execution_from_result(
+            event.result,
+            call.name if tool is None else tool.tool_id,
+            dict(call.arguments),
+            run_id=run.run_id,
+            trace_id=run.trace_id,
+            agent_id=run.agent_id,
+            conversation_id=run.conversation_id,
+        )
+        execution_id = f"{run.run_id}-{call.id}-{repetition}"
+        self._service.recorder.record(replace(record, execution_id=execution_id))
+
+    async def _suspend(self, execution: _Execution) -> None:
+        """Store that a run waits for a person, and take it out of the queue: it costs nothing until it is resumed."""
+        run_id = execution.run.run_id
+        execution.log.close()
+        self._service.recorder.record(replace(execution.run, status="waiting"))
+        await self._service.recorder.flush()
+        await retry_while_unavailable(lambda: self._store.queued_runs.set_status([run_id], "waiting"))
+        # In a context of its own: within the workflow, the cancellation would be recorded as a step of it.
+        await asyncio.create_task(DBOS.cancel_workflow_async(run_id), context=contextvars.Context())
+
+    async def _finish(self, execution: _Execution, status: RunStatus) -> None:
+        """Store how the run ended. A replay may repeat every part of it."""
+        finished, run = execution.finished, execution.run
+        if finished is not None and run.conversation_id:
+            await self._save_turn(run, message_from_json(execution.queued.request["message"]), finished)
+        text = "" if finished is None else finished.text
+        ended = replace(
+            run,
+            status=status,
+            ended_at=get_utc_now(),
+            text=text,
+            reason="" if finished is None else finished.reason,
+            usage=execution.usage if finished is None else finished.usage,
+            turns=execution.turns if finished is None else finished.turns,
+            tool_calls=execution.calls if finished is None else finished.tool_calls,
+        )
+        execution.log.close()
+        self._service.recorder.record(ended)
+        await self._service.recorder.flush()
+        outcome = RunOutcome(
+            status,  # type: ignore[arg-type]  # an ended run has a status of a queued run
+            text,
+            ended.tool_calls,
+            ended.usage.as_json(),
+            execution.error,
+            0.0 if finished is None or finished.cost is None else finished.cost,
+        )
+        await retry_while_unavailable(lambda: self._store.approvals.expire_pending(run.run_id, "the run ended"))
+        await retry_while_unavailable(lambda: self._store.queued_runs.finish(run.run_id, outcome))
+
+    async def _save_turn(self, run: Run, new_message: Message, finished: RunFinished) -> None:
+        title = " ".join(run.task.split())[:80]
+        conversation = Conversation(run.conversation_id, run.owner, run.agent_id, title)
+        turn = ConversationTurn(run.run_id, conversation, (new_message, *finished.messages))
+        append_turns = self._store.conversations.append_turns
+        await retry_while_unavailable(lambda: append_turns([turn], skip_existing=True))
+
+    async def _load_events(self, run_id: str) -> tuple[RunEvent, ...]:
+        events: tuple[RunEvent, ...] = ()
+        while True:
+            after = events[-1].sequence if events else 0
+            page = await self._store.runs.list_events(run_id, after=after, limit=EVENTS_PER_READ)
+            events += page
+            if len(page) < EVENTS_PER_READ:
+                return events
+
+
+def _create_run(queued: QueuedRun) -> Run:
+    """Return the record of a run that has none yet: a task of a batch."""
+    assert queued.batch is not None
+    return Run(
+        run_id=queued.run_id,
+        started_at=get_utc_now(),
+        agent_id=queued.batch.agent.agent_id,
+        owner=queued.batch.owner,
+        trace_id=queued.run_id,
+        task=queued.request["task"],
+    )

@@ -1,0 +1,73 @@
+"""The events of a run that several processes may execute one after another."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from opposable.domain.records import RunEvent
+from opposable.service.event_log import DELTA_FIELDS, RunEventLog
+from opposable.store.recorder import Recorder
+
+RESUMED_KIND = "resumed"
+"""Kind of the event that a takeover adds: an unfinished reply before it is streamed again."""
+
+PROGRESS_KINDS = ("model_replied", "tool_finished", "approval_decided")
+"""Kinds of events that show progress."""
+
+
+class DurableEventLog:
+    """Numbers the events of a run and records them.
+
+    A replay yields the events of the finished steps again. Those that an earlier process recorded are skipped.
+
+    Args:
+        run_id: The id of the run.
+        recorder: Writes the events.
+        recorded: The events that are stored already, in order.
+
+    Attributes:
+        fruitless_takeovers: How many processes in a row have taken over the run without finishing a step.
+    """
+
+    def __init__(self, run_id: str, recorder: Recorder, recorded: Sequence[RunEvent]) -> None:
+        self._recorder = recorder
+        self._log = RunEventLog(run_id, self._record)
+        self._log.events.extend(recorded)
+        self._recorded = Counter(
+            _get_key(event.kind, event.data) for event in recorded if event.kind not in DELTA_FIELDS
+        )
+        self.fruitless_takeovers = _count_fruitless_takeovers(recorded)
+        if recorded:
+            self._log.append(RESUMED_KIND, {})
+
+    def append(self, kind: str, data: dict[str, Any]) -> bool:
+        """Add an event. Return False if it was recorded before."""
+        key = _get_key(kind, data)
+        if self._recorded[key] > 0:
+            self._recorded[key] -= 1
+            return False
+        self._log.append(kind, data)
+        return True
+
+    def close(self) -> None:
+        """Record the pending delta."""
+        self._log.close()
+
+    def _record(self, events: Sequence[RunEvent]) -> None:
+        for event in events:
+            self._recorder.record(event)
+
+
+def _count_fruitless_takeovers(recorded: Sequence[RunEvent]) -> int:
+    """Return how many processes in a row have taken over the run without finishing a step."""
+    count = 0
+    for event in reversed(recorded):
+        if event.kind in PROGRESS_KINDS:
+            break
+        count += event.kind == RESUMED_KIND
+    return count
+
+
+def _get_key(kind: str, data: dict[str, Any]) -> tuple[str, str]:
+    """Return what identifies an event of a run, except for its repetition."""
+    return kind, str(data.get("approval_id") or data.get("call_id") or data.get("turn") or "")

@@ -1,0 +1,138 @@
+"""A model and a tool library whose requests and calls are steps of a workflow.
+
+A step that has finished is not executed again: after a takeover its recorded result is returned. The agent loop runs
+unchanged between the two.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from dbos import DBOS
+
+from opposable.agent.tool_execution import assign_unique_ids
+from opposable.domain.call_context import NO_CONTEXT, CallContext
+from opposable.domain.errors import ModelError, error_from_name
+from opposable.domain.events import ModelEvent, Reply
+from opposable.domain.messages import Message
+from opposable.domain.tools import ToolDefinition, ToolResult
+from opposable.durable.calls import CallGuard
+from opposable.durable.step_forms import (
+    reply_from_json,
+    reply_to_json,
+    tool_result_from_json,
+    tool_result_to_json,
+)
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.profile import ModelProfile, get_profile
+from opposable.tools.library import ToolLibrary
+
+WaitForRate = Callable[[str], Awaitable[None]]
+"""Waits until a tool with this id may be called; "" for the model."""
+
+
+class DurableModel:
+    """A model whose replies are recorded as steps. Deltas are streamed only when the request is really made."""
+
+    def __init__(self, inner: Model, wait_for_rate: WaitForRate) -> None:
+        self.inner = inner
+        self._wait_for_rate = wait_for_rate
+
+    @property
+    def name(self) -> str:
+        """The inner model's name."""
+        return self.inner.name
+
+    @property
+    def profile(self) -> ModelProfile:
+        """The inner model's profile."""
+        return get_profile(self.inner)
+
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Stream the reply, or only yield the recorded one. Raises: as the inner model."""
+        if DBOS.step_id is not None:  # a tool asks the model: the request is a part of the tool's step
+            async with aclosing(self.inner.stream(messages, tools, options)) as parts:
+                async for part in parts:
+                    yield part
+            return
+        deltas: asyncio.Queue[ModelEvent | None] = asyncio.Queue()
+        reservation = DBOS.reserve_step()
+        request = self._request(messages, tools, options, deltas)
+        step = asyncio.create_task(reservation.run_async({"name": "model"}, request))
+        step.add_done_callback(lambda _: deltas.put_nowait(None))
+        try:
+            while (delta := await deltas.get()) is not None:
+                yield delta
+        finally:
+            if not step.done():
+                step.cancel()
+                await asyncio.wait({step})
+        recorded = step.result()
+        if "error" in recorded:
+            raise error_from_name(recorded["error"], recorded["message"])
+        yield reply_from_json(recorded)
+
+    async def aclose(self) -> None:
+        """Do nothing: the service closes the inner model."""
+
+    def _request(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolDefinition],
+        options: ModelOptions,
+        deltas: "asyncio.Queue[ModelEvent | None]",
+    ) -> Callable[[], Coroutine[Any, Any, dict[str, Any]]]:
+        async def request() -> dict[str, Any]:
+            await self._wait_for_rate("")
+            reply = None
+            try:
+                async with aclosing(self.inner.stream(messages, tools, options)) as parts:
+                    async for part in parts:
+                        if type(part) is Reply:
+                            reply = part
+                        else:
+                            deltas.put_nowait(part)
+            except ModelError as error:  # recorded by its name, which a replay can raise again
+                return {"error": type(error).__name__, "message": str(error)}
+            if reply is None:
+                return {"error": "ModelError", "message": f"The stream of model {self.name!r} ended without a reply."}
+            calls = assign_unique_ids(reply.message.tool_calls)  # the ids are part of idempotency keys
+            return reply_to_json(replace(reply, message=replace(reply.message, tool_calls=calls)))
+
+        return request
+
+
+class DurableToolLibrary(ToolLibrary):
+    """A view of a library whose calls are recorded as steps."""
+
+    def __init__(self, inner: ToolLibrary, guard: CallGuard, wait_for_rate: WaitForRate) -> None:
+        self.__dict__.update(vars(inner))
+        self._guard = guard
+        self._wait_for_rate = wait_for_rate
+
+    async def call(self, name: str, arguments: dict[str, Any], context: CallContext = NO_CONTEXT) -> ToolResult:
+        """Call a tool, or return the recorded result of the call."""
+        if DBOS.step_id is not None:  # a tool calls another one: the call is a part of the tool's step
+            return await super().call(name, arguments, context)
+        reservation = DBOS.reserve_step()  # before the first wait: concurrent calls get their numbers in order
+        recorded = await reservation.run_async({"name": "tool"}, self._execute_call, name, arguments, context)
+        return tool_result_from_json(recorded)
+
+    async def _execute_call(self, name: str, arguments: dict[str, Any], context: CallContext) -> dict[str, Any]:
+        tool = self._find_registered_tool(name)
+        tool_id = name if tool is None else tool.tool_id
+        await self._wait_for_rate(tool_id)
+        async with self._guard.open_call(context, tool_id, arguments, repeatable=self._is_repeatable(name)) as call:
+            if call.refusal is not None:
+                return tool_result_to_json(call.refusal)
+            result = await super().call(name, arguments, replace(context, approve=call.approve))
+        return tool_result_to_json(result)
+
+    def _is_repeatable(self, name: str) -> bool:
+        """Return whether a call may be made again when the outcome of the first one is unknown."""
+        tool = self._find_registered_tool(name)
+        return tool is None or tool.traits.idempotent

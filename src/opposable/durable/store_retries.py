@@ -1,0 +1,27 @@
+"""Retries of store operations while the database is unavailable."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from opposable.domain.backoff import get_backoff_seconds
+from opposable.domain.errors import StoreUnavailable
+
+FIRST_WAIT_SECONDS = 0.2
+MAX_WAIT_SECONDS = 5.0
+
+T = TypeVar("T")
+
+
+async def retry_while_unavailable(operation: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of an operation, repeated until the database answers.
+
+    A durable run outlives an outage of its database, so there is no time-out.
+    """
+    for attempt in itertools.count(1):
+        try:
+            return await operation()
+        except StoreUnavailable:
+            await asyncio.sleep(get_backoff_seconds(attempt, FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS))
+    raise AssertionError

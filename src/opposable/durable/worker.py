@@ -1,0 +1,78 @@
+"""The worker process: executes queued runs until it gets a signal to stop."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Mapping
+from uuid import uuid4
+
+from opposable.app.stored_tools import require_postgresql
+from opposable.durable.coordinator import Coordinator
+from opposable.durable.engine import Engine, launch_engine
+from opposable.durable.execution import RunExecutor
+from opposable.models.base import Model
+from opposable.service.service import open_service
+from opposable.settings import Settings
+
+DEFAULT_CONCURRENCY = 20
+STOP_SECONDS = 5
+"""Seconds for cancelled runs to end."""
+DRAIN_SECONDS = 25
+"""Seconds that a stopping worker waits for its runs. Those that go on are continued by other workers."""
+
+
+async def run_worker(
+    settings: Settings,
+    models: Mapping[str, Model],
+    *,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    drain_seconds: int = DRAIN_SECONDS,
+    on_ready: Callable[[str], None] = lambda worker_id: None,
+) -> None:
+    """Execute queued runs until SIGTERM or SIGINT.
+
+    Args:
+        settings: The settings, with the URL of a PostgreSQL database.
+        models: The models by the names that agents use; the first is the default.
+        concurrency: The number of runs at a time.
+        drain_seconds: How long to wait for active runs at the end.
+        on_ready: Called with the id of the worker once it accepts runs.
+
+    Raises:
+        BadInput: If the store is not PostgreSQL, or a setting is wrong.
+        StoreError: If the store cannot be opened.
+    """
+    url = require_postgresql(settings)
+    worker_id = uuid4().hex
+    stop = _listen_for_signals()
+    async with open_service(settings, models) as service:
+        executor = RunExecutor(service)
+        async with launch_engine(url, worker_id, executor.execute, concurrency) as engine:
+            coordinator = Coordinator(url, worker_id, service.store, engine)
+            loops = (asyncio.create_task(coordinator.run()), asyncio.create_task(executor.poll_cancel_requests()))
+            on_ready(worker_id)
+            try:
+                await stop.wait()
+                coordinator.resign()
+                await _drain(engine, executor, drain_seconds)
+            finally:  # closing the coordinator's connection releases the lock: other workers take over what is left
+                executor.stop()
+                for loop in loops:
+                    loop.cancel()
+                await asyncio.gather(*loops, return_exceptions=True)
+
+
+async def _drain(engine: Engine, executor: RunExecutor, seconds: int) -> None:
+    """Start no further run, wait for the active ones, and leave those that go on to other workers."""
+    timer = asyncio.get_running_loop().call_later(seconds, executor.stop)
+    await engine.close(seconds + STOP_SECONDS)
+    timer.cancel()
+
+
+def _listen_for_signals() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # not supported on Windows
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop

@@ -1,0 +1,67 @@
+"""Runs that worker processes execute, seen from the process that queued them."""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from opposable.domain.batches import QueuedRun
+from opposable.domain.errors import OpposableError, error_from_name
+from opposable.domain.events import ToolFinished
+from opposable.domain.records import DURABLE_WORKER, Run, RunEvent
+from opposable.domain.tools import ToolCall, ToolResult
+from opposable.service.event_log import RunEventLog
+from opposable.service.runner import ActiveRun, Runner
+from opposable.store.store import Store
+
+
+class RemoteRuns:
+    """Queues runs for worker processes and follows them."""
+
+    def __init__(self, store: Store, runner: Runner) -> None:
+        self._store = store
+        self._runner = runner
+
+    async def start(self, run: Run, request: dict[str, Any]) -> ActiveRun:
+        """Queue a run, and follow it in a task. It outlives its caller: `stop` does not cancel it.
+
+        Args:
+            run: The record of the run.
+            request: The arguments of the run, for the worker.
+
+        Raises:
+            StoreUnavailable: If the run cannot be queued.
+        """
+        run = replace(run, status="queued", worker=DURABLE_WORKER)
+        await self._store.runs.save(run)
+        await self._store.queued_runs.add(QueuedRun(run.run_id, request))
+        remote_run = ActiveRun(run, RunEventLog(run.run_id, lambda events: None), is_remote=True)
+        remote_run.task = asyncio.create_task(self._follow(remote_run), name=f"run {run.run_id}")
+        return remote_run
+
+    async def _follow(self, remote_run: ActiveRun) -> None:
+        """Wait for the end of a run, and collect what its caller reads."""
+        run_id = remote_run.run.run_id
+        calls: dict[str, ToolCall] = {}
+        try:
+            async with aclosing(self._runner.follow(run_id)) as events:
+                async for event in events:
+                    _collect_event(remote_run, event, calls)
+            remote_run.run = await self._store.runs.get(run_id) or remote_run.run
+        except OpposableError as error:
+            remote_run.error = error
+
+
+def _collect_event(remote_run: ActiveRun, event: RunEvent, calls: dict[str, ToolCall]) -> None:
+    data = event.data
+    match event.kind:
+        case "tool_started":
+            calls[data["call_id"]] = ToolCall(data["call_id"], data["name"], data["arguments"])
+        case "tool_finished":
+            call = calls.get(data["call_id"]) or ToolCall(data["call_id"], data["name"], {})
+            result = ToolResult(
+                call.id, call.name, data["result"], data["failure"], seconds=data["seconds"], attempts=data["attempts"]
+            )
+            remote_run.finished_calls.append(ToolFinished(call, result))
+        case "error" if data["kind"] != "Cancelled":
+            remote_run.error = error_from_name(data["kind"], data["message"])

@@ -1,0 +1,70 @@
+"""Workers execute batches; they may be killed at any time."""
+
+import asyncio
+import random
+import signal
+
+import pytest
+from tests.cli.program import run_program
+from tests.durable.farm import kill, run_batch, start_worker, store_agent
+
+pytestmark = pytest.mark.anyio
+
+RUNS = 100
+
+
+async def test_runs_survive_the_death_of_their_workers(url, outside, tmp_path):
+    outside.delay = 0.05
+    await store_agent(url, outside)
+    workers = list(await asyncio.gather(*(start_worker(url, tmp_path, outside) for _ in range(3))))
+    tasks = [{"id": f"task-{number}", "task": f"t{number}"} for number in range(RUNS)]
+    batch = asyncio.create_task(run_batch(url, tmp_path, tasks))
+    chance = random.Random(7)
+    try:
+        for effects in (40, 160, 280):  # the last worker that is left does the rest
+            while len(outside.effects) < effects:
+                assert not batch.done()
+                await asyncio.sleep(0.02)
+            await kill(workers.pop(chance.randrange(len(workers))))
+            if effects == 40:
+                workers.append(await start_worker(url, tmp_path, outside))
+        code, lines, errors = await batch
+    finally:
+        logs = [await kill(worker, signal.SIGTERM) for worker in workers]
+    assert (code, f"{RUNS} of {RUNS} tasks finished" in errors) == (0, True)
+    assert lines == [
+        {
+            "id": f"task-{number}",
+            "status": "finished",
+            "text": f"done t{number}",
+            "calls": 5,
+            "usage": {"input_tokens": 66, "output_tokens": 42, "total_tokens": 108, "model_calls": 6},
+            "error": None,
+        }
+        for number in range(RUNS)
+    ]
+    assert sorted(outside.numbers) == sorted(f"t{run}/{call}" for run in range(RUNS) for call in range(5))
+    assert len(outside.effects) == 5 * RUNS  # every effect has one key, however often it was requested
+    assert [(worker.returncode, "Error" in log) for worker, log in zip(workers, logs, strict=True)] == [(0, False)]
+
+
+async def test_a_stopping_worker_finishes_its_runs(url, outside, tmp_path):
+    outside.delay = 0.3
+    await store_agent(url, outside)
+    worker = await start_worker(url, tmp_path, outside, "--concurrency", "2")
+    batch = asyncio.create_task(run_batch(url, tmp_path, [{"id": str(n), "task": str(n)} for n in range(4)]))
+    while not outside.effects:  # noqa: ASYNC110 - the effects happen in another process
+        await asyncio.sleep(0.02)
+    log = await kill(worker, signal.SIGTERM)
+    assert (worker.returncode, "Stopped." in log) == (0, True)
+    assert len(outside.effects) in (10, 20)  # whole runs only: none was left in the middle
+    worker = await start_worker(url, tmp_path, outside)
+    code, lines, _ = await batch
+    await kill(worker)
+    assert (code, [line["status"] for line in lines]) == (0, ["finished"] * 4)
+    assert set(outside.effects.values()) == {1}
+
+
+async def test_a_worker_needs_postgresql(tmp_path):
+    result = await run_program(tmp_path, "worker", env={"OPPOSABLE_DATABASE_URL": f"sqlite:///{tmp_path}/s.db"})
+    assert (result.code, "Set OPPOSABLE_DATABASE_URL to postgresql://" in result.err) == (2, True)
