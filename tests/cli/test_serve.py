@@ -14,7 +14,7 @@ import pytest
 from tests.models.chat_server import build_completion, chat_server
 from tests.web.test_sse import BODY
 
-from opposable.cli.serve import _read_service_settings
+from opposable.cli.serve import read_service_settings
 from opposable.web import server
 
 pytestmark = pytest.mark.anyio
@@ -64,7 +64,7 @@ def test_url_of_the_hosting_platform_counts_from_the_environment_alone(tmp_path,
         monkeypatch.delenv(name, raising=False)
 
     def read_urls():
-        settings = _read_service_settings()
+        settings = read_service_settings()
         return settings.database_url.get_secret_value(), settings.redis_url.get_secret_value()
 
     assert read_urls() == ("", "")
