@@ -33,6 +33,16 @@ async def test_a_task_is_run_with_its_trace_on_standard_error(tmp_path: Path) ->
     assert [m["role"] for m in server.bodies[1]["messages"]] == ["system", "user", "assistant", "tool"]
 
 
+async def test_an_image_is_sent_with_the_task(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    answers = [respond_text_deltas("A pixel.")]
+    asked = ("run", "What is it?", "--image", str(tmp_path / "a.png"))
+    async with run_with_model(tmp_path, *asked, answers=answers) as (done, server):
+        assert (done.code, done.out) == (0, "A pixel.\n")
+    text, image = server.bodies[0]["messages"][-1]["content"]
+    assert (text["text"], image["image_url"]["url"]) == ("What is it?", "data:image/png;base64,iVBORw0KGgo=")
+
+
 async def test_json_output_is_one_object_and_nothing_else(tmp_path: Path) -> None:
     answers = [respond_call("calculator", expression="17 * 23"), respond_text_deltas("是", "391。")]
     async with run_with_model(tmp_path, "run", "-", "--json", answers=answers, stdin="17 乘 23 是多少？".encode()) as (

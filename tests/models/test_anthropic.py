@@ -1,14 +1,16 @@
 """Anthropic's wire format against a real server on loopback."""
 
+import orjson
 import pytest
 from tests.models.chat_server import chat_server, respond_events, respond_json
 
+from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelRefusedKey, ModelRejected
 from opposable.domain.events import CallDelta, Reply, TextDelta, ThinkingDelta
 from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
-from opposable.models.anthropic import AnthropicModel
+from opposable.models.anthropic import AnthropicModel, build_request
 from opposable.models.base import ForcedTool, ModelOptions
 
 pytestmark = pytest.mark.anyio
@@ -155,3 +157,17 @@ async def test_an_error_event_raises():
     async with chat_server(respond_events({"type": "error", "error": {"message": "overloaded"}})) as server:
         with pytest.raises(ModelRejected, match="overloaded"):
             await collect_parts(server)
+
+
+def test_images_and_files_are_sent_as_blocks():
+    pixel = ImagePart("", b"\x89PNG\r\n\x1a\n", "image/png")
+    messages = [
+        user_message("see", (TextPart("see"), pixel, FilePart("https://example.com/a.pdf"))),
+        tool_message("c1", "shot", "done", (TextPart("done"), pixel)),
+    ]
+    body = orjson.loads(build_request("m", messages, (), ModelOptions()))
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    document = {"type": "document", "source": {"type": "url", "url": "https://example.com/a.pdf"}}
+    [message] = body["messages"]
+    assert message["content"][:3] == [{"type": "text", "text": "see"}, image, document]
+    assert message["content"][3]["content"] == [{"type": "text", "text": "done"}, image]

@@ -14,6 +14,7 @@ from tests.models.chat_server import (
     respond_text,
 )
 
+from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import (
     ContextFull,
     ModelError,
@@ -325,3 +326,25 @@ async def test_a_message_is_serialised_once():
 
 def test_every_model_error_is_caught_as_one():
     assert all(issubclass(kind, ModelError) for _, _, kind, _ in ERRORS)
+
+
+async def test_images_are_sent_as_parts_and_those_of_results_after_the_results():
+    pixel = ImagePart("", b"\x89PNG\r\n\x1a\n", "image/png", "low")
+    call = ToolCall("c1", "shot", {})
+    messages = [
+        user_message("see", (TextPart("see"), pixel, FilePart("", b"%PDF-", "application/pdf", "a.pdf"))),
+        assistant_message("", (call,)),
+        tool_message("c1", "shot", "done", (TextPart("done"), pixel)),
+    ]
+    async with chat_server(build_completion("hi")) as server:
+        model = OpenAICompatibleModel("m", server.url)
+        async for _ in model.stream(messages, (), ModelOptions(stream=False)):
+            pass
+        await model.aclose()
+    url = "data:image/png;base64,iVBORw0KGgo="
+    image = {"type": "image_url", "image_url": {"url": url, "detail": "low"}}
+    document = {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}}
+    sent = server.bodies[0]["messages"]
+    assert sent[0]["content"] == [{"type": "text", "text": "see"}, image, document]
+    assert sent[2] == {"role": "tool", "content": "done", "tool_call_id": "c1"}
+    assert sent[3] == {"role": "user", "content": [{"type": "text", "text": "[Result of shot]"}, image]}

@@ -23,7 +23,7 @@ from opposable.domain.messages import Message, system_message, user_message
 from opposable.domain.tools import AfterUntrusted
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.factory import create_model
-from opposable.models.profile import get_profile
+from opposable.models.profile import check_media, get_profile
 from opposable.tools.base import Tool
 from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.library import ToolLibrary
@@ -143,8 +143,10 @@ async def run_agent(
 ) -> AsyncGenerator[Event, None]:
     """Run the loop with the policy that fits: assistance where the profile or the caller asks for it.
 
-    `assistance` None follows the model's profile. `disclosure` None is that of the library. Raises: as `loop.run`.
+    `assistance` None follows the model's profile. `disclosure` None is that of the library. Raises: as `loop.run`, and
+    `BadInput` for images that the model does not take.
     """
+    check_media(model, messages)
     policy: RunPolicy | None = None
     language = detect_conversation_language(messages)
     profile = get_profile(model)

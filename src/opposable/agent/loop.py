@@ -22,6 +22,7 @@ from opposable.agent.reply_length import bound_reply_length
 from opposable.agent.tool_execution import ResolvedCall, cancel_call, execute_calls, resolve_calls
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import NO_CONTEXT, CallContext
+from opposable.domain.content import ContentPart, TextPart
 from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import (
     CUT_OFF,
@@ -39,6 +40,7 @@ from opposable.domain.messages import Message, tool_message, user_message
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.profile import get_profile
 from opposable.tools.library import ToolLibrary
 
 MAX_FORCED_REPLIES = 3
@@ -156,7 +158,7 @@ class _Run:
         self.options = replace(self.options, tool_choice="none")
         last = self.history[-1]
         if last.role == "tool":
-            self.history[-1] = tool_message(last.call_id, last.name, f"{last.content}\n\n{note}")
+            self.history[-1] = tool_message(last.call_id, last.name, f"{last.content}\n\n{note}", last.parts)
 
     def find_answer_reason(self) -> StopReason:
         """Return why a run that no limit ended has ended: its last reply may be cut off, or exceed the token limit."""
@@ -248,10 +250,18 @@ class _Run:
             Step(self.turn_count, resolved.call, result) for resolved, result in zip(self.calls, results, strict=True)
         ]
         annotated = self.policy.annotate(results, self.steps) if results else ()
-        self.history += [tool_message(result.call_id, result.name, result.content) for result in annotated]
+        self.history += [
+            tool_message(result.call_id, result.name, result.content, self._get_parts(result)) for result in annotated
+        ]
         self.call_count += len(results)
         self.calls, self.results = (), {}
         return results
+
+    def _get_parts(self, result: ToolResult) -> tuple[ContentPart, ...]:
+        """Return the text, images and files of a result, for a model that takes them."""
+        if not result.media or not get_profile(self.model).images:
+            return ()
+        return (TextPart(result.content), *result.media)
 
     def _follow(self, directive: Directive) -> DecisionMade:
         if directive.message:

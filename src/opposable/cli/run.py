@@ -13,6 +13,7 @@ from opposable.agent.agent import Agent
 from opposable.app.agents import open_agent, open_chat_agent
 from opposable.app.ask import answer_from_run, answer_to_json, open_data_agent, open_data_team
 from opposable.app.inputs import validate_task
+from opposable.app.media import create_user_message
 from opposable.cli import errors
 from opposable.cli.approval import TerminalApprover
 from opposable.cli.options import (
@@ -51,6 +52,10 @@ def run(
     model: ModelOption = None,
     root: RootOption = None,
     tool: ToolOption = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Image or PDF: a file or a URL (repeatable)", show_default=False),
+    ] = None,
     yes: YesOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -63,11 +68,13 @@ def run(
 
     async def run_task() -> None:
         text = validate_task(read_text(task))
+        settings = read_settings(root)
+        question = await create_user_message(text, image or (), settings.private_hosts)
         with DownloadBar(err, assume_yes=yes) as bar:
-            async with open_agent(read_settings(root), text, model, tool or (), bar) as agent:
+            async with open_agent(settings, text, model, tool or (), bar) as agent:
                 printer = RunPrinter(err, None if json else out)
                 approver = TerminalApprover(err, printer.end_line, assume_yes=yes)
-                run_finished, results = await _run_and_print(agent, (user_message(text),), printer, approver)
+                run_finished, results = await _run_and_print(agent, (question,), printer, approver)
         if json:
             print(to_json(finished_run_to_json(run_finished, results)))
         if approver.denied_unasked:

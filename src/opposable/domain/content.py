@@ -56,9 +56,25 @@ class FilePart:
 ContentPart = TextPart | ImagePart | FilePart
 
 
+class DictWithMedia(dict[str, Any]):
+    """A JSON object that a tool returned, with images or files that models may see too.
+
+    Attributes:
+        media: The images and files.
+    """
+
+    media: tuple[ImagePart | FilePart, ...] = ()
+
+
 def join_text(parts: Sequence[ContentPart]) -> str:
     """Return the text of the parts, one line or more each."""
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+def describe_media(part: ImagePart | FilePart) -> str:
+    """Return a short text for an image or file, for a model that takes text only."""
+    kind = "image" if isinstance(part, ImagePart) else "file"
+    return f"[{kind} {part.url}]" if part.url else f"[{kind} {part.media_type}, {len(part.data):,} bytes]"
 
 
 def to_data_url(part: ImagePart | FilePart) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import uuid4
 
+from opposable.domain.content import FilePart, ImagePart
 from opposable.domain.json_text import dump_json, parse_json
 
 _EMPTY_OBJECT = re.compile(r"\s*\{\s*\}\s*")
@@ -110,6 +111,7 @@ class ToolResult:
         attempts: Number of attempts.
         cached: Whether this is the cached result of an earlier call.
         handle: Key of the complete result where it was stored.
+        media: Images and files, for models that take them.
     """
 
     call_id: str
@@ -123,6 +125,7 @@ class ToolResult:
     attempts: int = 1
     cached: bool = False
     handle: str = ""
+    media: tuple[ImagePart | FilePart, ...] = ()
 
 
 def new_call_id() -> str:

@@ -24,6 +24,7 @@ from opposable.tools.invocation import InvocationResult, check_arguments, result
 from opposable.tools.meta_tools import SEARCH_TOOLS, MetaTools
 from opposable.tools.registry import RESERVED_NAMES, RegisteredTool, Registry, RegistryEntry
 from opposable.tools.result_cache import ResultCache
+from opposable.tools.result_media import find_media
 from opposable.tools.result_store import ResultStore, truncate_result
 from opposable.tools.retries import ToolRetryOptions
 from opposable.tools.spec_registration import register_spec, register_tool, to_tool
@@ -442,6 +443,7 @@ class ToolLibrary:
             result.attempts,
             result.cached,
             handle,
+            find_media(result.data),
         )
 
     # Internals

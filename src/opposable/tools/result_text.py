@@ -5,11 +5,16 @@ from typing import Any
 
 import orjson
 
+from opposable.tools.result_media import find_media, replace_media
+
 
 def value_to_text(value: Any) -> str:
     """Return text as it is and any other value as JSON."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode() if _has_surrogates(value) else value
+    if find_media(value) and not isinstance(value, dict):
+        value = replace_media(value)
+        return value if isinstance(value, str) else "\n".join(value_to_text(item) for item in value)
     if isinstance(value, bytes | bytearray):
         return f"<{len(value)} bytes>"
     try:

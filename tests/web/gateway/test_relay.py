@@ -302,6 +302,22 @@ async def test_a_conversation_without_a_result_is_completed_for_the_server():
     assert [message["role"] for message in server.bodies[0]["messages"]] == ["user", "assistant", "tool"]
 
 
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+
+
+async def test_images_pass_to_a_server_and_are_refused_by_a_model_of_text():
+    asked = [{"role": "user", "content": [{"type": "text", "text": "see"}, IMAGE]}]
+    async with chat_server(build_completion("hi")) as server, serve_models(connect(server, "prompted")) as url:
+        assert (await post(url, {"messages": asked, "tools": [ADD]}))[0] == 200
+        local = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://127.0.0.1/a.png"}}]}]
+        status, raw, _ = await post(url, {"messages": local, "tools": [ADD]})
+        assert (status, b"Cannot fetch" in raw) == (400, True)
+    assert server.bodies[0]["messages"][-1]["content"][1] == IMAGE
+    async with serve_models(ScriptedModel("hi")) as url:
+        status, raw, _ = await post(url, {"messages": asked})
+        assert (status, b"takes no images" in raw) == (400, True)
+
+
 async def test_an_error_in_a_stream_passes():
     chunk = {"error": {"message": "overloaded"}}
     upstream = respond_events(build_delta(content="a"), chunk, done=False)

@@ -11,6 +11,7 @@ from opposable.builtin_tools.browser.page_content import find_similar_selectors,
 from opposable.builtin_tools.browser.sessions import BrowserSessions
 from opposable.domain.argument_problems import must_be
 from opposable.domain.call_context import CallContext
+from opposable.domain.content import DictWithMedia, ImagePart
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.safety.filesystem.allowed_roots import AllowedRoots
 from opposable.safety.network.ssrf_guard import SsrfGuard
@@ -156,14 +157,17 @@ class BrowserNavigator:
         """
         async with self._use_page(context, "") as page:
             image = await page.screenshot(full_page=whole_page, timeout=self._timeout_seconds * 1000)
-            result = {"url": page.url, "bytes": len(image)}
+            result = DictWithMedia({"url": page.url, "bytes": len(image)})
+        result.media = (ImagePart("", image, "image/png"),)
         if self._roots is None:
-            return result | {"png_base64": base64.b64encode(image).decode()}
+            result["png_base64"] = base64.b64encode(image).decode()
+            return result
         name = path or f"screenshot-{secrets.token_hex(4)}.png"
         rooted_path = self._roots.resolve_new_path(name if name.lower().endswith(".png") else f"{name}.png")
         with self._roots.create_file(rooted_path) as stream:
             stream.write(image)
-        return result | {"path": self._roots.format_path(rooted_path)}
+        result["path"] = self._roots.format_path(rooted_path)
+        return result
 
     @asynccontextmanager
     async def _use_page(self, context: CallContext, subject: str, timeout_seconds: float = 0.0) -> AsyncIterator[Any]:

@@ -1,8 +1,11 @@
 """Converts the result of an MCP call to a value: structured content, text, or text with other blocks."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from opposable.domain.content import ImagePart, decode_base64
+from opposable.domain.errors import BadInput
 from opposable.safety.redaction import redact_known_secrets
 
 if TYPE_CHECKING:
@@ -24,6 +27,16 @@ class McpContent(str):
         content = super().__new__(cls, text)
         content.blocks = tuple(blocks)
         return content
+
+    @property
+    def media(self) -> tuple[ImagePart, ...]:
+        """The images of the blocks; one that is not valid Base64 is left out."""
+        images = [block for block in self.blocks if block.get("type") == "image"]
+        parts = []
+        for image in images:
+            with suppress(BadInput):
+                parts.append(ImagePart("", decode_base64(str(image.get("data"))), str(image.get("mimeType"))))
+        return tuple(parts)
 
 
 def result_to_value(result: "CallToolResult", secrets: set[str]) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from opposable.agent.history import detect_conversation_language
+from opposable.app.media import inline_remote_media
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message, system_message
@@ -44,6 +45,8 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
         ModelError: If the model fails.
     """
     check_media(model, request.messages)
+    if any(message.parts for message in request.messages):
+        request = replace(request, messages=await inline_remote_media(request.messages))
     if request.extra:
         extra_body = resolve_extra_body(model, request.extra)
         request = replace(request, options=replace(request.options, extra_body=extra_body))
