@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import sys
+from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated
@@ -94,6 +95,10 @@ def ask(
         Path | None,
         typer.Option("--semantics", help="Semantic model of the database (YAML)"),
     ] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option("--after", help="Earlier question, for a follow-up question (repeatable)", show_default=False),
+    ] = None,
     use_agent: Annotated[
         bool, typer.Option("--agent", help="Let the model call the SQL tools instead of the team")
     ] = False,
@@ -115,10 +120,12 @@ def ask(
         )
     if use_agent and semantics is not None:
         raise BadInput("--semantics and --agent exclude each other. Leave one out.")
+    if use_agent and after:
+        raise BadInput("--after and --agent exclude each other. Leave one out.")
     answer, usage = asyncio.run(
         _answer_with_agent(text, db, model, DownloadBar(err, assume_yes=yes))
         if use_agent
-        else _answer_with_team(text, db, str(semantics or ""), model, DownloadBar(err, assume_yes=yes))
+        else _answer_with_team(text, db, str(semantics or ""), model, DownloadBar(err, assume_yes=yes), after or ())
     )
     if json:
         print(to_json(answer_to_json(answer, usage)))
@@ -139,14 +146,19 @@ async def _answer_with_agent(
 
 
 async def _answer_with_team(
-    text: str, db: str, semantics: str, model: str | None, download_bar: DownloadBar
+    text: str,
+    db: str,
+    semantics: str,
+    model: str | None,
+    download_bar: DownloadBar,
+    earlier_questions: Sequence[str],
 ) -> tuple[DataAnswer, Usage]:
     """Answer with the data team, and print the trace."""
     printer = RunPrinter(err, None)
     with download_bar as bar:
         async with (
             open_data_team(read_settings(), db, model, semantics, bar) as team,
-            aclosing(team.stream(text)) as events,
+            aclosing(team.stream(text, earlier_questions=earlier_questions)) as events,
         ):
             async for event in events:
                 printer.show(event)

@@ -225,6 +225,7 @@ class Service:
         agent: AgentSpec,
         owner: str = "",
         trace_id: str = "",
+        earlier_questions: Sequence[str] = (),
     ) -> ActiveRun:
         """Start a run of the team that answers questions about data.
 
@@ -237,6 +238,7 @@ class Service:
             agent: The agent whose model is used.
             owner: The id of the API key that owns the run.
             trace_id: The trace of the request, by default a new one.
+            earlier_questions: The earlier questions of the conversation, oldest first.
 
         Raises:
             BadInput: If the database or the semantic model cannot be opened, or the model is unknown.
@@ -251,7 +253,9 @@ class Service:
             trace_id=trace_id or uuid4().hex,
             task=question,
         )
-        return await self.runner.start(run, None, lambda context: team.stream(question, context.run_id))
+        return await self.runner.start(
+            run, None, lambda context: team.stream(question, context.run_id, earlier_questions)
+        )
 
     async def _add_data_tool(self, agent: AgentSpec) -> AgentSpec:
         """Return the agent with the tool `ask_data` if it has a database.

@@ -47,6 +47,15 @@ async def test_a_whole_answer_has_sql_rows_and_chart(tmp_path, shop):
     }
 
 
+async def test_a_follow_up_question_is_completed_from_the_history(tmp_path, shop):
+    model = ScriptedModel("How many items are there?", "```sql\nSELECT count(*) FROM item\n```")
+    async with serve_service(tmp_path, model) as (session, _):
+        body = {"question": "And how many?", "history": ["Which items are there?"], "database": shop, "stream": False}
+        async with session.post("/api/ask", json=body) as response:
+            answer = await response.json()
+    assert (answer["rows"], answer["assumptions"]) == ([[2]], ["the question is: How many items are there?"])
+
+
 async def test_the_turns_are_streamed_as_they_happen(tmp_path, shop):
     async with (
         serve_service(tmp_path, ScriptedModel(WRITTEN)) as (session, _),

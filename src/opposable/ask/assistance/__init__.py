@@ -5,7 +5,6 @@ A rule never sees SQL that the engine accepts. Its repair is used only if the en
 
 from collections.abc import Callable
 
-from opposable.ask.assistance.foreign_key_joins import rebuild_joins
 from opposable.ask.assistance.missing_joins import add_missing_joins
 from opposable.ask.assistance.similar_names import replace_similar_names
 from opposable.ask.assistance.sql_tree import RepairedSql
@@ -15,7 +14,7 @@ from opposable.sql.schema import DatabaseSchema
 SqlRule = Callable[[str, Dialect, DatabaseSchema], RepairedSql]
 """Repairs one kind of mistake; other SQL is returned unchanged, without corrections."""
 
-RULES: tuple[SqlRule, ...] = (rebuild_joins, add_missing_joins, replace_similar_names)
+RULES: tuple[SqlRule, ...] = (add_missing_joins, replace_similar_names)
 """The rules in the order in which they are applied."""
 
 

@@ -70,30 +70,6 @@ def resolve_source_tables(select: Any, schema: DatabaseSchema) -> dict[str, Tabl
     return found or None
 
 
-def split_conjuncts(condition: Any) -> list[Any]:
-    """Return the conditions that AND combines."""
-    from sqlglot import exp
-
-    if isinstance(condition, exp.Paren):
-        return split_conjuncts(condition.this)
-    if isinstance(condition, exp.And):
-        return [*split_conjuncts(condition.this), *split_conjuncts(condition.expression)]
-    return [condition]
-
-
-def get_where_conditions(select: Any) -> list[Any]:
-    """Return the conditions of WHERE."""
-    where = select.args.get("where")
-    return split_conjuncts(where.this) if where is not None else []
-
-
-def set_where(select: Any, conditions: Sequence[Any]) -> None:
-    """Replace WHERE by these conditions; remove it if there are none."""
-    from sqlglot import exp
-
-    select.set("where", exp.Where(this=exp.and_(*conditions, copy=True)) if conditions else None)
-
-
 def find_foreign_keys(source: Table, target: Table) -> list[tuple[str, str]]:
     """Return the foreign keys of `source` to `target` as pairs of column names."""
     pairs = []

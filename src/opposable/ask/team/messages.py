@@ -60,6 +60,14 @@ def corrections_disabled() -> LocalizedText:
     return LocalizedText("corrections are off", "没有启用修改")
 
 
+# assumptions
+
+
+def question_completed(question: str) -> LocalizedText:
+    """State the question that a follow-up question was completed to."""
+    return LocalizedText(f"the question is: {question}", f"问题理解为：{question}")
+
+
 # problems
 
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 import orjson
 
 from opposable.ask.single_prompt import request_reply
-from opposable.ask.team import answer_text, evaluator, generator, messages, planner
+from opposable.ask.team import answer_text, evaluator, follow_up, generator, messages, planner
 from opposable.ask.team.briefing import WholeSchemaBriefProvider
 from opposable.ask.team.generator import Brief
 from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, BriefProvider, SemanticInterpreter, TeamOptions
@@ -78,20 +78,27 @@ class Team:
         """The database that the team queries."""
         return self._database
 
-    async def stream(self, question: str, run_id: str = "") -> AsyncGenerator[Event, None]:
+    async def stream(
+        self, question: str, run_id: str = "", earlier_questions: Sequence[str] = ()
+    ) -> AsyncGenerator[Event, None]:
         """Answer a question and yield events; `DataAnswered` and `RunFinished` are the last.
 
         Closing the iterator cancels the run.
+
+        Args:
+            question: The question.
+            run_id: The id of the run; a new one by default.
+            earlier_questions: The earlier questions of the conversation, oldest first.
 
         Raises:
             ModelError: The model did not answer.
         """
         yield RunStarted(run_id or uuid4().hex)
-        work = _QuestionRun(
-            TeamState(question, detect_language(question)),
-            await self._brief_provider.get_brief(question),
-            time.monotonic(),
-        )
+        work = _QuestionRun(TeamState(question, detect_language(question)), Brief(""), time.monotonic())
+        if earlier_questions:
+            async for event in self._complete_question(work, earlier_questions):
+                yield event
+        work.brief = await self._brief_provider.get_brief(work.state.question)
         give_up_reason = ""
         for _ in range(MAX_TURNS):
             decision = await self._decide_next_turn(work)
@@ -114,14 +121,29 @@ class Team:
             (assistant_message(answer.text),),
         )
 
-    async def answer(self, question: str) -> tuple[DataAnswer, RunFinished]:
+    async def answer(self, question: str, earlier_questions: Sequence[str] = ()) -> tuple[DataAnswer, RunFinished]:
         """Return the answer and the end of the run; raise as `stream` does."""
-        async for event in self.stream(question):
+        async for event in self.stream(question, earlier_questions=earlier_questions):
             if type(event) is DataAnswered:
                 answer = event.answer
             elif type(event) is RunFinished:
                 run_finished = event
         return answer, run_finished
+
+    async def _complete_question(
+        self, work: "_QuestionRun", earlier_questions: Sequence[str]
+    ) -> AsyncGenerator[Event, None]:
+        """Let the model complete a follow-up question, and state it as an assumption."""
+        state = work.state
+        prompt_messages = follow_up.build_rewrite_messages(state.question, earlier_questions)
+        reply = await self._request_reply(work, prompt_messages, follow_up.REWRITE_OPTIONS)
+        if reply is None:
+            return
+        yield ModelReplied(work.model_turn_count, reply.message, reply.finish, reply.usage)
+        complete_question = follow_up.parse_rewrite(reply.message.content, state.question)
+        if complete_question != state.question:
+            state.question = complete_question
+            state.assumptions.append(messages.question_completed(complete_question))
 
     async def _decide_next_turn(self, work: "_QuestionRun") -> TurnDecision:
         state = work.state

@@ -56,6 +56,12 @@ class AskRequest(BaseModel):
         max_length=2000,
         description="The path of a semantic model; default: that of the agent. Needs the scope admin.",
     )
+    history: list[str] = Field(
+        default_factory=list,
+        max_length=50,
+        description="The earlier questions of the conversation, oldest first, for a follow-up question.",
+        examples=[["How many orders are there?"]],
+    )
     stream: bool = Field(default=True, description="Whether to respond with a stream of events.")
 
 
@@ -122,7 +128,13 @@ async def _start_run(
     semantics = body.semantics or (spec.semantics if not body.database else "")
     question = validate_task(body.question)
     return await service.ask(
-        question, database, semantics, agent=spec, owner=principal.key_id, trace_id=get_trace_id(request)
+        question,
+        database,
+        semantics,
+        agent=spec,
+        owner=principal.key_id,
+        trace_id=get_trace_id(request),
+        earlier_questions=[validate_task(earlier) for earlier in body.history],
     )
 
 

@@ -1,0 +1,44 @@
+"""A follow-up question is completed from the earlier ones before the team answers it."""
+
+from pathlib import Path
+
+import pytest
+from tests.ask.team.shop import format_sql_reply, make_shop
+
+from opposable.ask.team.follow_up import build_rewrite_messages, parse_rewrite
+from opposable.ask.team.team import Team
+from opposable.models.scripted import ScriptedModel
+from opposable.sql.factory import open_database
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def shop(tmp_path: Path):
+    database = await open_database(str(make_shop(tmp_path / "shop.sqlite")))
+    yield database
+    await database.close()
+
+
+async def test_a_follow_up_question_is_completed_and_stated(shop):
+    model = ScriptedModel("销售部有多少人？", format_sql_reply("SELECT count(*) FROM person WHERE department_id = 2"))
+    answer, end = await Team(model, shop).answer("那销售部呢？", ["有哪些部门？", "行政管理有多少人？"])
+    assert (answer.rows, answer.assumptions, end.usage.requests) == (((2,),), ("问题理解为：销售部有多少人？",), 2)
+    assert "- 行政管理有多少人？\n\nLast question: 那销售部呢？" in model.requests[0].messages[-1].content
+    assert "销售部有多少人？" in model.requests[1].messages[-1].content
+
+
+async def test_a_complete_question_stays_as_it_is(shop):
+    model = ScriptedModel('"How many people?"', format_sql_reply("SELECT count(*) FROM person"))
+    answer, _ = await Team(model, shop).answer("How many people?", ["Which departments are there?"])
+    assert (answer.rows, answer.assumptions) == (((3,),), ())
+
+
+def test_the_latest_earlier_questions_are_in_the_prompt_on_one_line_each():
+    prompt = build_rewrite_messages("?", [f"question\n{n}" for n in range(9)])[-1].content
+    assert [line for line in prompt.splitlines() if line.startswith("- ")] == [f"- question {n}" for n in range(4, 9)]
+
+
+@pytest.mark.parametrize(("reply", "question"), [("", "and now?"), ("Last question: All?", "All?"), ("`x?`\n", "x?")])
+def test_the_question_of_a_reply(reply, question):
+    assert parse_rewrite(reply, "and now?") == question
