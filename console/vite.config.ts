@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
@@ -5,11 +6,19 @@ const SERVER = process.env.OPPOSABLE_URL ?? "http://127.0.0.1:8000";
 
 export default defineConfig({
   plugins: [react()],
+  resolve: {
+    alias: {
+      "@rjsf/validator-ajv8": fileURLToPath(new URL("src/components/noValidator.ts", import.meta.url)),
+    },
+  },
   build: {
     outDir: "../src/opposable/web/console",
     emptyOutDir: true,
     target: "es2022",
     cssTarget: ["chrome123", "firefox121", "safari17.5"],
+    rolldownOptions: {
+      output: { codeSplitting: { groups: [{ name: "icons", test: /@tabler/ }] } },
+    },
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: true,

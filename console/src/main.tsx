@@ -1,26 +1,23 @@
 import "@mantine/core/styles.css";
-import "@mantine/notifications/styles.css";
 import "./app.css";
 import { MantineProvider } from "@mantine/core";
-import { Notifications } from "@mantine/notifications";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { queryClient } from "./api/queries";
 import { startI18n } from "./i18n";
+import { getNonce } from "./nonce";
 import { router } from "./router";
 import { theme } from "./theme";
 
-const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
-// Libraries that create style elements read the nonce of the page here.
-Object.assign(window, { __webpack_nonce__: nonce });
+// Some libraries that create style elements read the nonce of the page here.
+Object.assign(window, { __webpack_nonce__: getNonce() });
 
 await startI18n();
 createRoot(document.getElementById("root") as HTMLElement).render(
   <StrictMode>
-    <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
-      <Notifications position="bottom-right" />
+    <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={getNonce}>
       <QueryClientProvider client={queryClient}>
         <RouterProvider router={router} />
       </QueryClientProvider>

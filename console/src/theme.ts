@@ -29,10 +29,10 @@ const dark: MantineColorsTuple = [
 export const theme = createTheme({
   colors: { brand, dark },
   primaryColor: "brand",
-  primaryShade: { light: 7, dark: 5 },
+  primaryShade: 7,
   autoContrast: true,
-  luminanceThreshold: 0.32,
   defaultRadius: "md",
+  fontSizes: { xs: "0.75rem", sm: "0.8125rem", md: "0.875rem", lg: "1rem", xl: "1.125rem" },
   fontFamily:
     'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif',
   fontFamilyMonospace:

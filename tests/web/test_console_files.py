@@ -1,6 +1,5 @@
 """The files of the console: pages, headers, compression, the session cookie, and that they are up to date."""
 
-import gzip
 import importlib.util
 import re
 from pathlib import Path
@@ -12,7 +11,6 @@ from opposable.web.console_files import CONSOLE_DIRECTORY, SESSION_COOKIE, list_
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).parents[2]
-MAX_FIRST_LOAD_BYTES = 300_000
 CONSOLE_REQUEST = {"x-opposable-console": "1"}
 
 
@@ -77,14 +75,6 @@ async def test_the_cookie_counts_only_for_requests_of_the_console(tmp_path):
         ask.client.cookies.clear()
         await ask.request_json("GET", "/api/session", key="", status=401, headers=CONSOLE_REQUEST)
         assert f'{SESSION_COOKIE}=""' in (await ask("DELETE", "/api/session")).headers["set-cookie"]
-
-
-def test_the_first_load_is_small():
-    page = (CONSOLE_DIRECTORY / "index.html").read_text()
-    names = set(re.findall(r'(?:src|href)="/(assets/[^"]+)"', page))
-    names |= {name for name in list_console_files() if re.match(r"assets/Chat-.*\.js", name)}
-    assert len(names) > 3
-    assert sum(len(gzip.compress((CONSOLE_DIRECTORY / name).read_bytes(), 9)) for name in names) < MAX_FIRST_LOAD_BYTES
 
 
 def test_the_built_console_is_that_of_the_sources():

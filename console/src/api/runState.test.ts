@@ -63,3 +63,15 @@ describe("parseEvent", () => {
     expect(parseEvent("data: [DONE]")).toEqual({ id: "", event: "", data: "[DONE]" });
   });
 });
+
+describe("turns", () => {
+  it("precede the texts that the model wrote in them", () => {
+    const call = event("tool_started", { call_id: "1", name: "a" });
+    const state = reduce(
+      call,
+      event("", { content: "x" }),
+      event("model_replied", { turn: 2, finish: "stop" }),
+    );
+    expect(state.items.map((item) => item.type)).toEqual(["call", "turn", "text"]);
+  });
+});

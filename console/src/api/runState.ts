@@ -126,6 +126,7 @@ function appendText(state: RunState, type: "text" | "thinking", text: string): R
   return { ...state, items: [...state.items.slice(0, -1), { type, text: last.text + text }] };
 }
 
+/** Add the end of a model turn before the texts that the model wrote in it. */
 function addTurn(state: RunState, fields: Json): RunState {
   const usage = toUsage(fields.usage);
   const turn: RunItem = {
@@ -139,7 +140,8 @@ function addTurn(state: RunState, fields: Json): RunState {
     input_tokens: state.usage.input_tokens + usage.input_tokens,
     output_tokens: state.usage.output_tokens + usage.output_tokens,
   };
-  return { ...addItem(state, turn), usage: total };
+  const first = state.items.findLastIndex((item) => item.type !== "text" && item.type !== "thinking") + 1;
+  return { ...state, items: state.items.toSpliced(first, 0, turn), usage: total };
 }
 
 function newCall(fields: Json): CallItem {

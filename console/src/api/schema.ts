@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tools/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try an HTTP tool
+         * @description Call an HTTP tool once without storing it or recording the call.
+         */
+        post: operations["try_tool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tools/import/openapi": {
         parameters: {
             query?: never;
@@ -793,7 +813,7 @@ export interface paths {
         };
         /**
          * List databases
-         * @description List the agents with a database that the API key can use.
+         * @description List the agents with a database that the API key can use, and for admins the sample database.
          */
         get: operations["list_databases"];
         put?: never;
@@ -1267,6 +1287,8 @@ export interface components {
          *         semantics: The semantic model for questions about data.
          *         learning: Whether stored failures are used by this agent alone ("own") or by all agents ("shared") of the
          *             same API key's owner.
+         *         max_tool_tokens: Tokens of tool definitions that the model gets in full. Of more tools, it gets those that match
+         *             the task, a search tool and the names of the others. None for a tenth of the model's context window.
          */
         AgentSpec: {
             /** Agent Id */
@@ -1330,6 +1352,8 @@ export interface components {
              * @enum {string}
              */
             learning: "own" | "shared";
+            /** Max Tool Tokens */
+            max_tool_tokens?: number | null;
         };
         /**
          * AgentToolBinding
@@ -1936,17 +1960,22 @@ export interface components {
         };
         /**
          * DatabaseResponse
-         * @description A database that an agent can be asked about.
+         * @description A database that questions can be asked about.
          */
         DatabaseResponse: {
             /**
              * Agent Id
-             * @description The agent that has the database.
+             * @description The agent that has the database; empty for the sample.
              */
             agent_id: string;
             /**
+             * Database
+             * @description The URL of the sample; empty for the database of an agent.
+             */
+            database: string;
+            /**
              * Name
-             * @description The name of the agent.
+             * @description The name of the agent or of the sample.
              */
             name: string;
             /**
@@ -3943,6 +3972,48 @@ export interface components {
             score: number;
         };
         /**
+         * TrialRequest
+         * @description An HTTP tool that is not stored, and the arguments of a call.
+         */
+        TrialRequest: {
+            /** Tool */
+            tool: components["schemas"]["FunctionToolSpec"] | components["schemas"]["HttpToolSpec"] | components["schemas"]["McpServerSpec"] | components["schemas"]["SkillSpec"];
+            /**
+             * Arguments
+             * @default {}
+             * @example {
+             *       "item": "A-17"
+             *     }
+             */
+            arguments: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * TrialResponse
+         * @description The result of a trial call.
+         */
+        TrialResponse: {
+            /** Success */
+            success: boolean;
+            /**
+             * Content
+             * @description The text that a model would receive.
+             */
+            content: string;
+            /** Failure */
+            failure: string | null;
+            /** Seconds */
+            seconds: number;
+            /**
+             * Parameters
+             * @description The JSON Schema that a model would receive.
+             */
+            parameters: {
+                [key: string]: unknown;
+            };
+        };
+        /**
          * UrlSource
          * @description Bytes referenced by URL, fetched by whoever needs them.
          */
@@ -4119,6 +4190,93 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    try_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrialRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrialResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -10,7 +10,11 @@ import remarkGfm from "remark-gfm";
 export default function Markdown({ text }: { text: string }) {
   return (
     <div className="markdown">
-      <ReactMarkdown remarkPlugins={[remarkGfm]} rehypePlugins={[showHtmlAsText, rehypeSanitize]} components={COMPONENTS}>
+      <ReactMarkdown
+        remarkPlugins={[remarkGfm]}
+        rehypePlugins={[showHtmlAsText, rehypeSanitize]}
+        components={COMPONENTS}
+      >
         {text}
       </ReactMarkdown>
     </div>

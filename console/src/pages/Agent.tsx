@@ -1,3 +1,280 @@
+import {
+  Alert,
+  Button,
+  Checkbox,
+  Fieldset,
+  Group,
+  Modal,
+  MultiSelect,
+  NumberInput,
+  Select,
+  SimpleGrid,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
+import { IconChevronLeft, IconDownload, IconMessage, IconTrash } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useParams } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { type Agent, type AgentSpec, api, request, saveFile, withQuery } from "../api/client";
+import { agentsQuery, sessionQuery, toolsQuery } from "../api/queries";
+import { ButtonLink, PageLink } from "../components/links";
+import { Page } from "../components/Page";
+import { ErrorAlert, QueryView } from "../components/States";
+
+const LIMITS = ["turns", "tool_calls", "tokens", "seconds", "cost"] as const;
+
 export function AgentPage() {
-  return null;
+  const { agentId = "" } = useParams({ strict: false });
+  const { t } = useTranslation();
+  const path = `/api/agents/${encodeURIComponent(agentId)}`;
+  const query = useQuery({ queryKey: ["agents", agentId], queryFn: () => api<Agent>(path) });
+  const download = async () =>
+    saveFile(`${agentId}.yaml`, await (await request(`${path}/export`)).blob(), "application/yaml");
+  return (
+    <Page
+      title={query.data?.agent.name || agentId}
+      description={query.data && t("agents.version", { id: agentId, version: query.data.version })}
+      back={
+        <PageLink to="/agents" size="sm" c="dimmed">
+          <IconChevronLeft size={14} style={{ verticalAlign: "-2px" }} /> {t("nav.agents")}
+        </PageLink>
+      }
+      actions={
+        <>
+          <ButtonLink
+            to="/chat"
+            search={{ agent: agentId }}
+            size="xs"
+            variant="default"
+            leftSection={<IconMessage size={14} />}
+          >
+            {t("nav.chat")}
+          </ButtonLink>
+          <Button size="xs" variant="default" leftSection={<IconDownload size={14} />} onClick={download}>
+            YAML
+          </Button>
+          <DeleteButton path={path} name={agentId} />
+        </>
+      }
+    >
+      <QueryView query={query}>
+        {(agent) => <Editor key={agent.version} agent={agent} path={path} />}
+      </QueryView>
+    </Page>
+  );
+}
+
+function DeleteButton({ path, name }: { path: string; name: string }) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const [isAsking, setAsking] = useState(false);
+  const remove = useMutation({
+    mutationFn: () => api(path, { method: "DELETE" }),
+    onSuccess: async () => {
+      await navigate({ to: "/agents" });
+      await client.invalidateQueries({ queryKey: agentsQuery.queryKey });
+    },
+  });
+  return (
+    <>
+      <Button
+        size="xs"
+        variant="default"
+        c="red.8"
+        leftSection={<IconTrash size={14} />}
+        onClick={() => setAsking(true)}
+      >
+        {t("delete")}
+      </Button>
+      <Modal opened={isAsking} onClose={() => setAsking(false)} title={t("tool.deleteTitle", { name })}>
+        <Stack>
+          <Text size="sm">{t("agents.deleteText")}</Text>
+          <ErrorAlert error={remove.error} />
+          <Button color="red" onClick={() => remove.mutate()} loading={remove.isPending}>
+            {t("delete")}
+          </Button>
+        </Stack>
+      </Modal>
+    </>
+  );
+}
+
+function Editor({ agent, path }: { agent: Agent; path: string }) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const [spec, setSpec] = useState<AgentSpec>(agent.agent);
+  const models = useQuery(sessionQuery).data?.models ?? [];
+  const change = (values: Partial<AgentSpec>) => setSpec({ ...spec, ...values });
+  const save = useMutation({
+    mutationFn: () => api<Agent>(withQuery(path, { expected: agent.version }), { method: "PUT", body: spec }),
+    onSuccess: () => client.invalidateQueries({ queryKey: agentsQuery.queryKey }),
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    save.mutate();
+  };
+  return (
+    <Stack component="form" onSubmit={submit} maw={880}>
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <TextInput
+          label={t("agents.name")}
+          value={spec.name}
+          onChange={(event) => change({ name: event.currentTarget.value })}
+        />
+        <Select
+          label={t("chat.model")}
+          data={[
+            { value: "", label: t("agents.defaultModel") },
+            ...models.map((name) => ({ value: name, label: name })),
+          ]}
+          value={spec.model}
+          onChange={(value) => change({ model: value ?? "" })}
+          allowDeselect={false}
+        />
+      </SimpleGrid>
+      <TextInput
+        label={t("agents.about")}
+        value={spec.description}
+        onChange={(event) => change({ description: event.currentTarget.value })}
+      />
+      <Textarea
+        label={t("agents.instructions")}
+        description={t("agents.instructionsText")}
+        autosize
+        minRows={4}
+        maxRows={20}
+        value={spec.instructions}
+        onChange={(event) => change({ instructions: event.currentTarget.value })}
+      />
+      <ToolBindings spec={spec} onChange={change} />
+      <Fieldset legend={t("agents.limits")}>
+        <SimpleGrid cols={{ base: 2, sm: 5 }}>
+          {LIMITS.map((name) => (
+            <NumberInput
+              key={name}
+              label={t(`agents.limit.${name}`)}
+              min={0}
+              placeholder={t("agents.noLimit")}
+              value={spec.limits[name] ?? ""}
+              onChange={(value) =>
+                change({ limits: { ...spec.limits, [name]: value === "" ? null : Number(value) } })
+              }
+            />
+          ))}
+        </SimpleGrid>
+      </Fieldset>
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <TextInput
+          label={t("data.database")}
+          description={t("agents.databaseText")}
+          placeholder="sqlite:///shop.sqlite"
+          value={spec.database}
+          onChange={(event) => change({ database: event.currentTarget.value })}
+        />
+        <TextInput
+          label={t("agents.semantics")}
+          description={t("agents.semanticsText")}
+          placeholder="shop.yaml"
+          value={spec.semantics}
+          onChange={(event) => change({ semantics: event.currentTarget.value })}
+        />
+      </SimpleGrid>
+      <Select
+        label={t("agents.learning")}
+        maw={420}
+        data={(["own", "shared"] as const).map((value) => ({
+          value,
+          label: t(`agents.learningOptions.${value}`),
+        }))}
+        value={spec.learning}
+        onChange={(value) => change({ learning: value === "own" ? "own" : "shared" })}
+        allowDeselect={false}
+      />
+      <ErrorAlert error={save.error} />
+      <Group>
+        <Button
+          type="submit"
+          loading={save.isPending}
+          disabled={JSON.stringify(spec) === JSON.stringify(agent.agent)}
+        >
+          {t("save")}
+        </Button>
+        {save.isSuccess && (
+          <Text size="sm" c="dimmed" role="status">
+            {t("saved")}
+          </Text>
+        )}
+      </Group>
+    </Stack>
+  );
+}
+
+type BindingProps = { spec: AgentSpec; onChange: (values: Partial<AgentSpec>) => void };
+
+function ToolBindings({ spec, onChange }: BindingProps) {
+  const { t } = useTranslation();
+  const tools = useQuery(toolsQuery);
+  const known = tools.data?.items.map((tool) => tool.tool_id) ?? [];
+  const bound = spec.tools.map((binding) => binding.tool_id);
+  const bind = (ids: string[]) =>
+    onChange({
+      tools: ids.map(
+        (id) =>
+          spec.tools.find((binding) => binding.tool_id === id) ?? { tool_id: id, enabled: true, config: {} },
+      ),
+      needs_approval: spec.needs_approval.filter((id) => ids.includes(id)),
+    });
+  const setApproval = (id: string, isNeeded: boolean) =>
+    onChange({
+      needs_approval: isNeeded
+        ? [...spec.needs_approval, id]
+        : spec.needs_approval.filter((other) => other !== id),
+    });
+  const missing = tools.data ? bound.filter((id) => !known.includes(id)) : [];
+  return (
+    <Fieldset legend={t("nav.tools")}>
+      <Stack gap="sm">
+        <MultiSelect
+          label={t("agents.tools")}
+          data={[...new Set([...known, ...bound])]}
+          value={bound}
+          onChange={bind}
+          searchable
+          clearable
+          hidePickedOptions
+        />
+        {missing.length > 0 && (
+          <Alert color="orange" variant="light">
+            {t("agents.missingTools", { tools: missing.join(", ") })}
+          </Alert>
+        )}
+        {bound.length > 0 && (
+          <div>
+            <Text size="sm" fw={500}>
+              {t("agents.approval")}
+            </Text>
+            <Text size="xs" c="dimmed" mb={6}>
+              {t("agents.approvalText")}
+            </Text>
+            <Group gap="md">
+              {bound.map((id) => (
+                <Checkbox
+                  key={id}
+                  size="xs"
+                  label={id}
+                  checked={spec.needs_approval.includes(id)}
+                  onChange={(event) => setApproval(id, event.currentTarget.checked)}
+                />
+              ))}
+            </Group>
+          </div>
+        )}
+      </Stack>
+    </Fieldset>
+  );
 }

@@ -1,3 +1,198 @@
+import { Alert, Box, Button, Group, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
+import { IconChevronLeft, IconDownload, IconPlayerStop } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useParams } from "@tanstack/react-router";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useRef } from "react";
+import { useTranslation } from "react-i18next";
+import { api, type Run, saveFile } from "../api/client";
+import { getLiveRun, useLiveRun } from "../api/liveRuns";
+import type { RunItem, RunState } from "../api/runState";
+import { Json } from "../components/Json";
+import { PageLink } from "../components/links";
+import { Page } from "../components/Page";
+import { RunItems } from "../components/RunItems";
+import { ErrorAlert } from "../components/States";
+import { Status } from "../components/Status";
+import { formatNumber, formatSeconds, formatTime, getDuration } from "../format";
+
 export function RunPage() {
-  return null;
+  const { t } = useTranslation();
+  const { runId = "" } = useParams({ strict: false });
+  const state = useLiveRun(getLiveRun(runId));
+  const record = useQuery({
+    queryKey: ["runs", runId, state.connection],
+    queryFn: () => api<Run>(`/api/runs/${runId}`),
+    placeholderData: (previous) => previous,
+  });
+  const run = record.data;
+  const isActive = state.phase === "running" || state.phase === "waiting";
+  const exported = () =>
+    JSON.stringify({ run, events: state.items, answer: state.answer, data: state.data }, null, 2);
+  return (
+    <Page
+      title={run?.task || runId}
+      back={
+        <PageLink to="/runs" size="sm" c="dimmed">
+          <IconChevronLeft size={14} style={{ verticalAlign: "-2px" }} /> {t("nav.runs")}
+        </PageLink>
+      }
+      actions={
+        <>
+          {run && <Status value={isActive ? state.phase : run.status} />}
+          {isActive && state.connection !== "closed" && (
+            <Button
+              size="xs"
+              color="red.8"
+              leftSection={<IconPlayerStop size={14} />}
+              onClick={() => api(`/api/runs/${runId}/cancel`, { method: "POST" })}
+            >
+              {t("stop")}
+            </Button>
+          )}
+          <Button
+            size="xs"
+            variant="default"
+            leftSection={<IconDownload size={14} />}
+            onClick={() => saveFile(`run-${runId}.json`, exported(), "application/json")}
+          >
+            JSON
+          </Button>
+        </>
+      }
+    >
+      <ErrorAlert error={record.error} onRetry={() => record.refetch()} />
+      {run && <Figures run={run} state={state} />}
+      {state.phase === "failed" && (
+        <Alert color="red" variant="light" mt="md" role="alert" title={t("chat.failed")}>
+          {state.error || t("run.lost")}
+        </Alert>
+      )}
+      {run && <Timeline items={state.items} isActive={isActive} />}
+      {state.data?.sql && (
+        <Box mt="md">
+          <Json value={state.data.sql} label={t("data.sql")} />
+        </Box>
+      )}
+    </Page>
+  );
+}
+
+function Figures({ run, state }: { run: Run; state: RunState }) {
+  const { t } = useTranslation();
+  const seconds = getDuration(run.started_at, run.ended_at);
+  const figures: [string, React.ReactNode][] = [
+    [t("runs.time"), formatTime(run.started_at)],
+    [t("runs.duration"), seconds === null ? "–" : formatSeconds(seconds)],
+    [t("chat.agent"), run.agent_id || "–"],
+    [t("runs.turns"), run.turns ?? 0],
+    [t("runs.calls"), run.tool_calls ?? 0],
+    [t("runs.inOut"), `${formatNumber(run.input_tokens ?? 0)} / ${formatNumber(run.output_tokens ?? 0)}`],
+    ...(state.cost === null ? [] : [[t("limit.cost"), state.cost.toFixed(4)] as [string, string]]),
+    [
+      t("nav.chat"),
+      run.conversation_id ? (
+        <PageLink
+          key="chat"
+          to="/chat/$conversationId"
+          params={{ conversationId: run.conversation_id }}
+          size="sm"
+        >
+          {t("runs.openChat")}
+        </PageLink>
+      ) : (
+        "–"
+      ),
+    ],
+  ];
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="xs">
+      {figures.map(([label, value]) => (
+        <Paper key={label} className="bordered" p="xs" bg="transparent">
+          <Text size="xs" c="dimmed">
+            {label}
+          </Text>
+          <Text size="sm" fw={600} component="div">
+            {value}
+          </Text>
+        </Paper>
+      ))}
+    </SimpleGrid>
+  );
+}
+
+/** The items of a run on a line, of which only the visible ones are drawn. */
+function Timeline({ items, isActive }: { items: RunItem[]; isActive: boolean }) {
+  const { t } = useTranslation();
+  const container = useRef<HTMLDivElement>(null);
+  const longest = Math.max(
+    ...items.map((item) => (item.type === "call" ? (item.result?.seconds ?? 0) : 0)),
+    0.001,
+  );
+  const virtual = useVirtualizer({
+    count: items.length,
+    getScrollElement: () => container.current,
+    estimateSize: () => 52,
+    overscan: 10,
+  });
+  return (
+    <section
+      ref={container}
+      aria-label={t("runs.timeline")}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
+      tabIndex={0}
+      style={{ maxHeight: "70vh", overflow: "auto", marginTop: 16 }}
+    >
+      <ol className="timeline" style={{ height: virtual.getTotalSize() }}>
+        {virtual.getVirtualItems().map((row) => {
+          const item = items[row.index] as RunItem;
+          return (
+            <li
+              key={row.key}
+              ref={virtual.measureElement}
+              data-index={row.index}
+              style={{ transform: `translateY(${row.start}px)` }}
+            >
+              <TimelineItem item={item} isActive={isActive} longest={longest} />
+            </li>
+          );
+        })}
+      </ol>
+    </section>
+  );
+}
+
+function TimelineItem({ item, isActive, longest }: { item: RunItem; isActive: boolean; longest: number }) {
+  const { t } = useTranslation();
+  if (item.type === "turn") {
+    return (
+      <Group gap="xs">
+        <Text size="xs" fw={600}>
+          {t("runs.turn", { number: item.turn })}
+        </Text>
+        <Text size="xs" c="dimmed">
+          {formatNumber(item.usage.input_tokens)} → {formatNumber(item.usage.output_tokens)} {t("tokens")} ·{" "}
+          {item.finish}
+        </Text>
+      </Group>
+    );
+  }
+  const seconds = item.type === "call" ? item.result?.seconds : undefined;
+  return (
+    <Stack gap={4}>
+      <RunItems items={[item]} isActive={isActive} />
+      {seconds !== undefined && (
+        <div
+          className="timeline-bar"
+          style={{
+            width: `${(100 * seconds) / longest}%`,
+            background:
+              item.type === "call" && item.result?.failure
+                ? "var(--mantine-color-red-6)"
+                : "var(--mantine-color-teal-6)",
+          }}
+        />
+      )}
+    </Stack>
+  );
 }

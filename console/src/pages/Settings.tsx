@@ -1,3 +1,355 @@
+import {
+  Alert,
+  Badge,
+  Button,
+  Checkbox,
+  Code,
+  CopyButton,
+  Group,
+  Modal,
+  NumberInput,
+  Paper,
+  SegmentedControl,
+  Stack,
+  Table,
+  Tabs,
+  Text,
+  TextInput,
+  useMantineColorScheme,
+} from "@mantine/core";
+import { IconKey, IconPlus } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { type ApiKey, api } from "../api/client";
+import { keysQuery, sessionQuery } from "../api/queries";
+import { Page } from "../components/Page";
+import { Empty, ErrorAlert, QueryView } from "../components/States";
+import { formatNumber, formatTime } from "../format";
+import { LANGUAGES, type LanguageCode, setLanguage } from "../i18n";
+
+const SCOPES = ["chat", "tools:read", "tools:write", "admin"];
+
 export function SettingsPage() {
-  return null;
+  const { t } = useTranslation();
+  const { tab = "general" } = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const isAdmin = useQuery(sessionQuery).data?.scopes.includes("admin") ?? false;
+  return (
+    <Page title={t("nav.settings")}>
+      <Tabs
+        value={tab}
+        onChange={(value) => navigate({ to: "/settings", search: { tab: value ?? undefined } })}
+        keepMounted={false}
+      >
+        <Tabs.List mb="md">
+          <Tabs.Tab value="general">{t("settings.general")}</Tabs.Tab>
+          {isAdmin && <Tabs.Tab value="keys">{t("settings.keys")}</Tabs.Tab>}
+          <Tabs.Tab value="service">{t("settings.service")}</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="general">
+          <General />
+        </Tabs.Panel>
+        <Tabs.Panel value="keys">
+          <Keys />
+        </Tabs.Panel>
+        <Tabs.Panel value="service">
+          <ServiceState />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+function General() {
+  const { t, i18n } = useTranslation();
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const session = useQuery(sessionQuery);
+  return (
+    <Stack maw={640}>
+      <Field label={t("settings.language")}>
+        <SegmentedControl
+          aria-label={t("settings.language")}
+          value={i18n.language}
+          onChange={(value) => setLanguage(value as LanguageCode, true)}
+          data={Object.entries(LANGUAGES).map(([value, label]) => ({ value, label }))}
+        />
+      </Field>
+      <Field label={t("settings.colors")}>
+        <SegmentedControl
+          aria-label={t("settings.colors")}
+          value={colorScheme}
+          onChange={(value) => setColorScheme(value as "light" | "dark" | "auto")}
+          data={(["auto", "light", "dark"] as const).map((value) => ({
+            value,
+            label: t(`settings.color.${value}`),
+          }))}
+        />
+      </Field>
+      <QueryView query={session}>
+        {(data) => (
+          <>
+            <Field label={t("settings.signedIn")}>
+              <Group gap={6}>
+                <Text size="sm">{data.name}</Text>
+                {data.scopes.map((scope) => (
+                  <Badge key={scope} size="sm" variant="default" tt="none">
+                    {scope}
+                  </Badge>
+                ))}
+              </Group>
+            </Field>
+            <Field label={t("settings.models")}>
+              <Group gap={6}>
+                {data.models.map((model, index) => (
+                  <Badge key={model} variant={index === 0 ? "light" : "default"} tt="none">
+                    {model}
+                    {index === 0 && ` · ${t("settings.default")}`}
+                  </Badge>
+                ))}
+              </Group>
+            </Field>
+            <Field label={t("settings.version")}>
+              <Text size="sm">{data.version}</Text>
+            </Field>
+          </>
+        )}
+      </QueryView>
+      <Field label={t("tour.title")}>
+        <Button
+          size="xs"
+          variant="default"
+          onClick={() => {
+            localStorage.removeItem("opposable-tour");
+            localStorage.setItem("opposable-tour", "0");
+            location.assign("/chat");
+          }}
+        >
+          {t("settings.tour")}
+        </Button>
+      </Field>
+    </Stack>
+  );
+}
+
+function Field({ label, children }: { label: string; children: React.ReactNode }) {
+  return (
+    <Group justify="space-between" py={6} style={{ borderBottom: "1px solid var(--line)" }}>
+      <Text size="sm" c="dimmed">
+        {label}
+      </Text>
+      {children}
+    </Group>
+  );
+}
+
+function Keys() {
+  const { t } = useTranslation();
+  const query = useQuery(keysQuery);
+  const [isCreating, setCreating] = useState(false);
+  return (
+    <Stack>
+      <Group justify="space-between">
+        <Text size="sm" c="dimmed" maw={560}>
+          {t("settings.keysText")}
+        </Text>
+        <Button size="xs" leftSection={<IconPlus size={15} />} onClick={() => setCreating(true)}>
+          {t("settings.createKey")}
+        </Button>
+      </Group>
+      <QueryView query={query}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty icon={<IconKey size={32} stroke={1.3} />} title={t("settings.noKeys")}>
+              {t("settings.noKeysText")}
+            </Empty>
+          ) : (
+            <KeyTable keys={items} />
+          )
+        }
+      </QueryView>
+      {isCreating && <CreateKey onClose={() => setCreating(false)} />}
+    </Stack>
+  );
+}
+
+function KeyTable({ keys }: { keys: ApiKey[] }) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const revoke = useMutation({
+    mutationFn: (id: string) => api(`/api/keys/${id}`, { method: "DELETE" }),
+    onSuccess: () => client.invalidateQueries({ queryKey: keysQuery.queryKey }),
+  });
+  return (
+    <>
+      <ErrorAlert error={revoke.error} />
+      <Table.ScrollContainer minWidth={640}>
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>{t("settings.keyName")}</Table.Th>
+              <Table.Th>{t("settings.scopes")}</Table.Th>
+              <Table.Th ta="right">{t("settings.tokensUsed")}</Table.Th>
+              <Table.Th>{t("settings.lastUsed")}</Table.Th>
+              <Table.Th>{t("actions")}</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {keys.map((key) => (
+              <Table.Tr key={key.key_id}>
+                <Table.Td>
+                  <Text size="sm">{key.name}</Text>
+                  <Text size="xs" c="dimmed" ff="monospace">
+                    {key.prefix}…
+                  </Text>
+                </Table.Td>
+                <Table.Td>{key.scopes.join(", ")}</Table.Td>
+                <Table.Td ta="right">
+                  {formatNumber(key.tokens_used)}
+                  {key.token_budget !== null && ` / ${formatNumber(key.token_budget)}`}
+                </Table.Td>
+                <Table.Td>{formatTime(key.last_used_at) || "–"}</Table.Td>
+                <Table.Td>
+                  {key.revoked_at ? (
+                    <Text size="xs" c="dimmed">
+                      {t("settings.revoked")}
+                    </Text>
+                  ) : (
+                    <Button
+                      size="compact-xs"
+                      variant="light"
+                      color="red"
+                      onClick={() => revoke.mutate(key.key_id)}
+                      aria-label={`${t("settings.revoke")} ${key.name}`}
+                    >
+                      {t("settings.revoke")}
+                    </Button>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+    </>
+  );
+}
+
+function CreateKey({ onClose }: { onClose: () => void }) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const hasKey = useQuery(sessionQuery).data?.has_key ?? true;
+  const [name, setName] = useState("");
+  const [scopes, setScopes] = useState(["chat"]);
+  const [budget, setBudget] = useState<number | string>("");
+  const create = useMutation({
+    mutationFn: () =>
+      api<{ key: string }>("/api/keys", {
+        method: "POST",
+        body: { name: name.trim(), scopes, token_budget: budget === "" ? null : Number(budget) },
+      }),
+    onSuccess: async ({ key }) => {
+      // Without keys the console needs none; the first one is needed from now on.
+      if (!hasKey) await api("/api/session", { method: "POST", headers: { Authorization: `Bearer ${key}` } });
+      await client.invalidateQueries();
+    },
+  });
+  return (
+    <Modal opened onClose={onClose} title={t("settings.createKey")} closeOnClickOutside={!create.data}>
+      {create.data ? (
+        <Stack>
+          <Alert color="orange" variant="light">
+            {t("settings.shownOnce")}
+          </Alert>
+          <Code block style={{ overflowWrap: "anywhere", whiteSpace: "pre-wrap" }}>
+            {create.data.key}
+          </Code>
+          <Group>
+            <CopyButton value={create.data.key}>
+              {({ copied, copy }) => <Button onClick={copy}>{copied ? t("copied") : t("copy")}</Button>}
+            </CopyButton>
+            <Button variant="default" onClick={onClose}>
+              {t("close")}
+            </Button>
+          </Group>
+        </Stack>
+      ) : (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            create.mutate();
+          }}
+        >
+          <Stack>
+            <TextInput
+              label={t("settings.keyName")}
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+              data-autofocus
+              maxLength={100}
+            />
+            <Checkbox.Group label={t("settings.scopes")} value={scopes} onChange={setScopes}>
+              <Group mt={6}>
+                {SCOPES.map((scope) => (
+                  <Checkbox key={scope} value={scope} label={scope} />
+                ))}
+              </Group>
+            </Checkbox.Group>
+            <NumberInput
+              label={t("settings.budget")}
+              placeholder={t("agents.noLimit")}
+              min={0}
+              value={budget}
+              onChange={setBudget}
+            />
+            {!hasKey && (
+              <Alert color="orange" variant="light">
+                {t("settings.firstKey")}
+              </Alert>
+            )}
+            <ErrorAlert error={create.error} />
+            <Button
+              type="submit"
+              loading={create.isPending}
+              disabled={!name.trim() || scopes.length === 0 || (!hasKey && !scopes.includes("admin"))}
+            >
+              {t("settings.createKey")}
+            </Button>
+          </Stack>
+        </form>
+      )}
+    </Modal>
+  );
+}
+
+function ServiceState() {
+  const { t } = useTranslation();
+  const query = useQuery({
+    queryKey: ["readiness"],
+    // The response has the status 503 if a part is not ready; its body says which.
+    queryFn: async () => {
+      const response = await fetch("/readyz", { headers: { "X-Opposable-Console": "1" } });
+      return (await response.json()) as { ready: boolean; parts: Record<string, string> };
+    },
+    refetchInterval: 10_000,
+  });
+  return (
+    <QueryView query={query}>
+      {({ parts }) => (
+        <Stack maw={640} gap="xs">
+          {Object.entries(parts).map(([name, state]) => (
+            <Paper key={name} className="bordered" p="sm" bg="transparent">
+              <Group justify="space-between">
+                <Text size="sm">{t(`settings.part.${name}`, name)}</Text>
+                <Badge variant="dot" color={state === "ok" ? "teal.8" : "red.8"} tt="none">
+                  {state}
+                </Badge>
+              </Group>
+            </Paper>
+          ))}
+        </Stack>
+      )}
+    </QueryView>
+  );
 }

@@ -1,3 +1,397 @@
+import {
+  Badge,
+  Button,
+  Group,
+  Menu,
+  Modal,
+  Paper,
+  Select,
+  SimpleGrid,
+  Stack,
+  Tabs,
+  Text,
+} from "@mantine/core";
+import { IconChevronLeft, IconPlayerPlay, IconTrash } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import {
+  api,
+  type CallResult,
+  type Execution,
+  type Failure,
+  type Page as ListPage,
+  type Skill,
+  type ToolHealth,
+  type ToolSpec,
+  withQuery,
+} from "../api/client";
+import { agentsQuery, skillsQuery, toolsQuery } from "../api/queries";
+import { ExecutionTable } from "../components/ExecutionTable";
+import { Json } from "../components/Json";
+import { CodeEditor, SchemaForm } from "../components/lazy";
+import { PageLink } from "../components/links";
+import { Page } from "../components/Page";
+import { Empty, ErrorAlert, QueryView } from "../components/States";
+import { Status } from "../components/Status";
+import { formatNumber, formatSeconds, formatTime } from "../format";
+import { getActions } from "./Tools";
+
 export function ToolPage() {
-  return null;
+  const { t } = useTranslation();
+  const { toolId = "" } = useParams({ strict: false });
+  const { tab = "try", action = "" } = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const path = `/api/tools/${encodeURIComponent(toolId)}`;
+  const tool = useQuery({ queryKey: ["tools", toolId], queryFn: () => api<ToolSpec>(path) });
+  const health = useQuery({
+    queryKey: ["tools", toolId, "health"],
+    queryFn: () => api<ToolHealth>(`${path}/health`),
+  });
+  const skills = useQuery(skillsQuery);
+  const actions = getActions(toolId, skills.data ?? []);
+  const current = actions.find((skill) => skill.skill_id === action) ?? actions[0];
+  const select = (values: { tab?: string; action?: string }) =>
+    navigate({ to: ".", search: (previous: object) => ({ ...previous, ...values }), replace: true });
+  return (
+    <Page
+      title={toolId}
+      description={tool.data?.description || current?.description}
+      back={
+        <PageLink to="/tools" size="sm" c="dimmed">
+          <IconChevronLeft size={14} style={{ verticalAlign: "-2px" }} /> {t("nav.tools")}
+        </PageLink>
+      }
+      actions={
+        <>
+          {health.data && <Status value={health.data.state} />}
+          {tool.data && <ToolMenu spec={tool.data} />}
+        </>
+      }
+    >
+      <ErrorAlert error={tool.error} onRetry={() => tool.refetch()} />
+      {health.data && <Health health={health.data} />}
+      {tool.data && (
+        <Tabs value={tab} onChange={(value) => select({ tab: value ?? "try" })} keepMounted={false} mt="md">
+          <Tabs.List mb="md">
+            {["try", "description", "failures", "calls", "agents", "spec"].map((name) => (
+              <Tabs.Tab key={name} value={name}>
+                {t(`tool.${name}`)}
+              </Tabs.Tab>
+            ))}
+          </Tabs.List>
+          {actions.length > 1 && (tab === "try" || tab === "description") && (
+            <Select
+              mb="md"
+              maw={360}
+              label={t("tool.action")}
+              data={actions.map((skill) => ({ value: skill.skill_id, label: skill.name }))}
+              value={current?.skill_id ?? null}
+              onChange={(value) => select({ action: value ?? undefined })}
+              allowDeselect={false}
+              searchable
+            />
+          )}
+          <Tabs.Panel value="try">
+            {current ? (
+              <TryIt key={current.skill_id} skill={current} />
+            ) : (
+              <Empty title={t("tool.unavailable")}>{t("tool.unavailableText")}</Empty>
+            )}
+          </Tabs.Panel>
+          <Tabs.Panel value="description">{current && <Description skill={current} />}</Tabs.Panel>
+          <Tabs.Panel value="failures">
+            <Failures path={path} />
+          </Tabs.Panel>
+          <Tabs.Panel value="calls">
+            <Calls toolId={toolId} />
+          </Tabs.Panel>
+          <Tabs.Panel value="agents">
+            <Users toolId={toolId} />
+          </Tabs.Panel>
+          <Tabs.Panel value="spec">
+            <SpecEditor spec={tool.data} path={path} />
+          </Tabs.Panel>
+        </Tabs>
+      )}
+    </Page>
+  );
+}
+
+function ToolMenu({ spec }: { spec: ToolSpec }) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const [isAsking, setAsking] = useState(false);
+  const path = `/api/tools/${encodeURIComponent(spec.tool_id)}`;
+  const refresh = () =>
+    Promise.all([
+      client.invalidateQueries({ queryKey: ["tools"] }),
+      client.invalidateQueries({ queryKey: ["skills"] }),
+    ]);
+  const toggle = useMutation({
+    mutationFn: () => api(`${path}/${spec.enabled === false ? "enable" : "disable"}`, { method: "POST" }),
+    onSuccess: refresh,
+  });
+  const remove = useMutation({
+    mutationFn: () => api(path, { method: "DELETE" }),
+    onSuccess: async () => {
+      await navigate({ to: "/tools" });
+      await refresh();
+    },
+  });
+  return (
+    <>
+      <Button size="xs" variant="default" onClick={() => toggle.mutate()} loading={toggle.isPending}>
+        {t(spec.enabled === false ? "tool.enable" : "tool.disable")}
+      </Button>
+      <Menu position="bottom-end">
+        <Menu.Target>
+          <Button size="xs" variant="default">
+            {t("actions")}
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item color="red" leftSection={<IconTrash size={14} />} onClick={() => setAsking(true)}>
+            {t("delete")}
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <Modal
+        opened={isAsking}
+        onClose={() => setAsking(false)}
+        title={t("tool.deleteTitle", { name: spec.tool_id })}
+      >
+        <Stack>
+          <Text size="sm">{t("tool.deleteText")}</Text>
+          <ErrorAlert error={remove.error} />
+          <Button color="red" onClick={() => remove.mutate()} loading={remove.isPending}>
+            {t("delete")}
+          </Button>
+        </Stack>
+      </Modal>
+      <ErrorAlert error={toggle.error} />
+    </>
+  );
+}
+
+function Health({ health }: { health: ToolHealth }) {
+  const { t } = useTranslation();
+  const failed = Object.values(health.failures).reduce((sum, count) => sum + count, 0);
+  const figures = [
+    [t("tool.callCount"), formatNumber(health.calls)],
+    [t("tool.failureCount"), formatNumber(failed)],
+    [t("tool.meanTime"), health.calls ? formatSeconds(health.mean_seconds) : "–"],
+    [t("tool.lastFailure"), health.last_failure || t("none")],
+  ];
+  return (
+    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+      {figures.map(([label, value]) => (
+        <Paper key={label} className="bordered" p="sm" bg="transparent">
+          <Text size="xs" c="dimmed">
+            {label}
+          </Text>
+          <Text fw={600} size="sm" lineClamp={2}>
+            {value}
+          </Text>
+        </Paper>
+      ))}
+    </SimpleGrid>
+  );
+}
+
+function TryIt({ skill }: { skill: Skill }) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const [values, setValues] = useState<Record<string, unknown>>({});
+  const call = useMutation({
+    mutationFn: () =>
+      api<CallResult>(`/skills/${encodeURIComponent(skill.skill_id)}/run`, {
+        method: "POST",
+        body: { arguments: values },
+      }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ["executions"] }),
+  });
+  return (
+    <SimpleGrid cols={{ base: 1, md: 2 }} spacing="xl">
+      <section aria-label={t("call.arguments")}>
+        <SchemaForm
+          schema={skill.parameters}
+          value={values}
+          onChange={setValues}
+          onSubmit={() => call.mutate()}
+          submitLabel={t("tool.run")}
+          isBusy={call.isPending}
+        />
+      </section>
+      <Stack gap="xs" aria-live="polite">
+        <ErrorAlert error={call.error} />
+        {call.data ? (
+          <>
+            <Group gap="xs">
+              <Badge color={call.data.success ? "teal.8" : "red.8"} variant="light">
+                {call.data.success
+                  ? t("call.succeeded")
+                  : t(`failure.${call.data.error?.kind}`, call.data.error?.kind ?? "")}
+              </Badge>
+              <Text size="xs" c="dimmed">
+                {formatSeconds(call.data.meta.latency_ms / 1000)}
+                {call.data.meta.attempts > 1 &&
+                  ` · ${t("tool.attempts", { count: call.data.meta.attempts })}`}
+                {call.data.meta.cached && ` · ${t("call.cached")}`}
+              </Text>
+            </Group>
+            <Json value={call.data.content} label={t("call.result")} />
+          </>
+        ) : (
+          !call.error && (
+            <Empty icon={<IconPlayerPlay size={28} stroke={1.3} />} title={t("tool.tryTitle")}>
+              {t("tool.tryText")}
+            </Empty>
+          )
+        )}
+      </Stack>
+    </SimpleGrid>
+  );
+}
+
+function Description({ skill }: { skill: Skill }) {
+  const { t } = useTranslation();
+  return (
+    <Stack>
+      <Text size="sm" c="dimmed">
+        {t("tool.descriptionText")}
+      </Text>
+      <Group gap="xs">
+        <Text ff="monospace" fw={600}>
+          {skill.name}
+        </Text>
+        <Badge size="sm" variant="default" tt="none">
+          {skill.version}
+        </Badge>
+      </Group>
+      <Text size="sm" style={{ whiteSpace: "pre-wrap" }}>
+        {skill.description}
+      </Text>
+      <Json value={skill.parameters} label={t("tool.schema")} />
+    </Stack>
+  );
+}
+
+function Failures({ path }: { path: string }) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const query = useQuery({
+    queryKey: ["failures", path],
+    queryFn: () => api<ListPage<Failure>>(`${path}/failures`),
+  });
+  const forget = useMutation({
+    mutationFn: (id: string) => api(`${path}/failures/${id}`, { method: "DELETE" }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ["failures"] }),
+  });
+  return (
+    <QueryView query={query}>
+      {({ items }) =>
+        items.length === 0 ? (
+          <Empty title={t("tool.noFailures")}>{t("tool.noFailuresText")}</Empty>
+        ) : (
+          <Stack gap="xs">
+            {items.map((failure) => (
+              <Paper key={failure.failure_id} className="bordered" p="sm" bg="transparent">
+                <Group justify="space-between" wrap="nowrap" align="flex-start">
+                  <Stack gap={4} miw={0}>
+                    <Group gap="xs">
+                      <Badge size="sm" color="red.8" variant="light">
+                        {t(`failure.${failure.kind}`, failure.kind)}
+                      </Badge>
+                      <Text size="xs" c="dimmed">
+                        ×{failure.count} · {formatTime(failure.last_seen)}
+                      </Text>
+                    </Group>
+                    <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+                      {failure.message}
+                    </Text>
+                    {failure.correction && <Json value={failure.correction} label={t("tool.correction")} />}
+                  </Stack>
+                  <Button
+                    size="compact-xs"
+                    variant="subtle"
+                    color="red"
+                    onClick={() => forget.mutate(failure.failure_id)}
+                  >
+                    {t("delete")}
+                  </Button>
+                </Group>
+              </Paper>
+            ))}
+          </Stack>
+        )
+      }
+    </QueryView>
+  );
+}
+
+function Calls({ toolId }: { toolId: string }) {
+  const query = useQuery({
+    queryKey: ["executions", toolId],
+    queryFn: () => api<ListPage<Execution>>(withQuery("/api/executions", { tool_id: toolId, limit: 200 })),
+    refetchInterval: 5_000,
+  });
+  return <QueryView query={query}>{({ items }) => <ExecutionTable executions={items} />}</QueryView>;
+}
+
+function Users({ toolId }: { toolId: string }) {
+  const { t } = useTranslation();
+  const query = useQuery(agentsQuery);
+  return (
+    <QueryView query={query}>
+      {({ items }) => {
+        const users = items.filter(({ agent }) => agent.tools?.some((binding) => binding.tool_id === toolId));
+        if (users.length === 0) return <Empty title={t("tool.noAgents")} />;
+        return (
+          <Stack gap="xs">
+            {users.map(({ agent }) => (
+              <PageLink key={agent.agent_id} to="/agents/$agentId" params={{ agentId: agent.agent_id }}>
+                {agent.name || agent.agent_id}
+              </PageLink>
+            ))}
+          </Stack>
+        );
+      }}
+    </QueryView>
+  );
+}
+
+function SpecEditor({ spec, path }: { spec: ToolSpec; path: string }) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const [text, setText] = useState(() => JSON.stringify(spec, null, 2));
+  const save = useMutation({
+    mutationFn: async () => api(path, { method: "PUT", body: JSON.parse(text) }),
+    onSuccess: () =>
+      Promise.all([client.invalidateQueries(toolsQuery), client.invalidateQueries(skillsQuery)]),
+  });
+  return (
+    <Stack>
+      <CodeEditor
+        value={text}
+        onChange={setText}
+        language="json"
+        label={t("tool.spec")}
+        onSubmit={() => save.mutate()}
+      />
+      <ErrorAlert error={save.error} />
+      <Group>
+        <Button size="xs" onClick={() => save.mutate()} loading={save.isPending}>
+          {t("save")}
+        </Button>
+        {save.isSuccess && (
+          <Text size="sm" c="dimmed" role="status">
+            {t("saved")}
+          </Text>
+        )}
+      </Group>
+    </Stack>
+  );
 }

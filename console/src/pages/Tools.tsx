@@ -1,3 +1,176 @@
+import { Badge, Group, Select, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { IconPlus, IconSearch, IconTool } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useTranslation } from "react-i18next";
+import type { Skill, ToolSpec } from "../api/client";
+import { skillsQuery, toolsQuery } from "../api/queries";
+import { ButtonLink, PageLink } from "../components/links";
+import { Page } from "../components/Page";
+import { Empty, QueryView } from "../components/States";
+import { Status } from "../components/Status";
+
+/** Return whether a tool can be called: `away` is enabled but not loaded. */
+export function getToolState(spec: ToolSpec, skills: Skill[]): string {
+  if (spec.enabled === false) return "disabled";
+  return getActions(spec.tool_id, skills).length > 0 ? "ok" : "away";
+}
+
+/** Return the actions of a tool. */
+export function getActions(toolId: string, skills: Skill[]): Skill[] {
+  return skills.filter((skill) => skill.skill_id === toolId || skill.skill_id.startsWith(`${toolId}.`));
+}
+
 export function ToolsPage() {
-  return null;
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const { q = "", type = "", tag = "", state = "" } = useSearch({ strict: false });
+  const tools = useQuery(toolsQuery);
+  const skills = useQuery(skillsQuery);
+  const change = (values: Record<string, string | null>) =>
+    navigate({ to: "/tools", search: (previous) => ({ ...previous, ...clean(values) }), replace: true });
+  const search = useDebouncedCallback((text: string) => change({ q: text }), 150);
+  const tags = [...new Set((tools.data?.items ?? []).flatMap((spec) => spec.tags ?? []))].sort();
+  return (
+    <Page
+      title={t("nav.tools")}
+      description={t("tools.description")}
+      actions={
+        <ButtonLink to="/tools/new" size="xs" leftSection={<IconPlus size={15} />}>
+          {t("tools.add")}
+        </ButtonLink>
+      }
+    >
+      <Group mb="md" gap="xs">
+        <TextInput
+          flex="1 1 12rem"
+          placeholder={t("tools.search")}
+          aria-label={t("tools.search")}
+          leftSection={<IconSearch size={15} />}
+          defaultValue={q}
+          onChange={(event) => search(event.currentTarget.value)}
+        />
+        <Select
+          w={150}
+          aria-label={t("tools.type")}
+          placeholder={t("tools.type")}
+          clearable
+          data={["function", "http", "mcp_server", "skill"].map((value) => ({
+            value,
+            label: t(`toolType.${value}`),
+          }))}
+          value={type || null}
+          onChange={(value) => change({ type: value })}
+        />
+        <Select
+          w={140}
+          aria-label={t("tools.state")}
+          placeholder={t("tools.state")}
+          clearable
+          data={["ok", "disabled", "away"].map((value) => ({ value, label: t(`status.${value}`) }))}
+          value={state || null}
+          onChange={(value) => change({ state: value })}
+        />
+        {tags.length > 0 && (
+          <Select
+            w={140}
+            aria-label={t("tools.tag")}
+            placeholder={t("tools.tag")}
+            clearable
+            data={tags}
+            value={tag || null}
+            onChange={(value) => change({ tag: value })}
+          />
+        )}
+      </Group>
+      <QueryView query={tools}>
+        {({ items }) => {
+          const known = skills.data ?? [];
+          const found = items.filter(
+            (spec) =>
+              (!type || spec.tool_type === type) &&
+              (!tag || spec.tags?.includes(tag)) &&
+              (!state || getToolState(spec, known) === state) &&
+              matches(spec, known, q),
+          );
+          if (found.length === 0)
+            return <Empty icon={<IconTool size={32} stroke={1.3} />} title={t("nothingFound")} />;
+          return (
+            <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
+              {found.map((spec) => (
+                <ToolCard
+                  key={spec.tool_id}
+                  spec={spec}
+                  skills={known}
+                  isLoaded={skills.data !== undefined}
+                />
+              ))}
+            </SimpleGrid>
+          );
+        }}
+      </QueryView>
+    </Page>
+  );
+}
+
+function ToolCard({ spec, skills, isLoaded }: { spec: ToolSpec; skills: Skill[]; isLoaded: boolean }) {
+  const { t } = useTranslation();
+  const actions = getActions(spec.tool_id, skills);
+  const description = spec.description || actions[0]?.description || "";
+  return (
+    <PageLink
+      to="/tools/$toolId"
+      params={{ toolId: spec.tool_id }}
+      underline="never"
+      c="inherit"
+      className="card"
+    >
+      <Stack gap={6} h="100%">
+        <Group justify="space-between" wrap="nowrap" gap="xs">
+          <Text fw={600} ff="monospace" size="sm" className="truncate">
+            {spec.tool_id}
+          </Text>
+          {isLoaded && <Status value={getToolState(spec, skills)} />}
+        </Group>
+        <Text size="sm" c="dimmed" lineClamp={2} flex={1}>
+          {description}
+        </Text>
+        <Group gap={6}>
+          <Badge size="xs" variant="default" tt="none">
+            {t(`toolType.${spec.tool_type}`)}
+          </Badge>
+          {actions.length > 1 && (
+            <Badge size="xs" variant="default" tt="none">
+              {t("tools.actions", { count: actions.length })}
+            </Badge>
+          )}
+          {spec.needs_approval && (
+            <Badge size="xs" variant="default" tt="none">
+              {t("tools.needsApproval")}
+            </Badge>
+          )}
+        </Group>
+      </Stack>
+    </PageLink>
+  );
+}
+
+function matches(spec: ToolSpec, skills: Skill[], text: string): boolean {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const actions = getActions(spec.tool_id, skills);
+  const searched = [
+    spec.tool_id,
+    spec.description,
+    ...(spec.tags ?? []),
+    ...actions.flatMap((action) => [action.name, action.description]),
+  ]
+    .join(" ")
+    .toLowerCase();
+  return words.every((word) => searched.includes(word));
+}
+
+/** Return search parameters without those that are empty. */
+export function clean(values: Record<string, string | null>): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value || undefined]));
 }

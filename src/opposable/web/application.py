@@ -19,6 +19,7 @@ from opposable.web.api import (
     session,
     skills,
     tool_calls,
+    tool_trials,
     tools,
 )
 from opposable.web.console_files import ConsoleMiddleware
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 ADMIN_ROUTE_MODULES = (
     tool_calls,
+    tool_trials,
     imports,
     tools,
     bindings,

@@ -18,7 +18,7 @@ async def test_the_database_of_an_agent_is_described_and_queried(tmp_path):
         await ask.service.store.agents.add(AgentSpec(agent_id="analyst", name="Music", database=URL))
         key = await ask.create_key("chat", "tools:read", "tools:write")
         listed = await ask.request_json("GET", "/api/databases", key=key)
-        assert listed["items"] == [{"agent_id": "analyst", "name": "Music", "has_semantics": False}]
+        assert listed["items"] == [{"agent_id": "analyst", "database": "", "name": "Music", "has_semantics": False}]
         schema = await ask.request_json("GET", "/api/databases/schema", key=key, headers=ANALYST)
         tables = {table["name"]: table for table in schema["tables"]}
         assert (schema["dialect"], tables["Genre"]["row_count"]) == ("sqlite", 25)
@@ -26,6 +26,13 @@ async def test_the_database_of_an_agent_is_described_and_queried(tmp_path):
         body = {"sql": "SELECT Name FROM Genre ORDER BY 1 LIMIT 2"}
         result = await ask.request_json("POST", "/api/databases/query", body, key=key, headers=ANALYST)
         assert (result["columns"], result["rows"]) == (["Name"], [["Alternative"], ["Alternative & Punk"]])
+
+
+async def test_admins_can_ask_the_sample_database(tmp_path):
+    async with open_service_client(tmp_path) as ask:
+        [sample] = (await ask.request_json("GET", "/api/databases"))["items"]
+        schema = await ask.request_json("GET", "/api/databases/schema", params={"database": sample["database"]})
+        assert "Invoice" in [table["name"] for table in schema["tables"]]
 
 
 async def test_a_query_cannot_write_and_only_admins_name_databases(tmp_path):

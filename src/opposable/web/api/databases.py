@@ -1,5 +1,6 @@
 """The routes of the databases that questions can be asked about: list, schema, query."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Query
@@ -25,11 +26,20 @@ DatabaseQuery = Annotated[
 ]
 
 
-class DatabaseResponse(BaseModel):
-    """A database that an agent can be asked about."""
+SAMPLE_NAME = "Sample: a music store"
+SAMPLE_FILES = (
+    Path(__file__).parents[1] / "sample.sqlite",
+    Path(__file__).parents[4] / "examples" / "data" / "chinook.sqlite",
+)
+"""The sample database in an installed package, and in the repository."""
 
-    agent_id: str = Field(description="The agent that has the database.")
-    name: str = Field(description="The name of the agent.")
+
+class DatabaseResponse(BaseModel):
+    """A database that questions can be asked about."""
+
+    agent_id: str = Field(description="The agent that has the database; empty for the sample.")
+    database: str = Field(description="The URL of the sample; empty for the database of an agent.")
+    name: str = Field(description="The name of the agent or of the sample.")
     has_semantics: bool = Field(description="Whether the agent has a semantic model of it.")
 
 
@@ -81,19 +91,23 @@ class QueryResponse(BaseModel):
 
 @router.get("", dependencies=[Depends(RequireScope("chat"))], responses=error_responses(), summary="List databases")
 async def list_databases(service: ServiceDep, principal: PrincipalDep) -> PageResponse[DatabaseResponse]:
-    """List the agents with a database that the API key can use."""
+    """List the agents with a database that the API key can use, and for admins the sample database."""
     records = (await service.store.agents.list(limit=1000)).items
-    return PageResponse(
-        items=[
-            DatabaseResponse(
-                agent_id=record.spec.agent_id,
-                name=record.spec.name or record.spec.agent_id,
-                has_semantics=bool(record.spec.semantics),
-            )
-            for record in records
-            if record.spec.database and principal.agent_id in ("", record.spec.agent_id)
-        ]
-    )
+    databases = [
+        DatabaseResponse(
+            agent_id=record.spec.agent_id,
+            database="",
+            name=record.spec.name or record.spec.agent_id,
+            has_semantics=bool(record.spec.semantics),
+        )
+        for record in records
+        if record.spec.database and principal.agent_id in ("", record.spec.agent_id)
+    ]
+    sample = next((file for file in SAMPLE_FILES if file.is_file()), None)
+    if sample is not None and principal.has_scope("admin"):
+        url = f"sqlite:///{sample}"
+        databases.append(DatabaseResponse(agent_id="", database=url, name=SAMPLE_NAME, has_semantics=False))
+    return PageResponse(items=databases)
 
 
 @router.get(

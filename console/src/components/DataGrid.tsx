@@ -1,0 +1,121 @@
+import { Group, Text } from "@mantine/core";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useMemo, useRef, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { formatNumber } from "../format";
+
+const ROW_HEIGHT = 30;
+
+type Props = { columns: string[]; rows: unknown[][]; label: string; maxHeight?: number };
+
+/** A table of any number of rows (with roles, since positioned rows cannot be table elements), of which only the visible ones are drawn. A click on a header sorts. */
+export function DataGrid({ columns, rows, label, maxHeight = 420 }: Props) {
+  const { t } = useTranslation();
+  const [sort, setSort] = useState<{ column: number; isDescending: boolean } | null>(null);
+  const container = useRef<HTMLDivElement>(null);
+  const sorted = useMemo(() => {
+    if (!sort) return rows;
+    const sign = sort.isDescending ? -1 : 1;
+    return rows.toSorted((a, b) => sign * compare(a[sort.column], b[sort.column]));
+  }, [rows, sort]);
+  const virtual = useVirtualizer({
+    count: sorted.length,
+    getScrollElement: () => container.current,
+    estimateSize: () => ROW_HEIGHT,
+    overscan: 12,
+  });
+  const toggle = (column: number) =>
+    setSort(
+      sort?.column !== column
+        ? { column, isDescending: false }
+        : sort.isDescending
+          ? null
+          : { column, isDescending: true },
+    );
+  return (
+    <div>
+      <div
+        ref={container}
+        className="data-grid bordered"
+        role="table"
+        aria-label={label}
+        aria-rowcount={rows.length + 1}
+        style={{ maxHeight }}
+        tabIndex={0}
+      >
+        <div role="rowgroup" style={{ position: "sticky", top: 0, zIndex: 1, minWidth: "fit-content" }}>
+          <div role="row" aria-rowindex={1}>
+            {columns.map((column, index) => (
+              <div key={`${column}${index}`} role="columnheader" aria-sort={getAriaSort(sort, index)}>
+                <button type="button" className="sort-button" onClick={() => toggle(index)}>
+                  {column} {sort?.column === index ? (sort.isDescending ? "↓" : "↑") : ""}
+                </button>
+              </div>
+            ))}
+          </div>
+        </div>
+        <div
+          role="rowgroup"
+          style={{ height: virtual.getTotalSize(), position: "relative", minWidth: "fit-content" }}
+        >
+          {virtual.getVirtualItems().map((item) => (
+            <div
+              key={item.key}
+              role="row"
+              aria-rowindex={item.index + 2}
+              style={{
+                position: "absolute",
+                top: item.start,
+                width: "100%",
+                minWidth: "fit-content",
+                height: ROW_HEIGHT,
+              }}
+            >
+              {sorted[item.index]?.map((cell, index) => (
+                <div
+                  key={index}
+                  role="cell"
+                  className={typeof cell === "number" ? "numeric" : undefined}
+                  title={toText(cell)}
+                >
+                  {toText(cell)}
+                </div>
+              ))}
+            </div>
+          ))}
+        </div>
+      </div>
+      <Group mt={4}>
+        <Text size="xs" c="dimmed">
+          {t("grid.rows", { count: rows.length, number: formatNumber(rows.length) })}
+        </Text>
+      </Group>
+    </div>
+  );
+}
+
+function getAriaSort(sort: { column: number; isDescending: boolean } | null, column: number) {
+  if (sort?.column !== column) return "none";
+  return sort.isDescending ? "descending" : "ascending";
+}
+
+function compare(a: unknown, b: unknown): number {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return toText(a).localeCompare(toText(b), undefined, { numeric: true });
+}
+
+/** Return a cell as text. */
+export function toText(cell: unknown): string {
+  if (cell === null || cell === undefined) return "";
+  return typeof cell === "object" ? JSON.stringify(cell) : String(cell);
+}
+
+/** Return rows as CSV. A text that a spreadsheet would evaluate gets an apostrophe in front. */
+export function toCsv(columns: string[], rows: unknown[][]): string {
+  const quote = (cell: unknown) => {
+    const text = toText(cell);
+    const safe = typeof cell === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  return [columns, ...rows].map((row) => row.map(quote).join(",")).join("\r\n");
+}

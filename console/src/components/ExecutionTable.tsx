@@ -1,0 +1,106 @@
+import { Badge, Drawer, Group, Stack, Table, Text, UnstyledButton } from "@mantine/core";
+import { IconActivity } from "@tabler/icons-react";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import type { Execution } from "../api/client";
+import { formatSeconds, formatTime, previewArguments } from "../format";
+import { Json } from "./Json";
+import { PageLink } from "./links";
+import { Empty } from "./States";
+
+/** Recorded tool calls; a click shows one with its arguments and result. */
+export function ExecutionTable({ executions }: { executions: Execution[] }) {
+  const { t } = useTranslation();
+  const [open, setOpen] = useState<Execution | null>(null);
+  if (executions.length === 0) {
+    return <Empty icon={<IconActivity size={32} stroke={1.3} />} title={t("runs.noCalls")} />;
+  }
+  return (
+    <>
+      <Table.ScrollContainer minWidth={640}>
+        <Table highlightOnHover>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>{t("runs.tool")}</Table.Th>
+              <Table.Th>{t("call.arguments")}</Table.Th>
+              <Table.Th>{t("runs.outcome")}</Table.Th>
+              <Table.Th ta="right">{t("runs.duration")}</Table.Th>
+              <Table.Th>{t("runs.time")}</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {executions.map((execution) => (
+              <Table.Tr key={execution.execution_id}>
+                <Table.Td>
+                  <UnstyledButton onClick={() => setOpen(execution)}>
+                    <Text size="sm" ff="monospace" c="var(--mantine-color-anchor)">
+                      {execution.name}
+                    </Text>
+                  </UnstyledButton>
+                </Table.Td>
+                <Table.Td maw={360}>
+                  <Text size="xs" ff="monospace" c="dimmed" className="truncate">
+                    {previewArguments(execution.arguments)}
+                  </Text>
+                </Table.Td>
+                <Table.Td>
+                  <Outcome execution={execution} />
+                </Table.Td>
+                <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
+                  {formatSeconds(execution.seconds)}
+                </Table.Td>
+                <Table.Td style={{ whiteSpace: "nowrap" }}>{formatTime(execution.at)}</Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+      <Drawer
+        opened={open !== null}
+        onClose={() => setOpen(null)}
+        title={open?.name}
+        position="right"
+        size="lg"
+      >
+        {open && (
+          <Stack gap="sm">
+            <Group gap="xs">
+              <Outcome execution={open} />
+              <Text size="xs" c="dimmed">
+                {formatSeconds(open.seconds)} · {formatTime(open.at)}
+              </Text>
+              {open.run_id && (
+                <PageLink to="/runs/$runId" params={{ runId: open.run_id }} size="xs">
+                  {t("runs.openRun")}
+                </PageLink>
+              )}
+            </Group>
+            {open.repairs.length > 0 && (
+              <Text size="xs">
+                {t("call.repairs")}: {open.repairs.join("; ")}
+              </Text>
+            )}
+            <Json value={open.arguments} label={t("call.arguments")} />
+            <Json value={open.result} label={t("call.result")} />
+          </Stack>
+        )}
+      </Drawer>
+    </>
+  );
+}
+
+function Outcome({ execution }: { execution: Execution }) {
+  const { t } = useTranslation();
+  return (
+    <Group gap={4} wrap="nowrap">
+      <Badge size="sm" variant="light" color={execution.failure ? "red.8" : "teal.8"}>
+        {execution.failure ? t(`failure.${execution.failure}`, execution.failure) : t("call.succeeded")}
+      </Badge>
+      {execution.repairs.length > 0 && (
+        <Badge size="sm" variant="light" color="yellow.9">
+          {t("call.repaired")}
+        </Badge>
+      )}
+    </Group>
+  );
+}

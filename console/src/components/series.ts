@@ -1,0 +1,22 @@
+import type { Series } from "./Chart";
+
+const MAX_CHART_ROWS = 500;
+
+/** Return the labels and the numeric columns of rows that a chart can show, or null. */
+export function pickSeries(
+  columns: string[],
+  rows: unknown[][],
+): { labels: string[]; series: Series[] } | null {
+  if (rows.length < 2 || rows.length > MAX_CHART_ROWS) return null;
+  const isNumeric = columns.map((_, index) =>
+    rows.every((row) => row[index] === null || typeof row[index] === "number"),
+  );
+  const x = Math.max(0, isNumeric.indexOf(false));
+  const values = columns.map((_, index) => index).filter((index) => index !== x && isNumeric[index]);
+  if (values.length === 0) return null;
+  const series = values.slice(0, 4).map((index) => ({
+    label: columns[index] ?? "",
+    values: rows.map((row) => row[index] as number | null),
+  }));
+  return { labels: rows.map((row) => String(row[x] ?? "")), series };
+}

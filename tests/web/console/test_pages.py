@@ -1,0 +1,201 @@
+"""The pages except chat in a real browser: main paths, narrow screens, accessibility, size of the first load."""
+
+import re
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from playwright.async_api import Page, expect
+from tests.web.console.serving import ROOT, serve_console
+
+pytestmark = pytest.mark.anyio
+
+MAX_FIRST_LOAD_BYTES = 300_000
+AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
+PATHS = (
+    "/chat",
+    "/tools",
+    "/tools/calculator",
+    "/tools/calculator?tab=spec",
+    "/tools/new",
+    "/data?agent=analyst",
+    "/runs",
+    "/runs?tab=charts",
+    "/agents",
+    "/agents/careful",
+    "/settings",
+    "/settings?tab=keys",
+    "/settings?tab=service",
+)
+
+
+async def open_item(page: Page, name: str) -> None:
+    """Open a page by the navigation."""
+    await page.get_by_role("navigation").get_by_role("link", name=name).click()
+
+
+async def measure_width(page: Page) -> int:
+    """Return the width of the content once it no longer changes with the size of the window."""
+    for _ in range(20):
+        width = await page.evaluate("document.scrollingElement.scrollWidth")
+        if width == page.viewport_size["width"]:
+            break
+        await page.wait_for_timeout(100)
+    return width
+
+
+async def test_a_tool_is_found_and_tried(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/tools")
+        await page.get_by_role("textbox", name="Search tools").fill("arithmetic expression")
+        await expect(page).to_have_url(re.compile("q=arithmetic"))
+        await page.get_by_role("textbox", name="Search tools").fill("statistics")
+        await page.get_by_role("link", name="calculator").click()
+        await page.get_by_label("expression").fill("25*4")
+        await page.get_by_role("button", name="Run", exact=True).click()
+        await expect(page.get_by_role("region", name="Result")).to_contain_text('"result": 100')
+        await page.get_by_label("expression").fill("1/0")
+        await page.get_by_role("button", name="Run", exact=True).click()
+        await expect(page.get_by_role("region", name="Result")).to_contain_text("zero")
+        await page.get_by_role("tab", name="For the model").click()
+        await expect(page.get_by_role("region", name="Schema")).to_contain_text('"expression"')
+        await page.get_by_role("tab", name="Calls").click()
+        await expect(page.get_by_role("button", name="calculator")).to_have_count(2)
+
+
+async def test_an_http_tool_is_tried_before_it_is_saved(tmp_path):
+    async def get_stock(request: web.Request) -> web.Response:
+        return web.json_response({"item": request.match_info["item"], "pieces": 4})
+
+    app = web.Application()
+    app.router.add_get("/items/{item}", get_stock)
+    async with TestServer(app) as server, serve_console(tmp_path, private_hosts=("127.0.0.1",)) as console:
+        page = await console.open("/tools/new")
+        await page.get_by_label("Id", exact=True).fill("stock")
+        await page.get_by_label("URL").fill(f"http://127.0.0.1:{server.port}/items/{{item}}")
+        schema = '{"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}'
+        await page.get_by_label("Parameters (JSON Schema)").fill(schema)
+        await page.get_by_label("Arguments of a test call").fill('{"item": "A-17"}')
+        await page.get_by_role("button", name="Test call").click()
+        await expect(page.get_by_role("region", name="Result")).to_contain_text('"pieces": 4')
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("heading", name="stock")).to_be_visible()
+        await expect(page.get_by_label("item")).to_be_visible()
+
+
+async def test_a_question_is_answered_with_sql_that_runs_again(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/data?agent=analyst")
+        await page.get_by_label("Question").fill("Which countries bring the most revenue?")
+        await page.get_by_role("button", name="Ask", exact=True).click()
+        table = page.get_by_role("table", name="Result")
+        await expect(table.get_by_role("cell", name="USA")).to_be_visible()
+        await expect(page.get_by_role("img", name="Chart")).to_be_visible()
+        await page.get_by_label("SQL").fill("SELECT Name FROM Genre ORDER BY 1")
+        await page.get_by_role("button", name="Run again").click()
+        await expect(table.get_by_role("cell", name="Blues")).to_be_visible()
+        async with page.expect_download() as download:
+            await page.get_by_role("button", name="CSV").click()
+        text = Path(await (await download.value).path()).read_text(encoding="utf-8-sig")
+        assert text.split()[:2] == ["Name", "Alternative"]
+        await page.reload()
+        await expect(table.get_by_role("cell", name="USA")).to_be_visible()
+        await page.get_by_role("textbox", name="Search tables and columns").fill("composer")
+        await page.get_by_role("button", name="Track").click()
+        await expect(page.get_by_role("region", name="Schema")).to_contain_text("Composer")
+
+
+async def test_a_run_is_shown_with_its_calls(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/chat?message=please+fail")
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.get_by_role("cell", name="coffee")).to_be_visible()
+        await open_item(page, "Runs")
+        await page.get_by_role("link", name="please fail").click()
+        timeline = page.get_by_role("region", name="Timeline")
+        await expect(timeline).to_contain_text("Model turn 1")
+        await expect(timeline.get_by_role("img", name="Failed")).to_be_visible()
+        await open_item(page, "Runs")
+        await page.get_by_role("tab", name="Calls").click()
+        await page.get_by_role("button", name="calculator").click()
+        await expect(page.get_by_role("dialog").get_by_role("region", name="Arguments")).to_contain_text("1/0")
+
+
+async def test_an_agent_is_created_and_changed(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/agents")
+        await page.get_by_role("button", name="Create an agent").click()
+        await page.get_by_role("textbox", name="Id").fill("clerk")
+        await page.get_by_role("dialog").get_by_role("button", name="Create an agent").click()
+        await page.get_by_label("Name").fill("Clerk")
+        await page.get_by_role("combobox", name="Tools").click()
+        await page.get_by_role("option", name="echo").click()
+        await page.keyboard.press("Escape")
+        await page.get_by_role("checkbox", name="echo").check()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("clerk, version 2")).to_be_visible()
+        spec = (await console.service.get_agent("clerk")).spec
+        assert (spec.name, [tool.tool_id for tool in spec.tools], spec.needs_approval) == ("Clerk", ["echo"], ("echo",))
+
+
+async def test_a_key_is_shown_once_and_revoked(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/settings?tab=keys")
+        await page.get_by_role("button", name="Create a key").click()
+        await page.get_by_role("textbox", name="Name").fill("front end")
+        await page.get_by_role("checkbox", name="admin").check()
+        await page.get_by_role("dialog").get_by_role("button", name="Create a key").click()
+        await expect(page.get_by_role("dialog")).to_contain_text("opp_")
+        await page.get_by_role("button", name="Close", exact=True).click()
+        await expect(page.get_by_text("front end", exact=True)).to_be_visible()
+        await page.reload()
+        await page.get_by_role("button", name="Revoke front end").click()
+        await expect(page.get_by_label("API key")).to_be_visible()
+
+
+async def test_the_tour_leads_through_three_steps(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/", tour=True)
+        await page.get_by_role("button", name="Ask a question").click()
+        await expect(page.get_by_role("textbox", name="Write a message")).to_have_value("What is 17% of 2,340?")
+        await page.get_by_role("button", name="Open the calculator").click()
+        await expect(page.get_by_label("expression")).to_be_visible()
+        await page.get_by_role("button", name="Ask the sample data").click()
+        await expect(page.get_by_role("combobox", name="Database")).to_have_value("Sample: a music store")
+        await expect(page.get_by_role("region", name="First steps")).to_be_hidden()
+
+
+async def test_pages_are_accessible_and_fit_narrow_screens(tmp_path):
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed; `make console` installs it")
+    async with serve_console(tmp_path) as console:
+        for number, path in enumerate(PATHS):
+            options = {"locale": ("en-US", "zh-CN")[number % 2], "color_scheme": ("light", "dark")[number // 2 % 2]}
+            page = await console.open(path, **options)
+            errors: list[str] = []
+            page.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
+            await page.wait_for_load_state("networkidle")
+            await expect(page.locator(".mantine-Skeleton-root")).to_have_count(0)
+            await page.evaluate(AXE.read_text() + "; undefined")
+            found = await page.evaluate("axe.run({resultTypes: ['violations']})")
+            serious = [
+                (violation["id"], [node["html"][:150] for node in violation["nodes"]][:2])
+                for violation in found["violations"]
+                if violation["impact"] in ("serious", "critical")
+            ]
+            assert (path, serious, errors) == (path, [], [])
+            await page.set_viewport_size({"width": 375, "height": 720})
+            assert (path, await measure_width(page)) == (path, 375)
+            await page.context.close()
+
+
+async def test_the_first_load_is_small_and_from_this_server(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/")
+        await expect(page.get_by_role("textbox", name="Write a message")).to_be_visible()
+        loaded = await page.evaluate("performance.getEntriesByType('resource').map((e) => [e.name, e.encodedBodySize])")
+        files = {url: size for url, size in loaded if "/assets/" in url}
+        assert len(files) > 5
+        assert all(url.startswith(console.url) for url, _ in loaded)
+        assert sum(files.values()) < MAX_FIRST_LOAD_BYTES
