@@ -12,6 +12,7 @@ class Settings(BaseSettings):
 
     Attributes:
         model: The name of the model, as for `--model`.
+        assist: Whether assistance for small models is on (default: by the model's profile).
         home: The folder of models and state (default: the user's cache and data folders).
         roots: The folders that file tools may read, as a JSON list.
         turns: The maximum number of model replies in a run.
@@ -38,6 +39,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="OPPOSABLE_", env_file=".env", env_ignore_empty=True, extra="ignore")
 
     model: str = "local"
+    assist: bool | None = None
     home: Path | None = None
     roots: tuple[Path, ...] = (Path(),)
     turns: int = Field(default=20, gt=0)

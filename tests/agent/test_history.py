@@ -1,12 +1,19 @@
 """What of a conversation is sent."""
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opposable.agent.history import estimate_tokens, match_results_to_calls, trim_messages
 from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
-from opposable.domain.tools import ToolCall
+from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.models.anthropic import build_request
+from opposable.models.base import ModelOptions
+from opposable.models.calling_modes import apply_calling_mode
+from opposable.models.scripted import ScriptedModel
+
+TOOL = ToolDefinition("f", "Do it.", {"type": "object", "properties": {}})
 
 
 def reply_wanting_calls(*ids, text=""):
@@ -105,11 +112,31 @@ def test_the_oldest_goes_first_and_what_the_task_needs_stays():
         reply_wanting_calls("c"),
         tool_message("c", "f", "short"),
     ]
-    note = user_message("[Earlier messages were left out here to make room.]")
+    note = "[Earlier messages were left out here to make room.]"
+    trimmed_start = [system_message(f"be brief\n\n{note}"), messages[1]]
     assert trim_messages(messages, 10_000) == messages
-    assert trim_messages(messages, estimate_tokens(messages) - 100) == [*messages[:2], note, *messages[4:]]
-    assert trim_messages(messages, 200) == [*messages[:2], note, messages[5], *messages[8:]]
-    assert trim_messages(messages, 0) == [*messages[:2], note, messages[5], *messages[8:]]
+    assert trim_messages(messages, estimate_tokens(messages) - 100) == [*trimmed_start, *messages[4:]]
+    assert trim_messages(messages, 200) == [*trimmed_start, messages[5], *messages[8:]]
+    assert trim_messages(messages, 0) == [*trimmed_start, messages[5], *messages[8:]]
+    assert trim_messages(messages[1:], 0) == [system_message(note), messages[1], messages[5], *messages[8:]]
+
+
+@pytest.mark.parametrize("mode", ["native", "auto", "text", "prompted", "constrained", "python"])
+@pytest.mark.anyio
+async def test_note_about_omitted_messages_is_never_in_the_users_role(mode):
+    trimmed = trim_messages([user_message("a"), assistant_message(LONG), user_message("b")], 100)
+    inner = ScriptedModel("fine")
+    [part async for part in apply_calling_mode(mode, inner).stream(trimmed, (TOOL,))]
+    by_role = [(message.role, "left out here" in message.content) for message in inner.requests[0].messages]
+    assert by_role[0] == ("system", True)
+    assert ("user", True) not in by_role
+
+
+def test_note_about_omitted_messages_is_part_of_the_instructions_for_anthropic():
+    trimmed = trim_messages([user_message("a"), assistant_message(LONG), user_message("b")], 100)
+    body = orjson.loads(build_request("m", trimmed, (), ModelOptions(max_tokens=5)))
+    assert "left out here" in body["system"]
+    assert "left out here" not in str(body["messages"])
 
 
 def test_chinese_is_counted_by_the_character():

@@ -426,7 +426,7 @@ async def test_a_full_window_is_met_by_leaving_out_the_oldest():
     assert events[-1].text == "fine"
     sizes = [len(request.messages) for request in model.requests]
     assert sizes[0] > sizes[1] > sizes[2]
-    assert [m.content for m in (model.requests[2].messages[0], model.requests[2].messages[-1])] == [
+    assert [m.content for m in (model.requests[2].messages[1], model.requests[2].messages[-1])] == [
         "the task",
         "and now?",
     ]
@@ -442,10 +442,11 @@ async def test_a_known_context_window_applies_from_the_start():
     model = ScriptedModel("ok")
     [event async for event in run(model, ToolLibrary(), history, limits=Limits(context=500))]
     assert [m.content for m in model.requests[0].messages] == [
-        "first",
         "[Earlier messages were left out here to make room.]",
+        "first",
         "last",
     ]
+    assert [m.role for m in model.requests[0].messages] == ["system", "user", "user"]
 
 
 async def test_a_run_reports_its_cost_if_the_price_is_known():

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from tests.app.settings import create_settings
 
-from opposable.app.models import list_model_kinds, open_model
+from opposable.agent.agent import Agent
+from opposable.app.models import get_model_profile, list_model_kinds, open_model
 from opposable.domain.errors import ModelUnavailable
+from opposable.models.profile import ModelProfile, get_profile
 
 pytestmark = pytest.mark.anyio
 
@@ -16,6 +18,17 @@ async def test_the_default_model_is_that_of_the_settings(tmp_path: Path) -> None
     settings = create_settings(tmp_path, model="http://127.0.0.1:9/v1#mine")
     assert (await open_model(settings)).name == "mine"
     assert (await open_model(settings, "http://127.0.0.1:9/v1#other")).name == "other"
+
+
+@pytest.mark.parametrize(("assist", "assisted"), [(None, False), (True, True), (False, False)])
+async def test_assistance_follows_the_settings_or_the_profile(tmp_path: Path, assist: bool, assisted: bool) -> None:
+    settings = create_settings(tmp_path, assist=assist)
+    model = await open_model(settings, "http://127.0.0.1:9/v1#m")
+    assert get_profile(model).assisted is assisted
+    assert get_model_profile(settings, "http://127.0.0.1:9/v1#m") == ModelProfile("auto", assisted)
+    assert get_model_profile(settings, "local").assisted is (assist is not False)
+    async with Agent(model) as agent:
+        assert agent.is_assisted is assisted
 
 
 async def test_an_unreachable_server_is_reported_within_seconds(tmp_path: Path) -> None:

@@ -83,6 +83,14 @@ async def test_only_the_named_tools_are_sent_to_the_model(tmp_path: Path) -> Non
     assert done.code == 0
 
 
+@pytest.mark.parametrize(("assist", "requests"), [((), 2), (("--assist", "off"), 2), (("--assist", "on"), 3)])
+async def test_assistance_is_switched_on_and_off(tmp_path: Path, assist: tuple[str, ...], requests: int) -> None:
+    wrong, answer = respond_call("calculator", expression="25*"), respond_text_deltas("I could not.")
+    args = ("run", "What is 25*4?", "--tool", "calculator", *assist)
+    async with run_with_model(tmp_path, *args, answers=[wrong, answer, answer]) as (done, server):
+        assert (done.code, len(server.bodies)) == (0, requests)
+
+
 async def test_a_limit_that_ends_a_run_is_reported(tmp_path: Path) -> None:
     answers = [respond_call("echo", text="again"), respond_text_deltas("I got no further.")]
     async with run_with_model(tmp_path, "run", "hi", answers=answers, env={"OPPOSABLE_TURNS": "1"}) as (done, _):

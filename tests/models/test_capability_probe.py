@@ -1,5 +1,6 @@
 """The exam, and the ways of asking."""
 
+import orjson
 import pytest
 from tests.models.chat_server import build_completion, chat_server
 
@@ -14,30 +15,37 @@ from opposable.models.calling_modes import (
     load_calling_modes,
     save_calling_mode,
 )
-from opposable.models.capability_probe import PROBE_QUESTIONS, PROBE_TOOLS, ProbeResult, calls_match, probe_model
+from opposable.models.capability_probe import (
+    MIN_QUESTIONS_TO_RECOMMEND,
+    ProbeResult,
+    calls_match,
+    load_probe_questions,
+    load_probe_tools,
+    probe_model,
+)
 from opposable.models.factory import create_model
 from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.python_protocol.model import PythonProtocolModel
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.settings import Settings
+from opposable.tools.argument_validation import compile_validator
 
 pytestmark = pytest.mark.anyio
 
-RIGHT = [
-    reply_with_calls(tool_call("get_weather", '{"city": "oslo"}')),
-    reply_with_calls(tool_call("set_timer", '{"minutes": 25}')),
-    reply_with_calls(
-        tool_call("get_weather", '{"city": "Lima"}', "c1"), tool_call("get_weather", '{"city": "Oslo, Norway"}', "c2")
-    ),
-    "Shakespeare.",
-    reply_with_calls(
-        tool_call(
-            "ship_parcel", '{"weight_kg": 2.5, "address": {"name": "Ana Silva", "street": "x", "city": "Lisbon"}}'
-        )
-    ),
-    reply_with_calls(tool_call("convert_currency", '{"amount": 100.0, "source": "USD", "target": "CNY"}')),
-]
+
+def first_alternatives(value):
+    if isinstance(value, dict):
+        return {name: first_alternatives(inner) for name, inner in value.items()}
+    return value[0] if isinstance(value, list) else value
+
+
+def build_right_reply(question):
+    calls = [
+        tool_call(name, orjson.dumps(first_alternatives(arguments)).decode(), f"c{number}")
+        for number, (name, arguments) in enumerate(question.expected_calls)
+    ]
+    return reply_with_calls(*reversed(calls)) if calls else "Gladly."
 
 
 async def collect_results(model):
@@ -45,13 +53,25 @@ async def collect_results(model):
 
 
 async def test_right_answers_pass_and_wrong_ones_fail():
-    assert [mark.passed for mark in await collect_results(ScriptedModel(*RIGHT))] == [True] * 6
+    questions = load_probe_questions()
+    assert all(mark.passed for mark in await collect_results(ScriptedModel(*map(build_right_reply, questions))))
     assert [mark.passed for mark in await collect_results(ScriptedModel("I cannot do that."))] == [
-        q.expected_calls == () for q in PROBE_QUESTIONS
+        q.expected_calls == () for q in questions
     ]
     assert not any(mark.passed for mark in await collect_results(ScriptedModel("")))
     always = await collect_results(ScriptedModel(reply_with_calls(tool_call("get_weather", '{"city": "Oslo"}'))))
-    assert [mark.passed for mark in always] == [True, False, False, False, False, False]
+    assert [mark.passed for mark in always] == [True, *[False] * (len(questions) - 1)]
+
+
+def test_questions_are_many_varied_and_answerable():
+    questions, library = load_probe_questions(), {tool.name: tool for tool in load_probe_tools()}
+    assert len({question.prompt for question in questions}) == len(questions) >= MIN_QUESTIONS_TO_RECOMMEND
+    assert {question.capability for question in questions[:6]} == {question.capability for question in questions}
+    assert sum(not question.prompt.isascii() for question in questions) >= 6
+    assert {len(question.expected_calls) for question in questions} == {0, 1, 2}
+    for question in questions:
+        for name, arguments in question.expected_calls:
+            compile_validator(library[name].parameters)(first_alternatives(arguments))
 
 
 async def test_a_model_that_cannot_be_asked_fails_with_its_reason():
@@ -70,13 +90,15 @@ async def test_a_model_that_cannot_be_asked_fails_with_its_reason():
     ],
 )
 def test_extra_arguments_are_no_fault_and_extra_calls_are(given, right):
-    assert calls_match(PROBE_QUESTIONS[0].expected_calls, given) is right
+    assert calls_match(load_probe_questions()[0].expected_calls, given) is right
 
 
 @pytest.mark.parametrize("way", CALLING_MODES)
 async def test_every_way_asks_the_inner_model(way):
     inner = ScriptedModel("Hello.")
-    [*_, reply] = [part async for part in apply_calling_mode(way, inner).stream((user_message("hi"),), PROBE_TOOLS)]
+    [*_, reply] = [
+        part async for part in apply_calling_mode(way, inner).stream((user_message("hi"),), load_probe_tools())
+    ]
     assert reply.message.content == "Hello."
     request = inner.requests[0]
     assert bool(request.tools) == (way in ("native", "auto", "text", "rescue"))
@@ -87,7 +109,7 @@ async def test_a_native_call_is_trusted_or_not():
     native = ScriptedModel(reply_with_calls(tool_call("set_timer", '{"minutes": 5}')))
     for way, count in (("native", 1), ("rescue", 0)):
         [*_, reply] = [
-            part async for part in apply_calling_mode(way, native).stream((user_message("hi"),), PROBE_TOOLS)
+            part async for part in apply_calling_mode(way, native).stream((user_message("hi"),), load_probe_tools())
         ]
         assert len(reply.message.tool_calls) == count
 
@@ -125,26 +147,35 @@ def test_each_kind_has_a_way_it_is_known_for():
 
 async def test_a_check_tries_every_way_and_saves_nothing_by_itself(tmp_path):
     native = [build_completion("hello")]
-    wrong = [build_completion("no idea")] * 6
+    wrong = [build_completion("no idea")] * 36
     fine = [
         build_completion(f'{{"name": "{n}", "arguments": {a}}}')
         for n, a in (("get_weather", '{"city": "Oslo"}'), ("set_timer", '{"minutes": 25}'))
     ]
-    async with chat_server(*native, *wrong, *fine, *wrong) as server:
+    async with chat_server(*native, *wrong, *fine, *wrong[2:]) as server:
         name = f"{server.url}#m"
         marks = await check_model(Settings(home=tmp_path), name, ("native", "prompted"))
-    assert [sum(mark.passed for mark in marks[way]) for way in ("native", "prompted")] == [1, 3]
+    assert [sum(mark.passed for mark in marks[way]) for way in ("native", "prompted")] == [7, 9]
     assert select_best_mode(name, marks) == "prompted"
     assert load_calling_modes(tmp_path / "models") == {}
     save_model_calling_mode(Settings(home=tmp_path), name, "prompted")
     assert load_calling_modes(tmp_path / "models") == {name: "prompted"}
 
 
+@pytest.mark.parametrize(("count", "best"), [(6, "auto"), (29, "auto"), (30, "prompted"), (36, "prompted")])
+def test_another_mode_is_best_only_after_enough_questions(count, best):
+    def results(passed):
+        return [ProbeResult(question, passed, "", 0.1, 10) for question in load_probe_questions()[:count]]
+
+    assert select_best_mode("http://h/v1#m", {"auto": results(False), "prompted": results(True)}) == best
+
+
 def test_among_equal_modes_the_default_is_best_whatever_the_tokens():
     def result(tokens):
-        return ProbeResult(PROBE_QUESTIONS[0], passed=True, actual="", seconds=0.1, tokens=tokens)
+        question = load_probe_questions()[0]
+        return [ProbeResult(question, passed=True, actual="", seconds=0.1, tokens=tokens)] * 36
 
-    marks = {"auto": [result(900)], "native": [result(300)], "prompted": [result(100)]}
+    marks = {"auto": result(900), "native": result(300), "prompted": result(100)}
     assert [select_best_mode(name, marks) for name in ("openai:m", "http://h/v1#m")] == ["native", "auto"]
 
 

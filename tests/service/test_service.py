@@ -98,3 +98,15 @@ async def test_failures_are_remembered_for_all_agents_or_one(tmp_path, learning,
     async with open_service(create_settings(tmp_path), {"m": model}) as service:
         known = (await service.store.failures.list()).items
         assert [(one.tool_id, one.kind, one.scope) for one in known] == [("calculator", "invalid_arguments", scope)]
+
+
+@pytest.mark.parametrize(("assisted", "requests"), [(None, 2), (False, 2), (True, 3)])
+async def test_an_agent_chooses_whether_it_is_assisted(tmp_path, assisted, requests):
+    model = ScriptedModel(
+        reply_with_calls(tool_call("calculator", '{"expression": "25*"}', "c1")), "I could not.", "I could not."
+    )
+    tools = (AgentToolBinding(tool_id="calculator"),)
+    async with open_service(create_settings(tmp_path), {"m": model}) as service:
+        agent = AgentSpec(agent_id="clerk", tools=tools, assisted=assisted)
+        await (await service.chat(agent, "What is 25*4?")).wait_until_ended()
+    assert len(model.requests) == requests

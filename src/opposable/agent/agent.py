@@ -117,6 +117,11 @@ class Agent:
             after_untrusted=self._after_untrusted,
         )
 
+    @property
+    def is_assisted(self) -> bool:
+        """Whether assistance for small models is on."""
+        return bool(self._assistance)
+
     async def aclose(self) -> None:
         """Close the model."""
         await self.model.aclose()

@@ -1,9 +1,10 @@
 """Preparation of a message history for a request: matched results, bounded length."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from opposable.domain.language import Language, detect_language
-from opposable.domain.messages import Message, tool_message
+from opposable.domain.messages import Message, system_message, tool_message
 from opposable.domain.tools import ToolCall
 
 MISSING_RESULT = {"en": "There is no result: the call was not finished.", "zh": "没有结果：该调用没有完成。"}
@@ -47,7 +48,8 @@ def trim_messages(messages: Sequence[Message], max_tokens: int) -> list[Message]
     """Return the messages that fit into about `max_tokens`, without the oldest ones.
 
     Calls go together with their results. System messages, the first and the last user message always stay. What
-    follows the last user message goes only when nothing else is left to drop, the oldest calls first.
+    follows the last user message goes only when nothing else is left to drop, the oldest calls first. The first
+    system message says that messages were left out.
     """
     groups = _group_messages(messages)
     is_included = [True] * len(groups)
@@ -59,15 +61,8 @@ def trim_messages(messages: Sequence[Message], max_tokens: int) -> list[Message]
         excess_tokens -= estimate_tokens(groups[index])
     if all(is_included):
         return list(messages)
-    trimmed: list[Message] = []
-    has_note = False
-    for group, included in zip(groups, is_included, strict=True):
-        if included:
-            trimmed += group
-        elif not has_note:
-            has_note = True
-            trimmed.append(Message("user", OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)]))
-    return trimmed
+    trimmed = [message for group, included in zip(groups, is_included, strict=True) if included for message in group]
+    return _add_system_note(trimmed, OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)])
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
@@ -112,6 +107,13 @@ def _index_results(messages: Sequence[Message]) -> dict[tuple[int, str], Message
         if message.role == "tool" and message.call_id in call_positions:
             results.setdefault((call_positions[message.call_id], message.call_id), message)
     return results
+
+
+def _add_system_note(messages: list[Message], note: str) -> list[Message]:
+    first = messages[0] if messages else None
+    if first is None or first.role != "system":
+        return [system_message(note), *messages]
+    return [replace(first, content=f"{first.content}\n\n{note}"), *messages[1:]]
 
 
 def _make_missing_result(call: ToolCall, reply_text: str) -> Message:

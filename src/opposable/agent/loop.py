@@ -194,7 +194,7 @@ class _Run:
                     raise ModelError(f"The stream of model {self.model.name!r} ended without a reply.")
             except ContextFull:
                 self.context_window = (self.context_window or estimate_tokens(self.history)) // 2
-                if len(trim_messages(self.history, self.context_window)) == len(sent):
+                if trim_messages(self.history, self.context_window) == list(sent):
                     raise
         self.usage += reply.usage
         self.last_finish = reply.finish

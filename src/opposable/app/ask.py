@@ -97,22 +97,26 @@ class TeamPool:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._exit_stack = AsyncExitStack()
-        self._teams: dict[tuple[str, str, str], Team] = {}
+        self._teams: dict[tuple[str, str, str, bool | None], Team] = {}
         self._open_lock = asyncio.Lock()
 
-    async def get(self, model: Model, database: str, semantics: str = "") -> Team:
-        """Return the team over this database.
+    async def get(self, model: Model, database: str, semantics: str = "", *, assisted: bool | None = None) -> Team:
+        """Return the team over this database. `assisted` None follows the model's profile.
 
         Raises:
             BadInput: The database does not exist, or the semantic model is invalid.
         """
-        key = (model.name, database, semantics)
+        key = (model.name, database, semantics, assisted)
         async with self._open_lock:
             if key not in self._teams:
                 semantic_model = load_semantic_model(semantics) if semantics else None
                 opened = await self._exit_stack.enter_async_context(closing_database(await open_database(database)))
                 team = open_team(
-                    model, opened, semantics=semantic_model, cache_directory=catalog_directory(self._settings)
+                    model,
+                    opened,
+                    semantics=semantic_model,
+                    cache_directory=catalog_directory(self._settings),
+                    options=TeamOptions(assisted=assisted),
                 )
                 self._teams[key] = await self._exit_stack.enter_async_context(team)
             return self._teams[key]

@@ -4,6 +4,7 @@ import functools
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -15,9 +16,11 @@ from opposable.models.calling_modes import (
     CallingMode,
     apply_calling_mode,
     get_default_calling_mode,
+    get_expected_profile,
+    load_calling_modes,
     save_calling_mode,
 )
-from opposable.models.capability_probe import ProbeResult, probe_model
+from opposable.models.capability_probe import MIN_QUESTIONS_TO_RECOMMEND, ProbeResult, load_probe_questions, probe_model
 from opposable.models.embedded.weights import (
     QWEN_CODER,
     PullProgress,
@@ -32,6 +35,7 @@ from opposable.models.factory import (
     normalize_model_name,
 )
 from opposable.models.http_client import RetryPolicy
+from opposable.models.profile import ModelProfile, set_assisted
 from opposable.settings import Settings
 from opposable.tools.disclosure import ExpandQuery
 
@@ -56,7 +60,10 @@ async def open_model(settings: Settings, name: str | None = None, on_progress: O
     """
     name = normalize_model_name(name or settings.model)
     await _download_if_missing(settings, name, on_progress)
-    return create_model(name, models_directory=models_directory(settings), retry_policy=CONNECT_RETRY_POLICY)
+    model = create_model(name, models_directory=models_directory(settings), retry_policy=CONNECT_RETRY_POLICY)
+    if settings.assist is not None:
+        set_assisted(model, settings.assist)
+    return model
 
 
 async def open_unwrapped_model(settings: Settings, name: str, on_progress: OnProgress | None = None) -> Model:
@@ -113,6 +120,13 @@ async def pull_embedded(settings: Settings, on_progress: OnProgress | None = Non
     return await pull_weights(QWEN_CODER, models_directory(settings), on_progress)
 
 
+def get_model_profile(settings: Settings, name: str) -> ModelProfile:
+    """Return the profile that a model or a kind of model is used with. No model is loaded, and no server is asked."""
+    mode = load_calling_modes(models_directory(settings)).get(name) or get_default_calling_mode(name)
+    profile = get_expected_profile(name, mode)
+    return profile if settings.assist is None else replace(profile, assisted=settings.assist)
+
+
 def list_model_kinds(settings: Settings) -> list[tuple[str, bool, str]]:
     """List the kinds of model: the name, whether it can be used now, and a note."""
     weights = find_installed_weights(QWEN_CODER, models_directory(settings))
@@ -133,8 +147,9 @@ async def check_model(
     modes: Sequence[CallingMode] = CALLING_MODES,
     on_progress: OnProgress | None = None,
     on_result: Callable[[CallingMode, ProbeResult], None] | None = None,
+    question_count: int | None = None,
 ) -> dict[CallingMode, list[ProbeResult]]:
-    """Test each calling mode of a model with a short exam. Nothing is saved: `save_model_calling_mode` does that.
+    """Test each calling mode of a model with the same questions. Nothing is saved: `save_model_calling_mode` does that.
 
     Args:
         settings: The settings.
@@ -142,6 +157,7 @@ async def check_model(
         modes: The calling modes to test.
         on_progress: Called while the embedded model is downloaded.
         on_result: Called with each result.
+        question_count: How many of the questions to ask, the first ones; None for all.
 
     Raises:
         ModelError: The model cannot be reached.
@@ -159,7 +175,7 @@ async def check_model(
                 pass
         for mode in modes:
             results[mode] = []
-            async for result in probe_model(apply_calling_mode(mode, inner)):
+            async for result in probe_model(apply_calling_mode(mode, inner), load_probe_questions()[:question_count]):
                 results[mode].append(result)
                 if on_result is not None:
                     on_result(mode, result)
@@ -169,8 +185,13 @@ async def check_model(
 
 
 def select_best_mode(name: str, results: Mapping[CallingMode, Sequence[ProbeResult]]) -> CallingMode:
-    """Return the mode with the most correct answers; of equal ones, the default mode of the model `name`."""
+    """Return the mode with the most correct answers; of equal ones, the default mode of the model `name`.
+
+    The default mode is also best if another one was not tested with enough questions. Tokens and time do not count.
+    """
     default_mode = get_default_calling_mode(normalize_model_name(name))
+    if default_mode in results and min(map(len, results.values())) < MIN_QUESTIONS_TO_RECOMMEND:
+        return default_mode
     return max(results, key=lambda mode: (sum(result.passed for result in results[mode]), mode == default_mode))
 
 

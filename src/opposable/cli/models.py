@@ -1,13 +1,20 @@
 """The commands for models: list, pull, check."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
 from opposable.app.models import check_model as probe_model
-from opposable.app.models import list_model_kinds, pull_embedded, save_model_calling_mode, select_best_mode
+from opposable.app.models import (
+    get_model_profile,
+    list_model_kinds,
+    pull_embedded,
+    save_model_calling_mode,
+    select_best_mode,
+)
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, YesOption, err, out, read_settings
 from opposable.cli.rendering import DownloadBar, escape_control_characters, render_table, shorten, style_text, to_json
@@ -24,13 +31,20 @@ def list_models(json: JsonOption = False) -> None:
 
     Example: opposable models list --json
     """
-    rows = list_model_kinds(read_settings())
+    settings = read_settings()
+    kinds = [(*kind, get_model_profile(settings, kind[0])) for kind in list_model_kinds(settings)]
     if json:
-        print(to_json({"models": [{"model": name, "ready": ready, "note": note} for name, ready, note in rows]}))
+        forms = [
+            {"model": name, "ready": ready, "calling": of_kind.calling, "assisted": of_kind.assisted, "note": note}
+            for name, ready, note, of_kind in kinds
+        ]
+        print(to_json({"models": forms}))
         return
-    out.print(
-        render_table(("model", "ready", "note"), [(name, "yes" if ready else "no", note) for name, ready, note in rows])
-    )
+    rows = [
+        (name, "yes" if ready else "no", of_kind.calling, "on" if of_kind.assisted else "off", note)
+        for name, ready, note, of_kind in kinds
+    ]
+    out.print(render_table(("model", "ready", "calling", "assist", "note"), rows))
 
 
 @cli.command("pull")
@@ -57,13 +71,18 @@ def check_model(
             show_default=False,
         ),
     ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option("--number", "-n", min=1, help="Questions per mode (default: all 36)", show_default=False),
+    ] = None,
     save: Annotated[bool, typer.Option("--save", help="Use the best calling mode for this model from now on")] = False,
     yes: YesOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Test each calling mode of a model with a short exam, and name the best one.
+    """Test each calling mode of a model with 36 questions, and name the best one.
 
-    The model is asked as before until you add --save. The exit code is 1 if no answer is correct.
+    Another mode than the default one is best only if it gives more correct answers to at least 30 questions. The model
+    is asked as before until you add --save. The exit code is 1 if no answer is correct.
 
     Example: opposable models check http://127.0.0.1:11434/v1#qwen3
     """
@@ -77,17 +96,28 @@ def check_model(
         raise BadInput(f"There is no calling mode {unknown[0]!r}. Use one of: {', '.join(CALLING_MODES)}.")
     selected = [mode for mode in CALLING_MODES if not modes or mode in modes]
     settings = read_settings()
+    profile = get_model_profile(settings, name)
     with DownloadBar(err, assume_yes=yes) as bar:
-        results = asyncio.run(probe_model(settings, name, selected, bar, None if json else print_result))
+        results = asyncio.run(probe_model(settings, name, selected, bar, None if json else print_result, number))
     best_mode = select_best_mode(name, results)
     passed = any(result.passed for result in results[best_mode])
     if save and passed:
         save_model_calling_mode(settings, name, best_mode)
     if json:
         best = best_mode if passed else None
-        print(to_json({"model": name, "best": best, "saved": save and passed, "ways": _results_to_json(results)}))
+        report = {
+            "model": name,
+            "calling": profile.calling,
+            "assisted": profile.assisted,
+            "best": best,
+            "saved": save and passed,
+            "ways": _results_to_json(results),
+        }
+        print(to_json(report))
     else:
         out.print(_render_results(results))
+        assistance = "on" if profile.assisted else "off"
+        out.print(f"Used now: calling {profile.calling}, assistance {assistance}.", markup=False)
         out.print(
             f"Best for {name}: {best_mode}{'; saved' if save else ' (to use it from now on, add --save)'}."
             if passed
@@ -99,18 +129,26 @@ def check_model(
 
 
 def _render_results(results: dict[CallingMode, list[ProbeResult]]) -> RenderableType:
-    """Render a row for each question, and the totals, with a column for each mode."""
+    """Render a row for each capability, and the totals, with a column for each mode."""
     columns = list(results.values())
-    rows = [
-        (same_question[0].question.capability, *("✓" if result.passed else "✗" for result in same_question))
-        for same_question in zip(*columns, strict=True)
+    capabilities = dict.fromkeys(result.question.capability for result in columns[0])
+    rows: list[tuple[str, ...]] = [
+        (
+            name,
+            *(_count_passed([result for result in column if result.question.capability == name]) for column in columns),
+        )
+        for name in capabilities
     ]
     rows += [
-        ("correct", *(str(sum(result.passed for result in column)) for column in columns)),
+        ("correct", *(_count_passed(column) for column in columns)),
         ("tokens", *(str(sum(result.tokens for result in column)) for column in columns)),
         ("seconds", *(f"{sum(result.seconds for result in column):.1f}" for column in columns)),
     ]
     return render_table(("", *results), rows)
+
+
+def _count_passed(results: Sequence[ProbeResult]) -> str:
+    return f"{sum(result.passed for result in results)}/{len(results)}"
 
 
 def _results_to_json(results: dict[CallingMode, list[ProbeResult]]) -> dict[str, list[dict[str, object]]]:

@@ -3,7 +3,7 @@
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import orjson
 import typer
@@ -36,6 +36,10 @@ ToolOption = Annotated[
     list[str] | None,
     typer.Option("--tool", "-t", help="Use only this tool (repeatable) (default: all)", show_default=False),
 ]
+AssistOption = Annotated[
+    Literal["on", "off"] | None,
+    typer.Option("--assist", help="Assistance for small models (default: by the model)", show_default=False),
+]
 DatabaseOption = Annotated[
     str | None,
     typer.Option("--db", help="duckdb:///FILE, sqlite:///FILE, postgresql://… or FILE", show_default=False),
@@ -44,8 +48,8 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer every quest
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output")]
 
 
-def read_settings(root: list[Path] | None = None) -> Settings:
-    """Read the settings from the environment, with the folders given by --root.
+def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] | None = None) -> Settings:
+    """Read the settings from the environment, with the folders given by --root and the choice of --assist.
 
     Raises:
         BadInput: A setting or a folder is invalid.
@@ -60,6 +64,8 @@ def read_settings(root: list[Path] | None = None) -> Settings:
         raise BadInput(f'A setting is invalid ({error}). Write lists as JSON, such as ["docs", "logs"].') from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"The file .env in this folder cannot be read: {shorten(str(error))}.") from error
+    if assist is not None:
+        settings = settings.model_copy(update={"assist": assist == "on"})
     if not root:
         return settings
     for folder in root:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,6 +18,7 @@ from opposable.app.media import create_user_message
 from opposable.cli import errors
 from opposable.cli.approval import TerminalApprover
 from opposable.cli.options import (
+    AssistOption,
     DatabaseOption,
     JsonOption,
     ModelOption,
@@ -51,6 +52,7 @@ from opposable.domain.usage import Usage
 def run(
     task: Annotated[str, typer.Argument(help="The task in a sentence (- reads standard input)")],
     model: ModelOption = None,
+    assist: AssistOption = None,
     root: RootOption = None,
     tool: ToolOption = None,
     image: Annotated[
@@ -69,7 +71,7 @@ def run(
 
     async def run_task() -> None:
         text = validate_task(read_text(task))
-        settings = read_settings(root)
+        settings = read_settings(root, assist)
         question = await create_user_message(text, image or (), settings.private_hosts)
         with DownloadBar(err, assume_yes=yes) as bar:
             async with open_agent(settings, text, model, tool or (), bar) as agent:
@@ -103,6 +105,7 @@ def ask(
         bool, typer.Option("--agent", help="Let the model call the SQL tools instead of the team")
     ] = False,
     model: ModelOption = None,
+    assist: AssistOption = None,
     yes: YesOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -123,9 +126,11 @@ def ask(
     if use_agent and after:
         raise BadInput("--after and --agent exclude each other. Leave one out.")
     answer, usage = asyncio.run(
-        _answer_with_agent(text, db, model, DownloadBar(err, assume_yes=yes))
+        _answer_with_agent(text, db, model, assist, DownloadBar(err, assume_yes=yes))
         if use_agent
-        else _answer_with_team(text, db, str(semantics or ""), model, DownloadBar(err, assume_yes=yes), after or ())
+        else _answer_with_team(
+            text, db, str(semantics or ""), model, assist, DownloadBar(err, assume_yes=yes), after or ()
+        )
     )
     if json:
         print(to_json(answer_to_json(answer, usage)))
@@ -136,11 +141,11 @@ def ask(
 
 
 async def _answer_with_agent(
-    text: str, db: str, model: str | None, download_bar: DownloadBar
+    text: str, db: str, model: str | None, assist: Literal["on", "off"] | None, download_bar: DownloadBar
 ) -> tuple[DataAnswer, Usage]:
     """Answer with an agent that has the SQL tools, and print the trace."""
     with download_bar as bar:
-        async with open_data_agent(read_settings(), text, db, model, bar) as agent:
+        async with open_data_agent(read_settings(assist=assist), text, db, model, bar) as agent:
             run_finished, results = await _run_and_print(agent, (user_message(text),), RunPrinter(err, None))
     return answer_from_run(run_finished, [item.result for item in results], detect_language(text)), run_finished.usage
 
@@ -150,6 +155,7 @@ async def _answer_with_team(
     db: str,
     semantics: str,
     model: str | None,
+    assist: Literal["on", "off"] | None,
     download_bar: DownloadBar,
     earlier_questions: Sequence[str],
 ) -> tuple[DataAnswer, Usage]:
@@ -157,7 +163,7 @@ async def _answer_with_team(
     printer = RunPrinter(err, None)
     with download_bar as bar:
         async with (
-            open_data_team(read_settings(), db, model, semantics, bar) as team,
+            open_data_team(read_settings(assist=assist), db, model, semantics, bar) as team,
             aclosing(team.stream(text, earlier_questions=earlier_questions)) as events,
         ):
             async for event in events:
@@ -171,6 +177,7 @@ async def _answer_with_team(
 
 def chat(
     model: ModelOption = None,
+    assist: AssistOption = None,
     root: RootOption = None,
     tool: ToolOption = None,
     db: DatabaseOption = None,
@@ -184,7 +191,7 @@ def chat(
     """
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - line editing and history at the prompt
-    settings = read_settings(root)
+    settings = read_settings(root, assist)
     history: list[Message] = []
     # One event loop for the whole chat; each answer is a separate run that Ctrl-C stops.
     with asyncio.Runner() as runner, DownloadBar(err, assume_yes=yes) as bar:

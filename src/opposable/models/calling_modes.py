@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from opposable.models.base import Model
 from opposable.models.marker_calls import MarkerCallsModel
-from opposable.models.profile import Calling, get_profile
+from opposable.models.profile import Calling, ModelProfile, get_profile
 from opposable.models.python_protocol.model import PythonProtocolModel
 from opposable.models.text_protocol import TextProtocolModel
 
@@ -63,6 +63,11 @@ def get_default_calling_mode(name: str) -> CallingMode:
     if name.startswith("local:"):
         return "prompted"
     return "auto" if name.startswith(("http:", "https:")) else "native"
+
+
+def get_expected_profile(name: str, mode: CallingMode) -> ModelProfile:
+    """Return the profile that a model has in this mode, without creating it. Only the embedded model is assisted."""
+    return ModelProfile(_CALLING[mode], assisted=name == "local")
 
 
 def load_calling_modes(directory: Path) -> Mapping[str, CallingMode]:

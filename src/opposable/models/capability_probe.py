@@ -1,8 +1,10 @@
-"""A short test of tool calling, to find the best calling mode of a model."""
+"""A test of tool calling, to find the best calling mode of a model."""
 
+import functools
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -13,8 +15,11 @@ from opposable.domain.messages import user_message
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import Model, ModelOptions
 
+MIN_QUESTIONS_TO_RECOMMEND = 30
+"""With fewer questions, no other mode than the default one is recommended."""
+
 ExpectedCall = tuple[str, dict[str, Any]]
-"""The name of a tool, and the arguments the call must have."""
+"""The name of a tool, and the arguments the call must have; a list is any one of its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,60 +45,32 @@ class ProbeResult:
     tokens: int
 
 
-def _define_tool(name: str, description: str, required: Sequence[str], **properties: dict[str, Any]) -> ToolDefinition:
-    return ToolDefinition(name, description, {"type": "object", "properties": properties, "required": list(required)})
+@functools.cache
+def load_probe_tools() -> tuple[ToolDefinition, ...]:
+    """Return the tools that every question is asked with."""
+    return tuple(ToolDefinition(**tool) for tool in _read_data()["tools"])
 
 
-_TEXT_SCHEMA = {"type": "string"}
-_NUMBER_SCHEMA = {"type": "number"}
-
-PROBE_TOOLS = (
-    _define_tool("get_weather", "The current weather in a city.", ["city"], city=_TEXT_SCHEMA),
-    _define_tool("set_timer", "Start a timer that rings after some minutes.", ["minutes"], minutes={"type": "integer"}),
-    _define_tool(
-        "convert_currency",
-        "Convert an amount of money from one currency to another.",
-        ["amount", "source", "target"],
-        amount=_NUMBER_SCHEMA,
-        source={"type": "string", "enum": ["USD", "EUR", "CNY"]},
-        target={"type": "string", "enum": ["USD", "EUR", "CNY"]},
-    ),
-    _define_tool(
-        "ship_parcel",
-        "Send a parcel to an address.",
-        ["weight_kg", "address"],
-        weight_kg=_NUMBER_SCHEMA,
-        address={
-            "type": "object",
-            "properties": {"name": _TEXT_SCHEMA, "street": _TEXT_SCHEMA, "city": _TEXT_SCHEMA},
-            "required": ["name", "city"],
-        },
-    ),
-)
-
-PROBE_QUESTIONS = (
-    ProbeQuestion("a call", "What is the weather like in Oslo right now?", (("get_weather", {"city": "Oslo"}),)),
-    ProbeQuestion("a choice", "Ring me in 25 minutes.", (("set_timer", {"minutes": 25}),)),
-    ProbeQuestion(
-        "two calls",
-        "What's the weather in Oslo, and what's the weather in Lima?",
-        (("get_weather", {"city": "Oslo"}), ("get_weather", {"city": "Lima"})),
-    ),
-    ProbeQuestion("no tool fits", "Who wrote the play Hamlet?"),
-    ProbeQuestion(
-        "a nested argument",
-        "Send a parcel of 2.5 kg to Ana Silva, Rua Nova 5, Lisbon.",
-        (("ship_parcel", {"weight_kg": 2.5, "address": {"name": "Ana Silva", "city": "Lisbon"}}),),
-    ),
-    ProbeQuestion(
-        "Chinese", "请把100美元换成人民币。", (("convert_currency", {"amount": 100, "source": "USD", "target": "CNY"}),)
-    ),
-)
+@functools.cache
+def load_probe_questions() -> tuple[ProbeQuestion, ...]:
+    """Return all questions. Any six in a row, from the first on, test six capabilities."""
+    return tuple(
+        ProbeQuestion(
+            question["capability"],
+            question["prompt"],
+            tuple((call["name"], call["arguments"]) for call in question["calls"]),
+        )
+        for question in _read_data()["questions"]
+    )
 
 
-async def probe_model(model: Model, questions: Sequence[ProbeQuestion] = PROBE_QUESTIONS) -> AsyncIterator[ProbeResult]:
-    """Ask each question once and yield its result. A model error fails the question."""
-    for question in questions:
+def _read_data() -> Any:
+    return orjson.loads((Path(__file__).parent / "probe_questions.json").read_bytes())
+
+
+async def probe_model(model: Model, questions: Sequence[ProbeQuestion] | None = None) -> AsyncIterator[ProbeResult]:
+    """Ask each question once, by default all of them, and yield its result. A model error fails the question."""
+    for question in load_probe_questions() if questions is None else questions:
         started = time.perf_counter()
         try:
             reply = await _request_reply(model, question.prompt)
@@ -124,13 +101,17 @@ def calls_match(expected_calls: Sequence[ExpectedCall], calls: Sequence[tuple[st
 
 
 async def _request_reply(model: Model, prompt: str) -> Reply:
-    async for part in model.stream((user_message(prompt),), PROBE_TOOLS, ModelOptions(stream=False, max_tokens=300)):
+    async for part in model.stream(
+        (user_message(prompt),), load_probe_tools(), ModelOptions(stream=False, max_tokens=300)
+    ):
         if type(part) is Reply:
             return part
     raise ModelError("The stream ended without a reply.")
 
 
 def _value_matches(actual: Any, expected: Any) -> bool:
+    if isinstance(expected, list):
+        return any(_value_matches(actual, one) for one in expected)
     if isinstance(expected, dict):
         return isinstance(actual, dict) and all(
             name in actual and _value_matches(actual[name], value) for name, value in expected.items()

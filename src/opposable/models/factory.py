@@ -9,7 +9,13 @@ from urllib.parse import urlsplit
 from opposable.domain.errors import BadInput
 from opposable.models.anthropic import AnthropicModel
 from opposable.models.base import Model
-from opposable.models.calling_modes import CallingMode, apply_calling_mode, get_default_calling_mode, load_calling_modes
+from opposable.models.calling_modes import (
+    CallingMode,
+    apply_calling_mode,
+    get_default_calling_mode,
+    get_expected_profile,
+    load_calling_modes,
+)
 from opposable.models.embedded.llama_cpp import LocalModel
 from opposable.models.embedded.weights import QWEN_CODER, find_installed_weights, get_models_directory
 from opposable.models.http_client import RetryPolicy
@@ -96,7 +102,7 @@ def create_model(
     directory = models_directory or _get_directory()
     mode = calling_mode or load_calling_modes(directory).get(name) or get_default_calling_mode(name)
     inner = create_unwrapped_model(name, models_directory=directory, retry_policy=retry_policy)
-    return apply_calling_mode(mode, inner, assisted=name == "local")
+    return apply_calling_mode(mode, inner, assisted=get_expected_profile(name, mode).assisted)
 
 
 def normalize_model_name(name: str) -> str:

@@ -1,7 +1,7 @@
 """What is known about a model: how it calls tools, and whether it needs assistance."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from opposable.domain.errors import BadInput
@@ -46,6 +46,11 @@ def check_media(model: Any, messages: Iterable[Message]) -> None:
     """
     if any(message.parts for message in messages) and not get_profile(model).images:
         raise BadInput(f"The model {model.name} takes no images and files. Use a model that does, or send text only.")
+
+
+def set_assisted(model: Any, assisted: bool) -> None:
+    """Turn assistance for small models on or off, in place of what the model's profile says."""
+    model.profile = replace(get_profile(model), assisted=assisted)
 
 
 def get_profile(model: Any) -> ModelProfile:

@@ -244,7 +244,7 @@ class Service:
             BadInput: If the database or the semantic model cannot be opened, or the model is unknown.
             StoreUnavailable: If the store is unavailable.
         """
-        team = await self.teams.get(self.get_model(agent.model), database, semantics)
+        team = await self.teams.get(self.get_model(agent.model), database, semantics, assisted=agent.assisted)
         run = Run(
             run_id=uuid4().hex,
             started_at=get_utc_now(),
@@ -264,7 +264,8 @@ class Service:
         """
         if not agent.database:
             return agent
-        team = await self.teams.get(self.get_model(agent.model), agent.database, agent.semantics)
+        model = self.get_model(agent.model)
+        team = await self.teams.get(model, agent.database, agent.semantics, assisted=agent.assisted)
         tool_id = f"ask_data.{agent.agent_id}"[:100]
         if self._data_teams.get(tool_id) is not team:
             self.library.unregister(tool_id)

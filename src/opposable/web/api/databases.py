@@ -171,5 +171,7 @@ async def _open_database(service: Service, principal: Principal, agent_id: str |
     url = database or spec.database
     if not url:
         raise bad_input_error(f"The agent {spec.agent_id!r} has no database. Name one in the request.")
-    team = await service.teams.get(service.get_model(spec.model), url, "" if database else spec.semantics)
+    team = await service.teams.get(
+        service.get_model(spec.model), url, "" if database else spec.semantics, assisted=spec.assisted
+    )
     return team.database
