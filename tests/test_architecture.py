@@ -21,6 +21,7 @@ NOT_MIRRORED = {
     "evals/test_chinese_set.py": "evals/chinese of the repository",
     "harmless/test_agent.py": "expert traces through the agent",
     "harmless/test_gateway.py": "expert traces through the gateway",
+    "harmless/test_service.py": "expert traces through the service over HTTP",
     "harmless/test_sql.py": "right SQL through the tool, the team and HTTP",
     "parsers/test_forms.py": "every written form of a call",
     "parsers/test_malformed_calls.py": "malformed calls in every form",
