@@ -16,7 +16,6 @@ NOT_MIRRORED = {
     "ask/team/test_obeyed_attacks.py": "a model that obeys injected text, for the whole team",
     "ask/team/test_untrusted_cells.py": "hostile cells in answers, reports and the terminal",
     "builtin_tools/test_as_tools.py": "schemas and argument variants of all built-in tools",
-    "cli/test_help.py": "--help of every command",
     "evals/agent_runs/test_held_out_scenarios.py": "evals/agent_runs of the repository",
     "evals/test_chinese_set.py": "evals/chinese of the repository",
     "harmless/test_agent.py": "expert traces through the agent",

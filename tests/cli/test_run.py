@@ -1,4 +1,4 @@
-"""The commands `run`, `ask` and `chat`."""
+"""The commands `run` and `ask`."""
 
 from pathlib import Path
 
@@ -6,18 +6,13 @@ import pytest
 from tests.cli.program import (
     NOWHERE,
     SQL_REPLY,
-    Terminal,
-    needs_posix,
     respond_call,
-    respond_endlessly,
     respond_text_deltas,
     run_program,
     run_with_model,
 )
 from tests.models.chat_server import (
     build_completion,
-    chat_server,
-    respond_json,
 )
 
 pytestmark = pytest.mark.anyio
@@ -203,70 +198,3 @@ async def test_a_semantic_model_answers_without_the_model(workspace: Path) -> No
     args = ("ask", "最高价是多少？", "--db", "shop.sqlite", "--semantics", "model.yaml", "--json", "-m", NOWHERE)
     done = await run_program(workspace, *args)
     assert (done.json["answer"], done.json["usage"]) == ("答案是 1.5。", {"total_tokens": 0, "model_calls": 0})
-
-
-@needs_posix
-async def test_a_conversation_in_a_terminal(tmp_path: Path) -> None:
-    answers = [
-        *(respond_call("echo", text="one"), respond_text_deltas("First \x1b]0;gotcha\x07answer.")),
-        respond_endlessly,
-        respond_text_deltas("Third answer."),
-    ]
-    async with chat_server(*answers) as server:
-        terminal = Terminal()
-        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
-        await terminal.shows("Ctrl-D ends")
-        await terminal.shows("> ")
-        terminal.type("first question\n")
-        await terminal.shows("echo")
-        await terminal.shows("First ␛]0;gotcha␇answer.")
-        await terminal.shows("> ")
-        terminal.type("second question\n")
-        await terminal.shows("word3 ")
-        terminal.type("\x03")
-        await terminal.shows("stopped")
-        await terminal.shows("> ")
-        terminal.type("\x03")
-        await terminal.shows("(Ctrl-D ends the conversation)")
-        terminal.type("第三个问题\n")
-        await terminal.shows("Third answer.")
-        await terminal.shows("> ")
-        terminal.type("\x04")
-        assert await terminal.close() == 0
-        assert "Traceback" not in terminal.seen
-    said = [(m["role"], m["content"]) for m in server.bodies[-1]["messages"][1:]]
-    assert said == [
-        ("user", "first question"),
-        ("assistant", None),
-        ("tool", "one"),
-        ("assistant", "First \x1b]0;gotcha\x07answer."),
-        ("user", "第三个问题"),
-    ]
-
-
-async def test_a_conversation_through_a_pipe_continues_after_errors(tmp_path: Path) -> None:
-    answers = [respond_json({"error": {"message": "broken"}}, status=400), respond_text_deltas("better")]
-    stdin = b"one\n\n" + b"x" * 150_000 + b"\nbad \xff byte\n/exit\nnot read\n"
-    async with run_with_model(tmp_path, "chat", answers=answers, stdin=stdin) as (done, server):
-        assert (done.code, done.out) == (0, "better\n")
-    lines = done.err.splitlines()
-    assert lines[0] == "m · 6 tools · Ctrl-C stops an answer, Ctrl-D ends"
-    assert lines[1].startswith("Error: The model server at ")
-    assert lines[2].startswith("Error: The task has 150,000 characters")
-    assert len(lines) == 3
-    assert server.bodies[-1]["messages"][1:] == [{"role": "user", "content": "bad � byte"}]
-
-
-async def test_a_conversation_without_input_ends(tmp_path: Path) -> None:
-    done = await run_program(tmp_path, "chat", "-m", NOWHERE)
-    assert (done.code, done.out, done.err.count("\n")) == (0, "", 1)
-
-
-async def test_a_conversation_over_a_database(workspace: Path) -> None:
-    answers = [respond_call("sql_execute", sql="SELECT count(*) AS n FROM item"), respond_text_deltas("Two.")]
-    async with run_with_model(workspace, "chat", "--db", "shop.sqlite", answers=answers, stdin=b"How many?\n") as (
-        done,
-        server,
-    ):
-        assert (done.code, done.out) == (0, "Two.\n")
-    assert '"rows":[[2]]' in server.bodies[1]["messages"][-1]["content"]

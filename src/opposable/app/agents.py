@@ -52,6 +52,8 @@ async def open_chat_agent(
     tool_names: Sequence[str] = (),
     database: str | None = None,
     on_progress: OnProgress | None = None,
+    *,
+    instructions: str = "",
 ) -> AsyncIterator[Agent]:
     """Open an agent for a conversation; closed at the end.
 
@@ -75,7 +77,7 @@ async def open_chat_agent(
             ),
             open_failure_memory(settings) as failure_memory,
         ):
-            instructions = (
+            instructions = instructions or (
                 DEFAULT_INSTRUCTIONS["en"] if opened_database is None or tool_names else DATA_CHAT_INSTRUCTIONS
             )
             limits = create_limits(settings, model)

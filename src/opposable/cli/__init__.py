@@ -8,6 +8,7 @@ import typer
 from opposable.cli import (
     agents,
     batch,
+    chat,
     doctor,
     errors,
     evals,
@@ -52,7 +53,7 @@ def _options(
     pass
 
 
-for command in (run.run, run.ask, serve.serve, worker.worker, run.chat, doctor.doctor):
+for command in (run.run, run.ask, serve.serve, worker.worker, chat.chat, doctor.doctor):
     cli.command()(command)
 cli.command("mcp-serve")(mcp.mcp_serve)
 cli.add_typer(tools.cli, name="tools")

@@ -20,9 +20,11 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from opposable.cli.markdown import MarkdownPrinter
 from opposable.domain.errors import BadInput
 from opposable.domain.events import DecisionMade, Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
 from opposable.domain.json_forms import call_to_json, event_to_json, result_to_json
@@ -62,14 +64,23 @@ _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 class RunPrinter:
     """Prints the events of a run: calls on `err`, the answer on `out` as it streams.
 
-    With `out` None, the answer is not printed.
+    With `out` None, the answer is not printed. In a terminal, the answer is rendered as Markdown, and a spinner shows
+    that the model or a tool is working.
     """
 
     def __init__(self, err: Console, out: Console | None) -> None:
         self._err = err
         self._out = out
+        self._markdown = MarkdownPrinter(out) if out is not None and out.is_terminal else None
+        self._status: Status | None = None
         self._is_line_open = False
         self._written = ""
+
+    def wait(self) -> None:
+        """Show a spinner until something is printed."""
+        if self._status is None and self._err.is_terminal:
+            self._status = self._err.status("")
+            self._status.start()
 
     def show(self, event: Event) -> None:
         """Print one event."""
@@ -77,11 +88,13 @@ class RunPrinter:
             self._write_text(event.text)
         elif isinstance(event, ToolStarted):
             self._print_line(("→ ", "cyan"), (shorten(event.call.name), "bold"), shorten(event.call.arguments_json))
+            self.wait()
         elif isinstance(event, ToolFinished):
             result = event.result
             mark = ("  ✓ ", "green") if result.failure is None else (f"  ✗ {result.failure} ", "red")
             repairs = f" (repaired: {shorten('; '.join(result.repairs))})" if result.repairs else ""
             self._print_line(mark, shorten(result.content), (f" {result.seconds:.2f} s", "dim"), (repairs, "yellow"))
+            self.wait()
         elif isinstance(event, DecisionMade):
             self._print_line(("· ", "dim"), (event.action, "bold"), (f"  {shorten(event.reason)}", "dim"))
         elif isinstance(event, RunFinished):
@@ -93,8 +106,13 @@ class RunPrinter:
                 self._print_line((_STOP_MESSAGES[event.reason], "yellow"))
 
     def end_line(self) -> None:
-        """Start a new line if the answer is in the middle of one."""
-        if self._is_line_open and self._out is not None:
+        """Start a new line if the answer is in the middle of one, and remove the spinner."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+        if self._markdown is not None:
+            self._markdown.end()
+        elif self._is_line_open and self._out is not None:
             self._out.print()
         self._is_line_open = False
 
@@ -103,8 +121,12 @@ class RunPrinter:
         self._err.print(style_text(*parts), soft_wrap=True)
 
     def _write_text(self, text: str) -> None:
+        if self._status is not None:
+            self.end_line()
         self._written = (self._written + text)[-200_000:]
-        if self._out is not None:
+        if self._markdown is not None:
+            self._markdown.write(escape_control_characters(text))
+        elif self._out is not None:
             self._out.file.write(escape_control_characters(text))  # Console.print would replace tabs by spaces
             self._out.file.flush()
             self._is_line_open = not text.endswith("\n")

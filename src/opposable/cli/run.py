@@ -1,8 +1,6 @@
-"""The commands `run`, `ask` and `chat`, which ask a model."""
+"""The commands `run` and `ask`, which ask a model."""
 
 import asyncio
-import contextlib
-import sys
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -11,11 +9,10 @@ from typing import Annotated, Literal
 import typer
 
 from opposable.agent.agent import Agent
-from opposable.app.agents import open_agent, open_chat_agent
+from opposable.app.agents import open_agent
 from opposable.app.ask import answer_from_run, answer_to_json, open_data_agent, open_data_team
 from opposable.app.inputs import validate_task
 from opposable.app.media import create_user_message
-from opposable.cli import errors
 from opposable.cli.approval import TerminalApprover
 from opposable.cli.options import (
     AssistOption,
@@ -42,7 +39,7 @@ from opposable.cli.rendering import (
 )
 from opposable.domain.answers import DataAnswer
 from opposable.domain.call_context import CallContext
-from opposable.domain.errors import BadInput, ModelError, OpposableError
+from opposable.domain.errors import BadInput, ModelError
 from opposable.domain.events import DataAnswered, RunFinished, ToolFinished
 from opposable.domain.language import Language, detect_language
 from opposable.domain.messages import Message, user_message
@@ -77,7 +74,7 @@ def run(
             async with open_agent(settings, text, model, tool or (), bar) as agent:
                 printer = RunPrinter(err, None if json else out)
                 approver = TerminalApprover(err, printer.end_line, assume_yes=yes)
-                run_finished, results = await _run_and_print(agent, (question,), printer, approver)
+                run_finished, results = await run_and_print(agent, (question,), printer, approver)
         if json:
             print(to_json(finished_run_to_json(run_finished, results)))
         if approver.denied_unasked:
@@ -146,7 +143,7 @@ async def _answer_with_agent(
     """Answer with an agent that has the SQL tools, and print the trace."""
     with download_bar as bar:
         async with open_data_agent(read_settings(assist=assist), text, db, model, bar) as agent:
-            run_finished, results = await _run_and_print(agent, (user_message(text),), RunPrinter(err, None))
+            run_finished, results = await run_and_print(agent, (user_message(text),), RunPrinter(err, None))
     return answer_from_run(run_finished, [item.result for item in results], detect_language(text)), run_finished.usage
 
 
@@ -175,39 +172,7 @@ async def _answer_with_team(
     return answer, usage
 
 
-def chat(
-    model: ModelOption = None,
-    assist: AssistOption = None,
-    root: RootOption = None,
-    tool: ToolOption = None,
-    db: DatabaseOption = None,
-    yes: YesOption = False,
-) -> None:
-    """Chat with a model in the terminal.
-
-    Each call is shown as it happens. Ctrl-C stops the current answer and drops its question. Ctrl-D or /exit ends the conversation.
-
-    Example: opposable chat --db examples/data/chinook.sqlite
-    """
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401 - line editing and history at the prompt
-    settings = read_settings(root, assist)
-    history: list[Message] = []
-    # One event loop for the whole chat; each answer is a separate run that Ctrl-C stops.
-    with asyncio.Runner() as runner, DownloadBar(err, assume_yes=yes) as bar:
-        opening = open_chat_agent(settings, model, tool or (), db, bar)
-        agent = runner.run(opening.__aenter__())
-        banner = f"{agent.model.name} · {len(agent.library.names)} tools · Ctrl-C stops an answer, Ctrl-D ends"
-        err.print(style_text((banner, "dim")), soft_wrap=True)
-        try:
-            while (text := _read_prompt()) is not None:
-                if text.strip():
-                    _answer_message(runner, agent, history, text, assume_yes=yes)
-        finally:
-            runner.run(opening.__aexit__(None, None, None))
-
-
-async def _run_and_print(
+async def run_and_print(
     agent: Agent, task: tuple[Message, ...], printer: RunPrinter, approver: TerminalApprover | None = None
 ) -> tuple[RunFinished, list[ToolFinished]]:
     """Run a task to its end and print its events.
@@ -216,6 +181,7 @@ async def _run_and_print(
         ModelError: The model returned nothing, as a server that is not a model server often does.
     """
     results: list[ToolFinished] = []
+    printer.wait()
     try:
         async with aclosing(agent.stream(task, CallContext(approve=approver))) as events:
             async for event in events:
@@ -236,39 +202,6 @@ async def _run_and_print(
 
 def _get_assistant_messages(run_finished: RunFinished) -> list[Message]:
     return [message for message in run_finished.messages if message.role == "assistant"]
-
-
-def _answer_message(
-    runner: asyncio.Runner, agent: Agent, history: list[Message], text: str, *, assume_yes: bool
-) -> None:
-    """Answer a message and append both to the history.
-
-    Errors are reported and do not end the chat.
-    """
-    try:
-        question = user_message(validate_task(text))
-        printer = RunPrinter(err, out)
-        approver = TerminalApprover(err, printer.end_line, assume_yes=assume_yes)
-        run_finished, _ = runner.run(_run_and_print(agent, (*history, question), printer, approver))
-        history += [question, *run_finished.messages]
-    except KeyboardInterrupt:
-        err.print(style_text(("stopped", "yellow")))
-    except OpposableError as error:
-        errors.report_error(error, err)
-
-
-def _read_prompt() -> str | None:
-    """Read the next message; return None at the end of the conversation."""
-    while sys.stdin is not None:
-        try:
-            text = input("> " if sys.stdin.isatty() else "")
-        except EOFError:
-            return None
-        except KeyboardInterrupt:
-            err.print(style_text(("\n(Ctrl-D ends the conversation)", "dim")))
-            continue
-        return None if text.strip() in ("/exit", "/quit") else text
-    return None
 
 
 _ANSWER_LABELS: dict[Language, tuple[str, str, str, str]] = {

@@ -1,0 +1,177 @@
+"""The command `chat`."""
+
+import stat
+from pathlib import Path
+
+import orjson
+import pytest
+from tests.cli.program import (
+    NOWHERE,
+    Terminal,
+    needs_posix,
+    respond_call,
+    respond_endlessly,
+    respond_text_deltas,
+    run_program,
+    run_with_model,
+)
+from tests.models.chat_server import chat_server, respond_json
+
+pytestmark = pytest.mark.anyio
+
+
+@needs_posix
+async def test_a_conversation_in_a_terminal(tmp_path: Path) -> None:
+    answers = [
+        *(respond_call("echo", text="one"), respond_text_deltas("First \x1b]0;gotcha\x07answer.")),
+        respond_endlessly,
+        respond_text_deltas("Third answer."),
+    ]
+    async with chat_server(*answers) as server:
+        terminal = Terminal()
+        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
+        await terminal.shows("Ctrl-D ends")
+        await terminal.shows("> ")
+        terminal.type("first question\n")
+        await terminal.shows("echo")
+        await terminal.shows("First ␛]0;gotcha␇answer.")
+        await terminal.shows("> ")
+        terminal.type("second question\n")
+        await terminal.shows("word3 ")
+        terminal.type("\x03")
+        await terminal.shows("stopped")
+        await terminal.shows("> ")
+        terminal.type("\x03")
+        await terminal.shows("(Ctrl-D ends the conversation)")
+        terminal.type("第三个问题\n")
+        await terminal.shows("Third answer.")
+        await terminal.shows("> ")
+        terminal.type("\x04")
+        assert await terminal.close() == 0
+        assert "Traceback" not in terminal.seen
+    said = [(m["role"], m["content"]) for m in server.bodies[-1]["messages"][1:]]
+    assert said == [
+        ("user", "first question"),
+        ("assistant", None),
+        ("tool", "one"),
+        ("assistant", "First \x1b]0;gotcha\x07answer."),
+        ("user", "第三个问题"),
+    ]
+
+
+async def test_a_conversation_through_a_pipe_continues_after_errors(tmp_path: Path) -> None:
+    answers = [respond_json({"error": {"message": "broken"}}, status=400), respond_text_deltas("better")]
+    stdin = b"one\n\n" + b"x" * 150_000 + b"\nbad \xff byte\n/exit\nnot read\n"
+    async with run_with_model(tmp_path, "chat", answers=answers, stdin=stdin) as (done, server):
+        assert (done.code, done.out) == (0, "better\n")
+    lines = done.err.splitlines()
+    assert lines[0] == "m · 6 tools · /help · Ctrl-C stops an answer, Ctrl-D ends"
+    assert lines[1].startswith("Error: The model server at ")
+    assert lines[2].startswith("Error: The task has 150,000 characters")
+    assert len(lines) == 3
+    assert server.bodies[-1]["messages"][1:] == [{"role": "user", "content": "bad � byte"}]
+
+
+async def test_a_conversation_without_input_ends(tmp_path: Path) -> None:
+    done = await run_program(tmp_path, "chat", "-m", NOWHERE)
+    assert (done.code, done.out, done.err.count("\n")) == (0, "", 1)
+
+
+async def test_a_conversation_over_a_database(workspace: Path) -> None:
+    answers = [respond_call("sql_execute", sql="SELECT count(*) AS n FROM item"), respond_text_deltas("Two.")]
+    async with run_with_model(workspace, "chat", "--db", "shop.sqlite", answers=answers, stdin=b"How many?\n") as (
+        done,
+        server,
+    ):
+        assert (done.code, done.out) == (0, "Two.\n")
+    assert '"rows":[[2]]' in server.bodies[1]["messages"][-1]["content"]
+
+
+def read_requests(server) -> list[list[tuple[str, str]]]:
+    return [[(m["role"], m["content"]) for m in body["messages"]] for body in server.bodies]
+
+
+async def test_commands_are_followed_and_not_sent_to_the_model(tmp_path: Path) -> None:
+    stdin = b"/help\n/tools\n/model\n/nonsense\nhello\n/save talk.md\n/save talk.json\n/new\nagain\n/exit\nnever\n"
+    answers = [respond_text_deltas("Hi."), respond_text_deltas("Again.")]
+    async with run_with_model(tmp_path, "chat", "--system", "Be brief.", answers=answers, stdin=stdin) as (
+        done,
+        server,
+    ):
+        assert (done.code, done.out) == (0, "Hi.\nAgain.\n")
+    assert read_requests(server) == [
+        [("system", "Be brief."), ("user", "hello")],
+        [("system", "Be brief."), ("user", "again")],
+    ]
+    assert (tmp_path / "talk.md").read_text() == "## You\n\nhello\n\n## Model\n\nHi.\n"
+    assert [m["content"] for m in orjson.loads((tmp_path / "talk.json").read_bytes())] == ["hello", "Hi."]
+    for shown in (
+        "/save FILE",
+        "calculator",
+        "There is no command /nonsense. /help lists",
+        "A new conversation begins.",
+    ):
+        assert shown in done.err
+    assert done.err.count("m · 6 tools · /help") == 2
+
+
+async def test_a_path_is_a_message_and_no_command(tmp_path: Path) -> None:
+    stdin = b"/var/log/app.log\n"
+    async with run_with_model(tmp_path, "chat", answers=[respond_text_deltas("Hi.")], stdin=stdin) as (_, server):
+        assert read_requests(server)[0][-1] == ("user", "/var/log/app.log")
+
+
+async def test_a_message_can_have_several_lines(tmp_path: Path) -> None:
+    stdin = b'one\\\ntwo\n"""\nthree\n\nfour\n"""\n"""\nunfinished\n'
+    async with run_with_model(tmp_path, "chat", answers=[respond_text_deltas("Hi.")], stdin=stdin) as (_, server):
+        asked = [content for role, content in read_requests(server)[-1] if role == "user"]
+    assert asked == ["one\ntwo", "three\n\nfour"]
+
+
+async def test_the_model_can_be_changed_and_a_wrong_name_changes_nothing(tmp_path: Path) -> None:
+    async with chat_server(respond_text_deltas("From the other.")) as other:
+        stdin = f"one\n/model gtp-5\n/model {other.url}#o\ntwo\n".encode()
+        async with run_with_model(tmp_path, "chat", answers=[respond_text_deltas("Hi.")], stdin=stdin) as (done, _):
+            assert done.out == "Hi.\nFrom the other.\n"
+        assert "There is no model named 'gtp-5'" in done.err
+        assert "o · 6 tools · 2 earlier messages" in done.err
+        assert [content for _, content in read_requests(other)[0]][1:] == ["one", "Hi.", "two"]
+
+
+async def test_the_last_conversation_is_continued(tmp_path: Path) -> None:
+    nothing = await run_program(tmp_path, "chat", "--continue", "-m", NOWHERE)
+    assert (nothing.code, nothing.err) == (2, "Error: No conversation is stored yet. Leave --continue out.\n")
+    answers = [respond_call("echo", text="one"), respond_text_deltas("First.")]
+    async with run_with_model(tmp_path, "chat", answers=answers, stdin=b"first\n"):
+        pass
+    file = tmp_path / "cache" / "last_chat.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    async with run_with_model(tmp_path, "chat", "-c", answers=[respond_text_deltas("Second.")], stdin=b"second\n") as (
+        done,
+        server,
+    ):
+        assert done.out == "Second.\n"
+    assert "4 earlier messages" in done.err
+    assert [role for role, _ in read_requests(server)[0][1:]] == ["user", "assistant", "tool", "assistant", "user"]
+    file.write_text('[{"role": 1}, 2]')
+    damaged = await run_program(tmp_path, "chat", "-c", "-m", NOWHERE)
+    assert (damaged.code, damaged.err.count("\n")) == (2, 1)
+
+
+@needs_posix
+async def test_an_answer_is_rendered_as_markdown_with_whole_words(tmp_path: Path) -> None:
+    words = " ".join(f"word{n}" for n in range(40))
+    answer = respond_text_deltas("## Ti", "tle\n\nSome **bold** ", f"text.\n\n{words}\n\n```\n\nx = 1\n```\n")
+    async with chat_server(answer) as server:
+        terminal = Terminal()
+        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
+        await terminal.shows("> ")
+        terminal.type("hi\n")
+        await terminal.shows("Title")
+        await terminal.shows("text.")
+        await terminal.shows("word12\r\nword13")
+        await terminal.shows("x = 1")
+        assert "**" not in terminal.seen
+        await terminal.shows("> ")
+        terminal.type("\x04")
+        assert await terminal.close() == 0
