@@ -49,10 +49,17 @@ def models_directory(settings: Settings) -> Path:
     return get_models_directory(settings.home)
 
 
-async def open_model(settings: Settings, name: str | None = None, on_progress: OnProgress | None = None) -> Model:
+async def open_model(
+    settings: Settings,
+    name: str | None = None,
+    on_progress: OnProgress | None = None,
+    *,
+    retry_policy: RetryPolicy = CONNECT_RETRY_POLICY,
+    calling_mode: CallingMode | None = None,
+) -> Model:
     """Open a model by name (default: that of the settings).
 
-    Download the embedded one if it is missing.
+    Download the embedded one if it is missing. The calling mode is by default the measured one, else that of its kind.
 
     Raises:
         BadInput: No model has this name.
@@ -60,7 +67,8 @@ async def open_model(settings: Settings, name: str | None = None, on_progress: O
     """
     name = normalize_model_name(name or settings.model)
     await _download_if_missing(settings, name, on_progress)
-    model = create_model(name, models_directory=models_directory(settings), retry_policy=CONNECT_RETRY_POLICY)
+    directory = models_directory(settings)
+    model = create_model(name, models_directory=directory, retry_policy=retry_policy, calling_mode=calling_mode)
     if settings.assist is not None:
         set_assisted(model, settings.assist)
     return model

@@ -6,20 +6,35 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from pydantic import SecretStr
 
+from opposable.app.gateway_config import GatewayConfig, load_gateway_config, open_configured_models
 from opposable.app.models import open_model
 from opposable.app.stored_tools import open_existing_store, require_postgresql
 from opposable.cli.options import YesOption, err, read_settings
 from opposable.cli.rendering import DownloadBar, style_text
+from opposable.domain.errors import BadInput
 from opposable.models.base import Model
 from opposable.settings import Settings
 
 LogFormat = Literal["text", "json"]
+ServedPartOption = Literal["gateway", "agents", "skills"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSelection:
+    """What a server serves: models by name or by configuration, and the part of the service."""
+
+    model_names: tuple[str, ...]
+    config: GatewayConfig | None
+    only: ServedPartOption | None
+
 
 ModelsOption = Annotated[
     list[str] | None,
@@ -40,6 +55,12 @@ def serve(
     api_key_env: Annotated[
         str, typer.Option(metavar="NAME", help="Environment variable with the API key of clients")
     ] = "OPPOSABLE_SERVE_KEY",
+    config: Annotated[
+        Path | None, typer.Option(help="Models with aliases and fallbacks (YAML)", show_default=False)
+    ] = None,
+    only: Annotated[
+        ServedPartOption | None, typer.Option(help="Serve only this part of the service", show_default=False)
+    ] = None,
     durable: Annotated[bool, typer.Option("--durable", help="Let `opposable worker` processes execute chats")] = False,
     yes: YesOption = False,
     log_format: Annotated[
@@ -60,18 +81,18 @@ def serve(
     log_to_stderr(settings.log)
     if durable:
         require_postgresql(settings)
-    model_names = model or [settings.model]
+    if model and config:
+        raise BadInput("--model and --config exclude each other. Name the models in the file.")
+    served = ServedSelection(tuple(model or [settings.model]), load_gateway_config(config) if config else None, only)
     api_key = server.read_api_key(api_key_env)
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
-        name = runner.run(_check_startup(settings, model_names, host, api_key, assume_yes=yes))
+        name = runner.run(_check_startup(settings, served, host, api_key, assume_yes=yes))
         listen_socket = server.open_listening_socket(host, port)
         on_ready = partial(_report_ready, settings, name, server.get_base_url(host, listen_socket))
         if workers == 1:
-            runner.run(_serve_until_stopped(settings, model_names, host, api_key, durable, listen_socket, on_ready))
+            runner.run(_serve_until_stopped(settings, served, host, api_key, durable, listen_socket, on_ready))
     if workers > 1:
-        run_workers(
-            partial(_run_worker, model_names, host, api_key, durable, log_format), listen_socket, workers, on_ready
-        )
+        run_workers(partial(_run_worker, served, host, api_key, durable, log_format), listen_socket, workers, on_ready)
     _report(settings, "Stopped.")
 
 
@@ -89,7 +110,7 @@ def read_service_settings(log_format: LogFormat | None = None) -> Settings:
 
 
 async def _check_startup(
-    settings: Settings, model_names: Sequence[str], host: str, key: str, *, assume_yes: bool
+    settings: Settings, served: "ServedSelection", host: str, key: str, *, assume_yes: bool
 ) -> str:
     """Check that everything can be served, and return the name of the first model.
 
@@ -103,13 +124,13 @@ async def _check_startup(
         async with open_existing_store(settings) as store:
             has_stored_keys = store is not None and bool(await store.keys.list())
             server.require_key_unless_loopback(host, key, has_stored_keys=has_stored_keys)
-    async with open_models(settings, model_names, assume_yes=assume_yes) as models:
+    async with open_models(settings, served.model_names, served.config, assume_yes=assume_yes) as models:
         return next(iter(models))
 
 
 async def _serve_until_stopped(
     settings: Settings,
-    model_names: Sequence[str],
+    served: "ServedSelection",
     host: str,
     key: str,
     durable: bool,
@@ -122,10 +143,11 @@ async def _serve_until_stopped(
 
     log_to_stderr(settings.log)
     async with (
-        open_models(settings, model_names) as models,
+        open_models(settings, served.model_names, served.config) as models,
         open_service(settings, models, is_durable=durable) as service,
     ):
-        application = server.create_app(service, api_key=key)
+        allowed_models = served.config.keys if served.config else None
+        application = server.create_app(service, api_key=key, only=served.only, allowed_models=allowed_models)
         seconds_stopping = await server.serve(
             application, host, 0, lambda url: on_ready(), listening_socket=listen_socket
         )
@@ -133,7 +155,7 @@ async def _serve_until_stopped(
 
 
 def _run_worker(
-    model_names: Sequence[str],
+    served: "ServedSelection",
     host: str,
     key: str,
     durable: bool,
@@ -146,7 +168,7 @@ def _run_worker(
 
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
         settings = read_service_settings(log_format)
-        runner.run(_serve_until_stopped(settings, model_names, host, key, durable, listen_socket, on_ready))
+        runner.run(_serve_until_stopped(settings, served, host, key, durable, listen_socket, on_ready))
 
 
 def _report_ready(settings: Settings, name: str, url: str) -> None:
@@ -163,15 +185,21 @@ def _report(settings: Settings, message: str, **fields: str) -> None:
 
 @asynccontextmanager
 async def open_models(
-    settings: Settings, model_names: Sequence[str], *, assume_yes: bool = False
+    settings: Settings,
+    model_names: Sequence[str],
+    config: GatewayConfig | None = None,
+    *,
+    assume_yes: bool = False,
 ) -> AsyncIterator[dict[str, Model]]:
-    """Open the models under the names that clients use; closed at the end."""
+    """Open the models under the names that clients use, those of a configuration if given; closed at the end."""
     from opposable.web import server  # lazy: needs the extra "serve"
 
     models: dict[str, Model] = {}
     async with AsyncExitStack() as stack:
         with DownloadBar(err, assume_yes=assume_yes) as bar:
-            for model_name in model_names:
+            if config is not None:
+                models |= await stack.enter_async_context(open_configured_models(settings, config, bar))
+            for model_name in () if config is not None else model_names:
                 opened_model = await open_model(settings, model_name, bar)
                 stack.push_async_callback(opened_model.aclose)
                 models |= dict.fromkeys(server.get_model_names(model_name, opened_model), opened_model)

@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -52,12 +53,24 @@ ADMIN_ROUTE_MODULES = (
 )
 """In the order of matching: `/api/tools/import/…` comes before `/api/tools/{tool_id}`."""
 
+ServedPart = Literal["gateway", "agents", "skills"]
+"""A part of a service that can be served alone."""
+
+SHARED_ROUTE_MODULES = (keys, health, session)
+"""The administration of keys, health and sessions, which every part needs."""
+
 ALLOWED_REQUEST_HEADERS = ["Authorization", "Content-Type", "Last-Event-ID", "Traceparent", "X-Agent-ID", "X-Trace-ID"]
 EXPOSED_RESPONSE_HEADERS = ["Retry-After", "X-Trace-ID"]
 
 
 def install_admin(
-    app: FastAPI, service: Service, *, api_key: str, max_body_bytes: int, exporter: "SpanExporter | None" = None
+    app: FastAPI,
+    service: Service,
+    *,
+    api_key: str,
+    max_body_bytes: int,
+    only: ServedPart | None = None,
+    exporter: "SpanExporter | None" = None,
 ) -> None:
     """Add the admin routes, telemetry and middleware to the application.
 
@@ -68,12 +81,13 @@ def install_admin(
         service: The service of the application.
         api_key: The key of the server; every request must carry it or a stored key. "" for none.
         max_body_bytes: The largest accepted request body.
+        only: The only part of the service that is served, None for all.
         exporter: Where spans are sent if the settings enable traces, by default OpenTelemetry's exporter.
 
     Raises:
         BadInput: If an extra that the settings need is not installed.
     """
-    for module in ADMIN_ROUTE_MODULES:
+    for module in _select_route_modules(only):
         app.include_router(module.router)
     spans = _install_telemetry(app, service, exporter)
     token_usage = TokenUsageRecorder(service.store.keys)
@@ -95,6 +109,15 @@ def install_admin(
     app.add_middleware(MetricsMiddleware, metrics=app.state.metrics)
     app.add_middleware(RequestLogMiddleware)
     app.add_middleware(TracingMiddleware, on_end=None if spans is None else spans.record_model_calls)
+
+
+def _select_route_modules(only: ServedPart | None) -> tuple[ModuleType, ...]:
+    """Return the modules with the routes of a part."""
+    if only == "gateway":
+        return SHARED_ROUTE_MODULES
+    if only == "skills":
+        return (skills, *SHARED_ROUTE_MODULES)
+    return tuple(module for module in ADMIN_ROUTE_MODULES if only is None or module is not skills)
 
 
 def _install_telemetry(app: FastAPI, service: Service, exporter: "SpanExporter | None") -> SpanRecorder | None:

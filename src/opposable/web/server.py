@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from importlib.metadata import version
 from types import FrameType
@@ -24,9 +24,9 @@ from opposable.domain.errors import BadInput, OpposableError
 from opposable.models.base import Model
 from opposable.service.service import Service
 from opposable.web.api.routes import add_routes
-from opposable.web.application import install_admin
+from opposable.web.application import ServedPart, install_admin
 from opposable.web.errors import ApiError, to_api_error
-from opposable.web.gateway.routes import create_gateway_router
+from opposable.web.gateway.routes import create_gateway_router, create_health_router
 from opposable.web.middleware.authentication import AuthenticationMiddleware, is_loopback
 from opposable.web.openai_errors import GatewayError, to_gateway_error
 
@@ -49,7 +49,12 @@ HANDLED_ERRORS = (
 
 
 def create_app(
-    backend: Service | Mapping[str, Model], *, api_key: str = "", max_body_bytes: int = MAX_BODY_BYTES
+    backend: Service | Mapping[str, Model],
+    *,
+    api_key: str = "",
+    max_body_bytes: int = MAX_BODY_BYTES,
+    only: ServedPart | None = None,
+    allowed_models: Mapping[str, Collection[str]] | None = None,
 ) -> FastAPI:
     """Create the application for a service, or only the gateway for models.
 
@@ -57,6 +62,8 @@ def create_app(
         backend: A service, or models by the names that clients use (see `get_model_names`). The caller closes it.
         api_key: The key that every request except `/healthz` must carry, "" for none.
         max_body_bytes: The largest accepted request body.
+        only: The only part of a service that is served, with its keys and health; None for all.
+        allowed_models: The models that an API key may use, by the name of the key. Other keys may use all.
     """
     app = FastAPI(
         title="Opposable",
@@ -67,12 +74,15 @@ def create_app(
     )
     if isinstance(backend, Service):
         app.state.service = backend
-        install_admin(app, backend, api_key=api_key, max_body_bytes=max_body_bytes)
-        add_routes(app)
-        app.include_router(create_gateway_router(backend.models, max_body_bytes, backend))
+        install_admin(app, backend, api_key=api_key, max_body_bytes=max_body_bytes, only=only)
+        if only in (None, "agents"):
+            add_routes(app)
+        if only in (None, "gateway"):
+            app.include_router(create_gateway_router(backend.models, max_body_bytes, backend, allowed_models))
     else:
         app.include_router(create_gateway_router(backend, max_body_bytes))
         app.add_middleware(AuthenticationMiddleware, api_key=api_key)
+    app.include_router(create_health_router())
     for error_type in HANDLED_ERRORS:
         app.add_exception_handler(error_type, _handle_error)
     return app

@@ -1,6 +1,6 @@
 """The routes of the gateway: chat completions, messages, responses, embeddings, completions, models, health."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -15,6 +15,7 @@ from opposable.service.service import Service
 from opposable.web.api.dependencies import get_principal
 from opposable.web.gateway import openapi_docs as docs
 from opposable.web.gateway.chat_completions import create_completion, stream_completion
+from opposable.web.gateway.fallbacks import fetch_first, stream_first
 from opposable.web.gateway.messages import RELAYED_HEADERS, count_tokens, create_message, stream_message
 from opposable.web.gateway.messages_response import format_error_event
 from opposable.web.gateway.raw_relay import fetch_raw, stream_raw
@@ -34,7 +35,10 @@ Stream = Callable[[Model, dict[str, Any], Request], AsyncGenerator[bytes, None]]
 
 
 def create_gateway_router(
-    models: Mapping[str, Model], max_body_bytes: int, service: Service | None = None
+    models: Mapping[str, Model],
+    max_body_bytes: int,
+    service: Service | None = None,
+    allowed_models: Mapping[str, Collection[str]] | None = None,
 ) -> APIRouter:
     """Create the routes of the gateway.
 
@@ -42,9 +46,10 @@ def create_gateway_router(
         models: The models by the names that clients use. A model may have several names; the first one is listed.
         max_body_bytes: The largest accepted request body.
         service: The service whose agents are models too, and which stores responses; None for models alone.
+        allowed_models: The models that an API key may use, by the name of the key. Other keys may use all.
     """
     router = APIRouter()
-    served = ServedModels(models, service)
+    served = ServedModels(models, service, allowed_models or {})
     responses = ResponseStore(service.store.conversations if service is not None else None)
 
     async def answer(request: Request, fetch: Fetch, stream: Stream | None, to_error: ToError) -> Response:
@@ -53,8 +58,10 @@ def create_gateway_router(
             body = parse_json_object(await read_json_body(request, max_body_bytes))
             model = await served.find(parse_model_name(body), request)
             if stream is not None and body.get("stream") is True:
-                return EventStream(stream(model, body, request), to_error)
-            content = await run_while_connected(request.receive, _to_coroutine(fetch(model, body, request)))
+                return EventStream(stream_first(model, lambda model: stream(model, body, request)), to_error)
+            content = await run_while_connected(
+                request.receive, fetch_first(model, lambda model: fetch(model, body, request))
+            )
         except (ClientDisconnect, ClientDisconnected):
             return CLIENT_CLOSED_REQUEST
         except Exception as error:  # noqa: BLE001 - every error is sent in the format of the API
@@ -119,9 +126,6 @@ def create_gateway_router(
         await served.find(name, request)
         return _json_response(served.serialize(name))
 
-    async def get_health() -> Response:
-        return _json_response({"status": "ok"})
-
     routes: list[tuple[str, str, Callable[..., Awaitable[Response]], dict[str, Any]]] = [
         ("POST", "/v1/chat/completions", create_chat_completion, docs.CHAT_COMPLETIONS_DOCS),
         ("POST", "/v1/messages", create_anthropic_message, docs.MESSAGES_DOCS),
@@ -132,15 +136,21 @@ def create_gateway_router(
         ("POST", "/v1/completions", create_text_completion, docs.COMPLETIONS_DOCS),
         ("GET", "/v1/models", list_models, docs.LIST_MODELS_DOCS),
         ("GET", "/v1/models/{name:path}", get_model, docs.GET_MODEL_DOCS),
-        ("GET", "/healthz", get_health, docs.HEALTH_DOCS),
     ]
     for method, path, handler, openapi_extra in routes:
         router.add_api_route(path, handler, methods=[method], openapi_extra=openapi_extra)
     return router
 
 
-async def _to_coroutine(awaitable: Awaitable[bytes]) -> bytes:
-    return await awaitable
+def create_health_router() -> APIRouter:
+    """Create the route of the liveness check."""
+    router = APIRouter()
+
+    async def get_health() -> Response:
+        return _json_response({"status": "ok"})
+
+    router.add_api_route("/healthz", get_health, methods=["GET"], openapi_extra=docs.HEALTH_DOCS)
+    return router
 
 
 async def _end_with_error(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

@@ -1,7 +1,7 @@
 """The models that clients can name: those of the server, and the agents of the service."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -19,10 +19,14 @@ class ServedModels:
     Args:
         models: The models by the names that clients use. A model may have several names; the first one is listed.
         service: The service whose agents are listed too, None for models alone.
+        allowed_models: The models that an API key may use, by the name of the key. Other keys may use all.
     """
 
-    def __init__(self, models: Mapping[str, Model], service: Service | None = None) -> None:
+    def __init__(
+        self, models: Mapping[str, Model], service: Service | None, allowed_models: Mapping[str, Collection[str]]
+    ) -> None:
         self._models = models
+        self._allowed_models = allowed_models
         self._service = service
         self._created = int(time.time())
 
@@ -32,8 +36,9 @@ class ServedModels:
         Raises:
             GatewayError: 404, if no model has this name, or the API key must not use it.
         """
-        model = self._models.get(name)
-        if model is None and self._service is not None and name.startswith(AGENT_PREFIX):
+        is_allowed = self._is_allowed(name, request)
+        model = self._models.get(name) if is_allowed else None
+        if model is None and is_allowed and self._service is not None and name.startswith(AGENT_PREFIX):
             model = await self._find_agent(self._service, name.removeprefix(AGENT_PREFIX), request)
         if model is None:
             names = [entry["id"] for entry in await self.list(request)]
@@ -52,7 +57,16 @@ class ServedModels:
             page = await self._service.store.agents.list(limit=1000)
             ids = [record.spec.agent_id for record in page.items]
             names += [f"{AGENT_PREFIX}{agent_id}" for agent_id in ids if only in ("", agent_id)]
-        return [self.serialize(name) for name in names]
+        return [self.serialize(name) for name in names if self._is_allowed(name, request)]
+
+    def _is_allowed(self, name: str, request: Request) -> bool:
+        """Return whether the API key of a request may use a model, by any of its names."""
+        principal = get_principal(request)
+        allowed = self._allowed_models.get(principal.name) if principal.key_id else None
+        if allowed is None or name in allowed:
+            return True
+        model = self._models.get(name)
+        return model is not None and any(self._models.get(other) is model for other in allowed)
 
     def serialize(self, name: str) -> dict[str, Any]:
         """Return the entry of a model."""

@@ -14,6 +14,7 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.fallback import FallbackModel
 from opposable.models.profile import get_profile
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.telemetry.tracing import ModelCall
@@ -125,5 +126,15 @@ def _bound_by_budget(
 
 def wrap_models(models: Mapping[str, Model], listeners: Sequence[OnModelCall]) -> dict[str, Model]:
     """Wrap each model once, however many names it has."""
-    wrapped = {id(model): MeteredModel(model, listeners) for model in models.values()}
-    return {name: wrapped[id(model)] for name, model in models.items()}
+    wrapped: dict[int, Model] = {}
+
+    def wrap(model: Model) -> Model:
+        if id(model) not in wrapped:
+            wrapped[id(model)] = (
+                FallbackModel(model.name, [wrap(candidate) for candidate in model.candidates], model.kinds)
+                if isinstance(model, FallbackModel)
+                else MeteredModel(model, listeners)
+            )
+        return wrapped[id(model)]
+
+    return {name: wrap(model) for name, model in models.items()}

@@ -1,0 +1,133 @@
+"""The models of a gateway as a YAML file: names, aliases, fallbacks, retries, and which keys may use them."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from opposable.app.models import CONNECT_RETRY_POLICY, OnProgress, open_model
+from opposable.domain.errors import BadInput
+from opposable.models.base import Model
+from opposable.models.calling_modes import CallingMode
+from opposable.models.fallback import DEFAULT_FALLBACK_KINDS, FallbackKind, FallbackModel
+from opposable.settings import Settings
+
+
+class ModelRoute(BaseModel):
+    """A model under the name that clients use.
+
+    Attributes:
+        name: The name that clients use.
+        model: The model, such as `openai:NAME`; by default `name`.
+        aliases: Further names.
+        fallbacks: The models that are asked if it fails: names of this file, or models.
+        fallback_on: The failures after which a fallback is asked.
+        retries: Attempts after the first one.
+        timeout_seconds: Time without any data from the server.
+        calling: The calling mode, by default the measured one, else that of its kind.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1)
+    model: str = ""
+    aliases: list[str] = []
+    fallbacks: list[str] = []
+    fallback_on: list[FallbackKind] = list(DEFAULT_FALLBACK_KINDS)
+    retries: int = Field(default=2, ge=0, le=10)
+    timeout_seconds: float = Field(default=300.0, gt=0)
+    calling: CallingMode | None = None
+
+
+class GatewayConfig(BaseModel):
+    """The models of a gateway, in the order in which they are listed; the first is the default.
+
+    Attributes:
+        models: The models.
+        keys: The models that an API key may use, by the name of the key. A key that is not listed may use all.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    models: list[ModelRoute] = Field(min_length=1)
+    keys: dict[str, list[str]] = {}
+
+    @model_validator(mode="after")
+    def _check_names(self) -> "GatewayConfig":
+        names = [name for route in self.models for name in (route.name, *route.aliases)]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"names must be unique, but {', '.join(repeated)} is not")
+        allowed = {name for names in self.keys.values() for name in names if not name.startswith("agent/")}
+        if unknown := sorted(allowed - set(names)):
+            raise ValueError(f"keys may list models of this file, but {', '.join(unknown)} is not one")
+        return self
+
+
+def load_gateway_config(path: Path) -> GatewayConfig:
+    """Read a configuration.
+
+    Raises:
+        BadInput: The file cannot be read, or is not a valid configuration; the message names the field.
+    """
+    import yaml  # lazy: the extra "serve"
+
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
+    except yaml.YAMLError as error:
+        raise BadInput(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    try:
+        return GatewayConfig.model_validate(data)
+    except ValidationError as error:
+        problems = [
+            f"{'.'.join(str(step) for step in problem['loc']) or 'file'}: {problem['msg']}"
+            for problem in error.errors()[:5]
+        ]
+        raise BadInput(f"{path} is not a valid configuration. {'; '.join(problems)}.") from error
+
+
+@asynccontextmanager
+async def open_configured_models(
+    settings: Settings, config: GatewayConfig, on_progress: OnProgress | None = None
+) -> AsyncIterator[dict[str, Model]]:
+    """Open the models of a configuration under their names; closed at the end.
+
+    Raises:
+        BadInput: No model has this name.
+        WeightsError: The weights of the embedded model cannot be downloaded.
+    """
+    async with AsyncExitStack() as stack:
+        opened: dict[str, Model] = {}
+
+        async def open_once(name: str, route: ModelRoute | None) -> Model:
+            key = route.name if route is not None else name
+            if key not in opened:
+                opened[key] = await _open_route(settings, name, route, on_progress)
+                stack.push_async_callback(opened[key].aclose)
+            return opened[key]
+
+        routes = {name: route for route in config.models for name in (route.name, *route.aliases)}
+        models: dict[str, Model] = {}
+        for route in config.models:
+            model = await open_once(route.model or route.name, route)
+            if route.fallbacks:
+                others = [routes.get(name) for name in route.fallbacks]
+                replacements = [
+                    await open_once(other.model or other.name if other is not None else name, other)
+                    for name, other in zip(route.fallbacks, others, strict=True)
+                ]
+                model = FallbackModel(route.name, [model, *replacements], route.fallback_on)
+            models |= dict.fromkeys((route.name, *route.aliases), model)
+        yield models
+
+
+async def _open_route(settings: Settings, name: str, route: ModelRoute | None, on_progress: OnProgress | None) -> Model:
+    if route is None:
+        return await open_model(settings, name, on_progress)
+    retry_policy = replace(
+        CONNECT_RETRY_POLICY, max_attempts=route.retries + 1, read_timeout_seconds=route.timeout_seconds
+    )
+    return await open_model(settings, name, on_progress, retry_policy=retry_policy, calling_mode=route.calling)

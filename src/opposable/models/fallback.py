@@ -1,0 +1,84 @@
+"""A model with replacements for when it fails."""
+
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
+from typing import Literal, get_args
+
+from opposable.domain.errors import ContextFull, ModelError, ModelNotFound, ModelRefusedKey, ModelUnavailable
+from opposable.domain.events import ModelEvent
+from opposable.domain.messages import Message
+from opposable.domain.tools import ToolDefinition
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.profile import ModelProfile, get_profile
+
+FallbackKind = Literal["unavailable", "rate_limited", "refused_key", "not_found", "context_full"]
+"""A kind of failure after which another model is asked. A rejected request or an answer never is one."""
+
+FALLBACK_KINDS: tuple[FallbackKind, ...] = get_args(FallbackKind)
+DEFAULT_FALLBACK_KINDS: tuple[FallbackKind, ...] = ("unavailable", "rate_limited", "refused_key", "not_found")
+
+
+class FallbackModel:
+    """The first of several models that does not fail.
+
+    A model that has begun its reply is never replaced.
+
+    Args:
+        name: The name of all of them.
+        candidates: The models, in order; the caller closes them.
+        kinds: The failures after which the next model is asked.
+    """
+
+    def __init__(
+        self, name: str, candidates: Sequence[Model], kinds: Collection[FallbackKind] = DEFAULT_FALLBACK_KINDS
+    ) -> None:
+        self.name = name
+        self.candidates = tuple(candidates)
+        self.kinds = frozenset(kinds)
+
+    @property
+    def profile(self) -> ModelProfile:
+        """The profile of the first model."""
+        return get_profile(self.candidates[0])
+
+    def allows_fallback(self, error: Exception) -> bool:
+        """Return whether the next model is asked after this error."""
+        return get_failure_kind(error) in self.kinds
+
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Stream the reply of the first model that does not fail. Raises: as the last one."""
+        for candidate in self.candidates:
+            is_started = False
+            try:
+                async with aclosing(candidate.stream(messages, tools, options)) as events:
+                    async for event in events:
+                        is_started = True
+                        yield event
+            except ModelError as error:
+                if is_started or candidate is self.candidates[-1] or not self.allows_fallback(error):
+                    raise
+            else:
+                return
+
+    async def aclose(self) -> None:
+        """Close the models."""
+        for candidate in self.candidates:
+            await candidate.aclose()
+
+
+def get_failure_kind(error: Exception) -> FallbackKind | None:
+    """Return the kind of a model's failure, None for one that another model would not solve."""
+    match error:
+        case ModelError(status=429):
+            return "rate_limited"
+        case ModelUnavailable():
+            return "unavailable"
+        case ModelRefusedKey():
+            return "refused_key"
+        case ModelNotFound():
+            return "not_found"
+        case ContextFull():
+            return "context_full"
+    return None

@@ -1,0 +1,47 @@
+"""Requests to a model with fallbacks: each is relayed or translated in the way of the model that answers."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+
+from opposable.domain.errors import ModelError
+from opposable.models.base import Model
+from opposable.models.fallback import FallbackModel
+
+
+async def fetch_first(model: Model, fetch: Callable[[Model], Awaitable[bytes]]) -> bytes:
+    """Return the answer of the model, or of the first fallback that does not fail.
+
+    Raises: as the last one.
+    """
+    if not isinstance(model, FallbackModel):
+        return await fetch(model)
+    for candidate in model.candidates[:-1]:
+        try:
+            return await fetch(candidate)
+        except ModelError as error:
+            if not model.allows_fallback(error):
+                raise
+    return await fetch(model.candidates[-1])
+
+
+async def stream_first(
+    model: Model, stream: Callable[[Model], AsyncGenerator[bytes, None]]
+) -> AsyncGenerator[bytes, None]:
+    """Yield the events of the model, or of the first fallback that does not fail before its first event.
+
+    Raises: as the last one.
+    """
+    candidates = model.candidates if isinstance(model, FallbackModel) else (model,)
+    for candidate in candidates:
+        is_started = False
+        try:
+            async with aclosing(stream(candidate)) as events:
+                async for event in events:
+                    is_started = True
+                    yield event
+        except ModelError as error:
+            is_last = is_started or candidate is candidates[-1]
+            if is_last or not isinstance(model, FallbackModel) or not model.allows_fallback(error):
+                raise
+        else:
+            return

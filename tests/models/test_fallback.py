@@ -1,0 +1,65 @@
+"""Fallbacks: another model is asked after some failures, never after an answer."""
+
+import pytest
+
+from opposable.domain.errors import ContextFull, ModelNotFound, ModelRefusedKey, ModelRejected, ModelUnavailable
+from opposable.domain.events import Reply, TextDelta
+from opposable.domain.messages import user_message
+from opposable.models.base import ModelOptions
+from opposable.models.fallback import FallbackModel
+from opposable.models.profile import ModelProfile
+from opposable.models.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+async def get_text(model, stream=False):
+    events = [event async for event in model.stream([user_message("hi")], (), ModelOptions(stream=stream))]
+    assert isinstance(events[-1], Reply)
+    return events[-1].message.content
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ModelUnavailable("a"), ModelUnavailable("a", status=429), ModelRefusedKey("a"), ModelNotFound("a")],
+    ids=["unavailable", "rate limit", "key", "not found"],
+)
+async def test_the_next_model_is_asked_after_a_failure(error):
+    first, second = ScriptedModel(error), ScriptedModel("from b")
+    assert await get_text(FallbackModel("m", [first, second])) == "from b"
+    assert (len(first.requests), len(second.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize("error", [ModelRejected("no", status=400), ContextFull("full")], ids=["rejected", "context"])
+async def test_a_request_that_would_fail_again_is_not_repeated(error):
+    second = ScriptedModel("from b")
+    with pytest.raises(type(error)):
+        await get_text(FallbackModel("m", [ScriptedModel(error), second]))
+    assert second.requests == []
+
+
+async def test_the_failures_can_be_chosen():
+    model = FallbackModel("m", [ScriptedModel(ContextFull("full")), ScriptedModel("long")], ["context_full"])
+    assert await get_text(model) == "long"
+    with pytest.raises(ModelUnavailable):
+        await get_text(FallbackModel("m", [ScriptedModel(ModelUnavailable("a")), ScriptedModel("b")], ["context_full"]))
+
+
+async def test_the_last_failure_is_raised():
+    model = FallbackModel("m", [ScriptedModel(ModelUnavailable("a")), ScriptedModel(ModelUnavailable("b"))])
+    with pytest.raises(ModelUnavailable, match="b"):
+        await get_text(model)
+
+
+async def test_an_answer_that_has_begun_is_never_replaced():
+    class BreakingModel(ScriptedModel):
+        profile = ModelProfile(images=True)
+
+        async def stream(self, messages, tools=(), options=None):
+            yield TextDelta("a")
+            raise ModelUnavailable("away")
+
+    model = FallbackModel("m", [BreakingModel(""), ScriptedModel("b")])
+    with pytest.raises(ModelUnavailable, match="away"):
+        await get_text(model, stream=True)
+    assert model.profile.images
