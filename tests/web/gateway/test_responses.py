@@ -129,6 +129,18 @@ async def test_text_reasoning_and_calls_become_items(stream):
     assert (said.usage.input_tokens, said.usage.total_tokens) == (10, 15)
 
 
+async def test_tools_of_a_namespace_are_called_by_their_names_in_it():
+    tool = {"type": "namespace", "name": "crm", "description": "Customers.", "tools": [ADD]}
+    model = ScriptedModel(reply_with_calls(tool_call("crm__add", '{"a": 1}')), "done")
+    async with serve_models(model) as url, openai.AsyncOpenAI(base_url=url, api_key="none") as sdk:
+        said = await sdk.responses.create(model="m", input="hi", tools=[tool])
+        [call] = said.output
+        assert (call.namespace, call.name) == ("crm", "add")
+        result = {"type": "function_call_output", "call_id": call.call_id, "output": "2"}
+        await sdk.responses.create(model="m", input=[{"role": "user", "content": "hi"}, call, result], tools=[tool])
+    assert model.requests[1].messages[-1] == tool_message("call_crm__add", "crm__add", "2")
+
+
 async def test_the_events_of_a_stream_are_numbered_and_in_order():
     model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}'), text="I add."))
     async with serve_models(model) as url:

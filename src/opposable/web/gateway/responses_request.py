@@ -1,7 +1,7 @@
 """Parsing of requests of OpenAI's responses API."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -54,6 +54,7 @@ class ResponseRequest:
         completion: The request to the model. Its messages are those of this request alone, after the instructions.
         body: The body, whose settings the response repeats.
         custom_tools: The names of tools that take a text instead of arguments.
+        namespaces: The namespace and name of tools in a namespace, by the name that the model gets.
         previous_response_id: The response that this one continues, "" for none.
         is_stored: Whether later requests can continue the response.
     """
@@ -61,6 +62,7 @@ class ResponseRequest:
     completion: CompletionRequest
     body: Mapping[str, Any]
     custom_tools: frozenset[str] = frozenset()
+    namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     previous_response_id: str = ""
     is_stored: bool = True
 
@@ -85,7 +87,8 @@ def parse_response_request(body: Mapping[str, Any]) -> ResponseRequest:
     previous_id = body.get("previous_response_id") or ""
     if not isinstance(previous_id, str):
         raise bad_request_error("previous_response_id", "previous_response_id must be the id of a response.")
-    chat_tools, custom_tools = _to_chat_tools(body.get("tools"))
+    flat_tools, namespaces = _flatten_namespaces(body.get("tools"))
+    chat_tools, custom_tools = _to_chat_tools(flat_tools)
     choice, tools = parse_tool_choice(_to_chat_choice(body.get("tool_choice")), parse_tools(chat_tools))
     max_tokens = parse_number(body, "max_output_tokens", low=1, is_integer=True)
     text = body.get("text") if isinstance(body.get("text"), dict) else {}
@@ -104,13 +107,37 @@ def parse_response_request(body: Mapping[str, Any]) -> ResponseRequest:
     extra = select_extra_parameters({k: v for k, v in body.items() if k not in _OWNED and k not in HINTS})
     is_single = body.get("parallel_tool_calls") is False
     completion = CompletionRequest(model, messages, tools, options, is_single, extra=extra)
-    return ResponseRequest(completion, body, custom_tools, previous_id, body.get("store") is not False)
+    return ResponseRequest(completion, body, custom_tools, namespaces, previous_id, body.get("store") is not False)
 
 
 def _parse_format(value: Any) -> dict[str, Any] | None:
     if isinstance(value, dict) and value.get("type") == "json_schema":
         value = {"type": "json_schema", "json_schema": value}
     return parse_response_format(value, "text.format")
+
+
+def _flatten_namespaces(tools: Any) -> tuple[Any, dict[str, tuple[str, str]]]:
+    """Return the tools with those of namespaces under one name, and the namespace and name of each of these."""
+    if not isinstance(tools, list):
+        return tools, {}
+    flat: list[Any] = []
+    namespaces: dict[str, tuple[str, str]] = {}
+    for tool in tools:
+        inner = tool.get("tools") if isinstance(tool, dict) and tool.get("type") == "namespace" else None
+        if not isinstance(inner, list):
+            flat.append(tool)
+            continue
+        for member in inner:
+            name = str(member.get("name")) if isinstance(member, dict) else ""
+            flat_name = _join_namespace(tool.get("name"), name)
+            namespaces[flat_name] = (str(tool.get("name")), name)
+            flat.append({**member, "name": flat_name} if isinstance(member, dict) else member)
+    return flat, namespaces
+
+
+def _join_namespace(namespace: Any, name: str) -> str:
+    """Return the name that the model gets for a tool in a namespace, of at most 64 characters."""
+    return f"{namespace}__{name}"[:64] if namespace else name
 
 
 def _to_chat_tools(tools: Any) -> tuple[Any, frozenset[str]]:
@@ -125,7 +152,7 @@ def _to_chat_tools(tools: Any) -> tuple[Any, frozenset[str]]:
             raise bad_request_error(
                 f"tools[{index}]",
                 f"tools[{index}] has the type {kind!r}. Only tools that the client runs are supported: "
-                "function and custom.",
+                "function, custom, and namespaces of both.",
                 "unsupported_value",
             )
         parameters = tool.get("parameters")
@@ -208,6 +235,8 @@ class _InputReader:
 
     def _read_call(self, item: dict[str, Any], path: str) -> None:
         call_id, name = item.get("call_id"), item.get("name")
+        if isinstance(name, str):
+            name = _join_namespace(item.get("namespace"), name)
         if not isinstance(call_id, str) or not isinstance(name, str):
             raise bad_request_error(path, f"{path} must have a call_id and a name.")
         raw = item.get("arguments")

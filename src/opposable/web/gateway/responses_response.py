@@ -162,7 +162,10 @@ class ResponseSerializer:
         return items + [self._build_call(call) for call in reply.message.tool_calls]
 
     def _build_call(self, call: ToolCall) -> dict[str, Any]:
-        item = {"id": f"fc_{uuid4().hex}", "call_id": call.id, "name": call.name, "status": "completed"}
+        namespace, name = self._request.namespaces.get(call.name, ("", call.name))
+        item = {"id": f"fc_{uuid4().hex}", "call_id": call.id, "name": name, "status": "completed"}
+        if namespace:
+            item["namespace"] = namespace
         if call.name in self._request.custom_tools:
             return {**item, "type": "custom_tool_call", "input": str(call.arguments.get("input", ""))}
         return {**item, "type": "function_call", "arguments": call.arguments_json}
