@@ -56,7 +56,7 @@ async def test_a_model_that_gives_up_after_a_call_it_could_correct_is_asked_once
     events = await collect_events(model, ToolLibrary([add]), "1 加 2？")
     assert (events[-1].text, events[-1].turns) == ("3.", 4)
     assert model.requests[2].messages[-1].content.startswith("add 没有成功")
-    assert model.requests[2].options.tool_choice == "auto"
+    assert model.requests[2].options.tool_choice == "required"
     assert [event.action for event in events if isinstance(event, DecisionMade)] == ["replan"]
 
 
@@ -83,7 +83,7 @@ async def test_a_similar_value_is_suggested_with_the_failure_and_asked_for():
         .content.endswith('(Perhaps ticket="T-18" is meant. Correct the call and make it again.)')
     )
     assert list_follow_ups(model) == [
-        'close did not work, so the task is not done. Call it with ticket="T-18"; only if that cannot be, say why.'
+        'close did not work, so the task is not done. Now call close(ticket="T-18"); only if that cannot be, say why.'
     ]
     assert [request.options.tool_choice for request in model.requests] == ["auto", "auto", ForcedTool("close"), "auto"]
 
@@ -99,7 +99,7 @@ async def test_what_worked_before_is_what_is_asked_for():
     model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "77"}')), "There is none.", "No.")
     await collect_events(model, ToolLibrary([close]), failure_memory=learning)
     assert [wish.split(". ")[1] for wish in list_follow_ups(model)] == [
-        'Call it with ticket="T-3"; only if that cannot be, say why.'
+        'Now call close(ticket="T-3"); only if that cannot be, say why.'
     ]
 
 
@@ -146,6 +146,15 @@ async def test_a_failure_that_may_pass_is_asked_to_be_tried_again_as_it_is():
     assert (end.text, len(looked)) == ("A page.", 3)
     assert model.requests[1].messages[-1].content.endswith("(This may pass. Make the call again.)")
     assert model.requests[2].options.tool_choice == ForcedTool("look")
+
+
+async def test_what_the_user_said_is_not_corrected_by_force():
+    model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "Q-5"}')), "There is no ticket Q-5.")
+    end = (await collect_events(model, ToolLibrary([close]), "Close ticket q-5"))[-1]
+    assert (end.text, end.turns) == ("There is no ticket Q-5.", 2)
+    model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "Q-5"}')), "There is no ticket Q-5.", "No.")
+    await collect_events(model, ToolLibrary([close]), "Close the oldest ticket")
+    assert model.requests[2].options.tool_choice == "required"
 
 
 async def test_a_call_that_may_have_taken_effect_is_not_asked_for_again():

@@ -37,13 +37,13 @@ def suggest_arguments(arguments: dict[str, Any], error_text: str) -> dict[str, s
     repeated = {
         name: value
         for name, value in arguments.items()
-        if isinstance(value, str) and len(value) <= MAX_VALUE_CHARACTERS and _is_quoted(error_text, value)
+        if isinstance(value, str) and len(value) <= MAX_VALUE_CHARACTERS and is_quoted(error_text, value)
     }
     found = {name: _find_nearest_value(value, error_text) for name, value in repeated.items()}
     return {name: near for name, near in found.items() if near}
 
 
-def _is_quoted(error_text: str, value: str) -> bool:
+def is_quoted(error_text: str, value: str) -> bool:
     """Return whether an error quotes the value."""
     return any(f"{opening}{value}{closing}" in error_text for opening, closing in _QUOTE_PAIRS)
 

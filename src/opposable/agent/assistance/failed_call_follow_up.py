@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opposable.agent.assistance import prompts
+from opposable.agent.assistance.argument_suggestions import is_quoted
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.failure_fingerprints import format_arguments
 from opposable.agent.policy import Directive, Step
@@ -19,10 +20,17 @@ class _FailedCall:
     step: Step
     suggested_arguments: dict[str, Any]
     is_blocked: bool
+    has_known_correction: bool
+    is_own_mistake: bool
 
 
 class FailedCallFollowUp(AssistanceRule):
-    """Ask for a correction. A call that a person denied, or that may have taken effect, is never asked for again."""
+    """Ask for a correction if one is known, if the failure is temporary, or if the mistake is the model's own.
+
+    The model's own mistakes are invalid arguments, unknown tools, and values that the error quotes and the user did not
+    say. What the user said is never corrected by force: "Cancel order B-5" must not cancel another order. A call that
+    a person denied, or that may have taken effect, is never asked for again.
+    """
 
     switch = "follow_ups"
 
@@ -40,7 +48,13 @@ class FailedCallFollowUp(AssistanceRule):
             return ""
         suggested = run.suggested_arguments.get(call.id, {})
         if self._failed is None or (suggested and not self._failed.suggested_arguments):
-            self._failed = _FailedCall(step, suggested, call.id in run.blocked_ids)
+            self._failed = _FailedCall(
+                step,
+                suggested,
+                call.id in run.blocked_ids,
+                bool(suggested) or run.is_retryable(step.result),
+                is_own_mistake(step, run.task),
+            )
         return ""
 
     def before_answer(self, reply: Message) -> Directive | None:
@@ -48,7 +62,7 @@ class FailedCallFollowUp(AssistanceRule):
         failed, self._failed = self._failed, None
         if failed is None or not self._follow_ups_left or failed.step.turn != self.run.turn:
             return None
-        return self._ask_for_correction(failed)
+        return self._ask_for_correction(failed) if failed.has_known_correction or failed.is_own_mistake else None
 
     async def after_turn(self) -> Directive | None:
         """Ask at once if the model repeats a failed call whose correction is known."""
@@ -62,8 +76,18 @@ class FailedCallFollowUp(AssistanceRule):
         self._failed = None
         self._follow_ups_left -= 1
         run, name = self.run, failed.step.call.name
-        is_certain = bool(failed.suggested_arguments) or run.is_retryable(failed.step.result)
-        run.next_tool_choice = ForcedTool(name) if is_certain else "auto"  # a forced call would invent a value
-        suggestion = format_arguments(failed.suggested_arguments.items())
+        run.next_tool_choice = ForcedTool(name) if failed.has_known_correction else "required"
+        arguments = {**failed.step.call.arguments, **failed.suggested_arguments}
+        suggestion = f"{name}({format_arguments(arguments.items())})" if failed.has_known_correction else ""
         text = prompts.ask_to_correct_call(name, suggestion, run.language)
         return Directive("replan", text, text)
+
+
+def is_own_mistake(step: Step, task: str) -> bool:
+    """Return whether a failure is about something that the model made up, not about what the user said."""
+    if step.result.failure != "failed":
+        return step.result.failure in ("invalid_arguments", "unknown_tool")
+    return any(
+        isinstance(value, str) and is_quoted(step.result.content, value) and value.casefold() not in task.casefold()
+        for value in step.call.arguments.values()
+    )

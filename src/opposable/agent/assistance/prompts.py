@@ -13,13 +13,13 @@ def ask_for_own_words(language: Language) -> str:
 def ask_to_correct_call(name: str, suggestion: str, language: Language) -> str:
     """Ask for a corrected call after a failed one.
 
-    `suggestion` has arguments that may be right.
+    `suggestion` is a call that may be right, "" if none is known.
     """
     if language == "zh":
-        with_it = f"请用 {suggestion} 再次调用" if suggestion else "请按其结果所说改正后再次调用，或先调用所缺的工具"
+        with_it = f"请再次调用：{suggestion}" if suggestion else "请按其结果所说改正后再次调用，或先调用所缺的工具"
         return f"{name} 没有成功，任务还没有完成。{with_it}；如果确实无法完成，请说明原因。"
     with_it = (
-        f"Call it with {suggestion}"
+        f"Now call {suggestion}"
         if suggestion
         else "Make the call that its result says is right, or the one that is missing before it"
     )
