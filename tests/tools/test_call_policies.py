@@ -379,9 +379,9 @@ async def test_a_tools_own_timeout_is_reported_with_its_own_message():
     class QueryTimedOut(ToolFailed, TimeoutError):
         pass
 
-    result = await create_library(FlakyService(QueryTimedOut("The query took longer than 5 seconds."))).call(
-        "fetch", {}
-    )
+    result = await create_library(
+        FlakyService(QueryTimedOut("The query took longer than 5 seconds.")), read_only=True
+    ).call("fetch", {})
     assert (result.failure, result.content) == ("timeout", "The query took longer than 5 seconds.")
 
 

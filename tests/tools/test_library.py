@@ -60,7 +60,11 @@ async def test_invalid_arguments_are_reported_in_the_language_of_the_run():
         (ToolUnavailable("server is down"), "unavailable", "server is down"),
         (ToolFailed("no luck"), "failed", "no luck"),
         (ValueError("bad value"), "failed", "f failed: ValueError: bad value"),
-        (TimeoutError("socket"), "timeout", "f failed: TimeoutError: socket"),
+        (
+            TimeoutError("socket"),
+            "timeout",
+            "f failed: TimeoutError: socket. Its outcome is unknown: it may have taken effect. Check that before you call it again.",
+        ),
         (KeyError("k"), "failed", "f failed: KeyError: 'k'"),
         (RecursionError(), "failed", "f failed: RecursionError"),
     ],
@@ -77,8 +81,27 @@ async def test_a_tool_that_takes_too_long_is_stopped():
     async def slow() -> None:
         await asyncio.sleep(30)
 
-    result = await ToolLibrary([FunctionTool(slow, timeout=0.05)]).call("slow", {})
+    result = await ToolLibrary([FunctionTool(slow, timeout=0.05, read_only=True)]).call("slow", {})
     assert (result.failure, result.content) == ("timeout", "slow did not finish within 0.05 seconds and was stopped.")
+
+
+async def test_outcome_of_a_changing_call_that_timed_out_is_unknown():
+    made = 0
+
+    async def pay() -> None:
+        nonlocal made
+        made += 1
+        await asyncio.sleep(30)
+
+    library = ToolLibrary([FunctionTool(pay, timeout=0.05)])
+    english = await library.call("pay", {})
+    chinese = await library.call("pay", {}, CallContext(language="zh"))
+    assert made == 2
+    assert english.content == (
+        "pay did not finish within 0.05 seconds and was stopped. "
+        "Its outcome is unknown: it may have taken effect. Check that before you call it again."
+    )
+    assert "结果未知" in chinese.content
 
 
 async def test_an_unknown_tool_is_answered_with_the_likeliest_first():

@@ -55,6 +55,15 @@ def timeout_message(name: str, seconds: float, language: Language) -> str:
     return f"{name} did not finish within {seconds:g} seconds and was stopped."
 
 
+def unknown_outcome_message(failure: str, language: Language) -> str:
+    """Say after a failure that the call may have taken effect."""
+    if language == "zh":
+        return f"{failure.rstrip('。.')}。结果未知：该操作可能已经生效，再次调用之前请先确认。"
+    return (
+        f"{failure.rstrip('.')}. Its outcome is unknown: it may have taken effect. Check that before you call it again."
+    )
+
+
 def tool_raised_message(name: str, error: BaseException, language: Language) -> str:
     """Report the type and the message of an error that a tool raised."""
     description = describe_error(error)
