@@ -41,7 +41,7 @@ async def test_an_interrupted_task_ends_with_130(tmp_path: Path, json_too: bool)
         out, err = await asyncio.wait_for(process.communicate(), 20)
     assert process.returncode == 130
     if json_too:
-        assert orjson.loads(out) == {"error": {"kind": "Interrupted", "message": "Stopped."}}
+        assert orjson.loads(out) == {"error": {"kind": "interrupted", "message": "Stopped."}}
         assert err == b""
     else:
         assert out.startswith(b"word0 word1 ")
@@ -163,7 +163,7 @@ async def test_invalid_input_is_reported_in_one_sentence(workspace: Path, what: 
 async def test_invalid_input_is_reported_as_json_with_the_option(workspace: Path, what: str) -> None:
     args, code, sentence = BAD[what]
     done = await run_program(workspace, *args, "--json")
-    kind = "ModelUnavailable" if what == "nobody listens" else "BadInput"
+    kind = "model_unavailable" if what == "nobody listens" else "bad_input"
     assert done.json == {"error": {"kind": kind, "message": done.json["error"]["message"]}}
     assert sentence in done.json["error"]["message"]
     assert (done.code, done.err) == (code, "")

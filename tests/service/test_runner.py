@@ -75,8 +75,8 @@ async def test_a_run_is_streamed_recorded_and_remembered(tmp_path):
             "model_replied",
             "tool_started",
             "tool_finished",
-            "text",
             "model_replied",
+            "text",
             "run_finished",
         ]
         assert (ended.status, ended.text, ended.tool_calls) == ("finished", "It is 3.", 1)
@@ -148,7 +148,7 @@ async def test_an_unavailable_model_fails_the_run_with_its_message(tmp_path):
     async with open_runner(tmp_path) as (_, runner):
         going = await runner.start(create_run(), None, away)
         assert (await going.wait_until_ended()).status == "failed"
-        assert going.event_log.events[-1].data == {"kind": "ModelUnavailable", "message": "The model is away."}
+        assert going.event_log.events[-1].data == {"kind": "model_unavailable", "message": "The model is away."}
 
 
 @pytest.mark.parametrize(

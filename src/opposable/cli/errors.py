@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from opposable.cli.rendering import shorten, style_text, to_json
-from opposable.domain.errors import BadInput, OpposableError
+from opposable.domain.errors import BadInput, OpposableError, get_error_kind
 
 
 def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
@@ -49,13 +49,13 @@ def _run_command(command: Callable[[], int], err: Console, json: bool) -> int:
         if not _is_expected(error) and os.environ.get("OPPOSABLE_DEBUG") == "1":
             raise
         return report_error(error, err, json)
-    return _print_error("Interrupted", "Stopped.", code, err, json) if code == 130 else code
+    return _print_error("interrupted", "Stopped.", code, err, json) if code == 130 else code
 
 
 def _print_error(kind: str, message: str, code: int, err: Console, json: bool) -> int:
     if json:
         print(to_json({"error": {"kind": kind, "message": message}}))
-    elif kind in ("Interrupted", "Help"):
+    elif kind in ("interrupted", "help"):
         err.print(style_text(message), soft_wrap=True)
     else:
         err.print(style_text(("Error: ", "red"), message), soft_wrap=True)
@@ -66,20 +66,24 @@ def _describe_error(error: Exception) -> tuple[str, str, int]:
     """Return the kind, the message and the exit code of an error."""
     match error:
         case BadInput():
-            return type(error).__name__, str(error), 2
+            return get_error_kind(error), str(error), 2
         case OpposableError():
-            return type(error).__name__, str(error), 1
+            return get_error_kind(error), str(error), 1
         case typer.TyperException() if error.format_message().startswith("Usage:"):  # no arguments at all
-            return "Help", error.format_message(), 2
+            return "help", error.format_message(), 2
         case typer.TyperException():
-            return "BadInput", f"{error.format_message()} See --help.", 2
+            return "bad_input", f"{error.format_message()} See --help.", 2
         case ModuleNotFoundError() if _is_expected(error):
-            return "MissingPackage", f'The package {error.name} is missing. Install it: pip install "opposable[all]"', 1
+            return (
+                "missing_package",
+                f'The package {error.name} is missing. Install it: pip install "opposable[all]"',
+                1,
+            )
         case OSError() if _is_expected(error):
-            return "SystemError", f"The operating system reported: {error}.", 1
+            return "system_error", f"The operating system reported: {error}.", 1
     summary = shorten(f"{type(error).__name__}: {error}")
     hint = "Please report it. With OPPOSABLE_DEBUG=1, the same command prints a traceback."
-    return "InternalError", f"Opposable itself failed ({summary}). {hint}", 1
+    return "internal_error", f"Opposable itself failed ({summary}). {hint}", 1
 
 
 def _is_expected(error: Exception) -> bool:

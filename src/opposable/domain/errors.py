@@ -24,6 +24,7 @@ OpposableError
     └── ToolFailed            the tool ran and failed
 """
 
+import re
 from dataclasses import dataclass
 
 
@@ -109,6 +110,22 @@ class StoreMissing(StoreError):
 
 class WeightsError(OpposableError):
     """Weights of the embedded model that cannot be downloaded or stored."""
+
+
+_SHARED_KINDS: dict[type[OpposableError], str] = {
+    ContextFull: "model_rejected",
+    ModelError: "model_failed",
+    StoreConflict: "conflict",
+    StoreError: "store_failed",
+    OpposableError: "internal_error",
+}
+
+
+def get_error_kind(error: Exception) -> str:
+    """Return the kind of an error as responses, streams and the command line spell it, such as `model_unavailable`."""
+    if not isinstance(error, OpposableError):
+        return "internal_error"
+    return _SHARED_KINDS.get(type(error)) or re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
 
 
 class ToolError(OpposableError):

@@ -96,7 +96,7 @@ def event_to_json(event: Event) -> tuple[str, dict[str, Any]] | None:
     """Return the kind and the data of an event, None for `CallDelta`.
 
     Kinds: run_started, text, thinking, model_replied, tool_started, tool_delta, tool_finished, decided,
-    data_answered, run_finished. A service adds approval_needed, approval_decided and error. Only text events have
+    data_answered, run_finished. A service adds commentary, approval_needed, approval_decided and error. Only text events have
     `content`, so that a simple client can concatenate every `content` to get the answer.
     """
     match event:

@@ -11,7 +11,7 @@ from dbos import DBOS
 
 from opposable.domain.batches import QueuedRun, RunOutcome
 from opposable.domain.call_context import CallContext
-from opposable.domain.errors import OpposableError
+from opposable.domain.errors import OpposableError, get_error_kind
 from opposable.domain.events import Event, ModelReplied, RunFinished, RunStarted, ToolFinished
 from opposable.domain.json_forms import event_to_json, message_from_json
 from opposable.domain.messages import Message, user_message
@@ -144,15 +144,15 @@ class RunExecutor:
         except OpposableError as error:
             status = "failed"
             execution.error = str(error)
-            execution.log.append("error", {"kind": type(error).__name__, "message": execution.error})
+            execution.log.append("error", {"kind": get_error_kind(error), "message": execution.error})
         except Exception as error:
             status = "failed"
             execution.error = "Internal error. The log of the worker has the details."
-            execution.log.append("error", {"kind": "InternalError", "message": execution.error})
+            execution.log.append("error", {"kind": "internal_error", "message": execution.error})
             log.exception("Run %s failed with an internal error.", execution.run.run_id, exc_info=error)
         if status == "cancelled":
             execution.error = "The run was cancelled."
-            execution.log.append("error", {"kind": "Cancelled", "message": execution.error})
+            execution.log.append("error", {"kind": "cancelled", "message": execution.error})
         return status
 
     async def _run_agent(self, execution: _Execution) -> None:

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
 
 from opposable.domain.call_context import CallContext
-from opposable.domain.errors import OpposableError
-from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, RunStarted, ToolFinished
+from opposable.domain.errors import OpposableError, get_error_kind
+from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, RunStarted, TextDelta, ToolFinished
 from opposable.domain.json_forms import event_to_json
 from opposable.domain.messages import Message
 from opposable.domain.records import (
@@ -21,6 +21,7 @@ from opposable.domain.records import (
     get_utc_now,
 )
 from opposable.domain.usage import NO_USAGE, Usage
+from opposable.service.answer_text import AnswerText
 from opposable.service.approvals import Approver
 from opposable.service.event_log import RunEventLog
 from opposable.service.heartbeat import Heartbeat
@@ -65,6 +66,8 @@ class ActiveRun:
         task: Ends with the run and never raises.
         pending_approvals: The number of calls that wait for a person.
         is_remote: Whether a worker process executes the run, which then outlives its caller.
+        answer_text: The text deltas that belong to the answer.
+        has_reply_ended: Whether the last event was a complete reply, which is the answer if the run ends now.
     """
 
     run: Run
@@ -79,6 +82,8 @@ class ActiveRun:
     task: "asyncio.Task[None] | None" = None
     pending_approvals: int = 0
     is_remote: bool = False
+    answer_text: AnswerText = field(default_factory=AnswerText)
+    has_reply_ended: bool = False
 
     async def wait_until_ended(self) -> Run:
         """Wait for the end of the run and return its record."""
@@ -262,19 +267,22 @@ class Runner:
             await self._save_turn(active_run, user_message)
         except asyncio.CancelledError:
             status = "cancelled"
-            active_run.event_log.append("error", {"kind": "Cancelled", "message": "The run was cancelled."})
+            active_run.event_log.append("error", {"kind": "cancelled", "message": "The run was cancelled."})
         except OpposableError as error:
             status = "failed"
             active_run.error = error
-            active_run.event_log.append("error", {"kind": type(error).__name__, "message": str(error)})
+            active_run.event_log.append("error", {"kind": get_error_kind(error), "message": str(error)})
         except Exception as error:
             status = "failed"
             active_run.error = OpposableError("Internal error. The log of the service has the details.")
-            active_run.event_log.append("error", {"kind": "InternalError", "message": str(active_run.error)})
+            active_run.event_log.append("error", {"kind": "internal_error", "message": str(active_run.error)})
             log.exception("Run %s failed with an internal error.", active_run.run.run_id, exc_info=error)
         self._finish_run(active_run, status)
 
     def _handle_event(self, active_run: ActiveRun, event: Event) -> None:
+        if active_run.has_reply_ended and not isinstance(event, RunFinished):
+            _append_text(active_run, "commentary", active_run.answer_text.end_reply())
+        active_run.has_reply_ended = isinstance(event, ModelReplied)
         match event:
             case ToolFinished():
                 active_run.finished_calls.append(event)
@@ -285,6 +293,9 @@ class Runner:
                 active_run.usage += event.usage
                 active_run.turns += 1
             case RunFinished():
+                rest, text = active_run.answer_text.finish(event.text)
+                _append_text(active_run, "text", rest)
+                event = replace(event, text=text)
                 active_run.finished_event = event
                 active_run.messages = event.messages
             case DataAnswered():
@@ -293,6 +304,8 @@ class Runner:
             callback(active_run, event)
         if type(event) is RunStarted:
             active_run.event_log.append("run_started", _get_run_ids(active_run.run))
+        elif type(event) is TextDelta:
+            _append_text(active_run, "text", active_run.answer_text.add_delta(event.text))
         elif (kind_and_data := event_to_json(event)) is not None:
             active_run.event_log.append(*kind_and_data)
 
@@ -358,6 +371,11 @@ class Runner:
                     active_run = self._active_runs.get(run_id)
                     if active_run is not None:
                         active_run.stop()
+
+
+def _append_text(active_run: ActiveRun, kind: str, text: str) -> None:
+    if text:
+        active_run.event_log.append(kind, {"content" if kind == "text" else "text": text})
 
 
 def _get_run_ids(run: Run) -> dict[str, str]:

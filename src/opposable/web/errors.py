@@ -20,6 +20,7 @@ from opposable.domain.errors import (
     StoreConflict,
     StoreError,
     StoreUnavailable,
+    get_error_kind,
 )
 
 log = logging.getLogger("opposable.web")
@@ -125,18 +126,18 @@ def to_api_error(error: Exception) -> ApiError:
         case BadInput():
             return bad_input_error(str(error))
         case StoreUnavailable():
-            return ApiError(503, "store_unavailable", str(error), headers=RETRY_AFTER_HEADERS)
+            return ApiError(503, get_error_kind(error), str(error), headers=RETRY_AFTER_HEADERS)
         case StoreConflict():
             return conflict_error(str(error))
         case ModelUnavailable():
-            return ApiError(503, "model_unavailable", str(error), headers=RETRY_AFTER_HEADERS)
+            return ApiError(503, get_error_kind(error), str(error), headers=RETRY_AFTER_HEADERS)
         case ContextFull() | ModelRejected():
-            return ApiError(400, "model_rejected", str(error))
+            return ApiError(400, get_error_kind(error), str(error))
         case ModelError():
-            return ApiError(502, "model_failed", str(error))
+            return ApiError(502, get_error_kind(error), str(error))
         case StoreError():
             log.error("Store failed: %s", error)
-            return ApiError(500, "store_failed", str(error))
+            return ApiError(500, get_error_kind(error), str(error))
     log.error("Request failed with an unexpected error.", exc_info=error)
     return ApiError(500, "internal_error", "Internal error. The log of the service has the details.")
 

@@ -8,6 +8,8 @@ from typing import Protocol, TypeVar
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from opposable.domain.errors import ModelUnavailable
+
 T = TypeVar("T")
 
 KEEPALIVE_SECONDS = 10.0
@@ -47,6 +49,7 @@ class EventStream(Response):
         events: Yields one or more whole events as bytes.
         to_error_response: Maps an error of `events` to the format of the API.
         on_end: Called at the end of the stream, whatever the reason.
+        format_error: Returns the last event of a stream that fails, from the JSON of its error.
     """
 
     def __init__(
@@ -54,8 +57,11 @@ class EventStream(Response):
         events: AsyncGenerator[bytes, None],
         to_error_response: Callable[[Exception], ErrorResponse],
         on_end: Callable[[], None] = lambda: None,
+        format_error: Callable[[bytes], bytes] = lambda error: b"data: " + error + b"\n\n",
     ) -> None:
         super().__init__()
+        self._format_error = format_error
+        self._is_started = False
         self._on_end = on_end
         self._events = events
         self._to_error_response = to_error_response
@@ -70,6 +76,13 @@ class EventStream(Response):
             task.add_done_callback(lambda _: self._update_signal.set())
         try:
             await self._send(scope, receive, send, producer, disconnect)
+        except asyncio.CancelledError:  # the server stops
+            error_response = self._to_error_response(ModelUnavailable("The service is stopping. Try again."))
+            if not self._is_started:
+                await error_response.to_response()(scope, receive, send)
+                return
+            body = self._format_error(error_response.to_json())
+            await send({"type": "http.response.body", "body": body, "more_body": False})
         finally:
             producer.cancel()
             disconnect.cancel()
@@ -90,7 +103,6 @@ class EventStream(Response):
         In long pauses, send comments.
         """
         loop = asyncio.get_running_loop()
-        is_started = False
         while True:
             keepalive_timer = loop.call_later(KEEPALIVE_SECONDS, self._update_signal.set)
             await self._update_signal.wait()
@@ -105,13 +117,13 @@ class EventStream(Response):
                 error_response = self._to_error_response(
                     error if isinstance(error, Exception) else RuntimeError(str(error))
                 )
-                if not is_started and not body:
+                if not self._is_started and not body:
                     await error_response.to_response()(scope, receive, send)
                     return
-                body += b"data: " + error_response.to_json() + b"\n\n"
-            if not is_started:
+                body += self._format_error(error_response.to_json())
+            if not self._is_started:
                 await send({"type": "http.response.start", "status": 200, "headers": SSE_HEADERS})
-                is_started = True
+                self._is_started = True
             if not body and not is_ended:
                 body = KEEPALIVE_COMMENT
             await send({"type": "http.response.body", "body": body, "more_body": not is_ended})

@@ -104,6 +104,52 @@ async def test_doc_002_streams_content_and_done(tmp_path):
     assert [int(number) for _, number in ids] == list(range(1, len(ids) + 1))
 
 
+LONG_PREAMBLE = "Let me think about that. " * 20
+
+
+@pytest.mark.parametrize("preamble", ["", "Let me check.", LONG_PREAMBLE])
+async def test_the_joined_content_of_a_stream_equals_the_answer(tmp_path, preamble):
+    call = reply_with_calls(tool_call("calculator", '{"expression": "25*4"}'), text=preamble)
+    async with (
+        serve_service(tmp_path, ScriptedModel(call, "It is 100.")) as (session, service),
+        session.post("/api/agent", json={"message": "25*4"}) as response,
+    ):
+        events = [(kind, data) async for _, kind, data in read_events(response)]
+        [finished] = [data for kind, data in events if kind == "run_finished"]
+        run = service.runner.find(events[0][1]["run_id"]).run
+    joined = "".join(data["content"] for kind, data in events if kind == "" and data != "[DONE]")
+    assert joined == finished["text"] == run.text
+    is_long = preamble == LONG_PREAMBLE
+    assert joined == (f"{preamble}\n\nIt is 100." if is_long else "It is 100.")
+    assert [data for kind, data in events if kind == "commentary"] == (
+        [{"text": preamble}] if 0 < len(preamble) < 50 else []
+    )
+
+
+async def test_an_answer_that_the_model_did_not_give_is_streamed_too(tmp_path):
+    async with (
+        serve_service(tmp_path, ScriptedModel("")) as (session, _),
+        session.post("/api/agent", json={"message": "hi"}) as response,
+    ):
+        events = [(kind, data) async for _, kind, data in read_events(response)]
+    assert [data["content"] for kind, data in events if kind == "" and data != "[DONE]"] == [
+        "The model gave no answer."
+    ]
+
+
+async def test_a_stream_begins_and_keeps_a_conversation(tmp_path):
+    model = ScriptedModel("Hello Ann.", "You are Ann.")
+    async with serve_service(tmp_path, model) as (session, _):
+        async with session.post("/api/agent", json={"message": "I am Ann."}) as response:
+            started = [data async for _, kind, data in read_events(response) if kind == "run_started"]
+        conversation_id = started[0]["conversation_id"]
+        assert conversation_id
+        body = {"message": "Who am I?", "conversation_id": conversation_id}
+        async with session.post("/api/agent", json=body) as response:
+            await response.read()
+    assert [message.content for message in model.requests[1].messages[1:]] == ["I am Ann.", "Hello Ann.", "Who am I?"]
+
+
 async def test_stream_false_gives_one_answer(tmp_path):
     async with serve_service(tmp_path, ScriptedModel(SUM, "100")) as (session, _):
         async with session.post("/api/agent", json={"message": "25*4", "stream": False}) as response:
@@ -153,7 +199,7 @@ async def test_an_unavailable_model_is_reported_as_a_status_or_an_event(tmp_path
         async with session.post("/api/agent", json={"message": "hi"}) as response:
             events = [event async for event in read_events(response)]
         assert [(kind, data) for _, kind, data in events[-2:]] == [
-            ("error", {"error": {"kind": "ModelUnavailable", "message": "The model is away."}}),
+            ("error", {"error": {"kind": "model_unavailable", "message": "The model is away."}}),
             ("", "[DONE]"),
         ]
         async with session.get("/agent/conversations/v") as response:
@@ -230,7 +276,7 @@ async def test_a_run_can_be_cancelled(tmp_path):
                     run_id = event[0].partition(":")[0]
                     async with session.post(f"/api/runs/{run_id}/cancel") as cancelled:
                         assert await cancelled.json() == {"run_id": run_id, "cancelled": True}
-        assert events[-2][1:] == ("error", {"error": {"kind": "Cancelled", "message": "The run was cancelled."}})
+        assert events[-2][1:] == ("error", {"error": {"kind": "cancelled", "message": "The run was cancelled."}})
         async with session.get(f"/api/runs/{run_id}") as response:
             assert (await response.json())["status"] == "cancelled"
 

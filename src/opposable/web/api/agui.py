@@ -125,7 +125,7 @@ class AguiEventMapper:
     def map_event(self, event: RunEvent) -> Iterator[BaseEvent]:
         """Yield the AG-UI events of one event."""
         data: dict[str, Any] = event.data
-        if event.kind not in ("text", "thinking"):
+        if event.kind not in ("text", "commentary", "thinking"):
             yield from self._close_message()
         match event.kind:
             case "run_started":
@@ -133,6 +133,8 @@ class AguiEventMapper:
                 yield CustomEvent(name="run", value=data)
             case "text":
                 yield from self._map_text(data["content"])
+            case "commentary":
+                yield from self._map_text(data["text"])
             case "thinking":
                 yield from self._map_thinking(data["thinking"])
             case "tool_started":
@@ -144,7 +146,7 @@ class AguiEventMapper:
                 yield ToolCallResultEvent(message_id=message, tool_call_id=data["call_id"], content=data["result"])
             case "run_finished":
                 yield self._map_run_finished(data)
-            case "error" if data["kind"] == "Cancelled":
+            case "error" if data["kind"] == "cancelled":
                 yield RunFinishedEvent(
                     thread_id=self._thread_id, run_id=self._run_id, outcome=RunFinishedCancelledOutcome()
                 )

@@ -14,12 +14,12 @@ from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
 from opposable.web.api.chat import CLIENT_CLOSED_REQUEST, resolve_agent
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep, get_trace_id
-from opposable.web.api.event_stream import stream_run_events
+from opposable.web.api.event_stream import respond_with_run_events
 from opposable.web.api.schemas import AgentHeader
 from opposable.web.api.serializers import json_response
-from opposable.web.errors import bad_input_error, conflict_error, error_responses, forbidden_error, to_api_error
+from opposable.web.errors import bad_input_error, conflict_error, error_responses, forbidden_error
 from opposable.web.principal import Principal
-from opposable.web.sse import ClientDisconnected, EventStream, run_while_connected
+from opposable.web.sse import ClientDisconnected, run_while_connected
 
 router = APIRouter(tags=["ask"], dependencies=[Depends(RequireScope("chat"))])
 
@@ -110,8 +110,7 @@ async def ask_data(
     spec = await resolve_agent(service, principal, agent_id)
     active_run = await _start_run(body, request, service, principal, spec)
     if body.stream:
-        events = stream_run_events(service, active_run.run.run_id, 0)
-        return EventStream(events, to_api_error, on_end=active_run.stop)
+        return respond_with_run_events(service, active_run.run.run_id, 0, active_run.stop)
     return await _wait_for_answer(request, active_run)
 
 

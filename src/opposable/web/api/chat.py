@@ -15,7 +15,7 @@ from opposable.domain.specs import AgentSpec
 from opposable.service.runner import ActiveRun
 from opposable.service.service import DEFAULT_AGENT_ID, Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep, get_trace_id
-from opposable.web.api.event_stream import parse_last_event_id, stream_run_events
+from opposable.web.api.event_stream import parse_last_event_id, respond_with_run_events
 from opposable.web.api.runs import load_own_run
 from opposable.web.api.schemas import AgentChatRequest, AgentChatResponse, AgentHeader, ChatRequest, ChatResponse
 from opposable.web.api.serializers import json_response, serialize_answer
@@ -29,7 +29,7 @@ from opposable.web.errors import (
 )
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.principal import Principal
-from opposable.web.sse import ClientDisconnected, EventStream, run_while_connected
+from opposable.web.sse import ClientDisconnected, run_while_connected
 
 router = APIRouter(tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
 
@@ -96,10 +96,10 @@ async def ask_agent(
     run_id, after = parse_last_event_id(last_event_id)
     if run_id:
         run = await load_own_run(service, principal, run_id)
-        return EventStream(stream_run_events(service, run.run_id, after), to_api_error)
-    active_run = await start_run(body, request, service, principal, agent_id)
-    events = stream_run_events(service, active_run.run.run_id, 0)
-    return EventStream(events, to_api_error, on_end=lambda: None if body.detach else active_run.stop())
+        return respond_with_run_events(service, run.run_id, after)
+    active_run = await start_run(body, request, service, principal, agent_id, create_conversation=True)
+    on_end = None if body.detach else active_run.stop
+    return respond_with_run_events(service, active_run.run.run_id, 0, on_end)
 
 
 async def start_run(

@@ -1,6 +1,6 @@
 """The events of a run as server-sent events, live or from the store."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from opposable.domain.errors import OpposableError
@@ -8,6 +8,7 @@ from opposable.domain.records import RunEvent
 from opposable.service.service import Service
 from opposable.web.api.serializers import dump_json
 from opposable.web.errors import bad_input_error, to_api_error
+from opposable.web.sse import EventStream
 
 DONE_EVENT = b"data: [DONE]\n\n"
 
@@ -32,8 +33,20 @@ async def stream_run_events(service: Service, run_id: str, after: int) -> AsyncG
             async for event in events:
                 yield format_sse_event(event)
     except OpposableError as error:
-        yield b"event: error\ndata: " + to_api_error(error).to_json() + b"\n\n"
+        yield _format_error(to_api_error(error).to_json())
+        return
     yield DONE_EVENT
+
+
+def respond_with_run_events(
+    service: Service, run_id: str, after: int, on_end: Callable[[], None] | None = None
+) -> EventStream:
+    """Return the response with the events of a run after number `after`."""
+    return EventStream(stream_run_events(service, run_id, after), to_api_error, on_end or (lambda: None), _format_error)
+
+
+def _format_error(error: bytes) -> bytes:
+    return b"event: error\ndata: " + error + b"\n\n" + DONE_EVENT
 
 
 def parse_last_event_id(last_event_id: str | None, run_id: str = "") -> tuple[str, int]:

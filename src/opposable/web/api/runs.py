@@ -10,13 +10,12 @@ from opposable.domain.records import Run, RunStatus
 from opposable.domain.specs import ID_PATTERN
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
-from opposable.web.api.event_stream import parse_last_event_id, stream_run_events
+from opposable.web.api.event_stream import parse_last_event_id, respond_with_run_events
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.schemas import CONVERSATION_ID, CancelResponse, RunResponse
 from opposable.web.api.serializers import json_response
-from opposable.web.errors import error_responses, not_found_error, to_api_error
+from opposable.web.errors import error_responses, not_found_error
 from opposable.web.principal import Principal
-from opposable.web.sse import EventStream
 
 router = APIRouter(prefix="/api/runs", tags=["runs"], dependencies=[Depends(RequireScope("chat"))])
 
@@ -89,7 +88,7 @@ async def get_run_events(
     """
     _, after = parse_last_event_id(last_event_id, run_id)
     run = await load_own_run(service, principal, run_id)
-    return EventStream(stream_run_events(service, run.run_id, after), to_api_error)
+    return respond_with_run_events(service, run.run_id, after)
 
 
 @router.post("/{run_id}/cancel", response_model=CancelResponse, responses=error_responses(404), summary="Cancel a run")

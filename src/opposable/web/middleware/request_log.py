@@ -1,10 +1,12 @@
 """A log line for each request."""
 
+import asyncio
 import logging
 import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from opposable.web.errors import RETRY_AFTER_HEADERS, ApiError
 from opposable.web.principal import ANONYMOUS, PRINCIPAL_SCOPE_KEY
 
 QUIET_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -37,6 +39,10 @@ class RequestLogMiddleware:
 
         try:
             await self._app(scope, receive, send_and_note_status)
+        except asyncio.CancelledError:  # the server stops
+            if status == CLIENT_LEFT_STATUS:
+                error = ApiError(503, "stopping", "The service is stopping. Try again.", headers=RETRY_AFTER_HEADERS)
+                await error.to_response()(scope, receive, send_and_note_status)
         finally:
             level = logging.DEBUG if scope["path"] in QUIET_PATHS else logging.INFO
             principal = scope.get(PRINCIPAL_SCOPE_KEY, ANONYMOUS)
