@@ -1,5 +1,6 @@
 """Batches: thousands of tasks for one agent, executed by worker processes."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import uuid4
@@ -22,19 +23,24 @@ def parse_tasks(lines: Iterable[bytes | str]) -> list[BatchTask]:
     Raises:
         BadInput: A line is not a task, an id occurs twice, or there is no task.
     """
-    tasks: dict[str, BatchTask] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        task = _parse_task(line, number)
-        if task.task_id in tasks:
-            raise BadInput(f"Line {number}: the id {task.task_id!r} occurs twice. Give each task an id of its own.")
-        tasks[task.task_id] = task
+    tasks = [_parse_task(line, number) for number, line in enumerate(lines, 1) if line.strip()]
     if not tasks:
         raise BadInput('There are no tasks. Write one JSON object per line: {"id": "1", "task": "…"}.')
     if len(tasks) > MAX_TASKS:
         raise BadInput(f"There are {len(tasks)} tasks; a batch has at most {MAX_TASKS}. Split the file.")
-    return list(tasks.values())
+    return require_unique_ids(tasks)
+
+
+def require_unique_ids(tasks: list[BatchTask]) -> list[BatchTask]:
+    """Return the tasks.
+
+    Raises:
+        BadInput: Two of them have the same id.
+    """
+    [(task_id, count)] = Counter(task.task_id for task in tasks).most_common(1)
+    if count > 1:
+        raise BadInput(f"The id {task_id!r} occurs {count} times. Give each task an id of its own.")
+    return tasks
 
 
 async def create_batch(

@@ -1,11 +1,11 @@
-"""The routers of chats, runs, conversations and approvals."""
+"""The routers of chats, runs, batches, conversations and approvals."""
 
 from fastapi import FastAPI
 
-from opposable.web.api import agui, approvals, ask, chat, conversations, databases, runs
+from opposable.web.api import agui, approvals, ask, batches, chat, conversations, databases, runs
 
 
 def add_routes(app: FastAPI) -> None:
     """Add the routers to the application."""
-    for module in (chat, agui, ask, databases, conversations, runs, approvals):
+    for module in (chat, agui, ask, databases, conversations, runs, batches, approvals):
         app.include_router(module.router)
