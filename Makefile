@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check console browser bench docs lock clean
+.PHONY: help setup demo test check console browser bench soak docs lock clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ browser: $(READY) ## install Chromium for browser_navigator and the tests of the
 
 bench: $(READY) ## measure speed
 	$(BIN)/python benchmarks/run.py
+
+soak: $(READY) ## execute 1,000 durable runs while workers are killed and PostgreSQL restarts
+	$(BIN)/python -m tests.durable.soak
 
 docs: $(READY) ## run the code blocks of README and docs
 	$(BIN)/python -m pytest tests/test_docs.py

@@ -34,6 +34,7 @@ NOT_MIRRORED = {
     "sql/test_attacks.py": "attacks on three engines",
     "sql/test_queries.py": "public queries on three engines",
     "test_architecture.py": "the structure of the code",
+    "test_deployment.py": "Dockerfile and compose.yaml",
     "test_docs.py": "README and docs",
     "test_examples.py": "the programs in examples/",
     "test_public_face.py": "the package's public names",

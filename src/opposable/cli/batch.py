@@ -14,7 +14,7 @@ from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, err, out, parse_rate, read_settings
 from opposable.cli.rendering import render_table, to_json
 from opposable.domain.batches import Batch, BatchProgress
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, StoreUnavailable
 from opposable.domain.specs import RateLimit
 from opposable.settings import Settings
 from opposable.store.store import Store
@@ -187,7 +187,11 @@ async def _follow(store: Store, batch_id: str) -> BatchProgress:
     with Progress(*columns, console=err) as bar:
         line = bar.add_task("tasks", total=None)
         while True:
-            progress = await store.batches.get_progress(batch_id)
+            try:
+                progress = await store.batches.get_progress(batch_id)
+            except StoreUnavailable:  # the workers go on when the database is back
+                await asyncio.sleep(POLL_SECONDS)
+                continue
             cost = f" · cost {progress.cost:.4f}" if progress.cost else ""
             failed = f" · {progress.counts['failed']} failed" if progress.counts.get("failed") else ""
             bar.update(line, completed=progress.ended, total=progress.total, description=f"tasks{failed}{cost}")

@@ -65,8 +65,9 @@ class Coordinator:
                 async with connection:
                     await self._take_lock(connection, self._worker_id)
                     await self._keep_going(connection)
-            except (psycopg.Error, OSError) as error:
-                log.warning("The worker lost its lock and reconnects: %s", str(error).strip() or type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - the drivers raise many kinds while the database restarts
+                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+                log.warning("The worker lost its connection to the database and reconnects: %s", reason)
             self._is_leader = False
             await asyncio.sleep(RECONNECT_SECONDS)
 

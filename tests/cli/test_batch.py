@@ -1,0 +1,47 @@
+"""The commands for batches, without a worker."""
+
+import json
+
+import pytest
+from tests.cli.program import run_program
+from tests.servers import postgresql  # noqa: F401 - a fixture
+
+from opposable.domain.batches import RunOutcome
+from opposable.domain.specs import AgentSpec
+from opposable.service.batches import create_batch, parse_tasks
+from opposable.store.factory import open_store
+
+pytestmark = pytest.mark.anyio
+
+TASK = b'{"id": "1", "task": "one"}\n'
+
+
+async def test_a_batch_is_shown_paused_and_its_results_are_written(tmp_path, postgresql):  # noqa: F811
+    url = postgresql.new_database()
+    env = {"OPPOSABLE_DATABASE_URL": url}
+    async with open_store(url) as store:
+        batch = await create_batch(store, AgentSpec(agent_id="a"), parse_tasks([TASK, b'{"id": "2", "task": "two"}']))
+        [run_id, _] = await store.queued_runs.list_ready()
+        await store.queued_runs.finish(run_id, RunOutcome("finished", "done"))
+    paused = await run_program(tmp_path, "batch", "pause", batch.batch_id, env=env)
+    shown = await run_program(tmp_path, "batch", "show", batch.batch_id, "--json", env=env)
+    written = await run_program(tmp_path, "batch", "results", batch.batch_id, "--out", "r.jsonl", env=env)
+    assert [result.code for result in (paused, shown, written)] == [0, 0, 0], written.err
+    assert (shown.json["status"], shown.json["counts"]) == ("paused", {"finished": 1, "queued": 1})
+    [line] = (tmp_path / "r.jsonl").read_text().splitlines()
+    assert (json.loads(line)["id"], json.loads(line)["text"]) == ("1", "done")
+    postgresql.drop_database(url)
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "reason"),
+    [
+        (b"{}", (), "Line 1 is not a task"),
+        (TASK, ("--tool-rate", "search"), "--tool-rate takes TOOL=CALLS/SECONDS"),
+        (TASK, (), "Set OPPOSABLE_DATABASE_URL to postgresql://"),
+    ],
+)
+async def test_wrong_input_is_explained(tmp_path, content, arguments, reason):
+    (tmp_path / "tasks.jsonl").write_bytes(content)
+    result = await run_program(tmp_path, "batch", "run", "tasks.jsonl", "--agent", "a", *arguments)
+    assert (result.code, reason in result.err, "Traceback" in result.err) == (2, True, False), result.err
