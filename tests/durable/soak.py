@@ -74,7 +74,8 @@ async def soak(runs: int, worker_count: int, kill_seconds: float) -> None:
             seconds = time.monotonic() - started
             disturbance.cancel()
             await asyncio.gather(disturbance, return_exceptions=True)
-            assert code == 0, errors
+            failures = Counter(line["error"] for line in lines if line["status"] != "finished")
+            assert code == 0, f"{errors}{failures}"
             check(lines, outside, runs)
             requests = Counter(outside.effects.values())
             print(
