@@ -17,6 +17,7 @@ from opposable.store.executions import ExecutionRepository
 from opposable.store.failures import FailureRepository
 from opposable.store.keys import ApiKeyRepository
 from opposable.store.mcp_pins import McpPinRepository
+from opposable.store.model_usage import ModelUsageRepository
 from opposable.store.queued_runs import QueuedRunRepository
 from opposable.store.retention import Retention
 from opposable.store.runs import RunRepository
@@ -43,6 +44,7 @@ class Store:
     failures: FailureRepository
     pins: McpPinRepository
     keys: ApiKeyRepository
+    model_usage: ModelUsageRepository
     approvals: ApprovalRepository
     retention: Retention
     workers: WorkerRepository
@@ -90,6 +92,7 @@ async def connect_store(url: str, valkey_url: str | None, create: StoreCreation)
             failures=FailureRepository(database),
             pins=McpPinRepository(database),
             keys=ApiKeyRepository(database),
+            model_usage=ModelUsageRepository(database),
             approvals=ApprovalRepository(database),
             retention=Retention(database),
             workers=WorkerRepository(database),

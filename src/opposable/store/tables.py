@@ -261,6 +261,17 @@ api_keys = Table(
     Column("revoked_at", UtcDateTime),
 )
 
+model_usage = Table(
+    "model_usage",
+    metadata,
+    Column("key_id", CleanText, primary_key=True),
+    Column("model", CleanText, primary_key=True),
+    Column("day", CleanString(10), primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+)
+
 approvals = Table(
     "approvals",
     metadata,

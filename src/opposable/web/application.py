@@ -22,6 +22,7 @@ from opposable.web.api import (
     tool_calls,
     tool_trials,
     tools,
+    usage,
 )
 from opposable.web.console_files import ConsoleMiddleware
 from opposable.web.middleware.authentication import ApiKeyCache, AuthenticationMiddleware
@@ -33,6 +34,7 @@ from opposable.web.telemetry.metrics import Metrics, MetricsMiddleware
 from opposable.web.telemetry.run_log import log_runs
 from opposable.web.telemetry.spans import SpanRecorder
 from opposable.web.telemetry.tracing import CURRENT_TRACE, TracingMiddleware
+from opposable.web.telemetry.usage_recorder import UsageRecorder
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -48,6 +50,7 @@ ADMIN_ROUTE_MODULES = (
     failures,
     skills,
     keys,
+    usage,
     health,
     session,
 )
@@ -56,7 +59,7 @@ ADMIN_ROUTE_MODULES = (
 ServedPart = Literal["gateway", "agents", "skills"]
 """A part of a service that can be served alone."""
 
-SHARED_ROUTE_MODULES = (keys, health, session)
+SHARED_ROUTE_MODULES = (keys, usage, health, session)
 """The administration of keys, health and sessions, which every part needs."""
 
 ALLOWED_REQUEST_HEADERS = ["Authorization", "Content-Type", "Last-Event-ID", "Traceparent", "X-Agent-ID", "X-Trace-ID"]
@@ -128,7 +131,8 @@ def _install_telemetry(app: FastAPI, service: Service, exporter: "SpanExporter |
     metrics = app.state.metrics = Metrics()
     metrics.watch(service)
     log_runs(service)
-    listeners = [metrics.count_model_call]
+    usage_recorder = app.state.usage_recorder = UsageRecorder(service.store.model_usage)
+    listeners = [metrics.count_model_call, usage_recorder.record]
     spans = None
     if service.settings.traces:
         spans = SpanRecorder(include_content=service.settings.traces_content, exporter=exporter)
@@ -147,6 +151,7 @@ def _extend_lifespan(app: FastAPI, token_usage: TokenUsageRecorder, spans: SpanR
         async with (
             spans.flush_on_exit() if spans else nullcontext(),
             token_usage.write_periodically(),
+            app.state.usage_recorder.write_periodically(),
             inner_lifespan(app) as state,
         ):
             yield state

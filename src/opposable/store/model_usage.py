@@ -1,0 +1,77 @@
+"""Repository of the tokens that each API key used of each model, by day."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import func, select
+
+from opposable.domain.usage import Usage
+from opposable.store.database import StoreDatabase
+from opposable.store.tables import model_usage
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUsage:
+    """The use of a model by an API key; `key_id` is "" for requests without a stored key."""
+
+    key_id: str
+    model: str
+    usage: Usage
+
+
+class ModelUsageRepository:
+    """The tokens that each API key used of each model."""
+
+    def __init__(self, database: StoreDatabase) -> None:
+        self._database = database
+
+    async def add(self, records: Sequence[ModelUsage], day: date) -> None:
+        """Add the tokens of a day to those already stored."""
+        if not records:
+            return
+        columns = model_usage.c
+        insert = self._database.build_insert(model_usage)
+        statement = insert.on_conflict_do_update(
+            index_elements=["key_id", "model", "day"],
+            set_={
+                "requests": columns.requests + insert.excluded.requests,
+                "input_tokens": columns.input_tokens + insert.excluded.input_tokens,
+                "output_tokens": columns.output_tokens + insert.excluded.output_tokens,
+            },
+        )
+        rows = [
+            {
+                "key_id": record.key_id,
+                "model": record.model,
+                "day": day.isoformat(),
+                "requests": record.usage.requests,
+                "input_tokens": record.usage.input_tokens,
+                "output_tokens": record.usage.output_tokens,
+            }
+            for record in sorted(records, key=lambda record: (record.key_id, record.model))  # one lock order
+        ]
+        async with self._database.begin_write() as connection:
+            await connection.execute(statement, rows)
+
+    async def list(self, since: date | None = None, until: date | None = None) -> tuple[ModelUsage, ...]:
+        """Return the use of each model by each key, the most tokens first.
+
+        Args:
+            since: The first day, None for all.
+            until: The last day, None for today.
+        """
+        columns = model_usage.c
+        sums = [func.sum(columns[name]).label(name) for name in ("requests", "input_tokens", "output_tokens")]
+        query = select(columns.key_id, columns.model, *sums).group_by(columns.key_id, columns.model)
+        if since is not None:
+            query = query.where(columns.day >= since.isoformat())
+        if until is not None:
+            query = query.where(columns.day <= until.isoformat())
+        query = query.order_by((sums[1] + sums[2]).desc(), columns.key_id, columns.model)
+        async with self._database.begin_read() as connection:
+            rows = (await connection.execute(query)).all()
+        return tuple(
+            ModelUsage(row.key_id, row.model, Usage(int(row.input_tokens), int(row.output_tokens), int(row.requests)))
+            for row in rows
+        )

@@ -1,0 +1,68 @@
+"""Records the tokens of each API key and model, and writes them in the background."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from opposable.domain.errors import OpposableError
+from opposable.domain.records import get_utc_now
+from opposable.domain.usage import NO_USAGE, Usage
+from opposable.store.model_usage import ModelUsage, ModelUsageRepository
+from opposable.web.middleware.authentication import CURRENT_CALLER
+from opposable.web.telemetry.tracing import ModelCall
+
+WRITE_SECONDS = 2.0
+"""Seconds between writes."""
+
+log = logging.getLogger("opposable.web")
+
+
+class UsageRecorder:
+    """Adds up the tokens of model calls until they are written."""
+
+    def __init__(self, repository: ModelUsageRepository) -> None:
+        self._repository = repository
+        self._pending: dict[tuple[str, str], Usage] = {}
+
+    def record(self, call: ModelCall) -> None:
+        """Add a model call of the current caller."""
+        key = (CURRENT_CALLER.get().principal.key_id, call.model)
+        usage = Usage(call.usage.input_tokens, call.usage.output_tokens, 1)
+        self._pending[key] = self._pending.get(key, NO_USAGE) + usage
+
+    async def write(self) -> None:
+        """Write what was recorded.
+
+        Raises:
+            StoreError: If the store fails; the tokens are written later.
+        """
+        pending, self._pending = self._pending, {}
+        records = [ModelUsage(key_id, model, usage) for (key_id, model), usage in pending.items()]
+        try:
+            await self._repository.add(records, get_utc_now().date())
+        except BaseException:
+            for key, usage in pending.items():
+                self._pending[key] = self._pending.get(key, NO_USAGE) + usage
+            raise
+
+    @asynccontextmanager
+    async def write_periodically(self) -> AsyncIterator[None]:
+        """Write while the block runs, and once at its end."""
+        task = asyncio.create_task(self._run(), name="model usage")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            with contextlib.suppress(OpposableError):
+                await self.write()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(WRITE_SECONDS)
+            try:
+                await self.write()
+            except OpposableError as error:
+                log.warning("Cannot write the use of models yet: %s", error)
