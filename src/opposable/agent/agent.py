@@ -154,6 +154,7 @@ async def run_agent(
     check_media(model, messages)
     policy: RunPolicy | None = None
     language = detect_conversation_language(messages)
+    loop_detection = LoopDetection(note_after=limits.noted_repeats, stop_after=limits.repeats, language=language)
     profile = get_profile(model)
     is_assisted = profile.assisted if assistance is None else bool(assistance)
     expand = functools.partial(expand_query, model) if is_assisted else None
@@ -163,10 +164,9 @@ async def run_agent(
         model, policy = await assist(model, library, messages, guards, failure_memory)
     elif failure_memory is not None:
         recorder = FailureRecorder(library, failure_memory, await failure_memory.get_patterns(library))
-        policy = FailureNotes(LoopDetection(language=language), recorder, language)
+        policy = FailureNotes(loop_detection, recorder, language)
     if after_untrusted != "allow":
-        inner = policy or LoopDetection(language=language)
-        policy = UntrustedTextPolicy(inner, library, messages, after_untrusted, language)
+        policy = UntrustedTextPolicy(policy or loop_detection, library, messages, after_untrusted, language)
     async with aclosing(
         run(model, library, messages, limits=limits, options=options, context=context, policy=policy)
     ) as events:

@@ -32,6 +32,8 @@ class Limits:
         output_tokens: Output tokens of all requests.
         cost: Cost of all requests, in the currency of `price`.
         price: The price of the model. A limit on the cost needs it.
+        noted_repeats: Calls in a row with the same arguments and the same result, from which each result has a note.
+        repeats: Such calls that end the run with the model's best answer.
 
     Raises:
         BadInput: There is a `cost` without a `price`.
@@ -46,6 +48,8 @@ class Limits:
     output_tokens: int | None = None
     cost: float | None = None
     price: Price | None = None
+    noted_repeats: int | None = 10
+    repeats: int | None = 30
 
     def __post_init__(self) -> None:
         if self.cost is not None and self.price is None:

@@ -74,7 +74,7 @@ async def run(
         limits,
         options,
         context,
-        policy or LoopDetection(language=language),
+        policy or LoopDetection(note_after=limits.noted_repeats, stop_after=limits.repeats, language=language),
         selection,
         history,
         limits.context,

@@ -20,14 +20,15 @@ class LoopDetection:
 
     Attributes:
         max_retries: How often a call that failed for another reason may be repeated before another call succeeds.
-        note_after: Consecutive calls with identical arguments and result from which each result has a note.
-        stop_after: Consecutive calls of that kind that end the run with the model's best answer.
+        note_after: Consecutive calls with identical arguments and result from which each result has a note; None for
+            never.
+        stop_after: Consecutive calls of that kind that end the run with the model's best answer; None for never.
         language: The language of notes and reasons.
     """
 
     max_retries: int = 3
-    note_after: int = 10
-    stop_after: int = 30
+    note_after: int | None = 10
+    stop_after: int | None = 30
     language: Language = "en"
 
     def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
@@ -38,12 +39,13 @@ class LoopDetection:
 
     def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
         """Append a note to each result that one call has had `note_after` times in a row."""
-        if len(steps) < self.note_after or count_repeats(steps) < self.note_after:
+        note_after = self.note_after
+        if note_after is None or len(steps) < note_after or count_repeats(steps) < note_after:
             return results
         start = len(steps) - len(results)
         counts = (count_repeats(steps, start + n + 1) for n in range(len(results)))
         return tuple(
-            result if count < self.note_after else self._add_note(result, count)
+            result if count < note_after else self._add_note(result, count)
             for result, count in zip(results, counts, strict=True)
         )
 
@@ -54,7 +56,7 @@ class LoopDetection:
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """End the run if one call has had the same result too often."""
         count = count_repeats(steps)
-        if count < self.stop_after:
+        if self.stop_after is None or count < self.stop_after:
             return None
         return Directive("complete", localize(_stop_reason(steps[-1].call.name, count), self.language))
 

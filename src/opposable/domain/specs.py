@@ -355,7 +355,8 @@ class AgentToolBinding(FrozenModel):
 class AgentLimits(FrozenModel):
     """Limits of one run.
 
-    None is no limit. `seconds` is wall time; `cost` needs the model's price.
+    None is no limit. `seconds` is wall time; `cost` needs the model's price. Of calls in a row with the same arguments
+    and the same result, each from `noted_repeats` on has a note in its result, and `repeats` of them end the run.
     """
 
     turns: int | None = Field(default=20, gt=0)
@@ -363,6 +364,8 @@ class AgentLimits(FrozenModel):
     tokens: int | None = Field(default=None, gt=0)
     seconds: float | None = Field(default=600.0, gt=0, allow_inf_nan=False)
     cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    noted_repeats: int | None = Field(default=10, gt=0)
+    repeats: int | None = Field(default=30, gt=0)
 
 
 class AgentSpec(FrozenModel):

@@ -1,0 +1,50 @@
+"""Calls that repeat without effect."""
+
+import pytest
+
+from opposable.agent.agent import Agent
+from opposable.agent.failure_memory import FailureMemory
+from opposable.agent.limits import Limits
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
+
+pytestmark = pytest.mark.anyio
+
+
+async def run_polling(results, limits, **options):
+    """Poll once for each result, and return the results of the calls that were made."""
+    pending = list(results)
+
+    def poll() -> str:
+        """Poll."""
+        return pending.pop(0)
+
+    calls = [reply_with_calls(tool_call("poll", "{}", f"c{n}")) for n in range(len(results))]
+    finished = await Agent(ScriptedModel(*calls, "done"), [poll], limits=limits, **options).run("go")
+    contents = [message.content for message in finished.messages if message.role == "tool"]
+    return contents[: len(results) - len(pending)]
+
+
+async def test_the_default_limits_note_the_tenth_repeat_and_stop_at_the_thirtieth():
+    contents = await run_polling(["same"] * 40, Limits(turns=60, tool_calls=60))
+    assert len(contents) == 30
+    assert [content == "same" for content in contents] == [True] * 9 + [False] * 21
+    assert "[Note: this call has had this same result 10 times in a row.]" in contents[9]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"after_untrusted": "refuse"}, {"failure_memory": FailureMemory().with_scope()}]
+)
+async def test_an_agent_sets_its_own_numbers(options):
+    contents = await run_polling(["same"] * 9, Limits(noted_repeats=2, repeats=4), **options)
+    assert ["[Note" in content for content in contents] == [False, True, True, True]
+
+
+async def test_none_is_no_limit():
+    limits = Limits(turns=60, tool_calls=60, noted_repeats=None, repeats=None)
+    assert await run_polling(["same"] * 40, limits) == ["same"] * 40
+
+
+async def test_changed_results_restart_the_count():
+    limits = Limits(turns=60, tool_calls=60, noted_repeats=3, repeats=5)
+    results = ["a", "a", "b"] * 5
+    assert await run_polling(results, limits) == results
