@@ -113,7 +113,7 @@ async def test_an_answer_of_an_agent_as_json(workspace: Path) -> None:
     with duckdb.connect(str(workspace / "shop.duckdb")) as shop:
         shop.execute("CREATE TABLE item AS SELECT 'bolt' AS name, 1.5 AS price")
     answers = [respond_call("sql_execute", sql="SELECT name, price FROM item"), respond_text_deltas("螺栓 1.5 元。")]
-    args = ("ask", "螺栓多少钱？", "--db", "duckdb:///shop.duckdb", "--agent", "--json")
+    args = ("ask", "螺栓多少钱？", "--db", "duckdb:///shop.duckdb", "--agent", "--json", "-v")
     async with run_with_model(workspace, *args, answers=answers) as (done, server):
         assert done.json == {
             "answer": "螺栓 1.5 元。",
@@ -136,7 +136,7 @@ async def test_an_answer_of_an_agent_as_json(workspace: Path) -> None:
 
 
 async def test_the_team_answers_with_sql_table_chart_and_corrections(workspace: Path) -> None:
-    args = ("ask", "What does each item cost?", "--db", "shop.sqlite")
+    args = ("ask", "What does each item cost?", "--db", "shop.sqlite", "--verbose")
     async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
         assert done.code == 0
     assert done.out.startswith(
@@ -151,7 +151,9 @@ async def test_the_team_answers_with_sql_table_chart_and_corrections(workspace: 
 
 async def test_the_labels_of_an_answer_are_in_the_language_of_the_question(workspace: Path) -> None:
     doubtful = [build_completion(SQL_REPLY.replace("ORDER", "WHERE name = 'tee' ORDER"))] * 9
-    async with run_with_model(workspace, "ask", "tee 每个多少钱？", "--db", "shop.sqlite", answers=doubtful) as (
+    async with run_with_model(
+        workspace, "ask", "tee 每个多少钱？", "--verbose", "--db", "shop.sqlite", answers=doubtful
+    ) as (
         done,
         _,
     ):
@@ -198,3 +200,20 @@ async def test_a_semantic_model_answers_without_the_model(workspace: Path) -> No
     args = ("ask", "最高价是多少？", "--db", "shop.sqlite", "--semantics", "model.yaml", "--json", "-m", NOWHERE)
     done = await run_program(workspace, *args)
     assert (done.json["answer"], done.json["usage"]) == ("答案是 1.5。", {"total_tokens": 0, "model_calls": 0})
+
+
+async def test_an_answer_shows_no_steps_unless_asked(workspace: Path) -> None:
+    args = ("ask", "What does each item cost?", "--db", "shop.sqlite", "--limit", "1")
+    async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
+        assert (done.code, done.err) == (0, "")
+    assert done.out.count("SELECT") == 1
+    assert "1 of 2 rows" in done.out
+
+
+async def test_rows_as_csv_have_exact_values_and_nothing_else(workspace: Path) -> None:
+    args = ("ask", "What does each item cost?", "--db", "shop.sqlite", "--csv")
+    async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
+        assert done.out == "name,price\n[red]bolt[/],1.5\n:smile: \x1b[2Jnut,0.25\n"
+    assert done.err.startswith("2 results: ")
+    both = await run_program(workspace, *args, "--json", "-m", NOWHERE)
+    assert both.code == 2

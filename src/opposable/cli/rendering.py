@@ -65,12 +65,13 @@ class RunPrinter:
     """Prints the events of a run: calls on `err`, the answer on `out` as it streams.
 
     With `out` None, the answer is not printed. In a terminal, the answer is rendered as Markdown, and a spinner shows
-    that the model or a tool is working.
+    that the model or a tool is working. With `is_quiet`, nothing but the spinner is shown.
     """
 
-    def __init__(self, err: Console, out: Console | None) -> None:
+    def __init__(self, err: Console, out: Console | None, *, is_quiet: bool = False) -> None:
         self._err = err
         self._out = out
+        self._is_quiet = is_quiet
         self._markdown = MarkdownPrinter(out) if out is not None and out.is_terminal else None
         self._status: Status | None = None
         self._is_line_open = False
@@ -82,8 +83,16 @@ class RunPrinter:
             self._status = self._err.status("")
             self._status.start()
 
+    def __enter__(self) -> "RunPrinter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end_line()
+
     def show(self, event: Event) -> None:
         """Print one event."""
+        if self._is_quiet:
+            return
         if isinstance(event, TextDelta):
             self._write_text(event.text)
         elif isinstance(event, ToolStarted):

@@ -14,6 +14,7 @@ from opposable.app.ask import answer_from_run, answer_to_json, open_data_agent, 
 from opposable.app.inputs import validate_task
 from opposable.app.media import create_user_message
 from opposable.cli.approval import TerminalApprover
+from opposable.cli.data_answers import format_csv, print_answer
 from opposable.cli.options import (
     AssistOption,
     DatabaseOption,
@@ -30,10 +31,7 @@ from opposable.cli.options import (
 from opposable.cli.rendering import (
     DownloadBar,
     RunPrinter,
-    escape_control_characters,
     finished_run_to_json,
-    render_chart,
-    render_table,
     style_text,
     to_json,
 )
@@ -41,7 +39,7 @@ from opposable.domain.answers import DataAnswer
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ModelError
 from opposable.domain.events import DataAnswered, RunFinished, ToolFinished
-from opposable.domain.language import Language, detect_language
+from opposable.domain.language import detect_language
 from opposable.domain.messages import Message, user_message
 from opposable.domain.usage import Usage
 
@@ -104,6 +102,11 @@ def ask(
     model: ModelOption = None,
     assist: AssistOption = None,
     yes: YesOption = False,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Rows to print (default: 50; all with --csv)", show_default=False)
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show each step of the work")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV on standard output")] = False,
     json: JsonOption = False,
 ) -> None:
     """Answer a question about a database.
@@ -122,28 +125,37 @@ def ask(
         raise BadInput("--semantics and --agent exclude each other. Leave one out.")
     if use_agent and after:
         raise BadInput("--after and --agent exclude each other. Leave one out.")
+    if as_csv and json:
+        raise BadInput("--csv and --json exclude each other. Leave one out.")
+    bar, printer = DownloadBar(err, assume_yes=yes), RunPrinter(err, None, is_quiet=not verbose)
     answer, usage = asyncio.run(
-        _answer_with_agent(text, db, model, assist, DownloadBar(err, assume_yes=yes))
+        _answer_with_agent(text, db, model, assist, bar, printer)
         if use_agent
-        else _answer_with_team(
-            text, db, str(semantics or ""), model, assist, DownloadBar(err, assume_yes=yes), after or ()
-        )
+        else _answer_with_team(text, db, str(semantics or ""), model, assist, bar, printer, after or ())
     )
     if json:
         print(to_json(answer_to_json(answer, usage)))
+    elif as_csv:
+        print(format_csv(answer, limit), end="")
+        err.print(style_text(answer.text), soft_wrap=True)
     else:
-        _print_answer(answer, detect_language(text))
+        print_answer(out, answer, detect_language(text), limit or 50)
     if not answer.success:
         raise typer.Exit(1)
 
 
 async def _answer_with_agent(
-    text: str, db: str, model: str | None, assist: Literal["on", "off"] | None, download_bar: DownloadBar
+    text: str,
+    db: str,
+    model: str | None,
+    assist: Literal["on", "off"] | None,
+    download_bar: DownloadBar,
+    printer: RunPrinter,
 ) -> tuple[DataAnswer, Usage]:
     """Answer with an agent that has the SQL tools, and print the trace."""
     with download_bar as bar:
         async with open_data_agent(read_settings(assist=assist), text, db, model, bar) as agent:
-            run_finished, results = await run_and_print(agent, (user_message(text),), RunPrinter(err, None))
+            run_finished, results = await run_and_print(agent, (user_message(text),), printer)
     return answer_from_run(run_finished, [item.result for item in results], detect_language(text)), run_finished.usage
 
 
@@ -154,15 +166,16 @@ async def _answer_with_team(
     model: str | None,
     assist: Literal["on", "off"] | None,
     download_bar: DownloadBar,
+    printer: RunPrinter,
     earlier_questions: Sequence[str],
 ) -> tuple[DataAnswer, Usage]:
     """Answer with the data team, and print the trace."""
-    printer = RunPrinter(err, None)
-    with download_bar as bar:
+    with download_bar as bar, printer:
         async with (
             open_data_team(read_settings(assist=assist), db, model, semantics, bar) as team,
             aclosing(team.stream(text, earlier_questions=earlier_questions)) as events,
         ):
+            printer.wait()
             async for event in events:
                 printer.show(event)
                 if type(event) is DataAnswered:
@@ -202,28 +215,3 @@ async def run_and_print(
 
 def _get_assistant_messages(run_finished: RunFinished) -> list[Message]:
     return [message for message in run_finished.messages if message.role == "assistant"]
-
-
-_ANSWER_LABELS: dict[Language, tuple[str, str, str, str]] = {
-    "en": ("corrected", "assumed", "warning", "more rows are not shown"),
-    "zh": ("已更正", "假设", "警告", "还有更多行没有列出"),
-}
-
-
-def _print_answer(answer: DataAnswer, language: Language) -> None:
-    corrected, assumed, warning, left_out = _ANSWER_LABELS[language]
-    if answer.sql:
-        out.print(style_text(("SQL", "bold"), f"  {answer.sql}"))
-    for correction in answer.corrections:
-        out.print(style_text((corrected, "yellow"), f"  {correction}"))
-    for assumption in answer.assumptions:
-        out.print(style_text((assumed, "yellow"), f"  {assumption}"))
-    for text in answer.warnings:
-        out.print(style_text((warning, "yellow"), f"  {text}"))
-    if answer.columns:
-        out.print(render_table(answer.columns, answer.rows, language=language))
-    if answer.chart is not None:
-        out.print(render_chart(answer.chart, answer.columns, answer.rows, language=language))
-    if answer.truncated:
-        out.print(style_text((left_out, "yellow")))
-    print(escape_control_characters(answer.text))

@@ -1,0 +1,57 @@
+"""How answers about data are printed."""
+
+from decimal import Decimal
+
+import pytest
+
+from opposable.cli.data_answers import format_csv, format_sql, round_number
+from opposable.domain.answers import DataAnswer
+
+LONG = (
+    "SELECT c.name, LEFT(c.city, 3), (SELECT MAX(x) FROM t) FROM customer AS c LEFT OUTER JOIN orders o ON o.c = c.id "
+    "WHERE c.name <> 'from where' GROUP BY c.name HAVING COUNT(*) > 1 ORDER BY 2 DESC LIMIT 5"
+)
+BROKEN = [
+    "SELECT c.name, LEFT(c.city, 3), (SELECT MAX(x) FROM t)",
+    "FROM customer AS c",
+    "LEFT OUTER JOIN orders o ON o.c = c.id",
+    "WHERE c.name <> 'from where'",
+    "GROUP BY c.name",
+    "HAVING COUNT(*) > 1",
+    "ORDER BY 2 DESC",
+    "LIMIT 5",
+]
+
+
+def test_a_long_query_is_broken_before_its_clauses_and_not_changed() -> None:
+    assert format_sql(LONG).split("\n") == BROKEN
+    assert format_sql(LONG).replace("\n", " ") == LONG
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1", "SELECT a\nFROM t" + " " * 90, "SELECT '" + "x" * 100])
+def test_other_queries_stay_as_they_are(sql: str) -> None:
+    assert format_sql(sql) == sql
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1234.5678, "1,234.57"),
+        (Decimal("10.50"), "10.5"),
+        (3.0, "3"),
+        (0.000123456, "0.0001235"),
+        (-0.25, "-0.25"),
+        (2024, 2024),
+        (True, True),
+        (None, None),
+        ("1.23456", "1.23456"),
+    ],
+)
+def test_fractions_are_rounded_for_people(value: object, shown: object) -> None:
+    assert round_number(value) == shown
+
+
+def test_csv_has_exact_values_and_null_is_empty() -> None:
+    answer = DataAnswer("x", columns=("a", "b,c"), rows=((1.23456, None), ("x,y", 2)))
+    assert format_csv(answer) == 'a,"b,c"\n1.23456,\n"x,y",2\n'
+    assert format_csv(answer, 1) == 'a,"b,c"\n1.23456,\n'
