@@ -24,6 +24,7 @@ from opposable.domain.errors import BadInput, OpposableError
 from opposable.models.base import Model
 from opposable.service.service import Service
 from opposable.web.api.routes import add_routes
+from opposable.web.api_docs import install_api_docs
 from opposable.web.application import ServedPart, install_admin
 from opposable.web.errors import ApiError, to_api_error
 from opposable.web.gateway.routes import create_gateway_router, create_health_router
@@ -83,6 +84,7 @@ def create_app(
         app.include_router(create_gateway_router(backend, max_body_bytes))
         app.add_middleware(AuthenticationMiddleware, api_key=api_key)
     app.include_router(create_health_router())
+    install_api_docs(app)
     for error_type in HANDLED_ERRORS:
         app.add_exception_handler(error_type, _handle_error)
     return app

@@ -189,6 +189,7 @@ LIST_MODELS_DOCS: dict[str, Any] = {
 GET_MODEL_DOCS: dict[str, Any] = {
     "summary": "Get a model",
     "tags": ["gateway"],
+    "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}],
     "responses": _describe_responses(_MODEL_EXAMPLE, **{"404": "There is no such model."}),
 }
 HEALTH_DOCS: dict[str, Any] = {
