@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from opposable.agent.agent import Agent
 from opposable.app.inputs import create_limits
 from opposable.app.lazy_failure_store import open_failure_memory
 from opposable.app.models import OnProgress, open_model
+from opposable.app.query_examples import load_examples
 from opposable.app.tool_factory import create_sql_tools
 from opposable.app.tools import closing_database
 from opposable.ask.catalog.index_cache import get_default_cache_dir
@@ -25,6 +27,7 @@ from opposable.domain.answers import DataAnswer
 from opposable.domain.events import RunFinished
 from opposable.domain.language import Language, detect_language
 from opposable.domain.localized_text import localize
+from opposable.domain.records import QueryExample
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import Usage
 from opposable.models.base import ForcedTool, Model, ModelOptions
@@ -84,7 +87,12 @@ async def open_data_team(
         try:
             cache, options = catalog_directory(settings), TeamOptions(time_limit_seconds=settings.seconds)
             async with open_team(
-                opened_model, opened, semantics=semantic_model, cache_directory=cache, options=options
+                opened_model,
+                opened,
+                semantics=semantic_model,
+                cache_directory=cache,
+                options=options,
+                load_examples=lambda: load_examples(settings, opened.identity),
             ) as team:
                 yield team
         finally:
@@ -92,10 +100,20 @@ async def open_data_team(
 
 
 class TeamPool:
-    """A pool of teams by model, database and semantic model, opened on first use."""
+    """A pool of teams by model, database and semantic model, opened on first use.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: The settings.
+        load_examples: Returns the confirmed questions of a database by its identity.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        load_examples: Callable[[str], Awaitable[Sequence[QueryExample]]] | None = None,
+    ) -> None:
         self._settings = settings
+        self._load_examples = load_examples
         self._exit_stack = AsyncExitStack()
         self._teams: dict[tuple[str, str, str, bool | None], Team] = {}
         self._open_lock = asyncio.Lock()
@@ -117,6 +135,7 @@ class TeamPool:
                     semantics=semantic_model,
                     cache_directory=catalog_directory(self._settings),
                     options=TeamOptions(assisted=assisted),
+                    load_examples=partial(self._load_examples, opened.identity) if self._load_examples else None,
                 )
                 self._teams[key] = await self._exit_stack.enter_async_context(team)
             return self._teams[key]

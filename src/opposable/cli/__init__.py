@@ -12,6 +12,7 @@ from opposable.cli import (
     doctor,
     errors,
     evals,
+    examples,
     failures,
     keys,
     mcp,
@@ -60,6 +61,7 @@ cli.add_typer(tools.cli, name="tools")
 cli.add_typer(agents.cli, name="agents")
 cli.add_typer(models.cli, name="models")
 cli.add_typer(semantics.cli, name="semantics")
+cli.add_typer(examples.cli, name="examples")
 cli.add_typer(batch.cli, name="batch")
 cli.add_typer(failures.cli, name="failures")
 cli.add_typer(keys.cli, name="keys")

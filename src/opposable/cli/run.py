@@ -13,6 +13,7 @@ from opposable.app.agents import open_agent
 from opposable.app.ask import answer_from_run, answer_to_json, open_data_agent, open_data_team
 from opposable.app.inputs import validate_task
 from opposable.app.media import create_user_message
+from opposable.app.query_examples import confirm_last_answer, save_last_answer
 from opposable.cli.approval import TerminalApprover
 from opposable.cli.data_answers import format_csv, print_answer
 from opposable.cli.options import (
@@ -86,7 +87,9 @@ def run(
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="Question in English or Chinese (- reads standard input)")],
+    question: Annotated[
+        str | None, typer.Argument(help="Question in English or Chinese (- reads standard input)", show_default=False)
+    ] = None,
     db: DatabaseOption = None,
     semantics: Annotated[
         Path | None,
@@ -96,6 +99,9 @@ def ask(
         list[str] | None,
         typer.Option("--after", help="Earlier question, for a follow-up question (repeatable)", show_default=False),
     ] = None,
+    good: Annotated[
+        bool, typer.Option("--good", help="Confirm the last answer as an example for similar questions")
+    ] = False,
     use_agent: Annotated[
         bool, typer.Option("--agent", help="Let the model call the SQL tools instead of the team")
     ] = False,
@@ -115,6 +121,12 @@ def ask(
 
     Example: opposable ask "Which country has the most customers?" --db examples/data/chinook.sqlite
     """
+    if good:
+        example = asyncio.run(confirm_last_answer(read_settings()))
+        out.print(style_text(f"{example.example_id} is stored: {example.question}"))
+        return
+    if question is None:
+        raise BadInput("No question is given. Pass one: opposable ask QUESTION --db DATABASE.")
     text = validate_task(read_text(question))
     if not db:
         raise BadInput(
@@ -170,9 +182,10 @@ async def _answer_with_team(
     earlier_questions: Sequence[str],
 ) -> tuple[DataAnswer, Usage]:
     """Answer with the data team, and print the trace."""
+    settings = read_settings(assist=assist)
     with download_bar as bar, printer:
         async with (
-            open_data_team(read_settings(assist=assist), db, model, semantics, bar) as team,
+            open_data_team(settings, db, model, semantics, bar) as team,
             aclosing(team.stream(text, earlier_questions=earlier_questions)) as events,
         ):
             printer.wait()
@@ -182,6 +195,8 @@ async def _answer_with_team(
                     answer = event.answer
                 elif type(event) is RunFinished:
                     usage = event.usage
+        if not earlier_questions:
+            save_last_answer(settings, team.database.identity, text, answer)
     return answer, usage
 
 

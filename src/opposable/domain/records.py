@@ -304,6 +304,20 @@ class Approval:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class QueryExample:
+    """A question about a database, with SQL that a person confirmed.
+
+    `database` is the identity of the database.
+    """
+
+    example_id: str
+    database: str
+    question: str
+    sql: str
+    created_at: datetime
+
+
 def canonical_sha256(value: Any) -> str:
     """Return the hexadecimal SHA-256 of a JSON value in canonical form.
 

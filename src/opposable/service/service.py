@@ -394,7 +394,7 @@ async def open_service(
         runner = await stack.enter_async_context(
             Runner(store, recorder, lambda name: _get_tool_id(library, name), grace_seconds=grace_seconds)
         )
-        teams = await stack.enter_async_context(TeamPool(settings))
+        teams = await stack.enter_async_context(TeamPool(settings, store.query_examples.list_for_database))
         failure_memory = await stack.enter_async_context(
             FailureMemory(store.failures, statistics_store=store.executions)
         )

@@ -70,9 +70,10 @@ class SqlTools:
             sql: The query. {{name}} stands for a value given later.
         """
         bound = await self._bind_with_nulls(sql)
-        query = parse_safe_query(bound.sql, self._database.dialect, await self._database.get_schema())
-        _raise_problems(check_names(query, await self._database.get_schema()), query.sql)
-        await self._database.explain(query.sql, bound.values, self._limits)
+        if not await self._accept(bound):
+            query = parse_safe_query(bound.sql, self._database.dialect, await self._database.get_schema())
+            _raise_problems(check_names(query, await self._database.get_schema()), query.sql)
+            await self._database.explain(query.sql, bound.values, self._limits)
         return {"valid": True, "dialect": self._database.dialect}
 
     async def validate_columns(self, sql: str, table: str | None = None) -> dict[str, Any]:

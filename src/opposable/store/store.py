@@ -18,6 +18,7 @@ from opposable.store.failures import FailureRepository
 from opposable.store.keys import ApiKeyRepository
 from opposable.store.mcp_pins import McpPinRepository
 from opposable.store.model_usage import ModelUsageRepository
+from opposable.store.query_examples import QueryExampleRepository
 from opposable.store.queued_runs import QueuedRunRepository
 from opposable.store.retention import Retention
 from opposable.store.runs import RunRepository
@@ -43,6 +44,7 @@ class Store:
     runs: RunRepository
     failures: FailureRepository
     pins: McpPinRepository
+    query_examples: QueryExampleRepository
     keys: ApiKeyRepository
     model_usage: ModelUsageRepository
     approvals: ApprovalRepository
@@ -91,6 +93,7 @@ async def connect_store(url: str, valkey_url: str | None, create: StoreCreation)
             runs=RunRepository(database),
             failures=FailureRepository(database),
             pins=McpPinRepository(database),
+            query_examples=QueryExampleRepository(database),
             keys=ApiKeyRepository(database),
             model_usage=ModelUsageRepository(database),
             approvals=ApprovalRepository(database),

@@ -245,6 +245,17 @@ mcp_pins = Table(
     Column("pending", JsonColumn),
 )
 
+query_examples = Table(
+    "query_examples",
+    metadata,
+    Column("id", CleanString(36), primary_key=True),
+    Column("database", CleanText, nullable=False),
+    Column("question", CleanText, nullable=False),
+    Column("sql", CleanText, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Index(None, "database", "created_at"),
+)
+
 api_keys = Table(
     "api_keys",
     metadata,

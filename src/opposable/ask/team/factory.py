@@ -14,6 +14,7 @@ from opposable.ask.team.briefing import (
     CombinedValueLookup,
     SemanticModelInterpreter,
 )
+from opposable.ask.team.examples import LoadExamples
 from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.team import Team
 from opposable.models.base import Model
@@ -30,6 +31,7 @@ async def open_team(
     catalog_limits: CatalogLimits | None = None,
     options: TeamOptions | None = None,
     today: Callable[[], datetime.date] = datetime.date.today,
+    load_examples: LoadExamples | None = None,
 ) -> AsyncIterator[Team]:
     """Open a team and close it at the end; the model and the database stay open.
 
@@ -41,6 +43,7 @@ async def open_team(
         catalog_limits: The limits of reading the catalog.
         options: Which parts of the team to use.
         today: Returns the date on which questions are asked.
+        load_examples: Returns the confirmed questions of the database.
     """
     synonyms = {table.source: table.synonyms for table in semantics.tables.values()} if semantics else None
     catalog = await open_catalog(database, cache_directory, catalog_limits, synonyms)
@@ -56,6 +59,7 @@ async def open_team(
             interpreter=interpreter,
             value_finder=CatalogValueFinder(catalog, database),
             options=options or TeamOptions(),
+            load_examples=load_examples,
         )
     finally:
         await catalog.close()

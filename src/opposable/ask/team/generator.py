@@ -14,6 +14,7 @@ from opposable.ask.single_prompt import extract_sql
 from opposable.ask.team.state import Candidate, CandidateOutcome
 from opposable.domain.events import Reply
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
+from opposable.domain.records import QueryExample
 from opposable.models.base import ModelOptions
 from opposable.sql.function_allowlist import Dialect
 
@@ -55,11 +56,13 @@ class Brief:
         schema: The schema as text.
         notes: Definitions and values that concern the question.
         value_matches: The values of the database that the question names.
+        examples: Similar questions whose SQL a person confirmed.
     """
 
     schema: str
     notes: tuple[str, ...] = ()
     value_matches: tuple[ValueMatch, ...] = ()
+    examples: tuple[QueryExample, ...] = ()
 
 
 def build_draft_messages(
@@ -67,14 +70,21 @@ def build_draft_messages(
 ) -> list[Message]:
     """Build the prompt that asks for SQL.
 
-    The part that is the same for every question of a database comes first, so that servers can cache it. After failed
+    The part that is the same for every question of a database comes first, so that servers can cache it. Confirmed
+    examples are earlier turns of the conversation. After failed
     attempts the prompt has another form, because a small model repeats its SQL for the same prompt.
     """
     parts = [question, *brief.notes, *_get_dialect_hints(dialect, question)]
     if failed_attempts:
         parts.append("What was tried did not do; write it another way:\n" + "\n".join(failed_attempts))
-        return [system_message(PLAIN.format(dialect=dialect, schema=brief.schema)), user_message("\n\n".join(parts))]
-    return [system_message(PROMPT.format(dialect=dialect, schema=brief.schema)), user_message("\n\n".join(parts))]
+    template = PLAIN if failed_attempts else PROMPT
+    turns = [
+        message
+        for example in brief.examples
+        for message in (user_message(example.question), assistant_message(f"```sql\n{example.sql}\n```"))
+    ]
+    system = system_message(template.format(dialect=dialect, schema=brief.schema))
+    return [system, *turns, user_message("\n\n".join(parts))]
 
 
 def _get_dialect_hints(dialect: Dialect, question: str) -> list[str]:

@@ -12,6 +12,7 @@ import orjson
 from opposable.ask.single_prompt import request_reply
 from opposable.ask.team import answer_text, evaluator, follow_up, generator, messages, planner
 from opposable.ask.team.briefing import WholeSchemaBriefProvider
+from opposable.ask.team.examples import LoadExamples, select_examples
 from opposable.ask.team.generator import Brief
 from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, BriefProvider, SemanticInterpreter, TeamOptions
 from opposable.ask.team.literals import QueryValueFinder, ValueFinder
@@ -53,6 +54,7 @@ class Team:
         interpreter: Interprets questions in the terms of a semantic model.
         value_finder: Finds values similar to a text; with queries by default.
         options: Which parts of the team to use.
+        load_examples: Returns the confirmed questions of the database.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Team:
         interpreter: SemanticInterpreter | None = None,
         value_finder: ValueFinder | None = None,
         options: TeamOptions = DEFAULT_TEAM_OPTIONS,
+        load_examples: LoadExamples | None = None,
     ) -> None:
         self._model = model
         self._database = database
@@ -71,6 +74,7 @@ class Team:
         self._interpreter = interpreter if options.use_semantics else None
         self._value_finder = value_finder or QueryValueFinder(database)
         self._options = options
+        self._load_examples = load_examples
         self._assisted = get_profile(model).assisted if options.assisted is None else options.assisted
 
     @property
@@ -99,6 +103,9 @@ class Team:
             async for event in self._complete_question(work, earlier_questions):
                 yield event
         work.brief = await self._brief_provider.get_brief(work.state.question)
+        if self._load_examples is not None:
+            examples = select_examples(work.state.question, await self._load_examples())
+            work.brief = replace(work.brief, examples=examples)
         give_up_reason = ""
         for _ in range(MAX_TURNS):
             decision = await self._decide_next_turn(work)

@@ -1,0 +1,125 @@
+"""Confirmed questions of a database: stored, listed, deleted, and the last answer that can be confirmed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import orjson
+
+from opposable.app.stored_tools import open_default_store, open_existing_store, state_directory
+from opposable.app.tools import closing_database
+from opposable.domain.answers import DataAnswer
+from opposable.domain.errors import BadInput, InvalidArguments, ToolFailed, ToolRefused
+from opposable.domain.records import QueryExample, get_utc_now
+from opposable.settings import Settings
+from opposable.sql.factory import open_database
+from opposable.sql.tools import SqlTools
+
+
+async def add_examples(settings: Settings, database: str, pairs: Sequence[tuple[str, str]]) -> list[QueryExample]:
+    """Store questions with their SQL; an example replaces the one of the same question.
+
+    Raises:
+        BadInput: The database does not exist, a text is empty, or the database rejects an SQL statement.
+    """
+    examples: list[QueryExample] = []
+    async with closing_database(await open_database(database)) as opened:
+        for question, sql in pairs:
+            if not question.strip() or not sql.strip():
+                raise BadInput("An example needs a question and SQL, and one of them is empty.")
+            try:
+                await SqlTools(opened).validate(sql)
+            except (InvalidArguments, ToolFailed, ToolRefused) as error:
+                raise BadInput(f"The SQL of {question!r} does not run: {error}") from error
+            examples.append(QueryExample(uuid4().hex[:12], opened.identity, question.strip(), sql, get_utc_now()))
+    async with open_default_store(settings) as store:
+        await store.query_examples.add(examples)
+    return examples
+
+
+async def list_examples(settings: Settings, database: str) -> tuple[QueryExample, ...]:
+    """Return the examples of a database, the latest first.
+
+    Raises:
+        BadInput: The database does not exist.
+    """
+    async with closing_database(await open_database(database)) as opened:
+        return await load_examples(settings, opened.identity)
+
+
+async def load_examples(settings: Settings, identity: str) -> tuple[QueryExample, ...]:
+    """Return the examples of a database by its identity; none without a store."""
+    async with open_existing_store(settings) as store:
+        return await store.query_examples.list_for_database(identity) if store is not None else ()
+
+
+async def delete_example(settings: Settings, example_id: str) -> None:
+    """Delete an example.
+
+    Raises:
+        BadInput: There is no example with this id.
+    """
+    async with open_existing_store(settings) as store:
+        if store is None or not await store.query_examples.delete(example_id):
+            raise BadInput(f"There is no example {example_id!r}. List them with: opposable examples list --db DATABASE")
+
+
+def read_examples_file(path: Path) -> list[tuple[str, str]]:
+    """Read the questions of a file with one JSON object a line: `question` and `sql`.
+
+    Raises:
+        BadInput: The file cannot be read, or a line is invalid.
+    """
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
+    pairs: list[tuple[str, str]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = orjson.loads(line)
+            pairs.append((str(record["question"]), str(record["sql"])))
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise BadInput(
+                f"{path}, line {number}: {error}. Each line must be a JSON object with question and sql."
+            ) from error
+    return pairs
+
+
+def save_last_answer(settings: Settings, identity: str, question: str, answer: DataAnswer) -> None:
+    """Save an answer of the command line, so that `opposable ask --good` can confirm it.
+
+    Args:
+        settings: The settings.
+        identity: The identity of the database, which has no secrets.
+        question: The question.
+        answer: Its answer; one without SQL is not saved.
+    """
+    if not answer.sql:
+        return
+    path = _get_last_answer_path(settings)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(orjson.dumps({"database": identity, "question": question, "sql": answer.sql}))
+    path.chmod(0o600)
+
+
+async def confirm_last_answer(settings: Settings) -> QueryExample:
+    """Store the last answer as an example.
+
+    Raises:
+        BadInput: There is no last answer.
+    """
+    path = _get_last_answer_path(settings)
+    if not path.is_file():
+        raise BadInput("There is no answer to confirm. Ask a question first: opposable ask QUESTION --db DATABASE")
+    last = orjson.loads(path.read_bytes())
+    example = QueryExample(uuid4().hex[:12], last["database"], last["question"], last["sql"], get_utc_now())
+    async with open_default_store(settings) as store:
+        await store.query_examples.add([example])
+    return example
+
+
+def _get_last_answer_path(settings: Settings) -> Path:
+    return state_directory(settings) / "last_answer.json"

@@ -1,0 +1,71 @@
+"""The commands for confirmed questions: add, list, rm, import."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opposable.app.query_examples import add_examples, delete_example, list_examples, read_examples_file
+from opposable.cli.help import HelpGroup
+from opposable.cli.options import JsonOption, out, read_settings
+from opposable.cli.rendering import render_table, shorten, style_text, to_json
+
+cli = typer.Typer(cls=HelpGroup, help="Manage the confirmed questions of a database.", no_args_is_help=True)
+RequiredDatabaseOption = Annotated[
+    str, typer.Option("--db", help="duckdb:///FILE, sqlite:///FILE, postgresql://… or FILE", show_default=False)
+]
+
+
+@cli.command("add")
+def add(
+    question: Annotated[str, typer.Argument(help="Question in English or Chinese")],
+    sql: Annotated[str, typer.Argument(help="SQL that answers it")],
+    db: RequiredDatabaseOption,
+) -> None:
+    """Store a question with its SQL; similar questions are answered after its example.
+
+    Example: opposable examples add "How many artists are there?" "SELECT count(*) FROM Artist" --db examples/data/chinook.sqlite
+    """
+    example = asyncio.run(add_examples(read_settings(), db, [(question, sql)]))[0]
+    out.print(style_text(f"{example.example_id} is stored."))
+
+
+@cli.command("list")
+def list_all(db: RequiredDatabaseOption, json: JsonOption = False) -> None:
+    """List the confirmed questions of a database, the latest first.
+
+    Example: opposable examples list --db examples/data/chinook.sqlite
+    """
+    examples = asyncio.run(list_examples(read_settings(), db))
+    if json:
+        forms = [{"id": one.example_id, "question": one.question, "sql": one.sql} for one in examples]
+        print(to_json({"examples": forms}))
+    elif examples:
+        rows = [(one.example_id, shorten(one.question), shorten(one.sql)) for one in examples]
+        out.print(render_table(("id", "question", "SQL"), rows))
+    else:
+        out.print(style_text("No example is stored yet."))
+
+
+@cli.command("rm")
+def remove(example_id: Annotated[str, typer.Argument(help="Example id", metavar="ID")]) -> None:
+    """Delete a confirmed question.
+
+    Example: opposable examples rm 3fa9c0d1e2b3
+    """
+    asyncio.run(delete_example(read_settings(), example_id))
+    out.print(style_text(f"{example_id} is deleted."))
+
+
+@cli.command("import")
+def import_file(
+    file: Annotated[Path, typer.Argument(help="File with a JSON object a line: question, sql")],
+    db: RequiredDatabaseOption,
+) -> None:
+    """Store the questions of a file; nothing is stored if one of them does not run.
+
+    Example: opposable examples import questions.jsonl --db examples/data/chinook.sqlite
+    """
+    examples = asyncio.run(add_examples(read_settings(), db, read_examples_file(file)))
+    out.print(style_text(f"{len(examples)} examples are stored."))
