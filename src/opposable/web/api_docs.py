@@ -41,7 +41,7 @@ def install_api_docs(app: FastAPI) -> None:
 
 
 def _add_security(document: dict[str, Any]) -> dict[str, Any]:
-    document["components"]["securitySchemes"] = SECURITY_SCHEMES
+    document.setdefault("components", {})["securitySchemes"] = SECURITY_SCHEMES
     document["security"] = [{name: []} for name in SECURITY_SCHEMES]
     for path in OPEN_PATHS & document["paths"].keys():
         for operation in document["paths"][path].values():
