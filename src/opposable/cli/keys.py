@@ -14,7 +14,7 @@ from opposable.domain.records import ApiKey
 
 cli = typer.Typer(cls=HelpGroup, help="Manage the API keys of the service.", no_args_is_help=True)
 
-SCOPES = ("chat", "tools:read", "tools:write", "admin")
+SCOPES = ("chat", "approve", "tools:read", "tools:write", "admin")
 
 
 @cli.command()

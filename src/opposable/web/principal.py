@@ -5,10 +5,10 @@ from typing import Literal
 
 from opposable.domain.specs import RateLimit
 
-Scope = Literal["chat", "tools:read", "tools:write", "admin"]
+Scope = Literal["chat", "approve", "tools:read", "tools:write", "admin"]
 """What an API key may do."""
 
-SCOPES: frozenset[Scope] = frozenset(("chat", "tools:read", "tools:write", "admin"))
+SCOPES: frozenset[Scope] = frozenset(("chat", "approve", "tools:read", "tools:write", "admin"))
 
 
 @dataclass(frozen=True, slots=True)

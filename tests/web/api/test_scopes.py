@@ -1,9 +1,12 @@
 """Every route is requested with keys of every scope: a new route that requires no scope fails here."""
 
+import asyncio
+
 import pytest
 from fastapi.routing import APIRoute
 from tests.web.api.asking import SCOPES, open_service_client, wait_until_written
 
+from opposable.domain.specs import AgentSpec, AgentToolBinding
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.web.api.dependencies import RequireScope
 
@@ -95,6 +98,40 @@ async def test_the_openapi_document_needs_a_key(tmp_path):
         for path in ANY_KEY_PATHS:
             assert (await ask("GET", path, key="")).status_code == 401
             assert (await ask("GET", path, key=chat_key)).status_code == 200
+
+
+async def test_a_chat_key_cannot_approve_its_own_call_and_an_admin_sees_every_run(tmp_path):
+    call = reply_with_calls(tool_call("echo", '{"text": "hi"}'))
+    async with open_service_client(tmp_path, {"m": ScriptedModel(call, "done")}) as ask:
+        await ask.service.store.agents.add(
+            AgentSpec(agent_id="a", tools=(AgentToolBinding(tool_id="echo"),), needs_approval=("echo",))
+        )
+        chat_key, approve_key, admin_key = [await ask.create_key(scope) for scope in ("chat", "approve", "admin")]
+        asking = asyncio.create_task(
+            ask("POST", "/agent/chat", {"message": "go"}, key=chat_key, headers={"X-Agent-ID": "a"})
+        )
+        while not (items := (await ask.request_json("GET", "/api/approvals", key=chat_key))["items"]):  # noqa: ASYNC110 - a row of the store
+            await asyncio.sleep(0.05)
+        [approval] = items
+        url = f"/api/approvals/{approval['approval_id']}"
+        assert (await ask("POST", url, {"decision": "approve"}, key=chat_key)).status_code == 403
+        assert (await ask.request_json("GET", "/api/approvals", key=approve_key))["items"] == items
+        run_url = f"/api/runs/{approval['run_id']}"
+        assert (await ask("GET", run_url, key=approve_key)).status_code == 403
+        assert (await ask.request_json("GET", run_url, key=admin_key))["status"] == "waiting"
+        decided = await ask.request_json("POST", url, {"decision": "approve"}, key=approve_key)
+        assert (decided["status"], (await asking).json()["response"]) == ("approved", "done")
+        await wait_until_written(ask.service)
+        assert [run["run_id"] for run in (await ask.request_json("GET", "/api/runs", key=admin_key))["items"]] == [
+            approval["run_id"]
+        ]
+        assert (await ask("POST", f"{run_url}/cancel", {}, key=admin_key)).json()["cancelled"] is False
+
+
+async def test_health_checks_answer_head_requests(tmp_path):
+    async with open_service_client(tmp_path) as ask:
+        for path in ("/healthz", "/readyz"):
+            assert (await ask("HEAD", path, key="")).status_code == 200
 
 
 async def test_a_key_does_not_see_the_data_of_another_key(tmp_path):

@@ -17,7 +17,8 @@ from opposable.web.errors import conflict_error, error_responses, not_found_erro
 from opposable.web.principal import Principal
 
 log = logging.getLogger("opposable.approvals")
-router = APIRouter(prefix="/api/approvals", tags=["approvals"], dependencies=[Depends(RequireScope("chat"))])
+router = APIRouter(prefix="/api/approvals", tags=["approvals"])
+REQUIRE_READ, REQUIRE_DECIDE = [Depends(RequireScope("chat", "approve"))], [Depends(RequireScope("approve"))]
 
 ApprovalId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,36}$", examples=["0d3f6c1f8a5b4d0e9c7a6b5d4e3f2a1b"])]
 
@@ -50,7 +51,13 @@ class ApprovalDecision(BaseModel):
     )
 
 
-@router.get("", response_model=PageResponse[ApprovalResponse], responses=error_responses(), summary="List approvals")
+@router.get(
+    "",
+    dependencies=REQUIRE_READ,
+    response_model=PageResponse[ApprovalResponse],
+    responses=error_responses(),
+    summary="List approvals",
+)
 async def list_approvals(
     service: ServiceDep,
     principal: PrincipalDep,
@@ -60,15 +67,19 @@ async def list_approvals(
 ) -> Response:
     """List the approvals, newest first.
 
-    Without the scope `admin`, these are the approvals of the API key.
+    Without the scope `approve`, these are the approvals of the API key.
     """
-    owner = None if principal.has_scope("admin") else principal.key_id
+    owner = None if principal.has_scope("approve") else principal.key_id
     page = await service.store.approvals.list(status=status, owner=owner, after=after, limit=limit)
     return json_response({"items": [serialize_approval(approval) for approval in page.items], "next": page.next_cursor})
 
 
 @router.get(
-    "/{approval_id}", response_model=ApprovalResponse, responses=error_responses(404), summary="Get an approval"
+    "/{approval_id}",
+    dependencies=REQUIRE_READ,
+    response_model=ApprovalResponse,
+    responses=error_responses(404),
+    summary="Get an approval",
 )
 async def get_approval(service: ServiceDep, principal: PrincipalDep, approval_id: ApprovalId) -> Response:
     """Get a tool call that waits for a decision, or was decided."""
@@ -77,6 +88,7 @@ async def get_approval(service: ServiceDep, principal: PrincipalDep, approval_id
 
 @router.post(
     "/{approval_id}",
+    dependencies=REQUIRE_DECIDE,
     response_model=ApprovalResponse,
     responses=error_responses(404, 409),
     summary="Approve or deny a call",
@@ -86,7 +98,8 @@ async def decide_approval(
 ) -> Response:
     """Approve or deny a call.
 
-    The first decision is final, and valid only for exactly these arguments.
+    This needs the scope `approve`: a key that can only chat cannot approve its own calls. The first decision is
+    final, and valid only for exactly these arguments.
     """
     approval = await _load_approval(service, principal, approval_id)
     if decision.sha256 and decision.sha256 != approval.sha256:
@@ -109,6 +122,6 @@ def serialize_approval(approval: Approval) -> dict[str, Any]:
 
 async def _load_approval(service: Service, principal: Principal, approval_id: str) -> Approval:
     approval = await service.store.approvals.get(approval_id)
-    if approval is None or (approval.owner != principal.key_id and not principal.has_scope("admin")):
+    if approval is None or (approval.owner != principal.key_id and not principal.has_scope("approve")):
         raise not_found_error(f"There is no approval {approval_id!r}.")
     return approval

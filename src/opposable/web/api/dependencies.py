@@ -23,10 +23,11 @@ def get_principal(request: Request) -> Principal:
 
 
 class RequireScope:
-    """A dependency that requires a scope: `Depends(RequireScope("chat"))`."""
+    """A dependency that requires a scope, or one of several: `Depends(RequireScope("chat"))`."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, *alternatives: Scope) -> None:
         self._scope: Scope = scope
+        self._alternatives = alternatives
 
     @property
     def scope(self) -> Scope:
@@ -39,7 +40,8 @@ class RequireScope:
         Raises:
             ApiError: 403, if the principal does not have it.
         """
-        if not get_principal(request).has_scope(self._scope):
+        principal = get_principal(request)
+        if not any(principal.has_scope(scope) for scope in (self._scope, *self._alternatives)):
             raise missing_scope_error(self._scope)
 
 

@@ -35,6 +35,7 @@ METRICS_RESPONSE: dict[int | str, dict[str, Any]] = {
 }
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=NOT_READY_RESPONSE, summary="Get the readiness of the service")
 async def get_readiness(service: ServiceDep, principal: PrincipalDep, response: Response) -> ReadinessResponse:
     """Check every part of the service.

@@ -29,13 +29,13 @@ EVENT_STREAM_CONTENT: dict[str, Any] = {
 
 
 async def load_own_run(service: Service, principal: Principal, run_id: str) -> Run:
-    """Return a run of the API key.
+    """Return a run of the API key, or any run for the scope `admin`.
 
     Raises:
         ApiError: 404, if the run does not exist or belongs to another key.
     """
     run = await service.runner.get(run_id)
-    if run is None or run.owner != principal.key_id:
+    if run is None or (run.owner != principal.key_id and not principal.has_scope("admin")):
         raise not_found_error(f"There is no run {run_id!r}.")
     return run
 
@@ -50,9 +50,12 @@ async def list_runs(
     after: AfterQuery = "",
     limit: LimitQuery = 100,
 ) -> Response:
-    """List the runs of the API key, newest first. A new run appears within a second."""
+    """List the runs of the API key, newest first; those of all keys for the scope `admin`.
+
+    A new run appears within a second.
+    """
     page = await service.store.runs.list(
-        owner=principal.key_id,
+        owner=None if principal.has_scope("admin") else principal.key_id,
         agent_id=agent_id,
         conversation_id=conversation_id,
         status=status,

@@ -150,6 +150,7 @@ def create_health_router() -> APIRouter:
         return _json_response({"status": "ok"})
 
     router.add_api_route("/healthz", get_health, methods=["GET"], openapi_extra=docs.HEALTH_DOCS)
+    router.add_api_route("/healthz", get_health, methods=["HEAD"], include_in_schema=False)
     return router
 
 
