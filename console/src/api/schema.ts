@@ -1066,6 +1066,123 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a message
+         * @description Create a message of Anthropic's API, whole or streamed, with tool calls for any model.
+         */
+        post: operations["create_anthropic_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/messages/count_tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Count the tokens of a message
+         * @description Count the tokens of a request to Anthropic's API: by its server, else an estimate.
+         */
+        post: operations["count_message_tokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a response
+         * @description Create a response of OpenAI's responses API, whole or streamed, with tool calls for any model.
+         */
+        post: operations["create_openai_response"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/{response_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete a stored response */
+        delete: operations["delete_response"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/embeddings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create embeddings
+         * @description Relayed to the server of the model.
+         */
+        post: operations["create_embeddings"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a text completion
+         * @description Relayed to the server of the model.
+         */
+        post: operations["create_text_completion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/models": {
         parameters: {
             query?: never;
@@ -1262,6 +1379,8 @@ export interface components {
         /**
          * AgentResponse
          * @description A stored agent. `version` grows with each change.
+         *
+         *     `warnings` of a single agent say which tools it cannot use, and whether it can act on untrusted text.
          */
         AgentResponse: {
             agent: components["schemas"]["AgentSpec"];
@@ -1274,6 +1393,11 @@ export interface components {
             created_at?: string | null;
             /** Updated At */
             updated_at?: string | null;
+            /**
+             * Warnings
+             * @default []
+             */
+            warnings: string[];
         };
         /**
          * AgentSpec
@@ -1289,6 +1413,9 @@ export interface components {
          *             same API key's owner.
          *         max_tool_tokens: Tokens of tool definitions that the model gets in full. Of more tools, it gets those that match
          *             the task, a search tool and the names of the others. None for a tenth of the model's context window.
+         *         after_untrusted: What happens to calls of tools that are not `read_only` once a result of a tool with
+         *             `untrusted_output` is in the conversation: they run, need human approval, or are refused.
+         *         assisted: Whether assistance for small models is on; None for the profile of the model.
          */
         AgentSpec: {
             /** Agent Id */
@@ -1354,6 +1481,14 @@ export interface components {
             learning: "own" | "shared";
             /** Max Tool Tokens */
             max_tool_tokens?: number | null;
+            /**
+             * After Untrusted
+             * @default allow
+             * @enum {string}
+             */
+            after_untrusted: "allow" | "approve" | "refuse";
+            /** Assisted */
+            assisted?: boolean | null;
         };
         /**
          * AgentToolBinding
@@ -1482,6 +1617,14 @@ export interface components {
              */
             semantics: string;
             /**
+             * History
+             * @description The earlier questions of the conversation, oldest first, for a follow-up question.
+             * @example [
+             *       "How many orders are there?"
+             *     ]
+             */
+            history?: string[];
+            /**
              * Stream
              * @description Whether to respond with a stream of events.
              * @default true
@@ -1493,6 +1636,16 @@ export interface components {
          * @description The answer to a question about data.
          */
         AskResponse: {
+            /**
+             * Success
+             * @description Whether there is an answer.
+             */
+            success: boolean;
+            /**
+             * Error
+             * @description Why there is no answer.
+             */
+            error: string | null;
             /**
              * Answer
              * @example The answer is 25.
@@ -1517,6 +1670,8 @@ export interface components {
             assumptions: string[];
             /** Corrections */
             corrections: string[];
+            /** Warnings */
+            warnings: string[];
             /** Confidence */
             confidence: number;
             usage: components["schemas"]["AskUsage"];
@@ -2424,11 +2579,19 @@ export interface components {
              * @enum {string}
              */
             mode: "invokable" | "streamable";
+            /** Read Only */
+            read_only?: boolean | null;
+            /** Idempotent */
+            idempotent?: boolean | null;
+            /** Untrusted Output */
+            untrusted_output?: boolean | null;
             /**
-             * Idempotent
-             * @default false
+             * Failure When
+             * @default {}
              */
-            idempotent: boolean;
+            failure_when: {
+                [key: string]: unknown;
+            };
             /**
              * Needs Approval
              * @default false
@@ -2542,11 +2705,19 @@ export interface components {
              * @enum {string}
              */
             mode: "invokable" | "streamable";
+            /** Read Only */
+            read_only?: boolean | null;
+            /** Idempotent */
+            idempotent?: boolean | null;
+            /** Untrusted Output */
+            untrusted_output?: boolean | null;
             /**
-             * Idempotent
-             * @default false
+             * Failure When
+             * @default {}
              */
-            idempotent: boolean;
+            failure_when: {
+                [key: string]: unknown;
+            };
             /**
              * Needs Approval
              * @default false
@@ -2769,11 +2940,19 @@ export interface components {
              * @enum {string}
              */
             mode: "invokable" | "streamable";
+            /** Read Only */
+            read_only?: boolean | null;
+            /** Idempotent */
+            idempotent?: boolean | null;
+            /** Untrusted Output */
+            untrusted_output?: boolean | null;
             /**
-             * Idempotent
-             * @default false
+             * Failure When
+             * @default {}
              */
-            idempotent: boolean;
+            failure_when: {
+                [key: string]: unknown;
+            };
             /**
              * Needs Approval
              * @default false
@@ -3402,7 +3581,7 @@ export interface components {
              * Status
              * @enum {string}
              */
-            status: "running" | "waiting" | "finished" | "failed" | "cancelled";
+            status: "queued" | "running" | "waiting" | "finished" | "failed" | "cancelled";
             /**
              * Agent Id
              * @default
@@ -3672,11 +3851,19 @@ export interface components {
              * @enum {string}
              */
             mode: "invokable" | "streamable";
+            /** Read Only */
+            read_only?: boolean | null;
+            /** Idempotent */
+            idempotent?: boolean | null;
+            /** Untrusted Output */
+            untrusted_output?: boolean | null;
             /**
-             * Idempotent
-             * @default false
+             * Failure When
+             * @default {}
              */
-            idempotent: boolean;
+            failure_when: {
+                [key: string]: unknown;
+            };
             /**
              * Needs Approval
              * @default false
@@ -9383,7 +9570,7 @@ export interface operations {
             query?: {
                 agent_id?: string;
                 conversation_id?: string;
-                status?: ("running" | "waiting" | "finished" | "failed" | "cancelled") | null;
+                status?: ("queued" | "running" | "waiting" | "finished" | "failed" | "cancelled") | null;
                 /** @description The `next` of the previous page; empty for the first. */
                 after?: string;
                 /** @description The number of items on a page. */
@@ -10197,6 +10384,830 @@ export interface operations {
             };
             /** @description The request body is too large. */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model rejected its key or failed. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The model is unavailable. Try again later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    create_anthropic_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "local",
+                 *       "max_tokens": 1024,
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "How many bolts are in stock?"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "msg_1",
+                     *       "type": "message",
+                     *       "role": "assistant",
+                     *       "model": "local",
+                     *       "content": [
+                     *         {
+                     *           "type": "text",
+                     *           "text": "12 bolts."
+                     *         }
+                     *       ],
+                     *       "stop_reason": "end_turn",
+                     *       "usage": {
+                     *         "input_tokens": 120,
+                     *         "output_tokens": 4
+                     *       }
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid or exceeds the context of the model. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The API key is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description There is no such model, or its server does not have the API. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The request body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The rate limit of the key or of the model's server is reached. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model rejected its key or failed. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The model is unavailable. Try again later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    count_message_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "local",
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "How many bolts are in stock?"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "input_tokens": 120
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid or exceeds the context of the model. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The API key is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description There is no such model, or its server does not have the API. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The request body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The rate limit of the key or of the model's server is reached. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model rejected its key or failed. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The model is unavailable. Try again later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    create_openai_response: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "local",
+                 *       "input": "How many bolts are in stock?"
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "resp_1",
+                     *       "object": "response",
+                     *       "status": "completed",
+                     *       "model": "local",
+                     *       "output": []
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid or exceeds the context of the model. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The API key is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description There is no such model, or its server does not have the API. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The request body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The rate limit of the key or of the model's server is reached. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model rejected its key or failed. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The model is unavailable. Try again later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    delete_response: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                response_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "resp_1",
+                     *       "object": "response",
+                     *       "deleted": true
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description There is no such response. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    create_embeddings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "m",
+                 *       "input": "bolt"
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "object": "list",
+                     *       "data": [],
+                     *       "model": "m"
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid or exceeds the context of the model. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The API key is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description There is no such model, or its server does not have the API. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The request body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The rate limit of the key or of the model's server is reached. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model rejected its key or failed. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The model is unavailable. Try again later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    create_text_completion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "m",
+                 *       "prompt": "Once"
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "cmpl-1",
+                     *       "object": "text_completion",
+                     *       "model": "m",
+                     *       "choices": []
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid or exceeds the context of the model. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The API key is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description There is no such model, or its server does not have the API. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The request body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The rate limit of the key or of the model's server is reached. */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -71,7 +71,7 @@ export function Shell() {
   if (!session.data) {
     return (
       <Center mih="100dvh">
-        <Loader aria-label={t("loading")} />
+        <Loader role="status" aria-label={t("loading")} />
       </Center>
     );
   }

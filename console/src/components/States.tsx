@@ -70,7 +70,7 @@ export function Loading() {
   const { t } = useTranslation();
   return (
     <Center py="xl">
-      <Loader size="sm" aria-label={t("loading")} />
+      <Loader size="sm" role="status" aria-label={t("loading")} />
     </Center>
   );
 }

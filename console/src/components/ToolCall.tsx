@@ -114,7 +114,7 @@ function CallIcon({ call, isActive }: { call: CallItem; isActive: boolean }) {
       />
     );
   }
-  if (!call.result && isActive) return <Loader size={14} aria-label={t("call.running")} />;
+  if (!call.result && isActive) return <Loader size={14} role="status" aria-label={t("call.running")} />;
   if (!call.result || REFUSALS.has(call.result.failure ?? "")) {
     return (
       <IconShieldX

@@ -276,7 +276,12 @@ export const en = {
     databaseText: "Only admins can set it.",
     semantics: "Semantic model",
     semanticsText: "A YAML file with metrics and dimensions.",
+    afterUntrusted: "After text of other people",
+    afterUntrustedText:
+      "What happens to calls that change something once a web page, mail or foreign server was read.",
+    untrusted: { allow: "Run them", approve: "Ask a person", refuse: "Refuse them" },
     learning: "Failure memory",
+    learningText: "Which stored failures this agent is reminded of.",
     learningOptions: { own: "Of this agent alone", shared: "Shared by the agents of the key" },
   },
   settings: {

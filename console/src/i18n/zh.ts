@@ -271,7 +271,11 @@ export const zh: Texts = {
     databaseText: "只有管理员可以设置。",
     semantics: "语义模型",
     semanticsText: "包含指标和维度的 YAML 文件。",
+    afterUntrusted: "读取他人文本之后",
+    afterUntrustedText: "读取网页、邮件或外部服务器之后，会产生更改的调用如何处理。",
+    untrusted: { allow: "运行", approve: "询问人工", refuse: "拒绝" },
     learning: "失败记忆",
+    learningText: "向该智能体提示哪些已存储的失败。",
     learningOptions: { own: "仅此智能体", shared: "同一密钥的智能体共享" },
   },
   settings: {

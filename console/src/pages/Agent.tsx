@@ -14,7 +14,13 @@ import {
   Textarea,
   TextInput,
 } from "@mantine/core";
-import { IconChevronLeft, IconDownload, IconMessage, IconTrash } from "@tabler/icons-react";
+import {
+  IconAlertTriangle,
+  IconChevronLeft,
+  IconDownload,
+  IconMessage,
+  IconTrash,
+} from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
@@ -184,17 +190,33 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
           onChange={(event) => change({ semantics: event.currentTarget.value })}
         />
       </SimpleGrid>
-      <Select
-        label={t("agents.learning")}
-        maw={420}
-        data={(["own", "shared"] as const).map((value) => ({
-          value,
-          label: t(`agents.learningOptions.${value}`),
-        }))}
-        value={spec.learning}
-        onChange={(value) => change({ learning: value === "own" ? "own" : "shared" })}
-        allowDeselect={false}
-      />
+      <Warnings warnings={agent.warnings ?? []} />
+      <SimpleGrid cols={{ base: 1, sm: 2 }}>
+        <Select
+          label={t("agents.afterUntrusted")}
+          description={t("agents.afterUntrustedText")}
+          data={(["allow", "approve", "refuse"] as const).map((value) => ({
+            value,
+            label: t(`agents.untrusted.${value}`),
+          }))}
+          value={spec.after_untrusted}
+          onChange={(value) =>
+            change({ after_untrusted: (value ?? "allow") as AgentSpec["after_untrusted"] })
+          }
+          allowDeselect={false}
+        />
+        <Select
+          label={t("agents.learning")}
+          description={t("agents.learningText")}
+          data={(["own", "shared"] as const).map((value) => ({
+            value,
+            label: t(`agents.learningOptions.${value}`),
+          }))}
+          value={spec.learning}
+          onChange={(value) => change({ learning: value === "own" ? "own" : "shared" })}
+          allowDeselect={false}
+        />
+      </SimpleGrid>
       <ErrorAlert error={save.error} />
       <Group>
         <Button
@@ -212,6 +234,14 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
       </Group>
     </Stack>
   );
+}
+
+function Warnings({ warnings }: { warnings: string[] }) {
+  return warnings.map((warning) => (
+    <Alert key={warning} color="orange" variant="light" icon={<IconAlertTriangle size={18} />}>
+      {warning}
+    </Alert>
+  ));
 }
 
 type BindingProps = { spec: AgentSpec; onChange: (values: Partial<AgentSpec>) => void };

@@ -42,6 +42,7 @@ export function ChatPage() {
   const { conversationId = "" } = useParams({ strict: false });
   const { agent = "", model = "", message = "" } = useSearch({ strict: false });
   const navigate = useNavigate();
+  const client = useQueryClient();
   const [isListOpen, { open, close }] = useDisclosure();
   const [, redraw] = useState(0);
   const conversations = useQuery(conversationsQuery);
@@ -57,6 +58,10 @@ export function ChatPage() {
     const run = new LiveRun();
     const turn = { key: randomId(), task: text, run };
     startedTurns.set(id, [...(startedTurns.get(id) ?? []), turn]);
+    run.subscribe(() => {
+      if (run.state.connection === "closed")
+        client.invalidateQueries({ queryKey: conversationsQuery.queryKey });
+    });
     const body = { message: text, conversation_id: id, detach: true, ...(model && { model }) };
     const headers: Record<string, string> = agent ? { "X-Agent-ID": agent } : {};
     run.start("/api/agent", { body, headers }).catch(() => undefined);

@@ -231,7 +231,9 @@ function Steps({ state }: { state: LiveState }) {
       key={isRunning ? "open" : "done"}
     >
       <Accordion.Item value="steps">
-        <Accordion.Control icon={isRunning ? <Loader size={14} aria-label={t("call.running")} /> : undefined}>
+        <Accordion.Control
+          icon={isRunning ? <Loader size={14} role="status" aria-label={t("call.running")} /> : undefined}
+        >
           <Text size="sm">
             {t("data.steps", { count: steps.length })} · {tokens} {t("tokens")}
           </Text>
