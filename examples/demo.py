@@ -209,6 +209,7 @@ async def main() -> int:
     console.print(render_table(("task", "outcome", "calls", "tokens", "seconds"), rows))
     failed_count = sum(row[1] != "right" for row in rows)
     console.print(f"{len(rows) - failed_count} of {len(rows)} tasks right on {model.name}", highlight=False)
+    console.print("\nOpen the web console: .venv/bin/opposable serve, then http://127.0.0.1:8000/", highlight=False)
     return 1 if failed_count else 0
 
 

@@ -30,7 +30,12 @@ export function RunItems({ items, isActive }: { items: RunItem[]; isActive: bool
         return <Thinking key={index} text={group.text} />;
       case "calls":
         return (
-          <SimpleGrid key={index} cols={{ base: 1, md: group.calls.length > 1 ? 2 : 1 }} spacing="xs">
+          <SimpleGrid
+            key={index}
+            cols={{ base: 1, md: group.calls.length > 1 ? 2 : 1 }}
+            spacing="xs"
+            style={{ alignItems: "start" }}
+          >
             {group.calls.map((call, position) => (
               <ToolCall key={`${call.callId}-${position}`} call={call} isActive={isActive} />
             ))}

@@ -18,7 +18,7 @@ const COLORS: Record<string, string> = {
 export function Status({ value }: { value: string }) {
   const { t } = useTranslation();
   return (
-    <Badge size="sm" variant="dot" color={COLORS[value] ?? "gray.7"} tt="none" fw={500}>
+    <Badge size="sm" variant="dot" color={COLORS[value] ?? "gray.7"} tt="none" fw={500} miw="max-content">
       {t(`status.${value}`, value)}
     </Badge>
   );

@@ -88,7 +88,7 @@ function Figures({ run, state }: { run: Run; state: RunState }) {
     [t("runs.turns"), run.turns ?? 0],
     [t("runs.calls"), run.tool_calls ?? 0],
     [t("runs.inOut"), `${formatNumber(run.input_tokens ?? 0)} / ${formatNumber(run.output_tokens ?? 0)}`],
-    ...(state.cost === null ? [] : [[t("limit.cost"), state.cost.toFixed(4)] as [string, string]]),
+    ...(!state.cost ? [] : [[t("agents.limit.cost"), state.cost.toFixed(4)] as [string, string]]),
     [
       t("nav.chat"),
       run.conversation_id ? (

@@ -173,6 +173,8 @@ def _run_worker(
 
 def _report_ready(settings: Settings, name: str, url: str) -> None:
     _report(settings, f"{name} is served at {url}", url=url)
+    console_url = f"{url.removesuffix('/v1')}/"
+    _report(settings, f"The console is at {console_url}", url=console_url)
 
 
 def _report(settings: Settings, message: str, **fields: str) -> None:
