@@ -86,7 +86,8 @@ async def test_every_line_of_the_log_is_json_on_demand():
         rest = (await asyncio.wait_for(process.stderr.read(), 30)).decode().splitlines()
         messages = [json.loads(one)["message"] for one in (line, *rest)]
     assert " is served at http://127.0.0.1:" in messages[0]
-    assert messages[1:] == ["request ended", "Stopped."]
+    assert messages[1].startswith("The console is at http://127.0.0.1:")
+    assert messages[2:] == ["request ended", "Stopped."]
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -124,7 +125,7 @@ async def test_a_signal_stops_the_server_with_exit_code_0(number):
         process.send_signal(number)
         rest = (await asyncio.wait_for(process.stderr.read(), 10)).decode()
         assert await process.wait() == 0
-    request_line, last_line = rest.splitlines()
+    _console_line, request_line, last_line = rest.splitlines()
     assert "[info] request ended" in request_line
     assert last_line == "Stopped."
 
