@@ -1,0 +1,29 @@
+"""A library as tools of LangChain."""
+
+import openai
+import pytest
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
+from tests.adapters.frameworks import SYSTEM, TASK, create_library, serve_written_calls
+from tests.web.gateway.clients import ORDER, STATUS, ToolLog
+
+from opposable.adapters.langchain import create_tools
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_agent_completes_both_steps_with_the_tools_of_a_library():
+    log = ToolLog()
+    async with serve_written_calls() as url, openai.DefaultAsyncHttpxClient() as http:
+        chat = ChatOpenAI(model="m", base_url=url, api_key="none", http_async_client=http)
+        agent = create_agent(chat, create_tools(create_library(log)), system_prompt=SYSTEM)
+        state = await agent.ainvoke({"messages": [("user", TASK)]})
+    assert state["messages"][-1].text == f"The order was {STATUS}."
+    assert log.calls == [("find_order", "Ada Byron"), ("order_status", ORDER)]
+
+
+async def test_a_failure_is_an_error_message():
+    [find, _] = create_tools(create_library(ToolLog()))
+    call = {"type": "tool_call", "id": "c1", "name": "find_order", "args": {}}
+    message = await find.ainvoke(call)
+    assert (message.status, "customer" in message.content) == ("error", True)

@@ -1,0 +1,30 @@
+"""A library as tools of openai-agents."""
+
+import openai
+import pytest
+from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
+from agents.tool_context import ToolContext
+from tests.adapters.frameworks import SYSTEM, TASK, create_library, serve_written_calls
+from tests.web.gateway.clients import ORDER, STATUS, ToolLog
+
+from opposable.adapters.openai_agents import create_tools
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_agent_completes_both_steps_with_the_tools_of_a_library():
+    log = ToolLog()
+    async with serve_written_calls() as url, openai.AsyncOpenAI(base_url=url, api_key="none") as sdk:
+        model = OpenAIResponsesModel("m", sdk)
+        agent = Agent("clerk", instructions=SYSTEM, model=model, tools=create_tools(create_library(log)))
+        run = await Runner.run(agent, TASK, run_config=RunConfig(tracing_disabled=True))
+    assert str(run.final_output) == f"The order was {STATUS}."
+    assert log.calls == [("find_order", "Ada Byron"), ("order_status", ORDER)]
+
+
+@pytest.mark.parametrize("arguments", ["{}", '{"customer": [', "nothing"])
+async def test_invalid_arguments_are_reported_to_the_model(arguments):
+    [find, _] = create_tools(create_library(log := ToolLog()))
+    context = ToolContext(None, tool_name="find_order", tool_call_id="c1", tool_arguments=arguments)
+    assert await find.on_invoke_tool(context, arguments)
+    assert log.calls == []
