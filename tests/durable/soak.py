@@ -36,13 +36,20 @@ async def disturb(
     while True:
         await asyncio.sleep(chance.uniform(0.5, 1.5) * seconds)
         victim = chance.randrange(len(workers))
-        await kill(workers[victim])
+        print_errors(await kill(workers[victim]))
         kills += 1
         print(f"killed worker {victim} ({kills})", flush=True)
         workers[victim] = await replace()
         if kills == 3:
             await restart_postgresql(server)
             print("restarted PostgreSQL", flush=True)
+
+
+def print_errors(log: str) -> None:
+    """Print the part of a worker's log that begins with its first error."""
+    _, error, rest = log.partition("[error")
+    if error:
+        print(error + rest[:8000], flush=True)
 
 
 def check(lines: list[dict], outside: Outside, runs: int) -> None:
@@ -84,7 +91,7 @@ async def soak(runs: int, worker_count: int, kill_seconds: float) -> None:
             )
     finally:
         for worker in workers:
-            await kill(worker, signal.SIGTERM)
+            print_errors(await kill(worker, signal.SIGTERM))
         server.cleanup()
 
 

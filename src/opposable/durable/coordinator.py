@@ -14,6 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from opposable.domain.errors import OpposableError
 from opposable.durable.engine import Engine
+from opposable.durable.execution import RunExecutor
 from opposable.store.database_urls import parse_database_url
 from opposable.store.store import Store
 
@@ -39,9 +40,10 @@ class Coordinator:
         worker_id: The id of this worker.
         store: The store of the runs.
         engine: The engine of this worker.
+        executor: The runs that this worker executes.
     """
 
-    def __init__(self, url: str, worker_id: str, store: Store, engine: Engine) -> None:
+    def __init__(self, url: str, worker_id: str, store: Store, engine: Engine, executor: RunExecutor) -> None:
         # With the keepalives, a lost connection is noticed within some ten seconds.
         conninfo = parse_database_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
         self._conninfo = make_conninfo(
@@ -50,6 +52,8 @@ class Coordinator:
         self._worker_id = worker_id
         self._store = store
         self._engine = engine
+        self._executor = executor
+        self._suspects: frozenset[str] = frozenset()
         self._is_leader = False
         self._is_resigning = False
 
@@ -80,11 +84,12 @@ class Coordinator:
                 self._is_leader = False
             elif not self._is_leader:
                 self._is_leader = await self._take_lock(connection, LEADER_LOCK)
-            if self._is_leader:
-                is_settled = asyncio.get_running_loop().time() - connected_at > GRACE_SECONDS
-                with suppress(OpposableError):  # the store does not answer: the next round tries again
+            with suppress(OpposableError):  # the store does not answer: the next round tries again
+                if self._is_leader:
                     await self._dispatch()
-                    if is_settled and tick % TAKEOVER_TICKS == 0:
+                if tick % TAKEOVER_TICKS == 0:
+                    await self._requeue_own_runs()
+                    if self._is_leader and asyncio.get_running_loop().time() - connected_at > GRACE_SECONDS:
                         await self._take_over(connection)
             tick += 1
             await asyncio.sleep(TICK_SECONDS)
@@ -99,6 +104,15 @@ class Coordinator:
         if resumable := await queued_runs.list_resumable():
             await self._engine.resume_suspended(resumable)
         await self._store.batches.finish_ended()
+
+    async def _requeue_own_runs(self) -> None:
+        """Put runs into the queue again that the engine counts as active here, but that ended in an outage."""
+        counted = (await self._engine.list_active(self._worker_id)).get(self._worker_id, ())
+        missing = frozenset(counted) - self._executor.active_ids
+        if lost := missing & self._suspects:  # missing twice: a run that has just started or ended is missing once
+            await self._engine.resubmit(tuple(lost))
+            log.warning("%d runs are in the queue again after an outage of the database.", len(lost))
+        self._suspects = missing
 
     async def _take_over(self, connection: "psycopg.AsyncConnection[tuple[Any, ...]]") -> None:
         """Put the runs of dead workers into the queue again."""

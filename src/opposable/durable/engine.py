@@ -36,10 +36,15 @@ class Engine:
             options = {"workflow_name": WORKFLOW, "queue_name": QUEUE, "workflow_id": run_id}
             await DBOS.enqueue_workflow_with_options_async(options, run_id)  # type: ignore[arg-type]  # a TypedDict
 
-    async def list_active(self) -> dict[str, list[str]]:
-        """Return the ids of the runs that workers execute, by worker id."""
+    async def list_active(self, worker_id: str | None = None) -> dict[str, list[str]]:
+        """Return the ids of the runs that workers execute, or one worker, by worker id."""
         workflows = await DBOS.list_workflows_async(
-            status="PENDING", name=WORKFLOW, app_version=STEPS_VERSION, load_input=False, load_output=False
+            status="PENDING",
+            name=WORKFLOW,
+            app_version=STEPS_VERSION,
+            executor_id=worker_id,
+            load_input=False,
+            load_output=False,
         )
         runs: dict[str, list[str]] = {}
         for workflow in workflows:

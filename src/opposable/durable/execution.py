@@ -3,11 +3,13 @@
 import asyncio
 import contextvars
 import logging
+from collections import Counter
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbos import DBOS
+from sqlalchemy.exc import SQLAlchemyError
 
 from opposable.domain.batches import QueuedRun, RunOutcome
 from opposable.domain.call_context import CallContext
@@ -70,11 +72,12 @@ class RunExecutor:
         self._service = service
         self._store = service.store
         self._executions: dict[str, _Execution] = {}
+        self._active_ids: Counter[str] = Counter()
 
     @property
-    def active_count(self) -> int:
-        """The number of runs of this worker."""
-        return len(self._executions)
+    def active_ids(self) -> frozenset[str]:
+        """The ids of the runs that this worker executes."""
+        return frozenset(self._active_ids)
 
     async def execute(self, run_id: str) -> str:
         """Execute a run, or continue one that another process left. The body of the workflow.
@@ -83,12 +86,22 @@ class RunExecutor:
             The status of the run.
 
         Raises:
-            asyncio.CancelledError: The worker stops, or the run waits for a person. Another execution continues it.
+            asyncio.CancelledError: The worker stops, the database is away, or the run waits for a person. Another
+                execution continues it.
         """
-        queued = await retry_while_unavailable(lambda: self._store.queued_runs.get(run_id))
-        if queued is None:
-            return "unknown"
-        execution = self._executions[run_id] = await self._open_execution(queued)
+        self._active_ids[run_id] += 1
+        try:
+            queued = await retry_while_unavailable(lambda: self._store.queued_runs.get(run_id))
+            return "unknown" if queued is None else await self._execute_queued(queued)
+        except SQLAlchemyError as error:  # from DBOS; the coordinator queues the run again
+            log.warning("Run %s lost the database and will be continued: %s", run_id, type(error).__name__)
+            raise asyncio.CancelledError from error
+        finally:
+            self._active_ids[run_id] -= 1
+            self._active_ids += Counter()  # drops the id at 0
+
+    async def _execute_queued(self, queued: QueuedRun) -> str:
+        execution = self._executions[queued.run_id] = await self._open_execution(queued)
         try:
             status = await self._run_to_end(execution)
             await self._finish(execution, status)
@@ -98,7 +111,8 @@ class RunExecutor:
         else:
             return status
         finally:
-            self._executions.pop(run_id, None)
+            if self._executions.get(queued.run_id) is execution:
+                del self._executions[queued.run_id]
 
     def stop(self) -> None:
         """Leave the active runs to other workers."""
@@ -141,6 +155,8 @@ class RunExecutor:
                 raise
             execution.task.uncancel()
             status = "cancelled"
+        except SQLAlchemyError:
+            raise
         except OpposableError as error:
             status = "failed"
             execution.error = str(error)

@@ -48,7 +48,7 @@ async def run_worker(
     async with open_service(settings, models) as service:
         executor = RunExecutor(service)
         async with launch_engine(url, worker_id, executor.execute, concurrency) as engine:
-            coordinator = Coordinator(url, worker_id, service.store, engine)
+            coordinator = Coordinator(url, worker_id, service.store, engine, executor)
             loops = (asyncio.create_task(coordinator.run()), asyncio.create_task(executor.poll_cancel_requests()))
             on_ready(worker_id)
             try:
