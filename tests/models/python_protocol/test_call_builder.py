@@ -386,21 +386,6 @@ def test_a_number_may_be_said_in_words(said, given):
     assert call.arguments == given
 
 
-@pytest.mark.parametrize(
-    ("description", "written", "value"),
-    [
-        ("The country as ISO 3166-1 alpha-2 code", "UK", "GB"),
-        ("The country as ISO 3166-1 alpha-2 code", "FR", "FR"),
-        ("The country", "UK", "UK"),
-        ("The country as ISO 3166-1 alpha-3 code", "UK", "UK"),
-    ],
-)
-def test_a_country_code_is_the_one_that_the_description_asks_for(description, written, value):
-    country = {"type": "object", "properties": {"c": {"type": "string", "description": description}}, "required": ["c"]}
-    [call] = build_calls(f'weather(c="{written}")', [ToolDefinition("weather", "The weather.", country)], "In the UK")
-    assert call.arguments == {"c": value}
-
-
 DISHES = ToolDefinition(
     "recipe",
     "Find a recipe.",

@@ -126,25 +126,10 @@ async def test_a_parameter_may_be_anything(model):
     assert type(got[-1]) is Reply
 
 
-@pytest.mark.parametrize(
-    ("said", "arguments", "lacks"),
-    [
-        ("get it", {"url": "https://news.org/a"}, False),
-        ("get it", {}, True),
-        ("get it", {"url": "https://api.example.com/v1"}, True),
-        ("get example.com", {"url": "https://example.com"}, True),
-        ("get https://example.com", {"url": "https://example.com"}, False),
-        ("get it", {"url": "https://news.org/?appid=your_api_key"}, True),
-        ("get it", {"url": "https://news.org", "headers": {"Authorization": "Bearer <token>"}}, True),
-        ("get it with YOUR_TOKEN", {"url": "https://news.org", "key": "your_token"}, False),
-        ("write a page", {"url": "/a", "body": "<p>See example.com</p> <key>a</key>"}, False),
-        ("写一页", {"url": "/a", "body": "你的名字"}, False),
-    ],
-)
-def test_a_call_lacks_what_is_left_out_or_only_stood_in_for(said, arguments, lacks):
+def test_a_call_lacks_a_required_argument_that_is_left_out():
     tool = ToolDefinition("get", "Get it.", {"properties": {"url": {"type": "string"}}, "required": ["url"]})
-    call = ToolCall("c", "get", arguments)
-    assert python_fit.lacks_values(call, (tool,), said) is lacks
+    assert python_fit.lacks_required_argument(ToolCall("c", "get", {}), (tool,))
+    assert not python_fit.lacks_required_argument(ToolCall("c", "get", {"url": "https://news.org"}), (tool,))
 
 
 def test_lists_of_anything_are_borne_out_by_nothing():

@@ -2,7 +2,6 @@
 
 import pytest
 
-from opposable.domain.language import split_words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_protocol.value_formats import find_format_mismatches, find_literal
 
@@ -29,8 +28,6 @@ def list_mismatches(about: str, value: str, **more) -> list[str]:
         ("Cities separated by commas, as in the state: 'Oslo, Bergen'", "Oslo", []),
         ("A state's colour, e.g. 'red'", "green", []),
         ("The state, e.g. Ohio, Iowa, Utah", "Oregon", []),
-        ("Formatted as 'title:The Title by:The Writer'.", "Hunger", ["title:"]),
-        ("Formatted as 'title:The Title by:The Writer'.", "title:Hunger", []),
         ("An address such as 'https://example.org http://example.org'", "example.com", []),
         ("A time as 'HH:MM:SS'", "noon", []),
         ("", "Oslo", []),
@@ -55,17 +52,12 @@ def test_a_choice_has_no_shape_to_lack():
         (PLACE, "Oslo", " 0150", None),
         (PLACE, "Oslo", " unit=celsius", None),
         (PLACE, "Oslo", " The Kingdom of Norway", None),
-        ("as 'title:The Title by:The Writer'", "Hunger", "Hunger by:Knut Hamsun", "title:Hunger by:Knut Hamsun"),
-        ("as 'title:The Title by:The Writer'", "Hunger", " Hunger by:Hamsun", "title:Hunger by:Hamsun"),
-        ("as 'title:The Title by:The Writer'", "Hunger", "Hunger by:Unknown", None),
-        ("as 'title:The Title by:The Writer'", "Hunger", "Hunger", None),
-        ("as 'title:The Title by:The Writer'", "Hunger", "Pan by:Knut Hamsun", None),
     ],
 )
 def test_what_the_model_goes_on_with_is_taken_where_it_makes_the_shape(about, value, rest, whole):
     tool = ToolDefinition("find", "", {"type": "object", "properties": {"at": {"description": about}}})
     [each] = find_format_mismatches(ToolCall("1", "find", {"at": value}), (tool,))
-    assert each.complete_value(rest, split_words("Find Hunger by Knut Hamsun")) == whole
+    assert each.complete_value(rest) == whole
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,6 @@ from opposable.models.python_protocol.request_grounding import find_requested_ch
 from opposable.parsers.schema_coercion import SchemaNode
 
 _PERCENTAGE_PATTERN = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|％|per ?cent)")
-_ISO_CODES_BY_COMMON_CODE = {"UK": "GB", "EL": "GR"}
-"""Country codes in common use that differ from ISO 3166."""
-_ALPHA_2_PATTERN = re.compile(r"3166(?!.*alpha-?3)", re.IGNORECASE | re.DOTALL)
 _MAX_EXACT_NUMBER = 2**53
 _MIN_SIMILARITY = 0.5
 """The similarity from which a value is replaced by a choice (`difflib` ratio)."""
@@ -92,14 +89,6 @@ def take_nearest_choice(value: Any, schema: SchemaNode, request_words: Sequence[
     if isinstance(value, str) and (dated := format_as_described(value, schema.description())) != value:
         repairs.append("date as the description wants it")
         return dated
-    if (
-        isinstance(value, str)
-        and value in _ISO_CODES_BY_COMMON_CODE
-        and not choices
-        and _ALPHA_2_PATTERN.search(schema.description())
-    ):
-        repairs.append("country code as ISO 3166 has it")
-        return _ISO_CODES_BY_COMMON_CODE[value]
     if not isinstance(value, str) or not choices or value in choices:
         return value
     folded = {choice.casefold(): choice for choice in reversed(choices)}

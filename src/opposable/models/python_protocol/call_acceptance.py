@@ -19,14 +19,6 @@ UNSEEN_LOGPROB = -12.0
 _EVEN_ODDS_LOGPROB = math.log(0.5)
 _NUMBER_PATTERN = re.compile(r"\d[\d.,]*\d|\d")
 
-_PLACEHOLDER_PATTERN = re.compile(
-    r"\byour[_-]?(?:api|access|secret|auth|client|app|user|account|bearer)?[_-]?(?:key|token|id|password|secret|name)\b"
-    r"|<(?:(?:your|insert)[^<>]*|(?:[a-z]+[ _-])+(?:token|key|password|secret)|token)>"
-    r"|^(?:https?://)?(?:[\w.+-]+@)?(?:[\w-]+\.)*example\.(?:com|org|net)(?=[/:?#]|$)",
-    re.IGNORECASE,
-)
-"""Placeholders: YOUR_API_KEY, `<token>`, an address at example.com."""
-
 _NO_CALL_WEIGHT, _CONFIDENCE_WEIGHT, _GROUNDING_WEIGHT, _UNGROUNDED_NUMBER_WEIGHT, _BIAS = 0.8, 16.0, 2.0, 3.0, -0.7
 _CLEAR_CALL_LOGPROB, _MIN_CLEAR_CONFIDENCE = 2.5, -0.14
 """From a logistic regression over 300 replies of the embedded model that hold calls, to requests with and without a
@@ -56,7 +48,7 @@ def accepts_calls(
         conversation: The text of the conversation.
         second_tokens: The tokens of the second attempt, if the calls are from one.
     """
-    if any(lacks_values(call, tools, conversation) for call in calls):
+    if any(lacks_required_argument(call, tools) for call in calls):
         return False
     no_call_distance = min(6.0, -get_no_call_logprob(tokens))
     confidence = get_mean_logprob(tokens if second_tokens is None else second_tokens)
@@ -74,16 +66,9 @@ def accepts_calls(
     )
 
 
-def lacks_values(call: ToolCall, tools: Sequence[ToolDefinition], conversation: str) -> bool:
-    """Return whether a call lacks a required argument, or has a placeholder for a value.
-
-    No right call of 746 did, and 11 of 76 that were made although no function fits.
-    """
-    given = dict(call.arguments)
-    if not all(name in given for name in texts.get_schema(call, tools).required_names()):
-        return True
-    stand_ins = (match[0] for value in _iter_scalars(given) for match in _PLACEHOLDER_PATTERN.finditer(value))
-    return any(found.casefold() not in conversation.casefold() for found in stand_ins)
+def lacks_required_argument(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
+    """Return whether a call lacks a required argument."""
+    return not all(name in call.arguments for name in texts.get_schema(call, tools).required_names())
 
 
 def find_doubtful_lines(tokens: Sequence[Token]) -> frozenset[int]:

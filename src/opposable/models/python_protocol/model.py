@@ -137,7 +137,7 @@ class PythonProtocolModel:
                 [*asked[:-1], assistant_message(texts.REPLY_PREFIX + open_call)], tools, said, options
             )
             calls, usage = (add_rest_arguments(calls[0], rest, tools, last),), usage + spent
-        calls, spent = await self._reformat_values(calls, code, asked[:-1], tools, said, options)
+        calls, spent = await self._reformat_values(calls, code, asked[:-1], tools, options)
         is_cut_off = written is reply and reply.finish in CUT_OFF
         finish: FinishReason = reply.finish if is_cut_off else "tool_calls"
         return Reply(assistant_message("", calls), finish, usage + spent)
@@ -173,13 +173,11 @@ class PythonProtocolModel:
         code: str,
         messages: Sequence[Message],
         tools: Sequence[ToolDefinition],
-        conversation: str,
         options: ModelOptions,
     ) -> tuple[tuple[ToolCall, ...], Usage]:
         """Return the calls with values in the described format, continued by the model."""
         made, usage = list(calls), NO_USAGE
         wanting = [(n, each) for n, call in enumerate(calls) for each in find_format_mismatches(call, tools)]
-        spoken = split_words(conversation) if wanting else []
         for n, each in wanting[:MAX_REFORMATTED_VALUES]:
             if (at := find_literal(code, each.value)) is None:
                 continue
@@ -192,7 +190,7 @@ class PythonProtocolModel:
             except ModelError:
                 break
             usage += reply.usage
-            if (value := each.complete_value(reply.message.content.removeprefix(begun.content), spoken)) is not None:
+            if (value := each.complete_value(reply.message.content.removeprefix(begun.content))) is not None:
                 made[n] = replace_argument(made[n], each.name, value)
         return tuple(made), usage
 

@@ -14,7 +14,6 @@ _EXAMPLE_PLACE_PATTERN = re.compile(
     r"\b(?:e\.?g\.?|format(?: of)?|such as|like)[:,]? ([A-Z][\w.]*(?: [A-Z][\w.]*)*, [A-Z]\w+)\b(?! ?,)"
 )
 _REGION_PATTERN = re.compile(r"\b(?:state|country|province|region)\b|[州省]|国家", re.IGNORECASE)
-_LABEL_PATTERN = re.compile(r"(?:^|\s)([a-z]{2,}):(?=[^\s/:])")
 _LIST_PATTERN = re.compile(r"separated|list of|逗号|分隔|列表", re.IGNORECASE)
 _MAX_REGION_WORDS = 3
 """Words of the second part of a place."""
@@ -22,20 +21,14 @@ _MAX_REGION_WORDS = 3
 
 @dataclass(frozen=True, slots=True)
 class FormatMismatch:
-    """A value without the described format: the prefix to continue, and the labels it must have."""
+    """A value without the described format, and the prefix to continue."""
 
     name: str
     value: str
     prefix: str
-    labels: tuple[str, ...] = ()
 
-    def complete_value(self, continuation: str, conversation_words: Sequence[str]) -> str | None:
+    def complete_value(self, continuation: str) -> str | None:
         """Return the value in its format; None if the continuation is unsuitable."""
-        if self.labels:
-            value = self.prefix + continuation.strip()
-            label_words = set(split_words(value)).difference(*map(split_words, self.labels))
-            keeps_words = set(split_words(self.value)) <= label_words <= set(conversation_words)
-            return value if keeps_words and _LABEL_PATTERN.findall(value) == list(self.labels) else None
         added = continuation.strip()
         added_words = split_words(added)
         is_unsuitable = (
@@ -58,10 +51,7 @@ def find_format_mismatches(call: ToolCall, tools: Sequence[ToolDefinition]) -> I
         about = schema.get_property(name).description()
         if not isinstance(value, str) or not value.strip() or schema.get_property(name).choices():
             continue
-        if labels := _get_labels(about):
-            if not any(f"{label}:" in value for label in labels):
-                yield FormatMismatch(name, value, f"{labels[0]}:", labels)
-        elif _is_place_shown(about) and not re.search(r"[,，\d]", value):
+        if _is_place_shown(about) and not re.search(r"[,，\d]", value):
             yield FormatMismatch(name, value, value + ("," if value.isascii() else "，"))
 
 
@@ -72,14 +62,6 @@ def find_literal(code: str, value: str) -> int | None:
     """
     found = list(re.finditer(rf"""(['"]){re.escape(value)}\1""", code))
     return found[0].start() + 1 if len(found) == 1 else None
-
-
-def _get_labels(description: str) -> tuple[str, ...]:
-    for shown in _get_examples(description):
-        labels = tuple(_LABEL_PATTERN.findall(shown))
-        if len(labels) > 1 and len(set(labels)) == len(labels):
-            return labels
-    return ()
 
 
 def _is_place_shown(description: str) -> bool:
