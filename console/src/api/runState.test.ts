@@ -46,8 +46,8 @@ describe("reduceRun", () => {
   });
 
   it("says why a run failed", () => {
-    expect(reduce(event("error", { error: { kind: "Cancelled", message: "x" } })).phase).toBe("cancelled");
-    const failed = reduce(event("error", { error: { kind: "ModelUnavailable", message: "away" } }));
+    expect(reduce(event("error", { error: { kind: "cancelled", message: "x" } })).phase).toBe("cancelled");
+    const failed = reduce(event("error", { error: { kind: "model_unavailable", message: "away" } }));
     expect([failed.phase, failed.error]).toEqual(["failed", "away"]);
   });
 });

@@ -79,6 +79,8 @@ export function reduceRun(state: RunState, { event, data }: SseEvent): RunState 
   switch (event) {
     case "":
       return typeof fields.content === "string" ? appendText(state, "text", fields.content) : state;
+    case "commentary":
+      return appendText(state, "text", String(fields.text ?? ""));
     case "thinking":
       return appendText(state, "thinking", String(fields.thinking ?? ""));
     case "model_replied":
@@ -213,7 +215,7 @@ function finishRun(state: RunState, fields: Json): RunState {
 }
 
 function failRun(state: RunState, error: Json): RunState {
-  const isCancelled = error.kind === "Cancelled";
+  const isCancelled = error.kind === "cancelled";
   return { ...state, phase: isCancelled ? "cancelled" : "failed", error: String(error.message ?? "") };
 }
 

@@ -29,7 +29,7 @@ import { Empty, ErrorAlert, QueryView } from "../components/States";
 import { formatNumber, formatTime } from "../format";
 import { LANGUAGES, type LanguageCode, setLanguage } from "../i18n";
 
-const SCOPES = ["chat", "tools:read", "tools:write", "admin"];
+const SCOPES = ["chat", "approve", "tools:read", "tools:write", "admin"];
 
 export function SettingsPage() {
   const { t } = useTranslation();
