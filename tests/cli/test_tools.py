@@ -112,3 +112,18 @@ async def test_a_search_without_a_match_lists_the_tools(tmp_path: Path) -> None:
     found = await run_program(tmp_path, "tools", "search", "量子")
     assert (found.code, found.out) == (0, "")
     assert "All tools: echo, calculator, time, " in " ".join(found.err.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "shown"),
+    [
+        ("execute_sql", '{"sql": "SELECT price FROM item ORDER BY 1", "database": "shop"}', "0.25"),
+        ("get_schema", '{"table_name": "item"}', "note"),
+        ("validate_sql", '{"sql": "SELECT price FROM item"}', '"valid":true'),
+        ("schema.list_tables", '{"database": "shop"}', "item"),
+    ],
+)
+async def test_the_sql_tools_have_further_names(workspace: Path, name: str, arguments: str, shown: str) -> None:
+    done = await run_program(workspace, "tools", "call", name, arguments, "--db", "shop.sqlite")
+    assert (done.code, done.err) == (0, "")
+    assert shown in done.out

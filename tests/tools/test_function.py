@@ -1,6 +1,7 @@
 """Functions and objects as tools."""
 
 import asyncio
+import functools
 import threading
 from typing import Annotated, Literal
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, Field
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
 from opposable.tools.function import FunctionTool, tool, tools_from_object
+from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
 
@@ -235,3 +237,35 @@ def test_a_function_that_cannot_be_described_is_refused(function):
 def test_an_object_without_methods_is_refused():
     with pytest.raises(ToolRegistrationError, match="no public method"):
         tools_from_object(object(), "empty")
+
+
+async def test_a_generator_behind_a_decorator_is_collected():
+    def decorate(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    @decorate
+    def count():
+        """Count."""
+        yield "one "
+        yield "two"
+
+    result = await ToolLibrary([count]).call("count", {})
+    assert (result.content, result.failure) == ("one two", None)
+
+
+async def test_an_alias_of_a_parameter_counts_only_where_the_arguments_do_not_fit():
+    def columns(table: str, database: str = "main") -> str:
+        """List columns."""
+        return f"{database}.{table}"
+
+    tool = FunctionTool(columns)
+    tool.aliases, tool.parameter_aliases = ("get_schema",), {"table_name": "table", "database": ""}
+    library = ToolLibrary([tool])
+    assert (await library.call("get_schema", {"table_name": "t"})).content == "main.t"
+    assert (await library.call("columns", {"table": "t", "database": "x"})).content == "x.t"
+    assert (await library.call("columns", {"tabel": "t"})).failure == "invalid_arguments"
+    assert library.names == ("columns",)

@@ -13,7 +13,7 @@ from opposable.domain.errors import BadInput
 from opposable.domain.specs import AnyToolSpec, FunctionToolSpec
 from opposable.settings import Settings
 from opposable.sql.database import Database
-from opposable.sql.tools import SchemaTools, SqlTools
+from opposable.sql.tools import PARAMETER_ALIASES, TOOL_ALIASES, SchemaTools, SqlTools
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool, tools_from_object
 from opposable.tools.function_loader import load_tools
@@ -73,4 +73,7 @@ def create_sql_tools(database: Database) -> list[Tool]:
         *tools_from_object(SchemaTools(database), "schema", read_only=("list_tables", "list_columns")),
         *tools_from_object(SqlTools(database), "sql", read_only=reading),
     ]
+    for tool in tools:
+        tool.aliases = tuple(name for name, tool_id in TOOL_ALIASES.items() if tool_id == tool.tool_id)
+        tool.parameter_aliases = PARAMETER_ALIASES
     return [*add_search_keywords(tools)]

@@ -6,7 +6,9 @@ from typing import Any
 
 import orjson
 
+from opposable.domain.errors import ModelError
 from opposable.domain.events import ModelEvent, Reply, TextDelta
+from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import Usage
@@ -15,6 +17,9 @@ from opposable.models.base import DEFAULT_OPTIONS, ModelOptions
 CallableAnswer = str | Mapping[str, Any]
 TEXT_FIELDS = ("response", "result", "text", "content", "sql")
 """Fields of a dict that may contain the text, in order of preference."""
+
+_CALL_FIELDS = ("action", "tool_calls")
+_ANSWER_META_FIELDS = frozenset(("action", "reasoning", "thought", "thinking"))
 
 
 class CallableModel:
@@ -51,14 +56,40 @@ def render_prompt(messages: Sequence[Message]) -> str:
 
 
 def extract_text(answer: CallableAnswer) -> str:
-    """Return the text of an answer: a text field of a dict, or the dict as JSON."""
+    """Return the text of an answer: a text field of a dict, or the dict as JSON.
+
+    A text that is such a dict as JSON is read like the dict.
+
+    Raises:
+        ModelError: The answer is neither text nor a dict.
+    """
     if isinstance(answer, str):
-        return answer
+        wrapped = _parse_wrapper(answer)
+        return answer if wrapped is None else extract_text(wrapped)
+    if not isinstance(answer, Mapping):
+        raise ModelError(
+            f"The function of the model returned {answer!r:.100} ({type(answer).__name__}). Return text or a dict with "
+            f"one of the fields {', '.join(TEXT_FIELDS)}."
+        )
     wants_calls = "tool_calls" in answer or answer.get("action") == "tool_call"
     for field in () if wants_calls else TEXT_FIELDS:
         inner = answer.get(field)
         if isinstance(inner, str) and inner:
             return inner
-        if isinstance(inner, Mapping):
+        if isinstance(inner, Mapping) and any(name in inner for name in (*TEXT_FIELDS, *_CALL_FIELDS)):
             return extract_text(inner)
+        if inner is not None and inner != "":
+            return dump_json(inner).decode()
     return orjson.dumps(dict(answer), default=str).decode()
+
+
+def _parse_wrapper(text: str) -> Mapping[str, Any] | None:
+    """Return the dict that a text is the JSON of, if it holds an answer and nothing else."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = orjson.loads(text.encode("utf-8", "replace"))
+    except orjson.JSONDecodeError:
+        return None
+    fields = set(value) & set(TEXT_FIELDS)
+    return value if fields and set(value) <= fields | _ANSWER_META_FIELDS else None

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from opposable.domain.json_text import dump_json
 from opposable.parsers.arguments import ParsedArguments, coerce_arguments
 from opposable.parsers.schema_coercion import SchemaNode
 from opposable.parsers.tool_names import ToolIndex
@@ -96,7 +97,7 @@ def _classify_envelope(value: dict[str, Any], tools: ToolIndex, is_marked: bool,
                 return CallShape(calls, answer or None, thinking, "openai")
     if (
         _is_final_answer(value)
-        and (answer_text := answer if answer is not None else _get_text(value.get("action_input"))) is not None
+        and (answer_text := answer if answer is not None else _get_final_text(value)) is not None
     ):
         return CallShape([], answer_text, thinking, "seed")
     return None
@@ -107,7 +108,14 @@ def _is_final_answer(value: dict[str, Any]) -> bool:
     action = _get_text(value.get("action"))
     if action is None or action.strip().casefold().replace(" ", "_") not in FINAL_ACTIONS:
         return False
-    return set(value) <= META_KEYS | {"tool_calls", "action_input"}
+    return set(value) <= META_KEYS | {"tool_calls", "action_input", "sql"}
+
+
+def _get_final_text(value: dict[str, Any]) -> str | None:
+    """Return the text of a final answer without a text field: its SQL, or a number or object as JSON."""
+    text = _get_text(value.get("action_input")) or _get_text(value.get("sql"))
+    content = value.get("content")
+    return text if text is not None or content is None else dump_json(content).decode()
 
 
 def _get_text(value: Any) -> str | None:

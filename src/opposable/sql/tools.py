@@ -17,6 +17,8 @@ from opposable.sql.statement_guard import MAX_CHARACTERS, parse_safe_query
 MAX_ROWS = 1_000
 TOOL_ALIASES = {"execute_sql": "sql.execute", "get_schema": "schema.list_columns", "validate_sql": "sql.validate"}
 """Alternative names of these tools, with their ids."""
+PARAMETER_ALIASES = {"table_name": "table", "database": ""}
+"""Alternative names of parameters. `database` is ignored: the tools are over one database."""
 SourceDialect = Literal["mysql", "tsql", "sqlite", "duckdb", "postgres", "bigquery", "snowflake", "oracle"]
 """The dialects that `sql.refine` translates."""
 

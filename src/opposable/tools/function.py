@@ -4,11 +4,11 @@ import asyncio
 import contextvars
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from opposable.domain.call_context import CallContext
-from opposable.domain.errors import ToolRegistrationError
+from opposable.domain.errors import InvalidArguments, ToolRegistrationError
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.function_schema import get_signature
 from opposable.tools.streaming import collect_stream, get_thread_pool
@@ -43,6 +43,8 @@ class FunctionTool:
     The schema comes from the signature and the docstring. A parameter annotated `CallContext` receives the call's
     context and is not part of the schema. A sync function runs in a thread. A generator's deltas are reported as they
     are yielded. `keywords` are further words that a search finds the tool by; models do not get them.
+    `aliases` are further names that it can be called by. `parameter_aliases` are further names of parameters, "" for one
+    that is ignored; they count only in arguments that are not valid without them.
     """
 
     def __init__(
@@ -76,6 +78,8 @@ class FunctionTool:
         )
         self.timeout = timeout
         self.keywords: tuple[str, ...] = ()
+        self.aliases: tuple[str, ...] = ()
+        self.parameter_aliases: Mapping[str, str] = {}
         call_method = getattr(function, "__call__", None)  # noqa: B004 - its kind is inspected, not its presence
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call_method)
         self._yields_deltas = _is_generator(function) or _is_generator(call_method)
@@ -92,7 +96,14 @@ class FunctionTool:
         Raises:
             InvalidArguments: The arguments do not fit the signature.
         """
-        return self._signature.validate(arguments)
+        try:
+            return self._signature.validate(arguments)
+        except InvalidArguments:
+            renamed = {self.parameter_aliases.get(name, name): value for name, value in arguments.items()}
+            renamed.pop("", None)
+            if renamed.keys() == arguments.keys():
+                raise
+            return self._signature.validate(renamed)
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Call the function with the keyword arguments that `check` returned.
@@ -105,10 +116,15 @@ class FunctionTool:
         if self._yields_deltas:
             return await collect_stream(self.function(**arguments), context.report)
         if self._is_async:
-            return await self.function(**arguments)
+            return await self._collect(await self.function(**arguments), context)
         call = functools.partial(contextvars.copy_context().run, _call, self.function, arguments)
         result = await asyncio.get_running_loop().run_in_executor(get_thread_pool(), call)
-        return await result if inspect.isawaitable(result) else result
+        return await self._collect(await result if inspect.isawaitable(result) else result, context)
+
+    async def _collect(self, result: Any, context: CallContext) -> Any:
+        """Return a result; that of a generator, such as a decorated one returns, is collected."""
+        is_stream = inspect.isgenerator(result) or inspect.isasyncgen(result)
+        return await collect_stream(result, context.report) if is_stream else result
 
 
 def _call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:

@@ -287,6 +287,9 @@ class Registry:
                 for alias in {normalize_name(tool.definition.name), normalize_name(tool.tool_id)}:
                     is_ambiguous = alias in self._tools_by_normalized_name
                     self._tools_by_normalized_name[alias] = None if is_ambiguous else tool
+            for tool in self.tools_by_name.values():
+                for name in getattr(tool.tool, "aliases", ()):
+                    self._tools_by_normalized_name.setdefault(normalize_name(name), tool)
         return self._tools_by_normalized_name
 
     def _invalidate_caches(self) -> None:

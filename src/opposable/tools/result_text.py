@@ -38,10 +38,14 @@ def _to_jsonable(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
+        return _to_jsonable(dataclasses.asdict(value))
     if isinstance(value, dict):
         return {str(key): _to_jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+    if hasattr(value, "to_dict") and hasattr(value, "columns"):  # a table of pandas
+        return _to_jsonable(value.to_dict(orient="records"))
+    if hasattr(value, "tolist"):  # arrays and numbers of numpy, columns of pandas
+        return _to_jsonable(value.tolist())
+    if isinstance(value, list | tuple | set | frozenset | range):
         return [_to_jsonable(item) for item in value]
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()

@@ -1,0 +1,59 @@
+"""Functions as models."""
+
+import pytest
+
+from opposable.domain.errors import ModelError
+from opposable.domain.messages import user_message
+from opposable.domain.tools import ToolDefinition
+from opposable.models.callable import CallableModel
+from opposable.models.text_protocol import TextProtocolModel
+
+pytestmark = pytest.mark.anyio
+
+
+async def ask(answer, model_type=lambda model: model, tools=()):
+    model = model_type(CallableModel(lambda prompt: answer))
+    return [part async for part in model.stream([user_message("hi")], tools)][-1].message.content
+
+
+ANSWERS = [
+    ({"response": "hi"}, "hi"),
+    ('{"response": "hi"}', "hi"),
+    ({"content": "hi"}, "hi"),
+    ('{"content": "hi"}', "hi"),
+    ({"action": "finish", "content": 5}, "5"),
+    ('{"reasoning": "r", "action": "finish", "content": 5}', "5"),
+    ('{"action": "finish", "content": {"a": 1}}', '{"a":1}'),
+    ({"action": "finish", "sql": "SELECT 1"}, "SELECT 1"),
+    ('{"action": "finish", "sql": "SELECT 1"}', "SELECT 1"),
+    ('{"name": "Ann", "text": "hi"}', '{"name": "Ann", "text": "hi"}'),
+    ("{not json", "{not json"),
+    ("plain", "plain"),
+]
+
+
+@pytest.mark.parametrize(("answer", "text"), ANSWERS)
+async def test_the_text_is_found_in_a_dict_and_in_its_json(answer, text):
+    assert await ask(answer) == text
+
+
+@pytest.mark.parametrize("answer", [None, 5, ["a"], 1.5, b"x"])
+async def test_an_answer_that_is_neither_text_nor_a_dict_is_a_model_error(answer):
+    with pytest.raises(ModelError, match="Return text or a dict with one of the fields response, result"):
+        await ask(answer)
+
+
+FINISHES = [
+    ('{"action": "finish", "content": 5}', "5"),
+    ('{"action": "finish", "content": {"a": [1]}}', '{"a":[1]}'),
+    ('{"reasoning": "r", "action": "finish", "sql": "SELECT 1"}', "SELECT 1"),
+]
+
+
+@pytest.mark.parametrize(("answer", "text"), FINISHES)
+async def test_a_final_answer_in_the_text_protocol_may_be_a_number_an_object_or_sql(answer, text):
+    tools = [ToolDefinition("stock", "Stock.", {"type": "object", "properties": {}})]
+    assert await ask("Done.\n" + answer, lambda model: TextProtocolModel(model, "protocol"), tools) in (
+        text,
+        f"Done.\n{text}",
+    )
