@@ -57,3 +57,10 @@ async def test_a_final_answer_in_the_text_protocol_may_be_a_number_an_object_or_
         text,
         f"Done.\n{text}",
     )
+
+
+@pytest.mark.parametrize("placeholder", ["…", "..."])
+async def test_the_placeholder_of_the_protocol_is_no_answer(placeholder):
+    tools = [ToolDefinition("stock", "Stock.", {"type": "object", "properties": {}})]
+    answer = f'{{"action": "finish", "content": "{placeholder}"}}'
+    assert await ask(answer, lambda model: TextProtocolModel(model, "protocol"), tools) == ""

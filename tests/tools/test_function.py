@@ -239,7 +239,7 @@ def test_an_object_without_methods_is_refused():
         tools_from_object(object(), "empty")
 
 
-async def test_a_generator_behind_a_decorator_is_collected():
+async def test_the_generator_of_a_decorated_function_is_collected():
     def decorate(function):
         @functools.wraps(function)
         def wrapper(*args, **kwargs):

@@ -184,7 +184,7 @@ def merge_parsed_calls(reply: Reply, parse_result: ParseResult, trust_native_cal
     Trusted native calls take their place.
     """
     message = reply.message
-    text = "" if parse_result.text.strip() == protocol_texts.PLACEHOLDER else parse_result.text
+    text = "" if parse_result.text.strip() in protocol_texts.PLACEHOLDERS else parse_result.text
     thinking = message.thinking or parse_result.thinking
     if message.tool_calls and trust_native_calls:
         return Reply(assistant_message(text, message.tool_calls, thinking), reply.finish, reply.usage)

@@ -10,8 +10,8 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool, ToolChoice
 
-PLACEHOLDER = "…"
-"""The placeholder of the answer in the instructions; a model that repeats it gave no answer."""
+PLACEHOLDERS = ("…", "...")
+"""The placeholder of the answer in the instructions, as models repeat it; a model that does gave no answer."""
 
 _ENGLISH_TEMPLATE = """# Tools
 
