@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.program import NOWHERE, assert_one_sentence
+from tests.cli.program import NOWHERE, assert_one_sentence, run_program
 
 pytestmark = pytest.mark.anyio
 
@@ -46,3 +46,13 @@ async def test_an_invalid_env_file_is_reported(tmp_path: Path, content: bytes, s
 )
 async def test_a_task_from_standard_input_is_checked(tmp_path: Path, stdin: bytes, sentence: str) -> None:
     await assert_one_sentence(tmp_path, ("run", "-", "-m", NOWHERE), 2, sentence, stdin=stdin)
+
+
+async def test_a_misspelt_variable_is_a_warning_and_an_unrelated_one_is_not(tmp_path: Path) -> None:
+    env = {"OPPOSABLE_SECOND": "x", "OPPOSABLE_DATABSE_URL": "x", "OPPOSABLE_CRM_TOKEN": "x", "OPPOSABLE_DEBUG": "0"}
+    done = await run_program(tmp_path, "keys", "list", "--json", env=env)
+    assert (done.code, done.json) == (0, {"keys": []})
+    assert done.err.splitlines() == [
+        "Warning: OPPOSABLE_DATABSE_URL is not a setting. Did you mean OPPOSABLE_DATABASE_URL?",
+        "Warning: OPPOSABLE_SECOND is not a setting. Did you mean OPPOSABLE_SECONDS?",
+    ]

@@ -1,5 +1,8 @@
 """What the commands share: consoles, common options, and the parsing of input."""
 
+import difflib
+import functools
+import os
 import re
 import sys
 from pathlib import Path
@@ -11,13 +14,16 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.console import Console
 
-from opposable.cli.rendering import shorten
+from opposable.cli.rendering import shorten, style_text
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import RateLimit
 from opposable.settings import Settings
 
 out = Console(soft_wrap=True)
 err = Console(stderr=True)
+
+OTHER_VARIABLES = {"OPPOSABLE_API_KEY", "OPPOSABLE_SERVE_KEY", "OPPOSABLE_DEBUG"}
+"""Variables of Opposable that are not settings."""
 
 ModelOption = Annotated[
     str | None,
@@ -54,6 +60,7 @@ def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] |
     Raises:
         BadInput: A setting or a folder is invalid.
     """
+    _warn_of_misspelt_variables()
     try:
         settings = Settings()
     except ValidationError as error:
@@ -72,6 +79,18 @@ def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] |
         if not folder.is_dir():
             raise BadInput(f"The folder {folder} does not exist. Pass an existing folder to --root.")
     return settings.model_copy(update={"roots": tuple(root)})
+
+
+@functools.cache
+def _warn_of_misspelt_variables() -> None:
+    """Warn once of variables that are no setting but resemble one. Others may be secrets of tools."""
+    names = {f"OPPOSABLE_{name.upper()}" for name in Settings.model_fields} | OTHER_VARIABLES
+    for name in sorted(os.environ.keys() - names):
+        suffix = name.removeprefix("OPPOSABLE_")
+        suffixes = [known.removeprefix("OPPOSABLE_") for known in names]
+        if suffix != name and (similar := difflib.get_close_matches(suffix, suffixes, n=1, cutoff=0.8)):
+            message = f"Warning: {name} is not a setting. Did you mean OPPOSABLE_{similar[0]}?"
+            err.print(style_text((message, "yellow")), soft_wrap=True)
 
 
 def read_text(argument: str) -> str:
