@@ -11,6 +11,7 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from pathlib import Path
 import aiohttp
 import orjson
 
+PROXY_SCRIPT = Path(__file__).parent / "plain_proxy.py"
 SERVER_SCRIPT = Path(__file__).parent / "scripted_server.py"
 CLOCK_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 INTEGER = {"type": "integer"}
@@ -42,7 +44,9 @@ def run_process(*command: object) -> Iterator[tuple[subprocess.Popen[str], str]]
     )
     try:
         assert running.stdout is not None
-        yield running, running.stdout.readline().split()[-1]
+        address = running.stdout.readline().split()[-1]
+        threading.Thread(target=running.stdout.read, daemon=True).start()  # a full pipe of its log would block it
+        yield running, address
     finally:
         running.kill()
         running.communicate()
@@ -91,6 +95,25 @@ async def measure_requests(session: aiohttp.ClientSession, server: str, scenario
     )
 
 
+async def measure_proxy_cpu(session: aiohttp.ClientSession, server: str, scenario: str, **body_fields: object) -> str:
+    """Measure the CPU time of the gateway for a relayed request, and that of a proxy of plain aiohttp."""
+    upstream = f"{server}/{scenario}/v1"
+    body = orjson.dumps(REQUEST_BODY | body_fields)
+    count = 500
+    figures = {}
+    commands = {
+        "gateway": ("-m", "opposable", "serve", "--model", f"{upstream}#m", "--port", 0),
+        "plain aiohttp": (PROXY_SCRIPT, upstream),
+    }
+    for name, command in commands.items():
+        with run_process(*command) as (process, url):
+            await time_requests(session, url, body, 200)
+            started_at = get_cpu_seconds(process.pid)
+            await time_requests(session, url, body, count)
+            figures[name] = (get_cpu_seconds(process.pid) - started_at) / count
+    return "  ".join(f"{name} CPU {seconds * 1e6:.0f} µs per request" for name, seconds in figures.items())
+
+
 async def measure_stream_deltas(session: aiohttp.ClientSession, server: str, kind: str, **body_fields: object) -> str:
     """Measure the CPU time of the gateway per streamed delta."""
     upstream = f"{server}/{kind}-{STREAM_DELTA_COUNT}/v1"
@@ -113,6 +136,7 @@ async def main() -> None:
         async with aiohttp.ClientSession(headers=headers, cookie_jar=aiohttp.DummyCookieJar()) as session:
             print("plain request       ", await measure_requests(session, server, "calls-0"), flush=True)
             print("call of 10 tools    ", await measure_requests(session, server, "calls-1", tools=TOOLS), flush=True)
+            print("relayed request     ", await measure_proxy_cpu(session, server, "calls-0"), flush=True)
             print("plain, in bursts    ", await measure_stream_deltas(session, server, "stream"), flush=True)
             print(
                 "parsed, in bursts  ", await measure_stream_deltas(session, server, "stream", tools=TOOLS), flush=True
