@@ -10,6 +10,12 @@ from opposable.domain.localized_text import LocalizedText, localize
 MAX_LISTED_ROWS = 5
 _DATE_PATTERN = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}年.*")
 
+_AGGREGATE_PATTERN = re.compile(r"(count|sum|avg|min|max)\((?:distinct\s+)?(?:\w+\.)?(\*|\w+)\)", re.IGNORECASE)
+_AGGREGATE_LABELS: dict[Language, dict[str, str]] = {
+    "en": {"count": "count", "sum": "total {}", "avg": "average {}", "min": "lowest {}", "max": "highest {}"},
+    "zh": {"count": "数量", "sum": "{} 合计", "avg": "平均 {}", "min": "最低 {}", "max": "最高 {}"},
+}
+
 
 def format_answer_sentence(
     columns: Sequence[str],
@@ -35,7 +41,10 @@ def format_answer_sentence(
     if len(rows) == 1 and len(columns) == 1:
         return f"答案是 {_format_cell(rows[0][0], zh)}。" if zh else f"The answer is {_format_cell(rows[0][0], zh)}."
     if len(rows) == 1:
-        pairs = [f"{column} {_format_cell(cell, zh)}" for column, cell in zip(columns, rows[0], strict=True)]
+        pairs = [
+            f"{_format_label(column, language)} {_format_cell(cell, zh)}"
+            for column, cell in zip(columns, rows[0], strict=True)
+        ]
         return f"{'，'.join(pairs)}。" if zh else f"{', '.join(pairs)}."
     listed_rows = [" ".join(_format_cell(cell, zh) for cell in row[:3]) for row in rows[:MAX_LISTED_ROWS]]
     has_more = truncated or len(rows) > MAX_LISTED_ROWS
@@ -81,11 +90,21 @@ def build_chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[s
     }
 
 
+def _format_label(column: str, language: Language) -> str:
+    """Return a column name as people say it: `SUM(o.net_amount)` is "total net amount"."""
+    aggregate = _AGGREGATE_PATTERN.fullmatch(column)
+    if aggregate is None:
+        return column.replace("_", " ")
+    name = aggregate[2].replace("_", " ") if aggregate[2] != "*" else ""
+    return _AGGREGATE_LABELS[language][aggregate[1].casefold()].format(name).strip()
+
+
 def _format_cell(value: Any, in_chinese: bool) -> str:
     if value is None:
         return "空" if in_chinese else "nothing"
     if isinstance(value, float):
-        return f"{value:,.4f}".rstrip("0").rstrip(".")
+        rounded = f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4f}"
+        return rounded.rstrip("0").rstrip(".")
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     text = " ".join(str(value).split())

@@ -1,0 +1,37 @@
+"""The sentence of an answer names columns as people do and rounds numbers."""
+
+import pytest
+
+from opposable.ask.team.answer_text import format_answer_sentence
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "english", "chinese"),
+    [
+        (["avg(price)"], [1234.56789], "The answer is 1,234.57.", "答案是 1,234.57。"),
+        (["share"], [0.123456], "The answer is 0.1235.", "答案是 0.1235。"),
+        (["n"], [12345], "The answer is 12,345.", "答案是 12,345。"),
+        (
+            ["count(*)", "SUM(o.net_amount)", "AVG(price)"],
+            [3, 20.0, 6.6666667],
+            "count 3, total net amount 20, average price 6.67.",
+            "数量 3，net amount 合计 20，平均 price 6.67。",
+        ),
+        (
+            ["first_name", "MAX(DISTINCT age)", "a + b"],
+            ["Ann", 4, None],
+            "first name Ann, highest age 4, a + b nothing.",
+            "first name Ann，最高 age 4，a + b 空。",
+        ),
+    ],
+)
+def test_columns_are_named_as_people_do_and_numbers_are_rounded(columns, row, english, chinese):
+    assert format_answer_sentence(columns, [row], False, "en") == english
+    assert format_answer_sentence(columns, [row], False, "zh") == chinese
+
+
+@pytest.mark.parametrize("rows", [[], [[None]]])
+def test_an_empty_answer_states_its_reason(rows):
+    assert format_answer_sentence(["a"], rows, False, "en", "no row satisfies a > 3") == (
+        "No rows match: no row satisfies a > 3."
+    )
