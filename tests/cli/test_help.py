@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize(
     ("command", "teaches"),
     [
-        ("", "Try: opposable run 'What is 17 * 23?'"),
+        ("", "Try: opposable run 'What is the average of 12.5, 18, 7 and 30.5?'"),
         ("run", 'Example: opposable run "Which errors'),
         ("ask", 'Example: opposable ask "Which country'),
         ("chat", "Example: opposable chat --db"),
