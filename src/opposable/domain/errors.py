@@ -167,8 +167,15 @@ class ToolFailed(ToolError):
     """A tool that ran and failed; the message says how."""
 
 
+_STORED_TYPES = (BadInput, ModelUnavailable, ModelRefusedKey, ModelNotFound, ModelRejected, ContextFull, ModelError)
+
+
 def error_from_name(name: str, message: str) -> OpposableError:
     """Return the error that was stored as the name of its class and its message."""
-    stored_types = (BadInput, ModelUnavailable, ModelRefusedKey, ModelNotFound, ContextFull, ModelRejected, ModelError)
-    error_type = next((kind for kind in stored_types if kind.__name__ == name), OpposableError)
-    return error_type(message)
+    return next((kind for kind in _STORED_TYPES if kind.__name__ == name), OpposableError)(message)
+
+
+def error_from_kind(kind: str, message: str) -> OpposableError:
+    """Return the error that was reported as its kind and its message."""
+    errors = (error_type(message) for error_type in _STORED_TYPES)
+    return next((error for error in errors if get_error_kind(error) == kind), OpposableError(message))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from opposable.domain.batches import QueuedRun
-from opposable.domain.errors import OpposableError, error_from_name
+from opposable.domain.errors import OpposableError, error_from_kind
 from opposable.domain.events import ToolFinished
 from opposable.domain.records import DURABLE_WORKER, Run, RunEvent
 from opposable.domain.tools import ToolCall, ToolResult
@@ -63,5 +63,5 @@ def _collect_event(remote_run: ActiveRun, event: RunEvent, calls: dict[str, Tool
                 call.id, call.name, data["result"], data["failure"], seconds=data["seconds"], attempts=data["attempts"]
             )
             remote_run.finished_calls.append(ToolFinished(call, result))
-        case "error" if data["kind"] != "Cancelled":
-            remote_run.error = error_from_name(data["kind"], data["message"])
+        case "error" if data["kind"] != "cancelled":
+            remote_run.error = error_from_kind(data["kind"], data["message"])
