@@ -44,7 +44,7 @@ async def test_two_processes_serve_one_conversation_and_cancel_each_others_runs(
             assert (await b.get_run(lost.run_id)).status == "running"
             first.kill()
             events = [event async for event in b.follow_run(lost.run_id)]
-            assert events[-1].data["kind"] == "Lost"
+            assert events[-1].data["kind"] == "lost"
             assert (await b.get_run(lost.run_id)).reason == "lost"
             assert [m["role"] for m in (await b.get_conversation("v")).messages] == ["user", "assistant"] * 2
 

@@ -82,7 +82,7 @@ class WorkerRepository:
                 "run_id": run_id,
                 "sequence": sequences.get(run_id, 0) + 1,
                 "kind": "error",
-                "data": {"kind": "Lost", "message": LOST_RUN_MESSAGE},
+                "data": {"kind": "lost", "message": LOST_RUN_MESSAGE},
                 "at": ended_at,
             }
             for run_id in run_ids
