@@ -51,7 +51,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("tests/agent/assistance/test_follow_ups.py", "room"): "tools that book rooms",
     ("tests/agent/assistance/test_follow_ups.py", "rooms"): "tools that book rooms",
     ("tests/models/python_protocol/test_request_grounding.py", "rooms"): "a parameter of a tool that finds places",
-    ("src/opposable/models/python_protocol/code_parser.py", "floor"): "floor division",
+    ("src/opposable/models/python_protocol/python_call_parser.py", "floor"): "floor division",
     ("src/opposable/models/python_protocol/request_grounding.py", "stands"): "a pattern for descriptions of tools",
     ("src/opposable/agent/history.py", "room"): "a note in the history, which models read",
     **{

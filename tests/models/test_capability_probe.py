@@ -29,7 +29,7 @@ from opposable.models.python_protocol.model import PythonProtocolModel
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.settings import Settings
-from opposable.tools.argument_validation import compile_validator
+from opposable.tools.json_schema_validation import compile_validator
 
 pytestmark = pytest.mark.anyio
 

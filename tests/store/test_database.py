@@ -11,7 +11,7 @@ from opposable.domain.records import Conversation
 from opposable.store import open_store
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url
-from opposable.store.schema_migration import migrate_schema
+from opposable.store.migration_runner import migrate_schema
 
 pytestmark = pytest.mark.anyio
 

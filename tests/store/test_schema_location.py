@@ -12,7 +12,7 @@ from opposable.domain.records import Run
 from opposable.store import open_store
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url
-from opposable.store.schema_migration import _build_alembic_config
+from opposable.store.migration_runner import _build_alembic_config
 
 pytestmark = pytest.mark.anyio
 

@@ -17,13 +17,13 @@ from opposable.store.executions import ExecutionRepository
 from opposable.store.failures import FailureRepository
 from opposable.store.keys import ApiKeyRepository
 from opposable.store.mcp_pins import McpPinRepository
+from opposable.store.migration_runner import migrate_schema
 from opposable.store.model_usage import ModelUsageRepository
 from opposable.store.query_examples import QueryExampleRepository
 from opposable.store.queued_runs import QueuedRunRepository
 from opposable.store.retention import Retention
 from opposable.store.runs import RunRepository
 from opposable.store.schema_location import require_file
-from opposable.store.schema_migration import migrate_schema
 from opposable.store.tools import ToolRepository
 from opposable.store.workers import WorkerRepository
 

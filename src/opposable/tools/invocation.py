@@ -10,9 +10,9 @@ from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused, T
 from opposable.domain.language import Language
 from opposable.domain.tools import FailureKind
 from opposable.tools import failure_messages
-from opposable.tools.argument_validation import remove_optional_nulls
 from opposable.tools.base import Tool
 from opposable.tools.failure_rules import NO_RULES, is_failure
+from opposable.tools.json_schema_validation import remove_optional_nulls
 from opposable.tools.raised_errors import get_error_text, is_connection_error
 from opposable.tools.registry import RegisteredTool
 from opposable.tools.result_text import value_to_text

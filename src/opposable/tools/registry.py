@@ -10,9 +10,9 @@ import orjson
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.tools import FailureKind, ToolDefinition
-from opposable.tools.argument_validation import ValidateArguments, compile_validator
 from opposable.tools.base import Tool
 from opposable.tools.circuit_breaker import CircuitBreaker
+from opposable.tools.json_schema_validation import ValidateArguments, compile_validator
 from opposable.tools.tool_names import SAFE_NAME_PATTERN, normalize_name, to_hashed_name
 from opposable.tools.tool_search import SearchIndex
 from opposable.tools.traits import NO_TRAITS, ToolTraits, get_traits

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from opposable.domain.errors import BadInput, ToolRegistrationError
-from opposable.tools.argument_validation import compile_validator
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool
+from opposable.tools.json_schema_validation import compile_validator
 from opposable.tools.registry import TOOL_ID_PATTERN, Registry, RegistryEntry, ToolState, policy_from_spec
 
 if TYPE_CHECKING:  # pydantic is loaded only where specs are used

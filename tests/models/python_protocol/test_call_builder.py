@@ -4,7 +4,7 @@ import pytest
 
 from opposable.domain.tools import ToolDefinition
 from opposable.models.python_protocol.call_builder import build_calls, is_ungrounded, replace_argument
-from opposable.models.python_protocol.code_parser import CodeCall, parse_calls
+from opposable.models.python_protocol.python_call_parser import CodeCall, parse_calls
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}

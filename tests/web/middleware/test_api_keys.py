@@ -15,7 +15,7 @@ from opposable.models.scripted import ScriptedModel
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url
 from opposable.store.keys import ApiKeyRepository
-from opposable.store.schema_migration import migrate_schema
+from opposable.store.migration_runner import migrate_schema
 from opposable.web.middleware.authentication import ApiKeyCache
 from opposable.web.middleware.request_limits import TokenUsageRecorder
 

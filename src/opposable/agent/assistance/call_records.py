@@ -8,7 +8,7 @@ import orjson
 
 from opposable.agent.assistance.guard_options import GuardOptions
 from opposable.domain.tools import FailureKind
-from opposable.tools.argument_validation import remove_optional_nulls
+from opposable.tools.json_schema_validation import remove_optional_nulls
 from opposable.tools.result_cache import canonicalize_arguments
 
 CallKey = tuple[str, bytes]

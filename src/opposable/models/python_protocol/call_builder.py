@@ -14,8 +14,8 @@ from opposable.models.python_protocol.argument_repairs import (
     take_nearest_choice,
     wrap_in_single_object,
 )
-from opposable.models.python_protocol.code_parser import CodeCall, parse_calls
 from opposable.models.python_protocol.prompts import CODE_FENCE, get_schema, list_parameters
+from opposable.models.python_protocol.python_call_parser import CodeCall, parse_calls
 from opposable.models.python_protocol.request_grounding import (
     add_requested_optionals,
     duplicates_other_argument,

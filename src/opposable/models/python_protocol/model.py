@@ -26,7 +26,7 @@ from opposable.models.python_protocol.call_builder import (
     reopen_call,
     replace_argument,
 )
-from opposable.models.python_protocol.code_parser import is_one_call
+from opposable.models.python_protocol.python_call_parser import is_one_call
 from opposable.models.python_protocol.uncertain_defaults import drop_uncertain_defaults
 from opposable.models.python_protocol.value_formats import find_format_mismatches, find_literal
 from opposable.models.text_protocol import TextProtocolModel, flatten_tool_messages

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from opposable.domain.errors import BadInput, ToolRegistrationError
-from opposable.tools.argument_validation import compile_validator
+from opposable.tools.json_schema_validation import compile_validator
 
 
 class ArgumentSchema:

@@ -13,7 +13,7 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ToolFailed
 from opposable.domain.specs import McpServerSpec
 from opposable.domain.tools import ToolDefinition
-from opposable.tools.argument_validation import ValidateArguments, compile_validator
+from opposable.tools.json_schema_validation import ValidateArguments, compile_validator
 from opposable.tools.mcp.connection import McpConnection, OnProgress
 from opposable.tools.mcp.result_content import blocks_to_text, result_to_value
 from opposable.tools.mcp.text_sanitizer import sanitize_schema, sanitize_text

@@ -16,7 +16,7 @@ from opposable.domain.specs import SkillSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.safety.sandbox.limits import ProcessResult
 from opposable.safety.sandbox.sandbox import Sandbox
-from opposable.tools.argument_validation import ValidateArguments, compile_validator
+from opposable.tools.json_schema_validation import ValidateArguments, compile_validator
 from opposable.tools.skills.loader import FREE_ARGUMENTS, Skill, SkillScript, load_skill
 from opposable.tools.tool_names import to_safe_name
 

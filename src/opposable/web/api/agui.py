@@ -42,7 +42,7 @@ from opposable.web.api.pagination import AgentIdPath
 from opposable.web.api.schemas import AgentChatRequest
 from opposable.web.api.serializers import dump_json
 from opposable.web.errors import bad_input_error, error_responses, to_api_error
-from opposable.web.sse import EventStream
+from opposable.web.sse_response import SseResponse
 
 router = APIRouter(prefix="/api/agents", tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
 
@@ -87,7 +87,7 @@ async def run_agui_agent(
         {"message": _get_last_user_text(body), "conversation_id": body.thread_id, "stream": True}
     )
     active_run = await start_run(chat_request, request, service, principal, agent_id)
-    return EventStream(_encode_events(service, active_run, body), to_api_error, on_end=active_run.stop)
+    return SseResponse(_encode_events(service, active_run, body), to_api_error, on_end=active_run.stop)
 
 
 async def _encode_events(

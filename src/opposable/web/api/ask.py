@@ -14,12 +14,12 @@ from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
 from opposable.web.api.chat import CLIENT_CLOSED_REQUEST, resolve_agent
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep, get_trace_id
-from opposable.web.api.event_stream import respond_with_run_events
+from opposable.web.api.run_event_sse import respond_with_run_events
 from opposable.web.api.schemas import AgentHeader
 from opposable.web.api.serializers import json_response
 from opposable.web.errors import bad_input_error, conflict_error, error_responses, forbidden_error
 from opposable.web.principal import Principal
-from opposable.web.sse import ClientDisconnected, run_while_connected
+from opposable.web.sse_response import ClientDisconnected, run_while_connected
 
 router = APIRouter(tags=["ask"], dependencies=[Depends(RequireScope("chat"))])
 

@@ -15,7 +15,7 @@ from opposable.domain.specs import AgentSpec
 from opposable.service.runner import ActiveRun
 from opposable.service.service import DEFAULT_AGENT_ID, Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep, get_trace_id
-from opposable.web.api.event_stream import parse_last_event_id, respond_with_run_events
+from opposable.web.api.run_event_sse import parse_last_event_id, respond_with_run_events
 from opposable.web.api.runs import load_own_run
 from opposable.web.api.schemas import AgentChatRequest, AgentChatResponse, AgentHeader, ChatRequest, ChatResponse
 from opposable.web.api.serializers import json_response, serialize_answer
@@ -29,7 +29,7 @@ from opposable.web.errors import (
 )
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.principal import Principal
-from opposable.web.sse import ClientDisconnected, run_while_connected
+from opposable.web.sse_response import ClientDisconnected, run_while_connected
 
 router = APIRouter(tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
 

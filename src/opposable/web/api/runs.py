@@ -10,8 +10,8 @@ from opposable.domain.records import Run, RunStatus
 from opposable.domain.specs import ID_PATTERN
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
-from opposable.web.api.event_stream import parse_last_event_id, respond_with_run_events
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
+from opposable.web.api.run_event_sse import parse_last_event_id, respond_with_run_events
 from opposable.web.api.schemas import CONVERSATION_ID, CancelResponse, RunResponse
 from opposable.web.api.serializers import json_response
 from opposable.web.errors import error_responses, not_found_error

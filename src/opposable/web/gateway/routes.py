@@ -24,7 +24,7 @@ from opposable.web.gateway.response_store import ResponseStore
 from opposable.web.gateway.responses import create_response, stream_response
 from opposable.web.gateway.served_models import ServedModels
 from opposable.web.openai_errors import GatewayError, bad_request_error, to_gateway_error, to_messages_error
-from opposable.web.sse import ClientDisconnected, EventStream, run_while_connected
+from opposable.web.sse_response import ClientDisconnected, SseResponse, run_while_connected
 
 CLIENT_CLOSED_REQUEST = Response(status_code=499)
 """Only logged: the client has disconnected."""
@@ -58,7 +58,7 @@ def create_gateway_router(
             body = parse_json_object(await read_json_body(request, max_body_bytes))
             model = await served.find(parse_model_name(body), request)
             if stream is not None and body.get("stream") is True:
-                return EventStream(stream_first(model, lambda model: stream(model, body, request)), to_error)
+                return SseResponse(stream_first(model, lambda model: stream(model, body, request)), to_error)
             content = await run_while_connected(
                 request.receive, fetch_first(model, lambda model: fetch(model, body, request))
             )

@@ -13,12 +13,12 @@ from opposable.domain.messages import Message, assistant_message, tool_message, 
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool
 from opposable.parsers import parse_arguments
-from opposable.tools.argument_validation import compile_validator
 from opposable.tools.failure_messages import (
     invalid_arguments_message,
     unknown_tool_message,
     unreadable_arguments_message,
 )
+from opposable.tools.json_schema_validation import compile_validator
 from opposable.tools.tool_names import find_nearest_names, normalize_name, to_safe_name
 from opposable.web.gateway.request import CompletionRequest
 

@@ -39,7 +39,7 @@ class ClientDisconnected(Exception):
     """The client disconnected before its response was ready."""
 
 
-class EventStream(Response):
+class SseResponse(Response):
     """A stream of server-sent events.
 
     An error before the first event becomes an error response; a later error becomes the last event. When the client

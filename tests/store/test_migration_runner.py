@@ -17,8 +17,8 @@ from opposable.domain.specs import FunctionToolSpec
 from opposable.store import open_store
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url
+from opposable.store.migration_runner import _build_alembic_config, migrate_schema
 from opposable.store.migrations.versions.r0004_builtin_tool_modules import NEW_MODULES
-from opposable.store.schema_migration import _build_alembic_config, migrate_schema
 from opposable.store.tables import metadata
 from opposable.store.tools import ToolRepository
 

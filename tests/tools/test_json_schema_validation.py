@@ -3,7 +3,7 @@
 import pytest
 
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
-from opposable.tools.argument_validation import compile_validator
+from opposable.tools.json_schema_validation import compile_validator
 
 SCHEMA = {
     "type": "object",

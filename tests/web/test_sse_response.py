@@ -11,7 +11,7 @@ from tests.web.serving import SlowModel, serve_models
 
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.text_protocol import TextProtocolModel
-from opposable.web import sse
+from opposable.web import sse_response as sse
 
 pytestmark = pytest.mark.anyio
 

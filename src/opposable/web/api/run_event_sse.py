@@ -8,7 +8,7 @@ from opposable.domain.records import RunEvent
 from opposable.service.service import Service
 from opposable.web.api.serializers import dump_json
 from opposable.web.errors import bad_input_error, to_api_error
-from opposable.web.sse import EventStream
+from opposable.web.sse_response import SseResponse
 
 DONE_EVENT = b"data: [DONE]\n\n"
 
@@ -40,9 +40,9 @@ async def stream_run_events(service: Service, run_id: str, after: int) -> AsyncG
 
 def respond_with_run_events(
     service: Service, run_id: str, after: int, on_end: Callable[[], None] | None = None
-) -> EventStream:
+) -> SseResponse:
     """Return the response with the events of a run after number `after`."""
-    return EventStream(stream_run_events(service, run_id, after), to_api_error, on_end or (lambda: None), _format_error)
+    return SseResponse(stream_run_events(service, run_id, after), to_api_error, on_end or (lambda: None), _format_error)
 
 
 def _format_error(error: bytes) -> bytes:
