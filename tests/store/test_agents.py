@@ -58,3 +58,18 @@ async def test_invalid_agent_is_reported(store):
         await store.agents.add(AgentSpec(agent_id="a"))
     with pytest.raises(BadInput, match=r"not in the store\. Add it first"):
         await store.agents.bind("a", AgentToolBinding(tool_id="none"))
+
+
+async def test_a_binding_with_a_literal_secret_is_not_stored(store):
+    for spec in SPECS:
+        await store.tools.add(spec)
+    binding = AgentToolBinding(tool_id="weather", config={"endpoint": {"headers": {"X-API-Key": "s3cr3t-value"}}})
+    with pytest.raises(BadInput, match="weather: the header 'X-API-Key' holds a secret"):
+        await store.agents.add(AgentSpec(agent_id="a", tools=(binding,)))
+    await store.agents.add(AgentSpec(agent_id="a"))
+    server = AgentToolBinding(tool_id="计算.server", config={"headers": {"Cookie": "id=s3cr3t-value"}})
+    with pytest.raises(BadInput, match="the header 'Cookie' holds a secret"):
+        await store.agents.bind("a", server)
+    with pytest.raises(BadInput, match="the header 'X-API-Key' holds a secret"):
+        await store.agents.update(AgentSpec(agent_id="a", tools=(binding,)))
+    assert (await store.agents.get("a")).spec.tools == ()

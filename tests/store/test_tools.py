@@ -8,6 +8,7 @@ from opposable.domain.errors import BadInput
 from opposable.domain.specs import (
     EndpointConfig,
     HttpToolSpec,
+    McpServerSpec,
 )
 
 pytestmark = pytest.mark.anyio
@@ -114,3 +115,17 @@ async def test_tool_name_is_unique(store):
     same = WEATHER.model_copy(update={"name": "weather"})
     await store.tools.save(same)
     assert await store.tools.get("weather") == same
+
+
+async def test_a_literal_secret_in_a_header_is_not_stored(store):
+    headers = {"Authorization": "Bearer s3cr3t-value"}
+    http = HttpToolSpec(tool_id="web", endpoint=EndpointConfig(url_template="https://example.com", headers=headers))
+    server = McpServerSpec(tool_id="server", url="https://example.com/mcp", headers=headers)
+    for save in (store.tools.add, store.tools.save):
+        for spec in (http, server):
+            with pytest.raises(BadInput, match=f"{spec.tool_id}: the header 'Authorization' holds a secret"):
+                await save(spec)
+    assert (await store.tools.list()).items == ()
+    referenced = server.model_copy(update={"headers": {"Authorization": "Bearer env:TOKEN"}})
+    await store.tools.add(referenced)
+    assert await store.tools.get("server") == referenced

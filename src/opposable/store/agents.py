@@ -1,6 +1,6 @@
 """Repository of agents: their specs, versions and tool bindings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from opposable.domain.errors import BadInput, StoreConflict
 from opposable.domain.records import AgentRecord, Page, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding
+from opposable.safety.literal_secrets import check_headers
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import fetch_newest_first
 from opposable.store.tables import agent_tools, agent_versions, agents
@@ -30,13 +31,15 @@ class AgentRepository:
         """Store a new agent as version 1.
 
         Raises:
-            BadInput: The id is taken or longer than 36 characters, or the store lacks a bound tool.
+            BadInput: The id is taken or longer than 36 characters, the store lacks a bound tool, or a binding
+                holds a literal secret.
         """
         if len(spec.agent_id) > MAX_ID_LENGTH:
             raise BadInput(
                 f"The agent id {spec.agent_id!r} has {len(spec.agent_id)} characters; "
                 f"the limit is {MAX_ID_LENGTH}. Choose a shorter id."
             )
+        _check_bindings(spec.tools)
         created_at = get_utc_now()
         record = AgentRecord(_sort_bindings(spec), 1, created_at, created_at)
         insert = self._database.build_insert(agents).values(**_to_row(record))
@@ -60,7 +63,7 @@ class AgentRepository:
 
         Raises:
             StoreConflict: `expected_version` is not the stored version.
-            BadInput: The store lacks a bound tool.
+            BadInput: The store lacks a bound tool, or a new binding holds a literal secret.
         """
         return await self._update_spec(spec.agent_id, lambda _: spec, expected_version)
 
@@ -68,7 +71,7 @@ class AgentRepository:
         """Bind a tool to an agent, or change its binding.
 
         Raises:
-            BadInput: The store lacks the tool.
+            BadInput: The store lacks the tool, or the binding holds a literal secret.
         """
 
         def add_binding(spec: AgentSpec) -> AgentSpec:
@@ -144,6 +147,7 @@ class AgentRepository:
                         f"{expected_version}. Read the agent again and repeat the change."
                     )
                 new_spec = _sort_bindings(edit_spec(current.spec))
+                _check_bindings(binding for binding in new_spec.tools if binding not in current.spec.tools)
                 if new_spec == current.spec:
                     return current
                 record = AgentRecord(new_spec, current.version + 1, current.created_at, get_utc_now())
@@ -198,6 +202,15 @@ def _sort_bindings(spec: AgentSpec) -> AgentSpec:
     """Return the spec with each tool bound once, sorted by tool id. The last of several bindings wins."""
     bindings = {binding.tool_id: binding for binding in spec.tools}
     return spec.model_copy(update={"tools": tuple(bindings[tool_id] for tool_id in sorted(bindings))})
+
+
+def _check_bindings(bindings: Iterable[AgentToolBinding]) -> None:
+    """Reject bindings that put a literal secret into a header. Raises: `BadInput`."""
+    for binding in bindings:
+        for config in (binding.config, binding.config.get("endpoint")):
+            headers = config.get("headers") if isinstance(config, dict) else None
+            if isinstance(headers, dict):
+                check_headers(headers, binding.tool_id)
 
 
 def _to_row(record: AgentRecord) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from sqlalchemy.exc import IntegrityError
 
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Page, get_utc_now
-from opposable.domain.specs import NO_PARAMETERS, AnyToolSpec, ToolSpec, ToolType
+from opposable.domain.specs import NO_PARAMETERS, AnyToolSpec, HttpToolSpec, McpServerSpec, ToolSpec, ToolType
+from opposable.safety.literal_secrets import check_headers
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import validate_limit
 from opposable.store.tables import agent_tools, tools
@@ -27,7 +28,7 @@ class ToolRepository:
         """Store a new tool.
 
         Raises:
-            BadInput: Its id or name is taken, or a text is longer than its column.
+            BadInput: Its id or name is taken, a text is longer than its column, or a header holds a literal secret.
         """
         row = _to_row(spec)
         try:
@@ -46,7 +47,7 @@ class ToolRepository:
         """Store a new or changed tool.
 
         Raises:
-            BadInput: Another tool has its name, or a text is longer than its column.
+            BadInput: Another tool has its name, a text is longer than its column, or a header holds a literal secret.
         """
         row = _to_row(spec)
         new_values = {name: value for name, value in row.items() if name != "id"} | {"updated_at": get_utc_now()}
@@ -115,6 +116,11 @@ def _build_name_taken_error(name: str) -> BadInput:
 
 def _to_row(spec: ToolSpec) -> dict[str, Any]:
     """Return the row of a spec. Fields without a column of their own go into the column `spec`."""
+    match spec:
+        case HttpToolSpec(endpoint=endpoint):
+            check_headers(endpoint.headers, spec.tool_id)
+        case McpServerSpec(headers=headers):
+            check_headers(headers, spec.tool_id)
     other_fields = spec.model_dump(mode="json")
     row: dict[str, Any] = {name: other_fields.pop(name) for name in _COLUMN_FIELDS}
     row["id"] = other_fields.pop("tool_id")

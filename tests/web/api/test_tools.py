@@ -221,6 +221,15 @@ async def test_what_the_owner_did_not_allow_is_rejected(tmp_path, spec, setting,
         ] == "forbidden"
 
 
+async def test_a_literal_secret_in_a_header_is_rejected_and_not_shown(tmp_path):
+    async with open_service_client(tmp_path) as ask:
+        spec = build_http_spec(headers={"X-API-Key": "s3cr3t-value"})
+        error = (await ask.request_json("POST", "/api/tools", spec, 400))["error"]
+        assert (error["kind"], "the header 'X-API-Key' holds a secret" in error["message"]) == ("bad_input", True)
+        assert "s3cr3t-value" not in error["message"]
+        assert await ask.service.store.tools.get("web") is None
+
+
 async def test_only_owned_modules_can_be_named(tmp_path):
     async with open_service_client(tmp_path) as ask:
         spec = {"tool_type": "function", "tool_id": "sh", "module_path": "os", "function_name": "system"}
