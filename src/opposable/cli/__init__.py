@@ -7,17 +7,20 @@ import typer
 
 from opposable.cli import (
     agents,
+    approvals,
     batch,
     chat,
     doctor,
     errors,
     evals,
     examples,
+    executions,
     failures,
     keys,
     mcp,
     models,
     run,
+    runs,
     semantics,
     serve,
     store,
@@ -59,6 +62,9 @@ for command in (run.run, run.ask, serve.serve, worker.worker, chat.chat, doctor.
 cli.command("mcp-serve")(mcp.mcp_serve)
 cli.add_typer(tools.cli, name="tools")
 cli.add_typer(agents.cli, name="agents")
+cli.add_typer(runs.cli, name="runs")
+cli.add_typer(executions.cli, name="executions")
+cli.add_typer(approvals.cli, name="approvals")
 cli.add_typer(models.cli, name="models")
 cli.add_typer(semantics.cli, name="semantics")
 cli.add_typer(examples.cli, name="examples")

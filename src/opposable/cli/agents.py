@@ -1,20 +1,60 @@
-"""The command `agents check`, which warns about stored agents."""
+"""The commands for stored agents: list, show, check."""
 
 import asyncio
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, out, read_settings
-from opposable.cli.rendering import style_text, to_json
+from opposable.cli.rendering import render_table, style_text, to_json
+from opposable.cli.stored_records import LimitOption, fit_cell, format_minute, read_store, run_with_store
+from opposable.domain.errors import BadInput
+from opposable.domain.records import AgentRecord
 
-cli = typer.Typer(cls=HelpGroup, help="Check the stored agents.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from opposable.store.store import Store
+
+cli = typer.Typer(cls=HelpGroup, help="List, show and check the stored agents.", no_args_is_help=True)
 
 
-@cli.callback()
-def _group() -> None:
-    """Keep `check` a subcommand: Typer would drop the name of an only command."""
+@cli.command("list")
+def list_agents(limit: LimitOption = 50, json: JsonOption = False) -> None:
+    """List the stored agents, the last changed first.
+
+    Example: opposable agents list
+    """
+
+    async def load(store: "Store") -> Sequence[AgentRecord]:
+        return (await store.agents.list(limit=limit)).items
+
+    agents: Sequence[AgentRecord] = read_store(load, ())
+    if json:
+        print(to_json({"agents": [_to_json(agent) for agent in agents]}))
+    elif agents:
+        out.print(render_table(("id", "model", "tools", "changed"), [_to_row(agent) for agent in agents], limit))
+    else:
+        out.print(style_text("No agent is stored yet."))
+
+
+@cli.command("show")
+def show_agent(
+    agent_id: Annotated[str, typer.Argument(help="Id of an agent", metavar="AGENT")], json: JsonOption = False
+) -> None:
+    """Show a stored agent.
+
+    Example: opposable agents show clerk
+    """
+
+    async def load(store: "Store") -> AgentRecord:
+        record = await store.agents.get(agent_id)
+        if record is None:
+            raise BadInput(f"There is no agent {agent_id!r}. See: opposable agents list")
+        return record
+
+    text = to_json(_to_json(run_with_store(load)))
+    print(text) if json else out.print_json(text)
 
 
 @cli.command("check")
@@ -44,3 +84,13 @@ def check(
                 out.print(style_text(("  warning  ", "yellow"), warning))
     if any(warnings.values()):
         raise typer.Exit(1)
+
+
+def _to_row(agent: AgentRecord) -> tuple[str, ...]:
+    spec = agent.spec
+    return (spec.agent_id, fit_cell(spec.model, 15), str(len(spec.tools)), format_minute(agent.updated_at))
+
+
+def _to_json(agent: AgentRecord) -> dict[str, Any]:
+    times = {"version": agent.version, "created_at": agent.created_at, "updated_at": agent.updated_at}
+    return agent.spec.model_dump(mode="json") | times

@@ -1,15 +1,14 @@
 """The commands for stored failures: list, show, pin, forget."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opposable.app.stored_tools import open_default_store, open_existing_store
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import JsonOption, out, read_settings
+from opposable.cli.options import JsonOption, out
 from opposable.cli.rendering import render_table, shorten, style_text, to_json
+from opposable.cli.stored_records import find_by_id_prefix, read_store, run_with_store
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Failure
 
@@ -34,13 +33,10 @@ def list_failures(
     Example: opposable failures list --tool browser_navigator
     """
 
-    async def load() -> Sequence[Failure]:
-        async with open_existing_store(read_settings()) as store:
-            if store is None:
-                return ()
-            return (await store.failures.list(tool_id=tool, scope=agent, limit=limit)).items
+    async def load(store: "Store") -> Sequence[Failure]:
+        return (await store.failures.list(tool_id=tool, scope=agent, limit=limit)).items
 
-    failures = asyncio.run(load())
+    failures: Sequence[Failure] = read_store(load, ())
     if json:
         print(to_json({"failures": [_to_json(failure) for failure in failures]}))
     elif failures:
@@ -61,7 +57,7 @@ def show_failure(failure_id: FailureIdArgument, json: JsonOption = False) -> Non
         text = to_json(_to_json(await _require_failure(store, failure_id)))
         print(text) if json else out.print_json(text)
 
-    _run_with_store(print_failure)
+    run_with_store(print_failure)
 
 
 @cli.command("pin")
@@ -79,7 +75,7 @@ def pin_failure(
         await store.failures.set_pinned(failure.failure_id, not off)
         out.print(style_text(f"{failure.failure_id} is {'no longer pinned' if off else 'pinned'}."))
 
-    _run_with_store(set_pinned)
+    run_with_store(set_pinned)
 
 
 @cli.command("forget")
@@ -107,30 +103,13 @@ def forget_failures(
         await store.failures.forget(failure.failure_id)
         out.print(style_text(f"{failure.failure_id} is deleted."))
 
-    _run_with_store(delete)
-
-
-def _run_with_store(operation: "Callable[[Store], Awaitable[None]]") -> None:
-    async def run() -> None:
-        async with open_default_store(read_settings()) as store:
-            await operation(store)
-
-    asyncio.run(run())
+    run_with_store(delete)
 
 
 async def _require_failure(store: "Store", id_prefix: str) -> Failure:
-    """Return the failure with that id, or the only one whose id starts with it.
-
-    Raises:
-        BadInput: No failure matches, or several do.
-    """
-    matching = await store.failures.list_by_id_prefix(id_prefix.lower()) if id_prefix else ()
-    if len(matching) != 1:
-        problem = (
-            f"More than one failure begins with {id_prefix!r}" if matching else f"There is no failure {id_prefix!r}"
-        )
-        raise BadInput(f"{problem}. See: opposable failures list")
-    return matching[0]
+    return await find_by_id_prefix(
+        store.failures.list_by_id_prefix, id_prefix, lambda failure: failure.failure_id, "failure"
+    )
 
 
 def _to_row(failure: Failure) -> tuple[Any, ...]:

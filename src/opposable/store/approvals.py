@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Approval, ApprovalStatus, Page, get_utc_now
 from opposable.store.database import StoreDatabase
-from opposable.store.pagination import fetch_newest_first
+from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
 from opposable.store.tables import approvals
 
 
@@ -49,6 +49,12 @@ class ApprovalRepository:
         async with self._database.begin_read() as connection:
             row = (await connection.execute(query.order_by(table.created_at.desc()).limit(1))).one_or_none()
         return None if row is None else _to_approval(row)
+
+    async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Approval, ...]:
+        """Return at most `limit` approvals whose id starts with a prefix, ordered by id."""
+        return await fetch_by_id_prefix(
+            self._database, select(approvals), approvals.c.id, _to_approval, id_prefix, limit=limit
+        )
 
     async def list(
         self, *, status: ApprovalStatus | None = None, owner: str | None = None, after: str = "", limit: int = 100

@@ -9,7 +9,7 @@ from sqlalchemy import Row, case, func, select
 from opposable.domain.json_forms import execution_to_json
 from opposable.domain.records import Execution, ExecutionFilter, ExecutionStats, Page
 from opposable.store.database import StoreDatabase
-from opposable.store.pagination import MAX_PAGE_SIZE, fetch_newest_first
+from opposable.store.pagination import MAX_PAGE_SIZE, fetch_by_id_prefix, fetch_newest_first
 from opposable.store.tables import tool_executions as executions
 
 NO_FILTER = ExecutionFilter()
@@ -34,6 +34,12 @@ class ExecutionRepository:
         async with self._database.begin_read() as connection:
             row = (await connection.execute(select(executions).where(executions.c.id == execution_id))).one_or_none()
         return None if row is None else _to_execution(row)
+
+    async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Execution, ...]:
+        """Return at most `limit` executions whose id starts with a prefix, ordered by id."""
+        return await fetch_by_id_prefix(
+            self._database, select(executions), executions.c.id, _to_execution, id_prefix, limit=limit
+        )
 
     async def list(
         self, criteria: ExecutionFilter = NO_FILTER, *, after: str = "", limit: int = 100

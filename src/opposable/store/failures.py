@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from opposable.domain.records import SHARED_SCOPE, Failure, Page, get_utc_now
 from opposable.store.database import StoreDatabase
-from opposable.store.pagination import fetch_newest_first
+from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
 from opposable.store.tables import build_informative_condition, failures
 
 DELETE_BATCH_ROWS = 1000
@@ -103,10 +103,9 @@ class FailureRepository:
 
     async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Failure, ...]:
         """Return at most `limit` failures whose id starts with a prefix, ordered by id."""
-        query = select(failures).where(failures.c.id >= id_prefix, failures.c.id < f"{id_prefix}g").limit(limit)
-        async with self._database.begin_read() as connection:
-            rows = (await connection.execute(query.order_by(failures.c.id))).all()
-        return tuple(_to_failure(row) for row in rows)
+        return await fetch_by_id_prefix(
+            self._database, select(failures), failures.c.id, _to_failure, id_prefix, limit=limit
+        )
 
     async def get(self, failure_id: str) -> Failure | None:
         """Return the failure with this id."""

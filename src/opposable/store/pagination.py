@@ -88,3 +88,18 @@ async def fetch_newest_first(
         return Page(items)
     last_row = rows[page_size - 1]._mapping  # noqa: SLF001 - a documented attribute
     return Page(items, encode_cursor(last_row[time_column], last_row[key_column]))
+
+
+async def fetch_by_id_prefix(
+    database: StoreDatabase,
+    query: Select[Any],
+    key_column: ColumnElement[str],
+    to_item: Callable[[Row[Any]], T],
+    id_prefix: str,
+    *,
+    limit: int,
+) -> tuple[T, ...]:
+    """Return at most `limit` rows whose key starts with `id_prefix`, ordered by key."""
+    query = query.where(key_column.startswith(id_prefix, autoescape=True)).order_by(key_column).limit(limit)
+    async with database.begin_read() as connection:
+        return tuple(to_item(row) for row in (await connection.execute(query)).all())

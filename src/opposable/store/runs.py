@@ -10,7 +10,7 @@ from opposable.domain.json_forms import run_to_json
 from opposable.domain.records import Page, Run, RunEvent, RunStatus
 from opposable.domain.usage import Usage
 from opposable.store.database import StoreDatabase
-from opposable.store.pagination import fetch_newest_first
+from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
 from opposable.store.tables import run_events, runs
 
 _ENDED_STATUSES: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
@@ -39,6 +39,10 @@ class RunRepository:
         """Return the run with this id."""
         [rows] = await self._database.fetch_inline(select(runs).where(runs.c.id == run_id))
         return _to_run(rows[0]) if rows else None
+
+    async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Run, ...]:
+        """Return at most `limit` runs whose id starts with a prefix, ordered by id."""
+        return await fetch_by_id_prefix(self._database, select(runs), runs.c.id, _to_run, id_prefix, limit=limit)
 
     async def list(
         self,

@@ -1,0 +1,114 @@
+"""The commands for calls that wait for human approval: list, approve, deny."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from opposable.cli.help import HelpGroup
+from opposable.cli.options import JsonOption, out
+from opposable.cli.rendering import render_table, style_text, to_json
+from opposable.cli.stored_records import (
+    SHORT_ID_CHARACTERS,
+    LimitOption,
+    RecordIdArgument,
+    find_by_id_prefix,
+    fit_cell,
+    format_minute,
+    read_store,
+    run_with_store,
+)
+from opposable.domain.errors import BadInput
+from opposable.domain.records import Approval
+
+if TYPE_CHECKING:
+    from opposable.store.store import Store
+
+cli = typer.Typer(cls=HelpGroup, help="List and decide the calls that wait for approval.", no_args_is_help=True)
+
+DECIDED_BY = "command line"
+"""The `decided_by` of a decision; those over HTTP have the id of an API key."""
+
+
+@cli.command("list")
+def list_approvals(
+    decided: Annotated[bool, typer.Option("--all", help="Include the calls that were decided")] = False,
+    limit: LimitOption = 50,
+    json: JsonOption = False,
+) -> None:
+    """List the calls that wait for approval, the latest first.
+
+    Example: opposable approvals list
+    """
+
+    async def load(store: "Store") -> Sequence[Approval]:
+        return (await store.approvals.list(status=None if decided else "pending", limit=limit)).items
+
+    approvals: Sequence[Approval] = read_store(load, ())
+    if json:
+        print(to_json({"approvals": [_to_json(approval) for approval in approvals]}))
+    elif approvals:
+        rows = [_to_row(approval) for approval in approvals]
+        out.print(render_table(("id", "created", "status", "tool", "arguments"), rows, limit))
+    else:
+        out.print(style_text("No approval is stored." if decided else "No call waits for approval."))
+
+
+@cli.command("approve")
+def approve_call(approval_id: RecordIdArgument, json: JsonOption = False) -> None:
+    """Approve a waiting call with exactly the arguments that the list shows.
+
+    Example: opposable approvals approve 3fa9
+    """
+    _decide(approval_id, "approved", "", json)
+
+
+@cli.command("deny")
+def deny_call(
+    approval_id: RecordIdArgument,
+    reason: Annotated[str, typer.Option("--reason", help="Reason, which the model receives")] = "",
+    json: JsonOption = False,
+) -> None:
+    """Deny a waiting call.
+
+    Example: opposable approvals deny 3fa9 --reason "Ask the customer first"
+    """
+    _decide(approval_id, "denied", reason, json)
+
+
+def _decide(approval_id: str, status: Literal["approved", "denied"], reason: str, json: bool) -> None:
+    async def decide(store: "Store") -> Approval:
+        repository = store.approvals
+        approval = await find_by_id_prefix(
+            repository.list_by_id_prefix, approval_id, lambda one: one.approval_id, "approval"
+        )
+        decided = await repository.decide(approval.approval_id, status, decided_by=DECIDED_BY, reason=reason)
+        if decided is None:
+            raise BadInput(
+                f"The approval {approval.approval_id} is not pending: it was decided, or its run has ended. "
+                "See: opposable approvals list --all"
+            )
+        return decided
+
+    decided = run_with_store(decide)
+    if json:
+        print(to_json(_to_json(decided)))
+    else:
+        out.print(style_text((decided.status, "bold"), f": {decided.tool_id} {to_json(decided.arguments)}"))
+
+
+def _to_row(approval: Approval) -> tuple[str, ...]:
+    return (
+        approval.approval_id[:SHORT_ID_CHARACTERS],
+        format_minute(approval.created_at),
+        approval.status,
+        fit_cell(approval.tool_id, 16),
+        fit_cell(to_json(approval.arguments), 21),
+    )
+
+
+def _to_json(approval: Approval) -> dict[str, Any]:
+    form = asdict(approval)
+    del form["owner"]
+    return form

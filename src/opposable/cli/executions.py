@@ -1,0 +1,81 @@
+"""The commands for stored tool executions: list, show."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opposable.cli.help import HelpGroup
+from opposable.cli.options import JsonOption, out
+from opposable.cli.rendering import render_table, style_text, to_json
+from opposable.cli.stored_records import (
+    SHORT_ID_CHARACTERS,
+    LimitOption,
+    RecordIdArgument,
+    find_by_id_prefix,
+    fit_cell,
+    format_minute,
+    read_store,
+    run_with_store,
+)
+from opposable.domain.json_forms import execution_to_json
+from opposable.domain.records import Execution, ExecutionFilter
+
+if TYPE_CHECKING:
+    from opposable.store.store import Store
+
+cli = typer.Typer(cls=HelpGroup, help="List and show the stored executions of tools.", no_args_is_help=True)
+
+
+@cli.command("list")
+def list_executions(
+    tool: Annotated[str, typer.Option("--tool", "-t", help="Only executions of this tool")] = "",
+    agent: Annotated[str, typer.Option("--agent", help="Only executions of this agent")] = "",
+    failed: Annotated[bool, typer.Option("--failed", help="Only failed executions")] = False,
+    limit: LimitOption = 50,
+    json: JsonOption = False,
+) -> None:
+    """List the stored tool executions, the latest first.
+
+    Example: opposable executions list --tool calculator --failed
+    """
+    criteria = ExecutionFilter(tool_id=tool, agent_id=agent, failure="any" if failed else None)
+
+    async def load(store: "Store") -> Sequence[Execution]:
+        return (await store.executions.list(criteria, limit=limit)).items
+
+    executions: Sequence[Execution] = read_store(load, ())
+    if json:
+        print(to_json({"executions": [execution_to_json(execution) for execution in executions]}))
+    elif executions:
+        rows = [_to_row(execution) for execution in executions]
+        out.print(render_table(("id", "ended", "tool", "result", "seconds"), rows, limit))
+    else:
+        out.print(style_text("No execution matches."))
+
+
+@cli.command("show")
+def show_execution(execution_id: RecordIdArgument, json: JsonOption = False) -> None:
+    """Show a stored tool execution: its arguments, repairs and result.
+
+    Example: opposable executions show 3fa9
+    """
+
+    async def load(store: "Store") -> Execution:
+        repository = store.executions
+        return await find_by_id_prefix(
+            repository.list_by_id_prefix, execution_id, lambda one: one.execution_id, "execution"
+        )
+
+    text = to_json(execution_to_json(run_with_store(load)))
+    print(text) if json else out.print_json(text)
+
+
+def _to_row(execution: Execution) -> tuple[str, ...]:
+    return (
+        execution.execution_id[:SHORT_ID_CHARACTERS],
+        format_minute(execution.at),
+        fit_cell(execution.name, 20),
+        execution.failure or "ok",
+        f"{execution.seconds:.2f}",
+    )
