@@ -73,14 +73,14 @@ async def test_always_holds_for_the_tool_in_this_run():
     assert output.getvalue().count(QUESTION) == 2
 
 
-@pytest.mark.parametrize(("options", "code"), [((), 1), (("--yes",), 0)])
+@pytest.mark.parametrize(("options", "code"), [((), 1), (("--download",), 1), (("--yes",), 0)])
 async def test_without_a_terminal_only_yes_runs_the_call(workspace_with_tool, options, code):
     answers = [respond_call("shout", text="hello"), respond_text_deltas("Done.")]
     async with run_with_model(workspace_with_tool, "run", "shout", *options, answers=answers) as (done, server):
         assert (done.code, done.out) == (code, "Done.\n")
     result = server.bodies[1]["messages"][-1]["content"]
-    assert ("hello" if options else "did not approve this call of shout: there is no terminal to ask at") in result
-    assert ("shout needs approval. Run the command in a terminal, or pass --yes." in done.err) == (not options)
+    assert ("hello" if code == 0 else "did not approve this call of shout: there is no terminal to ask at") in result
+    assert ("shout needs approval. Run the command in a terminal, or pass --yes." in done.err) == (code == 1)
 
 
 @needs_posix

@@ -43,13 +43,13 @@ async def test_a_missing_key_and_the_password_of_the_store(tmp_path: Path) -> No
     assert "secret" not in done.out + done.err
 
 
-async def test_a_script_downloads_the_model_only_with_yes(tmp_path: Path) -> None:
-    for command in (("run", "hi"), ("chat",), ("serve",)):
+async def test_a_script_downloads_the_model_only_with_its_option(tmp_path: Path) -> None:
+    for command in (("run", "hi"), ("run", "hi", "--yes"), ("chat",), ("chat", "--yes"), ("serve",)):
         done = await run_program(tmp_path, *command)
         assert (done.code, done.out) == (2, "")
         assert "The embedded model is not on this machine (1.1 GB, once)." in done.err
     env = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
-    done = await run_program(tmp_path, "run", "hi", "--yes", env=env)
+    done = await run_program(tmp_path, "run", "hi", "--download", env=env)
     assert done.code == 1
     assert "The package index cannot be reached" in done.err
 

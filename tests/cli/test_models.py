@@ -96,7 +96,7 @@ async def test_weights_with_a_wrong_checksum_are_rejected_and_removed(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "args", [("models", "pull"), ("run", "x", "--yes"), ("models", "check", "--yes")], ids=" ".join
+    "args", [("models", "pull"), ("run", "x", "--download"), ("models", "check", "--download")], ids=" ".join
 )
 async def test_missing_weights_are_reported(tmp_path: Path, args: tuple[str, ...]) -> None:
     async with serve_packages(PackageServer({})) as server:

@@ -20,6 +20,7 @@ from opposable.cli.approval import TerminalApprover
 from opposable.cli.options import (
     AssistOption,
     DatabaseOption,
+    DownloadOption,
     ModelOption,
     RootOption,
     ToolOption,
@@ -56,6 +57,7 @@ def chat(
     system: Annotated[str, typer.Option("--system", help="Instructions for the model", show_default=False)] = "",
     resume: Annotated[bool, typer.Option("--continue", "-c", help="Go on with the last conversation")] = False,
     yes: YesOption = False,
+    download: DownloadOption = False,
 ) -> None:
     """Chat with a model in the terminal.
 
@@ -69,7 +71,7 @@ def chat(
     settings = read_settings(root, assist)
     history = load_last_conversation(settings) if resume else []
     # One event loop for the whole chat; each answer is a separate run that Ctrl-C stops.
-    with asyncio.Runner() as runner, DownloadBar(err, assume_yes=yes) as bar:
+    with asyncio.Runner() as runner, DownloadBar(err, allow_download=download) as bar:
         session = _Session(runner, settings, model, tool or [], db, system, bar, assume_yes=yes)
         session.history = history
         try:

@@ -16,7 +16,7 @@ from opposable.app.models import (
     select_best_mode,
 )
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import JsonOption, YesOption, err, out, read_settings
+from opposable.cli.options import DownloadOption, JsonOption, err, out, read_settings
 from opposable.cli.rendering import DownloadBar, escape_control_characters, render_table, shorten, style_text, to_json
 from opposable.domain.errors import BadInput
 from opposable.models.calling_modes import CALLING_MODES, CallingMode
@@ -76,7 +76,7 @@ def check_model(
         typer.Option("--number", "-n", min=1, help="Questions per mode (default: all 36)", show_default=False),
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Use the best calling mode for this model from now on")] = False,
-    yes: YesOption = False,
+    download: DownloadOption = False,
     json: JsonOption = False,
 ) -> None:
     """Test each calling mode of a model with 36 questions, and name the best one.
@@ -97,7 +97,7 @@ def check_model(
     selected = [mode for mode in CALLING_MODES if not modes or mode in modes]
     settings = read_settings()
     profile = get_model_profile(settings, name)
-    with DownloadBar(err, assume_yes=yes) as bar:
+    with DownloadBar(err, allow_download=download) as bar:
         results = asyncio.run(probe_model(settings, name, selected, bar, None if json else print_result, number))
     best_mode = select_best_mode(name, results)
     passed = any(result.passed for result in results[best_mode])

@@ -50,7 +50,8 @@ DatabaseOption = Annotated[
     str | None,
     typer.Option("--db", help="duckdb:///FILE, sqlite:///FILE, postgresql://… or FILE", show_default=False),
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer every question with yes, for scripts")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve every tool call without a question")]
+DownloadOption = Annotated[bool, typer.Option("--download", help="Download the embedded model without a question")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output")]
 
 

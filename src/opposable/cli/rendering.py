@@ -241,13 +241,13 @@ class DownloadBar:
 
     It is shown from the first progress to the last.
 
-    `assume_yes` starts the download without a question. As a context manager, it also stops at the end of the block. After an interruption, it says that the download can be
+    `allow_download` starts the download without a question. As a context manager, it also stops at the end of the block. After an interruption, it says that the download can be
     resumed.
     """
 
-    def __init__(self, err: Console, *, assume_yes: bool = False) -> None:
+    def __init__(self, err: Console, *, allow_download: bool = False) -> None:
         self._err = err
-        self._assume_yes = assume_yes
+        self._allow_download = allow_download
         self._bar: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
 
@@ -266,18 +266,18 @@ class DownloadBar:
             self.stop()
 
     def confirm_download(self, size_bytes: int) -> None:
-        """Ask before a download; a script must pass --yes.
+        """Ask before a download; a script must pass --download.
 
         Raises:
             BadInput: The user declines, or there is no terminal to ask at.
         """
         size = f"{size_bytes / 1e9:.1f} GB"
-        if self._assume_yes:
+        if self._allow_download:
             return
         if sys.stdin is None or not sys.stdin.isatty():
             raise BadInput(
                 f"The embedded model is not on this machine ({size}, once). Download it with: opposable models pull. "
-                "Or pass --yes, or another model with --model."
+                "Or pass --download, or another model with --model."
             )
         question = f"The embedded model is not on this machine. Download it now ({size}, once)? [y/N] "
         self._err.print(style_text(question), end="")

@@ -19,6 +19,7 @@ from opposable.cli.data_answers import format_csv, print_answer
 from opposable.cli.options import (
     AssistOption,
     DatabaseOption,
+    DownloadOption,
     JsonOption,
     ModelOption,
     RootOption,
@@ -56,6 +57,7 @@ def run(
         typer.Option(metavar="FILE", help="Image or PDF: a file or a URL (repeatable)", show_default=False),
     ] = None,
     yes: YesOption = False,
+    download: DownloadOption = False,
     json: JsonOption = False,
 ) -> None:
     """Run one task with the built-in tools.
@@ -69,7 +71,7 @@ def run(
         text = validate_task(read_text(task))
         settings = read_settings(root, assist)
         question = await create_user_message(text, image or (), settings.private_hosts)
-        with DownloadBar(err, assume_yes=yes) as bar:
+        with DownloadBar(err, allow_download=download) as bar:
             async with open_agent(settings, text, model, tool or (), bar) as agent:
                 printer = RunPrinter(err, None if json else out)
                 approver = TerminalApprover(err, printer.end_line, assume_yes=yes)
@@ -107,7 +109,7 @@ def ask(
     ] = False,
     model: ModelOption = None,
     assist: AssistOption = None,
-    yes: YesOption = False,
+    download: DownloadOption = False,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Rows to print (default: 50; all with --csv)", show_default=False)
     ] = None,
@@ -139,7 +141,7 @@ def ask(
         raise BadInput("--after and --agent exclude each other. Leave one out.")
     if as_csv and json:
         raise BadInput("--csv and --json exclude each other. Leave one out.")
-    bar, printer = DownloadBar(err, assume_yes=yes), RunPrinter(err, None, is_quiet=not verbose)
+    bar, printer = DownloadBar(err, allow_download=download), RunPrinter(err, None, is_quiet=not verbose)
     answer, usage = asyncio.run(
         _answer_with_agent(text, db, model, assist, bar, printer)
         if use_agent

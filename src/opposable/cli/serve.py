@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from opposable.app.gateway_config import GatewayConfig, load_gateway_config, open_configured_models
 from opposable.app.models import open_model
 from opposable.app.stored_tools import open_existing_store, require_postgresql
-from opposable.cli.options import YesOption, err, read_settings
+from opposable.cli.options import DownloadOption, err, read_settings
 from opposable.cli.rendering import DownloadBar, style_text
 from opposable.domain.errors import BadInput
 from opposable.models.base import Model
@@ -62,7 +62,7 @@ def serve(
         ServedPartOption | None, typer.Option(help="Serve only this part of the service", show_default=False)
     ] = None,
     durable: Annotated[bool, typer.Option("--durable", help="Let `opposable worker` processes execute chats")] = False,
-    yes: YesOption = False,
+    download: DownloadOption = False,
     log_format: Annotated[
         LogFormat | None, typer.Option(help="Format of the log (default: OPPOSABLE_LOG, text)", show_default=False)
     ] = None,
@@ -86,7 +86,7 @@ def serve(
     served = ServedSelection(tuple(model or [settings.model]), load_gateway_config(config) if config else None, only)
     api_key = server.read_api_key(api_key_env)
     with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
-        name = runner.run(_check_startup(settings, served, host, api_key, assume_yes=yes))
+        name = runner.run(_check_startup(settings, served, host, api_key, allow_download=download))
         listen_socket = server.open_listening_socket(host, port)
         on_ready = partial(_report_ready, settings, name, server.get_base_url(host, listen_socket))
         if workers == 1:
@@ -110,7 +110,7 @@ def read_service_settings(log_format: LogFormat | None = None) -> Settings:
 
 
 async def _check_startup(
-    settings: Settings, served: "ServedSelection", host: str, key: str, *, assume_yes: bool
+    settings: Settings, served: "ServedSelection", host: str, key: str, *, allow_download: bool
 ) -> str:
     """Check that everything can be served, and return the name of the first model.
 
@@ -124,7 +124,7 @@ async def _check_startup(
         async with open_existing_store(settings) as store:
             has_stored_keys = store is not None and bool(await store.keys.list())
             server.require_key_unless_loopback(host, key, has_stored_keys=has_stored_keys)
-    async with open_models(settings, served.model_names, served.config, assume_yes=assume_yes) as models:
+    async with open_models(settings, served.model_names, served.config, allow_download=allow_download) as models:
         return next(iter(models))
 
 
@@ -191,14 +191,14 @@ async def open_models(
     model_names: Sequence[str],
     config: GatewayConfig | None = None,
     *,
-    assume_yes: bool = False,
+    allow_download: bool = False,
 ) -> AsyncIterator[dict[str, Model]]:
     """Open the models under the names that clients use, those of a configuration if given; closed at the end."""
     from opposable.web import server  # lazy: needs the extra "serve"
 
     models: dict[str, Model] = {}
     async with AsyncExitStack() as stack:
-        with DownloadBar(err, assume_yes=assume_yes) as bar:
+        with DownloadBar(err, allow_download=allow_download) as bar:
             if config is not None:
                 models |= await stack.enter_async_context(open_configured_models(settings, config, bar))
             for model_name in () if config is not None else model_names:
