@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from opposable.domain.content import part_from_json, part_to_json
 from opposable.domain.events import Reply, Token
 from opposable.domain.json_forms import message_from_json, message_to_json
 from opposable.domain.json_text import dump_json, parse_json
@@ -36,12 +37,14 @@ def reply_from_json(form: dict[str, Any]) -> Reply:
 def tool_result_to_json(result: ToolResult) -> dict[str, Any]:
     """Return a result as JSON, without a `data` that is large or not JSON."""
     form = {name: getattr(result, name) for name in ToolResult.__slots__}
-    return form | {"repairs": list(result.repairs), "data": _to_json_value(result.data)}
+    media = [part_to_json(part) for part in result.media]
+    return form | {"repairs": list(result.repairs), "data": _to_json_value(result.data), "media": media}
 
 
 def tool_result_from_json(form: dict[str, Any]) -> ToolResult:
     """Return the result of a form."""
-    return ToolResult(**{**form, "repairs": tuple(form["repairs"])})
+    media = tuple(part_from_json(part) for part in form["media"])
+    return ToolResult(**{**form, "repairs": tuple(form["repairs"]), "media": media})
 
 
 def _to_json_value(value: Any) -> Any:

@@ -47,7 +47,11 @@ async def test_through_the_gateway_each_client_completes_both_steps(local, clien
     assert STATUS.split()[0] in answer
 
 
-@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+RAW_CLIENTS = {name: client for name, client in CLIENTS.items() if "responses" not in name}
+"""Without those of the responses API, which the raw server streams in a form that the SDK cannot read."""
+
+
+@pytest.mark.parametrize("client", RAW_CLIENTS.values(), ids=RAW_CLIENTS)
 async def test_on_the_raw_server_no_client_makes_a_single_call(local, client):
     server, endpoint = raw(local)._server, raw(local)._client._endpoint
     key = endpoint._headers["authorization"].removeprefix("Bearer ")

@@ -209,6 +209,20 @@ async def test_a_response_continues_an_earlier_one():
         await check_continuation(url, model)
 
 
+async def test_a_result_after_an_earlier_response_has_the_name_of_its_tool():
+    model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}', "c1")), "done")
+    async with (
+        serve_models(model) as url,
+        openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as sdk,
+    ):
+        first = await sdk.responses.create(model="m", input="one", tools=[ADD])
+        [call] = first.output
+        output = {"type": "function_call_output", "call_id": call.call_id, "output": "2"}
+        await sdk.responses.create(model="m", input=[output], tools=[ADD], previous_response_id=first.id)
+    last = model.requests[-1].messages[-1]
+    assert (last.role, last.name, last.content) == ("tool", "add", "2")
+
+
 async def test_a_response_continues_an_earlier_one_over_the_store(tmp_path):
     model = ScriptedModel("a", "b", "c")
     async with (

@@ -55,8 +55,8 @@ def test_libraries_log_from_level_warning_on():
     before, levels, stream = root.handlers[:], (root.level, own.level), io.StringIO()
     try:
         log_to_stderr("json", stream)
-        logging.getLogger("uvicorn").info("noise")
-        logging.getLogger("uvicorn").warning("careful")
+        logging.getLogger("some_library").info("noise")
+        logging.getLogger("some_library").warning("careful")
         logging.getLogger("opposable.runs").info("run started")
         logging.getLogger("opposable.runs").debug("noise")
     finally:

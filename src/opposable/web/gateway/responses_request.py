@@ -70,7 +70,12 @@ class ResponseRequest:
         """Return the request with the messages of an earlier response after the instructions."""
         messages = self.completion.messages
         head = messages[:1] if self.body.get("instructions") else ()
-        joined = match_results_to_calls((*head, *history, *messages[len(head) :]))
+        names = {call.id: call.name for message in history for call in message.tool_calls}
+        added = (
+            replace(message, name=names[message.call_id]) if message.call_id in names else message
+            for message in messages[len(head) :]
+        )
+        joined = match_results_to_calls((*head, *history, *added))
         return replace(self, completion=replace(self.completion, messages=tuple(joined)))
 
 
