@@ -168,3 +168,32 @@ async def test_a_tool_may_depend_on_built_in_stored_and_new_tools_in_any_order(t
     ring = [{"tool_id": "x", "dependencies": ["y"], **time}, {"tool_id": "y", "dependencies": ["x"], **time}]
     circle = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, *ring))
     assert (circle.code, circle.out, circle.err.count("It depends on")) == (1, "", 2)
+
+
+async def test_a_server_that_cannot_be_reached_is_stored_only_with_force(tmp_path):
+    command = ("tools", "add-mcp", "http://127.0.0.1:9/mcp", "--name", "far")
+    failed = await run_program(tmp_path, *command)
+    assert (failed.code, "✗ far: " in failed.err, "Pass --force" in failed.err) == (1, True, True)
+    assert (await run_program(tmp_path, "tools", "export")).out == "[]\n"
+    forced = await run_program(tmp_path, *command, "--force")
+    assert (forced.code, "✗ far: " in forced.err, "Pass --force" in forced.err) == (1, True, False)
+    assert [spec["tool_id"] for spec in (await run_program(tmp_path, "tools", "export")).json] == ["far"]
+
+
+async def test_invalid_servers_of_a_file_are_skipped_with_a_message(tmp_path):
+    clock = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
+    servers = {"old": {"type": "sse", "url": "http://127.0.0.1:9/sse"}, "clock": clock}
+    (tmp_path / "mcp.json").write_bytes(orjson.dumps({"mcpServers": servers}))
+    added = await run_program(tmp_path, "tools", "add-mcp", "mcp.json", "--json")
+    assert (added.code, [tool["tool_id"] for tool in added.json["tools"]]) == (0, ["clock"])
+    assert added.json["left_out"] == {
+        "old": "MCP no longer has the transport sse. Give the server's streamable HTTP address."
+    }
+
+
+async def test_an_invalid_spec_does_not_reject_the_others(tmp_path):
+    broken = {"tool_id": "broken", "endpoint": {"url_template": 7}}
+    done = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, broken, CALCULATOR))
+    assert (done.code, done.out.count("✓")) == (0, 1)
+    assert "– spec 1 (broken): " in done.err
+    assert [spec["tool_id"] for spec in (await run_program(tmp_path, "tools", "export")).json] == ["计算器"]

@@ -158,10 +158,16 @@ async def open_spec_loader(
         )
 
 
-async def save_tools(settings: Settings, specs: Sequence[AnyToolSpec], *, replace: bool = False) -> list[Registration]:
+async def save_tools(
+    settings: Settings, specs: Sequence[AnyToolSpec], *, replace: bool = False, force: bool = False
+) -> list[Registration]:
     """Store the tools that can be used, and return the registration of each.
 
-    An MCP server that cannot be reached now is stored, too: its tools are registered once it can be reached.
+    Args:
+        settings: The settings, with the store.
+        specs: The tools to store.
+        replace: Whether to replace stored tools with the same id.
+        force: Whether to also store MCP servers that cannot be reached now. Their tools are registered once they can.
 
     Raises:
         StoreError: The store cannot be opened or written.
@@ -182,7 +188,7 @@ async def save_tools(settings: Settings, specs: Sequence[AnyToolSpec], *, replac
                 continue
             registration = await loader.load(spec, replace=True)
             try:
-                if registration.has_tools or loader.get_server(spec.tool_id) is not None:
+                if registration.has_tools or (force and loader.get_server(spec.tool_id) is not None):
                     await store.tools.save(spec)
             except BadInput as error:
                 registration = Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: str(error)})

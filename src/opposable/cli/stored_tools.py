@@ -25,22 +25,25 @@ from opposable.domain.errors import BadInput
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, Registration, SkillSpec
 from opposable.tools.library import ToolLibrary
 
-_SPEC_LIST: TypeAdapter[list[AnyToolSpec]] = TypeAdapter(list[AnyToolSpec])
+_SPEC: TypeAdapter[AnyToolSpec] = TypeAdapter(AnyToolSpec)
 
 ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace a stored tool with the same id")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Also store MCP servers that cannot be reached now")]
 ToolIdArgument = Annotated[str, typer.Argument(help="Id of a stored tool")]
 
 
 def add_specs(
     file: Annotated[Path, typer.Argument(help="JSON or YAML file with a tool spec or a list of specs")],
     replace: ReplaceOption = False,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Store the tools of a file: functions, HTTP endpoints, MCP servers, skills.
 
     Example: opposable tools add tools.yaml
     """
-    _save_and_report(_read_specs(file), replace, json)
+    specs, invalid_specs = _read_specs(file)
+    _save_and_report(specs, replace, json, invalid_specs, force=force)
 
 
 def import_openapi(
@@ -75,13 +78,15 @@ def add_mcp(
     source: Annotated[str, typer.Argument(help="mcpServers file, server URL, or command line")],
     name: Annotated[str, typer.Option("--name", help="Server id, for a URL or a command line")] = "",
     replace: ReplaceOption = False,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Store the tools of MCP servers: of an mcpServers file, a URL, or a command line.
 
     Example: opposable tools add-mcp "python -m mcp_server_time" --name clock
     """
-    _save_and_report(_read_mcp_servers(source, name), replace, json)
+    servers, invalid_servers = _read_mcp_servers(source, name)
+    _save_and_report(servers, replace, json, invalid_servers, force=force)
 
 
 def add_skill(
@@ -177,20 +182,27 @@ def register_commands(cli: typer.Typer) -> None:
 def import_specs(
     file: Annotated[Path, typer.Argument(help="File written by `tools export`")],
     replace: ReplaceOption = False,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Store the tools of an export.
 
     Example: opposable tools import tools.json --replace
     """
-    _save_and_report(_read_specs(file), replace, json)
+    specs, invalid_specs = _read_specs(file)
+    _save_and_report(specs, replace, json, invalid_specs, force=force)
 
 
 def _save_and_report(
-    specs: Sequence[AnyToolSpec], replace: bool, json: bool, left_out: dict[str, str] | None = None
+    specs: Sequence[AnyToolSpec],
+    replace: bool,
+    json: bool,
+    left_out: dict[str, str] | None = None,
+    *,
+    force: bool = False,
 ) -> None:
     """Store the tools and report the result; the exit code is 1 if none can be used."""
-    registrations = asyncio.run(save_tools(read_settings(), specs, replace=replace)) if specs else []
+    registrations = asyncio.run(save_tools(read_settings(), specs, replace=replace, force=force)) if specs else []
     left_out = left_out or {}
     if json:
         forms = [registration.model_dump(mode="json") for registration in registrations]
@@ -198,6 +210,8 @@ def _save_and_report(
     else:
         _print_registrations(registrations, left_out, _find_secrets(specs))
     if not any(registration.has_tools for registration in registrations):
+        if not (force or json) and any(isinstance(spec, McpServerSpec) for spec in specs):
+            err.print(style_text("No server is stored. Pass --force to store one that cannot be used now."))
         raise typer.Exit(1)
 
 
@@ -232,12 +246,14 @@ def _find_secrets(specs: Sequence[AnyToolSpec]) -> list[str]:
     return sorted(set(names))
 
 
-def _read_mcp_servers(source: str, name: str) -> list[McpServerSpec]:
+def _read_mcp_servers(source: str, name: str) -> tuple[list[McpServerSpec], dict[str, str]]:
+    """Return the servers, and the reason for each invalid server of a file."""
     from opposable.tools.mcp.config import read_servers  # lazy: MCP needs the extra "mcp"
 
     path = Path(source)
     if path.suffix == ".json" or path.is_file():
-        return read_servers(_read_bytes(path))
+        skipped: dict[str, str] = {}
+        return read_servers(_read_bytes(path), skipped=skipped), skipped
     if not name:
         raise BadInput("The server has no id. Pass one, such as --name clock.")
     entry: dict[str, Any] = {"url": source}
@@ -249,10 +265,15 @@ def _read_mcp_servers(source: str, name: str) -> list[McpServerSpec]:
                 f"The command line {source!r} is invalid: {str(error).lower()}. Close every quotation mark."
             ) from error
         entry = {"command": words[0], "args": words[1:]} if words else {}
-    return read_servers({"mcpServers": {name: entry}})
+    return read_servers({"mcpServers": {name: entry}}), {}
 
 
-def _read_specs(file: Path) -> list[AnyToolSpec]:
+def _read_specs(file: Path) -> tuple[list[AnyToolSpec], dict[str, str]]:
+    """Return the specs of a file, and the reason for each invalid one.
+
+    Raises:
+        BadInput: The file has no valid spec.
+    """
     raw = _read_bytes(file)
     try:
         value = orjson.loads(raw)
@@ -260,12 +281,19 @@ def _read_specs(file: Path) -> list[AnyToolSpec]:
         value = _parse_yaml(raw, file)
     if value in ([], None):
         raise BadInput(f"{file} contains no tool spec: it is empty.")
-    try:
-        return _SPEC_LIST.validate_python(value if isinstance(value, list) else [value])
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(step) for step in first["loc"])
-        raise BadInput(f"{file} is not a valid tool spec: {where}: {first['msg']}.") from error
+    specs: list[AnyToolSpec] = []
+    invalid_specs: dict[str, str] = {}
+    for number, item in enumerate(value if isinstance(value, list) else [value], start=1):
+        try:
+            specs.append(_SPEC.validate_python(item))
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            name = f"spec {number}" + (f" ({item['tool_id']})" if isinstance(item, dict) and "tool_id" in item else "")
+            invalid_specs[name] = f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
+    if not specs:
+        name, reason = next(iter(invalid_specs.items()))
+        raise BadInput(f"{file} contains no valid tool spec. {name}: {reason}.")
+    return specs, invalid_specs
 
 
 def _parse_yaml(raw: bytes, file: Path) -> Any:

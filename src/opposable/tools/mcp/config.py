@@ -15,18 +15,30 @@ _HTTP_TRANSPORTS = ("http", "streamable-http", "streamable_http", "streamableHtt
 _VARIABLE_PATTERN = re.compile(r"\$\{(?:env:)?([^}]*)\}")
 
 
-def read_servers(config: str | bytes | Mapping[str, Any]) -> list[McpServerSpec]:
+def read_servers(
+    config: str | bytes | Mapping[str, Any], *, skipped: dict[str, str] | None = None
+) -> list[McpServerSpec]:
     """Read the servers of a configuration.
 
     `{"mcpServers": {NAME: {"command", "args", "env"} or {"url", "headers"}}}` is accepted, and `servers` in place of
     `mcpServers`. `disabled` disables a server. `${NAME}` at the end of a value becomes the reference `env:NAME`.
     Fields that only other programs use are ignored.
 
+    Args:
+        config: The configuration.
+        skipped: If given, invalid servers are left out, and the reason of each is added here by its name.
+
     Raises:
-        BadInput: A server is not valid; the message names it.
+        BadInput: The configuration is not valid, or a server is not and `skipped` is None; the message names it.
     """
-    servers = _get_servers(config)
-    specs = [_create_spec(name, entry) for name, entry in servers.items()]
+    specs = []
+    for name, entry in _get_servers(config).items():
+        try:
+            specs.append(_create_spec(name, entry))
+        except BadInput as error:
+            if skipped is None:
+                raise
+            skipped[name] = str(error).removeprefix(f"{name}: ")
     ids = [spec.tool_id for spec in specs]
     duplicate = next((tool_id for tool_id in ids if ids.count(tool_id) > 1), None)
     if duplicate is not None:
