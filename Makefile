@@ -36,7 +36,7 @@ check: $(READY) ## lint, format, types, layers and vocabulary, without tests
 
 console: $(READY) ## check and build the web console (needs Node 20)
 	$(BIN)/python scripts/write_openapi.py console/openapi.json
-	cd console && npm ci && npm run types && npm run check && npm run build
+	cd console && npm install --no-save && npm run types && npm run check && npm run build
 	$(BIN)/python scripts/hash_console.py --write
 
 browser: $(READY) ## install Chromium for browser_navigator and the tests of the console

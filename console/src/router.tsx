@@ -73,6 +73,16 @@ const run = createRoute({
   path: "/runs/$runId",
   component: lazyRouteComponent(() => import("./pages/Run"), "RunPage"),
 });
+const batches = createRoute({
+  getParentRoute: () => root,
+  path: "/batches",
+  component: lazyRouteComponent(() => import("./pages/Batches"), "BatchesPage"),
+});
+const batch = createRoute({
+  getParentRoute: () => root,
+  path: "/batches/$batchId",
+  component: lazyRouteComponent(() => import("./pages/Batch"), "BatchPage"),
+});
 const agents = createRoute({
   getParentRoute: () => root,
   path: "/agents",
@@ -101,6 +111,8 @@ export const router = createRouter({
     data,
     runs,
     run,
+    batches,
+    batch,
     agents,
     agent,
     settings,

@@ -3,6 +3,7 @@ import type { components } from "./schema";
 type Schemas = components["schemas"];
 export type Session = Schemas["SessionResponse"];
 export type Run = Schemas["RunResponse"];
+export type Batch = Schemas["BatchResponse"];
 export type Execution = Schemas["ExecutionResponse"];
 export type Conversation = Schemas["ConversationResponse"];
 export type ConversationDetail = Schemas["ConversationDetailResponse"];

@@ -45,6 +45,11 @@ describe("reduceRun", () => {
     expect(state.phase).toBe("finished");
   });
 
+  it("accepts an answer about data stored without warnings", () => {
+    const { data } = reduce(event("data_answered", { text: "25", sql: "SELECT 25" }));
+    expect(data).toMatchObject({ text: "25", warnings: [], error: "" });
+  });
+
   it("says why a run failed", () => {
     expect(reduce(event("error", { error: { kind: "cancelled", message: "x" } })).phase).toBe("cancelled");
     const failed = reduce(event("error", { error: { kind: "model_unavailable", message: "away" } }));

@@ -37,6 +37,9 @@ export type DataAnswer = {
   assumptions: string[];
   corrections: string[];
   confidence: number;
+  warnings: string[];
+  /** Why there is no answer; empty if there is one. */
+  error: string;
 };
 
 export type RunItem =
@@ -108,7 +111,7 @@ export function reduceRun(state: RunState, { event, data }: SseEvent): RunState 
         reason: String(fields.reason),
       });
     case "data_answered":
-      return { ...state, data: fields as unknown as DataAnswer };
+      return { ...state, data: { warnings: [], error: "", ...fields } as unknown as DataAnswer };
     case "run_finished":
       return finishRun(state, fields);
     case "error":

@@ -25,6 +25,7 @@ import {
   IconMoon,
   IconRobot,
   IconSettings,
+  IconStack2,
   IconSun,
   IconTool,
 } from "@tabler/icons-react";
@@ -45,6 +46,7 @@ const PAGES = [
   { to: "/tools", label: "nav.tools", icon: IconTool, scope: "tools:read" },
   { to: "/data", label: "nav.data", icon: IconDatabase },
   { to: "/runs", label: "nav.runs", icon: IconActivity },
+  { to: "/batches", label: "nav.batches", icon: IconStack2 },
   { to: "/agents", label: "nav.agents", icon: IconRobot, scope: "tools:read" },
   { to: "/settings", label: "nav.settings", icon: IconSettings },
 ] as const;

@@ -5,6 +5,7 @@ const COLORS: Record<string, string> = {
   finished: "teal.8",
   running: "blue.8",
   waiting: "orange.9",
+  paused: "orange.9",
   failed: "red.8",
   cancelled: "gray.7",
   ok: "teal.8",

@@ -91,7 +91,7 @@ function DeleteButton({ path, name }: { path: string; name: string }) {
       <Button
         size="xs"
         variant="default"
-        c="red.8"
+        c="light-dark(var(--mantine-color-red-8), var(--mantine-color-red-3))"
         leftSection={<IconTrash size={14} />}
         onClick={() => setAsking(true)}
       >

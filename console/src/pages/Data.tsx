@@ -210,7 +210,14 @@ function Answer({ run, source }: { run: LiveRun; source: DataSource | null }) {
       )}
       {state.data && (
         <Paper className="bordered" p="md" bg="transparent">
-          <LazyMarkdown text={state.data.text} />
+          {state.data.error && (
+            <Alert color="red" variant="light" role="alert" title={t("data.noAnswer")}>
+              {state.data.error}
+            </Alert>
+          )}
+          {!(state.data.error && state.data.text.includes(state.data.error)) && (
+            <LazyMarkdown text={state.data.text} />
+          )}
           <Notes answer={state.data} />
         </Paper>
       )}
@@ -255,14 +262,25 @@ function Notes({ answer }: { answer: DataAnswer }) {
   ));
   return (
     <>
+      {answer.warnings.length > 0 && (
+        <Alert color="orange" variant="light" mt="xs" p="xs" title={t("data.warnings")}>
+          {answer.warnings.map((warning) => (
+            <Text size="sm" key={warning}>
+              {warning}
+            </Text>
+          ))}
+        </Alert>
+      )}
       {notes.length > 0 && (
         <List size="xs" c="dimmed" mt="xs">
           {notes}
         </List>
       )}
-      <Text size="xs" c="dimmed" mt={6}>
-        {t("data.confidence", { percent: Math.round(answer.confidence * 100) })}
-      </Text>
+      {!answer.error && (
+        <Text size="xs" c="dimmed" mt={6}>
+          {t("data.confidence", { percent: Math.round(answer.confidence * 100) })}
+        </Text>
+      )}
     </>
   );
 }

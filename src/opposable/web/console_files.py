@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 CONSOLE_DIRECTORY = Path(__file__).parent / "console"
 """The built files. `make console` builds them from the folder `console` of the repository."""
 
-PAGES = frozenset({"", "chat", "tools", "data", "runs", "agents", "settings"})
+PAGES = frozenset({"", "chat", "tools", "data", "runs", "batches", "agents", "settings"})
 """The first segment of the paths of pages; the browser resolves the rest of the path."""
 
 SESSION_COOKIE = "opposable_session"

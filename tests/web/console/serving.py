@@ -56,6 +56,8 @@ class ConsoleModel:
                 yield TextDelta("word ")
                 await asyncio.sleep(0.05)
         reply = self._reply(last, [tool.name for tool in tools])
+        if any("unicorns" in message.content for message in messages):
+            reply = "```sql\nSELECT Name FROM Unicorn\n```"
         message = reply if isinstance(reply, Message) else assistant_message(reply)
         for start in range(0, len(message.content), 12):
             yield TextDelta(message.content[start : start + 12])
@@ -63,6 +65,8 @@ class ConsoleModel:
 
     def _reply(self, last: Message, tools: list[str]) -> str | Message:
         text = last.content
+        if not tools and "Atlantis" in text and last.role == "user":
+            return "```sql\nSELECT Total FROM Invoice WHERE BillingCountry = 'Atlantis'\n```"
         if not tools and "SELECT" not in text and last.role == "user":
             return "```sql\nSELECT BillingCountry, SUM(Total) AS revenue FROM Invoice GROUP BY 1 ORDER BY 2 DESC LIMIT 8\n```"
         if last.role == "tool":

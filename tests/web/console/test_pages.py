@@ -7,7 +7,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from playwright.async_api import Page, expect
+from tests.servers import postgresql  # noqa: F401 - a fixture
 from tests.web.console.serving import ROOT, serve_console
+
+from opposable.domain.batches import BatchTask, RunOutcome
+from opposable.domain.specs import AgentSpec
+from opposable.service.batches import create_batch
 
 pytestmark = pytest.mark.anyio
 
@@ -22,6 +27,7 @@ PATHS = (
     "/data?agent=analyst",
     "/runs",
     "/runs?tab=charts",
+    "/batches",
     "/agents",
     "/agents/careful",
     "/settings",
@@ -104,6 +110,52 @@ async def test_a_question_is_answered_with_sql_that_runs_again(tmp_path):
         await page.get_by_role("textbox", name="Search tables and columns").fill("composer")
         await page.get_by_role("button", name="Track").click()
         await expect(page.get_by_role("region", name="Schema")).to_contain_text("Composer")
+
+
+async def ask_data(page: Page, question: str) -> None:
+    """Ask a question on the page of the data."""
+    await page.get_by_label("Question").fill(question)
+    await page.get_by_role("button", name="Ask", exact=True).click()
+
+
+async def test_doubts_and_errors_of_an_answer_are_shown(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/data?agent=analyst")
+        await ask_data(page, "Show the totals of the invoices from Atlantis")
+        await expect(page.get_by_role("alert", name="Doubts about this answer")).to_contain_text("Atlantis")
+        await ask_data(page, "How many unicorns are there?")
+        await expect(page.get_by_role("alert", name="No answer")).to_contain_text("Unicorn")
+        await expect(page.get_by_text("Confidence")).to_be_hidden()
+
+
+async def test_a_batch_is_shown_and_controlled(tmp_path, postgresql):  # noqa: F811
+    url = postgresql.new_database()
+    async with serve_console(tmp_path, database_url=url) as console:
+        store = console.service.store
+        tasks = [BatchTask("1", "one"), BatchTask("2", "two")]
+        batch = await create_batch(store, AgentSpec(agent_id="clerk"), tasks)
+        page = await console.open("/")
+        await open_item(page, "Batches")
+        await page.get_by_role("link", name=batch.batch_id[:8]).click()
+        await expect(page.get_by_text("0 of 2 tasks ended")).to_be_visible()
+        await page.get_by_role("button", name="Pause").click()
+        await page.get_by_role("button", name="Resume").click()
+        await expect(page.get_by_role("button", name="Pause")).to_be_visible()
+        [first, _] = await store.queued_runs.list_ready()
+        await store.queued_runs.finish(first, RunOutcome("failed", error="no answer"))
+        await expect(page.get_by_text("1 of 2 tasks ended")).to_be_visible()
+        async with page.expect_download() as download:
+            await page.get_by_role("button", name="Results").click()
+        assert '"status":"failed"' in Path(await (await download.value).path()).read_text()
+        await page.get_by_role("button", name="Retry failed tasks").click()
+        await expect(page.get_by_text("0 of 2 tasks ended")).to_be_visible()
+        await page.get_by_role("button", name="Cancel the batch").click()
+        await expect(page.get_by_text("2 of 2 tasks ended")).to_be_visible()
+        await expect(page.get_by_role("button", name="Pause")).to_be_hidden()
+        await page.reload()
+        await page.get_by_role("button", name="Change the language to Chinese").click()
+        await expect(page.get_by_text("已结束 2 / 2 个任务")).to_be_visible()
+    postgresql.drop_database(url)
 
 
 async def test_a_run_is_shown_with_its_calls(tmp_path):
