@@ -15,6 +15,9 @@ from tests.models.chat_server import (
     build_completion,
 )
 
+from opposable.app.stored_tools import open_default_store, open_existing_store
+from opposable.settings import Settings
+
 pytestmark = pytest.mark.anyio
 
 
@@ -26,6 +29,25 @@ async def test_a_task_is_run_with_its_trace_on_standard_error(tmp_path: Path) ->
     assert first == '→ calculator{"expression":"17 * 23"}'
     assert second.startswith('  ✓ {"expression":"17 * 23","result":391} 0.')
     assert [m["role"] for m in server.bodies[1]["messages"]] == ["system", "user", "assistant", "tool"]
+
+
+async def test_calls_are_recorded_if_a_store_exists(tmp_path: Path) -> None:
+    answers = [respond_call("calculator", expression="17 * 23"), respond_text_deltas("391")]
+    async with run_with_model(tmp_path, "run", "What is 17 * 23?", answers=answers) as (done, _):
+        assert done.code == 0
+    settings = Settings(_env_file=None, home=tmp_path / "cache")
+    async with open_existing_store(settings) as store:
+        assert store is None
+    async with open_default_store(settings):
+        pass
+    async with run_with_model(tmp_path, "run", "What is 17 * 23?", answers=answers) as (done, _):
+        assert done.code == 0
+    async with run_with_model(tmp_path, "chat", answers=answers, stdin=b"What is 17 * 23?\n") as (done, _):
+        assert done.code == 0
+    async with open_existing_store(settings) as store:
+        executions = (await store.executions.list()).items
+    recorded = [(execution.tool_id, execution.arguments, execution.failure) for execution in executions]
+    assert recorded == [("calculator", {"expression": "17 * 23"}, None)] * 2
 
 
 async def test_an_image_is_sent_with_the_task(tmp_path: Path) -> None:

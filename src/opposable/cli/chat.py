@@ -158,7 +158,8 @@ class _Session:
         question = user_message(validate_task(text))
         printer = RunPrinter(err, out)
         approver = TerminalApprover(err, printer.end_line, assume_yes=self._assume_yes)
-        run_finished, _ = self._runner.run(run_and_print(self._agent, (*self.history, question), printer, approver))
+        task = (*self.history, question)
+        run_finished, _ = self._runner.run(run_and_print(self._settings, self._agent, task, printer, approver))
         self.history += [question, *run_finished.messages]
         save_last_conversation(self._settings, self.history)
 

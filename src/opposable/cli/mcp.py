@@ -1,18 +1,21 @@
 """The command `mcp-serve`, which serves the tools to MCP clients."""
 
 import asyncio
-import hmac
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opposable.app.stored_tools import get_agent_bindings
+from opposable.app.execution_log import RecordCall, open_execution_log
+from opposable.app.stored_tools import get_agent_bindings, open_existing_store
 from opposable.app.tools import open_tools_and_database
 from opposable.cli.options import DatabaseOption, RootOption, ToolOption, err, read_settings
 from opposable.cli.rendering import style_text
 from opposable.domain.errors import BadInput
 from opposable.tools.library import ToolLibrary
+
+if TYPE_CHECKING:
+    from opposable.store.store import Store
 
 API_KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
 
@@ -30,7 +33,7 @@ def mcp_serve(
 ) -> None:
     """Serve the tools to MCP clients.
 
-    The transport is standard input and output, or HTTP with --http. With --http, clients must send the key in OPPOSABLE_SERVE_KEY if it is set. Without it, only localhost is served.
+    The transport is standard input and output, or HTTP with --http. With --http, clients must send the key in OPPOSABLE_SERVE_KEY if it is set, or an API key of the store with the scope tools:write if it has any. Without either, only localhost is served. Calls are recorded if a store exists.
 
     Example: opposable mcp-serve --tool calculator --tool time
     """
@@ -41,29 +44,31 @@ def mcp_serve(
         settings = read_settings(root)
         bindings = await get_agent_bindings(settings, agent) if agent else ()
         names = [binding.tool_id for binding in bindings if binding.enabled] if agent else tool or ()
-        async with open_tools_and_database(settings, db, names) as (available, _):
+        async with (
+            open_tools_and_database(settings, db, names) as (available, _),
+            open_existing_store(settings) as store,
+        ):
             library = available.with_bindings(bindings) if agent else available
-            if http:
-                await serve_over_http(library)
-                return
-            from opposable.web.mcp.server import serve_mcp_stdio  # lazy: needs the extra "mcp"
+            async with open_execution_log(store, library) as record_call:
+                if http:
+                    await serve_over_http(library, store, record_call)
+                    return
+                from opposable.web.mcp.server import serve_mcp_stdio  # lazy: needs the extra "mcp"
 
-            await serve_mcp_stdio(library)
+                await serve_mcp_stdio(library, record_call=record_call)
 
-    async def serve_over_http(library: ToolLibrary) -> None:
+    async def serve_over_http(library: ToolLibrary, store: "Store | None", record_call: RecordCall) -> None:
         from opposable.web.mcp.http import serve_mcp_http  # lazy: needs the extra "serve"
+        from opposable.web.mcp.stored_keys import open_key_check  # lazy: needs the extra "serve"
 
-        key = os.environ.get(API_KEY_VARIABLE, "").strip()
-
-        async def check(candidate: str) -> bool:
-            return hmac.compare_digest(candidate.encode(), key.encode())
-
-        await serve_mcp_http(
-            library,
-            host,
-            port,
-            check_key=check if key else None,
-            on_ready=lambda url: err.print(style_text(f"{len(library.names)} tools are served at {url}")),
-        )
+        async with open_key_check(os.environ.get(API_KEY_VARIABLE, "").strip(), store) as check_key:
+            await serve_mcp_http(
+                library,
+                host,
+                port,
+                check_key=check_key,
+                record_call=record_call,
+                on_ready=lambda url: err.print(style_text(f"{len(library.names)} tools are served at {url}")),
+            )
 
     asyncio.run(serve())

@@ -11,9 +11,11 @@ import typer
 from opposable.agent.agent import Agent
 from opposable.app.agents import open_agent
 from opposable.app.ask import answer_from_run, answer_to_json, open_data_agent, open_data_team
+from opposable.app.execution_log import open_execution_log
 from opposable.app.inputs import validate_task
 from opposable.app.media import create_user_message
 from opposable.app.query_examples import confirm_last_answer, save_last_answer
+from opposable.app.stored_tools import open_existing_store
 from opposable.cli.approval import TerminalApprover
 from opposable.cli.data_answers import format_csv, print_answer
 from opposable.cli.options import (
@@ -44,6 +46,7 @@ from opposable.domain.events import DataAnswered, RunFinished, ToolFinished
 from opposable.domain.language import detect_language
 from opposable.domain.messages import Message, user_message
 from opposable.domain.usage import Usage
+from opposable.settings import Settings
 
 
 def run(
@@ -75,7 +78,7 @@ def run(
             async with open_agent(settings, text, model, tool or (), bar) as agent:
                 printer = RunPrinter(err, None if json else out)
                 approver = TerminalApprover(err, printer.end_line, assume_yes=yes)
-                run_finished, results = await run_and_print(agent, (question,), printer, approver)
+                run_finished, results = await run_and_print(settings, agent, (question,), printer, approver)
         if json:
             print(to_json(finished_run_to_json(run_finished, results)))
         if approver.denied_unasked:
@@ -167,9 +170,10 @@ async def _answer_with_agent(
     printer: RunPrinter,
 ) -> tuple[DataAnswer, Usage]:
     """Answer with an agent that has the SQL tools, and print the trace."""
+    settings = read_settings(assist=assist)
     with download_bar as bar:
-        async with open_data_agent(read_settings(assist=assist), text, db, model, bar) as agent:
-            run_finished, results = await run_and_print(agent, (user_message(text),), printer)
+        async with open_data_agent(settings, text, db, model, bar) as agent:
+            run_finished, results = await run_and_print(settings, agent, (user_message(text),), printer)
     return answer_from_run(run_finished, [item.result for item in results], detect_language(text)), run_finished.usage
 
 
@@ -203,9 +207,13 @@ async def _answer_with_team(
 
 
 async def run_and_print(
-    agent: Agent, task: tuple[Message, ...], printer: RunPrinter, approver: TerminalApprover | None = None
+    settings: Settings,
+    agent: Agent,
+    task: tuple[Message, ...],
+    printer: RunPrinter,
+    approver: TerminalApprover | None = None,
 ) -> tuple[RunFinished, list[ToolFinished]]:
-    """Run a task to its end and print its events.
+    """Run a task to its end and print its events. Its calls are recorded if a store exists.
 
     Raises:
         ModelError: The model returned nothing, as a server that is not a model server often does.
@@ -213,7 +221,11 @@ async def run_and_print(
     results: list[ToolFinished] = []
     printer.wait()
     try:
-        async with aclosing(agent.stream(task, CallContext(approve=approver))) as events:
+        async with (
+            open_existing_store(settings) as store,
+            open_execution_log(store, agent.library) as record_call,
+            aclosing(agent.stream(task, CallContext(approve=approver))) as events,
+        ):
             async for event in events:
                 if isinstance(event, RunFinished):
                     if not any(message.content or message.tool_calls for message in _get_assistant_messages(event)):
@@ -223,6 +235,7 @@ async def run_and_print(
                 printer.show(event)
                 if isinstance(event, ToolFinished):
                     results.append(event)
+                    record_call(event.call.name, event.call.arguments, event.result)
     finally:
         printer.end_line()
     raise ModelError(

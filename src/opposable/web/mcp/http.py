@@ -9,9 +9,10 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, OpposableError
 from opposable.tools.library import ToolLibrary
-from opposable.web.mcp.server import SERVER_NAME, LibraryServer
+from opposable.web.errors import ApiError, to_api_error
+from opposable.web.mcp.server import SERVER_NAME, LibraryServer, RecordCall
 from opposable.web.middleware.authentication import is_loopback
 from opposable.web.server import serve
 
@@ -19,7 +20,7 @@ MCP_PATH = "/mcp"
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 CheckKey = Callable[[str], Awaitable[bool]]
-"""Returns whether a bearer key is valid."""
+"""Returns whether a bearer key is valid. Raises: `ApiError` or `OpposableError`, if the request is rejected for another reason."""
 
 
 def create_mcp_app(
@@ -29,6 +30,7 @@ def create_mcp_app(
     origins: Collection[str] = (),
     name: str = SERVER_NAME,
     instructions: str = "",
+    record_call: RecordCall | None = None,
 ) -> FastAPI:
     """Create the application, with the protocol at `/mcp`.
 
@@ -40,8 +42,9 @@ def create_mcp_app(
             may connect as well.
         name: The name of the server.
         instructions: The instructions that clients give to their models.
+        record_call: Called with the name, arguments and result of each call.
     """
-    library_server = LibraryServer(library, name=name, instructions=instructions)
+    library_server = LibraryServer(library, name=name, instructions=instructions, record_call=record_call)
     inner_app = library_server.server.streamable_http_app(
         streamable_http_path=MCP_PATH, transport_security=_create_security_settings(check_key is None, origins)
     )
@@ -89,7 +92,13 @@ class _AccessMiddleware:
             await _error_response(403, f"The origin {origin[:200]} is not allowed.")(scope, receive, send)
             return
         scheme, _, key = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not await self._check_key(key.strip()):
+        try:
+            is_valid = scheme.lower() == "bearer" and await self._check_key(key.strip())
+        except (ApiError, OpposableError) as error:
+            api_error = to_api_error(error)
+            await _error_response(api_error.status, str(api_error))(scope, receive, send)
+            return
+        if not is_valid:
             message = "The key is not valid." if key else "A key is required: Authorization: Bearer KEY."
             await _error_response(401, message)(scope, receive, send)
             return
@@ -111,6 +120,7 @@ async def serve_mcp_http(
     origins: Collection[str] = (),
     name: str = SERVER_NAME,
     instructions: str = "",
+    record_call: RecordCall | None = None,
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM.
@@ -123,6 +133,7 @@ async def serve_mcp_http(
         origins: See `create_mcp_app`.
         name: The name of the server.
         instructions: The instructions that clients give to their models.
+        record_call: See `create_mcp_app`.
         on_ready: Called with the URL.
 
     Raises:
@@ -132,5 +143,7 @@ async def serve_mcp_http(
         raise BadInput(
             f"Serving MCP on {host} needs keys, because other hosts can connect. Without keys, use 127.0.0.1."
         )
-    app = create_mcp_app(library, check_key=check_key, origins=origins, name=name, instructions=instructions)
+    app = create_mcp_app(
+        library, check_key=check_key, origins=origins, name=name, instructions=instructions, record_call=record_call
+    )
     await serve(app, host, port, lambda url: on_ready(url.removesuffix("/v1") + MCP_PATH))

@@ -41,6 +41,9 @@ TOOL_POLL_SECONDS = 0.5
 """Seconds between checks for changes of the library."""
 SERVER_NAME = "opposable"
 
+RecordCall = Callable[[str, Mapping[str, Any], ToolResult], None]
+"""Records a finished call: the name of the tool, the arguments and the result. Must neither wait nor raise."""
+
 
 class _Server(Server[Any]):
     """The server of the SDK, which announces tool changes to clients of any protocol."""
@@ -64,8 +67,16 @@ class LibraryServer:
         server: The server of the SDK.
     """
 
-    def __init__(self, library: ToolLibrary, *, name: str = SERVER_NAME, instructions: str = "") -> None:
+    def __init__(
+        self,
+        library: ToolLibrary,
+        *,
+        name: str = SERVER_NAME,
+        instructions: str = "",
+        record_call: RecordCall | None = None,
+    ) -> None:
         self._library = library
+        self._record_call = record_call
         self._bus = InMemorySubscriptionBus()
         self._clients: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._listed_definitions: tuple[ToolDefinition, ...] = ()
@@ -130,6 +141,8 @@ class LibraryServer:
                 call_id=new_call_id(), idempotency_key=str(meta.get(IDEMPOTENCY_META_KEY, "")), report=report
             )
             result = await self._library.call(params.name, params.arguments or {}, call)
+        if self._record_call is not None:
+            self._record_call(params.name, params.arguments or {}, result)
         return to_mcp_result(result)
 
 
@@ -208,12 +221,19 @@ def to_mcp_result(result: ToolResult) -> CallToolResult:
     return CallToolResult(content=content)
 
 
-async def serve_mcp_stdio(library: ToolLibrary, *, name: str = SERVER_NAME, instructions: str = "") -> None:
+async def serve_mcp_stdio(
+    library: ToolLibrary,
+    *,
+    name: str = SERVER_NAME,
+    instructions: str = "",
+    record_call: RecordCall | None = None,
+) -> None:
     """Serve over stdin and stdout until the client disconnects.
 
-    Other output of the process goes to stderr.
+    Other output of the process goes to stderr. `record_call` is called with the name, arguments and result of each
+    call.
     """
-    library_server = LibraryServer(library, name=name, instructions=instructions)
+    library_server = LibraryServer(library, name=name, instructions=instructions, record_call=record_call)
     async with stdio_server() as (read_stream, write_stream), library_server.notify_of_changes():
         options = library_server.server.create_initialization_options()
         await library_server.server.run(read_stream, write_stream, options)
