@@ -15,7 +15,7 @@ from opposable.domain.specs import McpServerSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.json_schema_validation import ValidateArguments, compile_validator
 from opposable.tools.mcp.connection import McpConnection, OnProgress
-from opposable.tools.mcp.result_content import blocks_to_text, result_to_value
+from opposable.tools.mcp.result_content import error_to_text, result_to_value
 from opposable.tools.mcp.text_sanitizer import sanitize_schema, sanitize_text
 from opposable.tools.tool_names import to_safe_name
 
@@ -75,11 +75,10 @@ class McpTool:
         meta = {IDEMPOTENCY_META_KEY: context.idempotency_key} if context.idempotency_key else {}
         on_progress = _create_progress_reporter(context.report) if context.report is not None else None
         result = await self.connection.call(self.name, arguments, on_progress, meta)
-        value = result_to_value(result, self.connection.secrets)
         if result.is_error:
-            message = value if isinstance(value, str) else blocks_to_text(result.content)
+            message = error_to_text(result, self.connection.secrets)
             raise ToolFailed(message or f"{self.tool_id} failed and did not say why.")
-        return value
+        return result_to_value(result, self.connection.secrets)
 
 
 def _create_progress_reporter(report: Callable[[str], None]) -> OnProgress:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from opposable.domain.content import ImagePart, decode_base64
 from opposable.domain.errors import BadInput
 from opposable.safety.redaction import redact_known_secrets
@@ -51,6 +53,14 @@ def result_to_value(result: "CallToolResult", secrets: set[str]) -> Any:
         return text
     blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
     return McpContent(text, _remove_secrets(blocks, secrets))
+
+
+def error_to_text(result: "CallToolResult", secrets: set[str]) -> str:
+    """Return the words of a failed result: its content, else its structured value as JSON. Secrets are redacted."""
+    text = blocks_to_text(result.content)
+    if not text.strip() and result.structured_content is not None:
+        text = orjson.dumps(result.structured_content, default=str).decode()
+    return str(_remove_secrets(text, secrets))
 
 
 def blocks_to_text(blocks: Sequence["ContentBlock"]) -> str:
