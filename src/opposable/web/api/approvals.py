@@ -44,6 +44,8 @@ class ApprovalResponse(BaseModel):
 class ApprovalDecision(BaseModel):
     """A decision on one call with exactly these arguments."""
 
+    model_config = {"extra": "forbid"}
+
     decision: Literal["approve", "deny"] = Field(examples=["approve"])
     reason: str = Field(default="", max_length=2000, description="The reason; the model receives that of a denial.")
     sha256: str = Field(

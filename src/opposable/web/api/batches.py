@@ -32,12 +32,16 @@ RESULTS_CONTENT: dict[str, Any] = {
 class TaskRequest(BaseModel):
     """A task with the id of its result."""
 
+    model_config = {"extra": "forbid"}
+
     id: str = Field(min_length=1, max_length=200)
     task: str = Field(min_length=1, max_length=100_000, pattern=r"\S")
 
 
 class BatchRequest(BaseModel):
     """Tasks for one agent. The limits hold for all workers together."""
+
+    model_config = {"extra": "forbid"}
 
     agent_id: str | None = Field(default=None, pattern=ID_PATTERN, description="Default: the agent of the key.")
     tasks: list[TaskRequest] = Field(min_length=1, max_length=100_000)

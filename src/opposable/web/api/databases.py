@@ -74,6 +74,8 @@ class SchemaResponse(BaseModel):
 class QueryRequest(BaseModel):
     """One SELECT."""
 
+    model_config = {"extra": "forbid"}
+
     sql: str = Field(min_length=1, max_length=100_000, examples=["SELECT 1"])
     database: str = Field(default="", max_length=2000, description="As in /api/ask. Needs the scope admin.")
     limit: int = Field(default=MAX_ROWS, ge=1, le=MAX_ROWS, description="The maximum number of rows.")

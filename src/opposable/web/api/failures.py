@@ -47,6 +47,8 @@ class ForgetResponse(BaseModel):
 class PinRequest(BaseModel):
     """Whether a failure is pinned. A pinned failure never expires."""
 
+    model_config = {"extra": "forbid"}
+
     pinned: bool = True
 
 

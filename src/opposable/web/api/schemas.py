@@ -144,6 +144,8 @@ class ConversationDetailResponse(ConversationResponse):
 class RenameRequest(BaseModel):
     """A new title of a conversation."""
 
+    model_config = {"extra": "forbid"}
+
     title: str = Field(min_length=1, max_length=200, examples=["Stock of May"])
 
 
