@@ -191,6 +191,20 @@ async def test_an_agent_is_created_and_changed(tmp_path):
         assert (spec.name, [tool.tool_id for tool in spec.tools], spec.needs_approval) == ("Clerk", ["echo"], ("echo",))
 
 
+async def test_an_agent_that_can_act_on_untrusted_text_shows_a_warning(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/agents")
+        for tool_id, method in (("mail", "GET"), ("pay", "POST")):
+            endpoint = {"url_template": f"https://api.example.com/{tool_id}", "method": method}
+            tool = {"tool_id": tool_id, "tool_type": "http", "endpoint": endpoint}
+            body = {**tool, "untrusted_output": tool_id == "mail"}
+            assert (await page.request.post(console.url + "/api/tools", data=body)).ok
+        agent = {"agent_id": "clerk", "tools": [{"tool_id": "mail"}, {"tool_id": "pay"}]}
+        assert (await page.request.post(console.url + "/api/agents", data=agent)).ok
+        await page.goto(console.url + "/agents/clerk")
+        await expect(page.get_by_role("alert")).to_contain_text("untrusted text (mail)")
+
+
 async def test_a_key_is_shown_once_and_revoked(tmp_path):
     async with serve_console(tmp_path) as console:
         page = await console.open("/settings?tab=keys")
