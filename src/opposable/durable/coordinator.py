@@ -87,7 +87,7 @@ class Coordinator:
             with suppress(OpposableError):  # the store does not answer: the next round tries again
                 if self._is_leader:
                     await self._dispatch()
-                if tick % TAKEOVER_TICKS == 0:
+                if tick % TAKEOVER_TICKS == 0 and not self._is_resigning:  # the engine closes
                     await self._requeue_own_runs()
                     if self._is_leader and asyncio.get_running_loop().time() - connected_at > GRACE_SECONDS:
                         await self._take_over(connection)
