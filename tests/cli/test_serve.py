@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from tests.cli.program import respond_endlessly, wait_until
 from tests.models.chat_server import build_completion, chat_server
-from tests.web.test_sse import BODY
+from tests.web.test_sse_response import BODY
 
 from opposable.cli.serve import read_service_settings
 from opposable.web import server

@@ -111,6 +111,7 @@ class _Evaluator:
         parts: list[str] = []
         open_brackets: list[str] = []
         ends_operand = False  # whether the tokens so far end with a value
+        prefix_count = 0  # signs, roots, brackets and functions in a row
         previous = _END
         for token, following in pairwise([*tokens, _END]):
             if ends_operand and token.starts_operand and token.kind != "number":
@@ -132,6 +133,9 @@ class _Evaluator:
                 parts.append(" .percent" if is_percent else _PYTHON_OPERATORS.get(token.text, token.text))
                 ends_operand = is_percent or token.text in (")", "]", "!")
             previous = token
+            prefix_count = 0 if ends_operand else prefix_count + 1
+            if prefix_count > 2 * _MAX_DEPTH:
+                raise ToolRefused(f"The expression is nested too deeply: at most {_MAX_DEPTH} levels.")
         if open_brackets:
             raise self._build_error(f"a {open_brackets[-1]!r} is missing")
         return " ".join(parts)
