@@ -14,7 +14,7 @@ from opposable.agent.assistance.replanning import Replanning
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.assistance.status_note import StatusNote
 from opposable.agent.assistance.suggestions import Suggestions
-from opposable.agent.failure_memory import NO_PATTERNS, ScopedMemory
+from opposable.agent.failure_memory import ScopedMemory
 from opposable.agent.failure_recorder import FailureRecorder
 from opposable.agent.history import detect_conversation_language
 from opposable.agent.policy import Directive, RunPolicy, Step
@@ -52,7 +52,7 @@ async def assist(
     run = AssistedRun(library, task, detect_conversation_language(messages), guards)
     if failure_memory is not None and guards.failure_memory:
         run.memory, run.patterns = failure_memory, await failure_memory.get_patterns(library)
-        run.recorder = FailureRecorder(library, failure_memory, run.patterns or NO_PATTERNS)
+        run.recorder = FailureRecorder(library, failure_memory, run.patterns)
     rules = tuple(rule(run) for rule in RULES if getattr(guards, rule.switch))
     assisted = AssistedModel(model, run, rules)
     return assisted, AssistancePolicy(assisted, run, rules)

@@ -1,17 +1,13 @@
 """Limits of requests: body size, rate limit and token budget of an API key."""
 
-import asyncio
-import contextlib
-import logging
 import math
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from opposable.domain.errors import OpposableError
 from opposable.domain.rate_limits import RateLimiter
 from opposable.store.keys import ApiKeyRepository
+from opposable.web.background_writes import write_periodically
 from opposable.web.errors import ApiError
 from opposable.web.principal import Principal
 
@@ -20,8 +16,6 @@ TOKEN_WRITE_SECONDS = 1.0
 
 GATEWAY_PREFIX = "/v1/"
 """Paths for which the gateway checks the size itself, to answer in the format of OpenAI."""
-
-log = logging.getLogger("opposable.web")
 
 
 class BodyLimitMiddleware:
@@ -93,17 +87,9 @@ class TokenUsageRecorder:
         """Return how many of the recorded tokens are in the store."""
         return self._stored_tokens.get(key_id, 0)
 
-    @asynccontextmanager
-    async def write_periodically(self) -> AsyncIterator[None]:
+    def write_periodically(self) -> AbstractAsyncContextManager[None]:
         """Write the tokens every second while the block runs, and once at its end."""
-        task = asyncio.create_task(self._run(), name="token usage")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            with contextlib.suppress(OpposableError):
-                await self.write()
+        return write_periodically(self.write, TOKEN_WRITE_SECONDS, "the used tokens")
 
     async def write(self) -> None:
         """Write the recorded tokens.
@@ -117,14 +103,6 @@ class TokenUsageRecorder:
             self._stored_tokens[key_id] = recorded
             if recorded == self.get_recorded_tokens(key_id):
                 self._unsaved_keys.discard(key_id)
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(TOKEN_WRITE_SECONDS)
-            try:
-                await self.write()
-            except OpposableError as error:
-                log.warning("Cannot write the used tokens yet: %s", error)
 
 
 async def check_rate_limit(principal: Principal, limiter: RateLimiter) -> ApiError | None:

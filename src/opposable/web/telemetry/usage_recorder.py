@@ -1,22 +1,16 @@
 """Records the tokens of each API key and model, and writes them in the background."""
 
-import asyncio
-import contextlib
-import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
-from opposable.domain.errors import OpposableError
 from opposable.domain.records import get_utc_now
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.store.model_usage import ModelUsage, ModelUsageRepository
+from opposable.web.background_writes import write_periodically
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.telemetry.tracing import ModelCall
 
 WRITE_SECONDS = 2.0
 """Seconds between writes."""
-
-log = logging.getLogger("opposable.web")
 
 
 class UsageRecorder:
@@ -47,22 +41,6 @@ class UsageRecorder:
                 self._pending[key] = self._pending.get(key, NO_USAGE) + usage
             raise
 
-    @asynccontextmanager
-    async def write_periodically(self) -> AsyncIterator[None]:
+    def write_periodically(self) -> AbstractAsyncContextManager[None]:
         """Write while the block runs, and once at its end."""
-        task = asyncio.create_task(self._run(), name="model usage")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            with contextlib.suppress(OpposableError):
-                await self.write()
-
-    async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(WRITE_SECONDS)
-            try:
-                await self.write()
-            except OpposableError as error:
-                log.warning("Cannot write the use of models yet: %s", error)
+        return write_periodically(self.write, WRITE_SECONDS, "the use of models")

@@ -1,0 +1,39 @@
+"""Writes what a service records, in the background."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from opposable.domain.errors import OpposableError
+
+log = logging.getLogger("opposable.web")
+
+
+@asynccontextmanager
+async def write_periodically(write: Callable[[], Awaitable[None]], seconds: float, what: str) -> AsyncIterator[None]:
+    """Write while the block runs, and once at its end. A write that fails is logged and tried again.
+
+    Args:
+        write: Writes what was recorded since the last write.
+        seconds: The time between writes.
+        what: What is written, for the log and the name of the task.
+    """
+    task = asyncio.create_task(_run(write, seconds, what), name=what)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        with contextlib.suppress(OpposableError):
+            await write()
+
+
+async def _run(write: Callable[[], Awaitable[None]], seconds: float, what: str) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await write()
+        except OpposableError as error:
+            log.warning("Cannot write %s yet: %s", what, error)
