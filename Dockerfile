@@ -6,7 +6,7 @@ COPY src src
 RUN python -m venv /opt/opposable \
     && sed -E '/^ +(--hash|#)/d; s/ \\$//' requirements.lock > constraints.txt \
     && /opt/opposable/bin/pip install --no-cache-dir --constraint constraints.txt \
-       ".[serve,postgres,valkey,durable,http,mcp,sql,skills,otel]"
+       ".[serve,postgres,mysql,valkey,durable,http,mcp,sql,skills,otel]"
 
 FROM python:3.13-slim
 RUN useradd --create-home --uid 10001 opposable
@@ -15,7 +15,8 @@ ENV PATH=/opt/opposable/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     OPPOSABLE_HOME=/home/opposable/state \
     OPPOSABLE_LOG=json
-USER opposable
+# By number, so that a cluster can check that it is not root.
+USER 10001
 WORKDIR /home/opposable
 EXPOSE 8000
 ENTRYPOINT ["opposable"]

@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check console browser bench soak docs lock clean
+.PHONY: help setup demo test check console browser mariadb bench soak docs lock clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ demo: $(READY) ## run six tasks on the embedded model: tools, an error to recove
 
 test: $(READY) ## check and run all tests, including those on the embedded model
 	@$(MAKE) --no-print-directory check
-	@$(MAKE) --no-print-directory browser
+	@$(MAKE) --no-print-directory browser mariadb
 	$(BIN)/opposable models pull
 	$(BIN)/python -m pytest
 
@@ -45,6 +45,11 @@ browser: $(READY) ## install Chromium for browser_navigator and the tests of the
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
 	  apt-get -qq install -y --no-install-recommends chromium-headless-shell >/dev/null; then exit 0; fi; \
 	timeout 120 $(BIN)/playwright install chromium-headless-shell || echo "Chromium cannot be installed here: the tests that need it are skipped."
+
+mariadb: ## install the programs of MariaDB's server for the tests of MySQL databases
+	@command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  apt-get -qq update && apt-get -qq install -y --no-install-recommends mariadb-server-core >/dev/null; } || \
+	  echo "MariaDB cannot be installed here: the tests that need it are skipped."
 
 bench: $(READY) ## measure speed
 	$(BIN)/python benchmarks/run.py

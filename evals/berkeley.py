@@ -3,6 +3,7 @@
     opposable serve --model local --port 8000
     python evals/raw_server.py                      # prints the URL for --raw
     python evals/berkeley.py --gateway http://127.0.0.1:8000/v1 --raw http://127.0.0.1:…/v1 --number 40
+    python evals/berkeley.py --ablate --part held   # what each step of the embedded model's pipeline is worth
 
 Each question is one chat-completions request with its tools. With --raw the raw server receives the same question
 immediately afterwards, so that both medians come from the same minutes. Use the `dev` questions for tuning. Use the
@@ -19,6 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import aiohttp
+from berkeley_ablation import ablate, format_table
 from berkeley_questions import CATEGORIES, BerkeleyQuestion, ToolCallPair, fetch_wheel, load_checker, read_questions
 
 
@@ -124,7 +126,9 @@ def summarize_results(results: list[AnswerResult]) -> dict[str, Any]:
 def main() -> int:
     """Run the questions and print a table or JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", 1)[0])
-    parser.add_argument("--gateway", required=True, metavar="URL", help="the gateway's base URL, up to /v1")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--gateway", metavar="URL", help="the gateway's base URL, up to /v1")
+    source.add_argument("--ablate", action="store_true", help="leave out each step of the embedded model in turn")
     parser.add_argument("--model", default="local", help="the model's name at the gateway")
     parser.add_argument("--raw", metavar="URL", help="the raw server's base URL")
     parser.add_argument("--categories", type=lambda text: text.split(","), default=list(CATEGORIES))
@@ -136,6 +140,9 @@ def main() -> int:
     parser.add_argument("--log", type=argparse.FileType("a", encoding="utf-8"), help="a JSONL file for the answers")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
+    if options.ablate:
+        print(format_table(asyncio.run(ablate(options))))
+        return 0
     try:
         answers = asyncio.run(run_questions(options))
     except aiohttp.ClientConnectorError as error:

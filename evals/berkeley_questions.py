@@ -23,7 +23,15 @@ from opposable.models.embedded.package_index import find_package_index, open_ses
 from opposable.models.embedded.weights import get_models_directory
 
 BFCL_VERSION = "2026.3.23"
-CATEGORIES = ("simple_python", "multiple", "parallel", "live_simple", "irrelevance", "live_irrelevance")
+CATEGORIES = (
+    "simple_python",
+    "multiple",
+    "parallel",
+    "live_simple",
+    "live_multiple",
+    "irrelevance",
+    "live_irrelevance",
+)
 _CONVERTERS_MODULE = "bfcl_eval.eval_checker.ast_eval.type_convertor"
 
 ToolCallPair = tuple[str, dict[str, Any]]

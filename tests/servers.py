@@ -4,14 +4,20 @@ A conftest imports them with `from tests.servers import postgresql, valkey_url  
 """
 
 import itertools
+import re
 import shutil
+import subprocess
 import tempfile
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+
+from opposable.sql.lexer import split_segments
 
 
 class PostgresServer:
@@ -79,6 +85,97 @@ def postgresql() -> Iterator[PostgresServer]:
     finally:
         server.cleanup()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+class MysqlServer:
+    """A MariaDB server for tests, with any number of databases; `root` may do everything."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._numbers = itertools.count(1)
+
+    def connect(self, database: str | None = None, user: str = "root") -> Any:
+        """Connect, with names in double quotes as in standard SQL."""
+        import pymysql
+
+        return pymysql.connect(
+            unix_socket=str(self._socket), user=user, database=database, autocommit=True, sql_mode="ANSI_QUOTES"
+        )
+
+    def new_database(self, statements: Sequence[str] = (), name: str = "") -> str:
+        """Create a database, and return the URL of a user who may only read it.
+
+        Statements may have names in double quotes, and a table `lines`, a reserved word of MySQL.
+        """
+        name = name or f"test_{next(self._numbers)}"
+        with self.connect() as server, server.cursor() as cursor:
+            for statement in (
+                f'CREATE DATABASE "{name}" CHARACTER SET utf8mb4',
+                f'USE "{name}"',
+                *(re.sub(r"\b(TABLE|INTO) lines\b", r'\1 "lines"', statement) for statement in statements),
+                f"CREATE USER \"{name}\" IDENTIFIED BY 'pass word%7'",
+                f'GRANT SELECT ON "{name}".* TO "{name}"',
+            ):
+                cursor.execute(statement)
+        return self.get_url(name, name)
+
+    def get_url(self, database: str, user: str = "root") -> str:
+        """Return the URL of a database for a user."""
+        account = "root" if user == "root" else f"{user}:pass%20word%257"
+        return f"mysql://{account}@localhost/{database}?unix_socket={self._socket}"
+
+
+_MARIADB_TABLES = ("mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql")
+
+
+@pytest.fixture(scope="session")
+def mysql() -> Iterator[MysqlServer]:
+    pytest.importorskip("pymysql", reason="PyMySQL is not installed: pip install pymysql")
+    program, scripts = shutil.which("mariadbd", path="/usr/sbin:/usr/bin:/usr/local/sbin"), Path("/usr/share/mysql")
+    if program is None or not (scripts / _MARIADB_TABLES[0]).exists():
+        pytest.skip("MariaDB is not installed: apt-get install mariadb-server-core")
+    folder = Path(tempfile.mkdtemp(prefix="my-"))  # a short path: socket paths have at most 107 characters
+    (folder / "data").mkdir()
+    options = [program, "--no-defaults", f"--datadir={folder / 'data'}", "--user=root", "--secure-file-priv="]
+    tables = "".join((scripts / name).read_text() for name in _MARIADB_TABLES)
+    bootstrap = f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n{tables}"
+    subprocess.run([*options, "--bootstrap"], input=bootstrap, text=True, check=True, capture_output=True)
+    socket = folder / "socket"
+    options += [f"--socket={socket}", "--skip-networking", "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin"]
+    with (folder / "log").open("w") as log, subprocess.Popen(options, stderr=log, stdout=log) as server:
+        try:
+            while "ready for connections" not in (folder / "log").read_text():
+                assert server.poll() is None, (folder / "log").read_text()
+                time.sleep(0.05)
+            yield MysqlServer(socket)
+        finally:
+            server.terminate()
+            server.wait()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_clickhouse(folder: Path, statements: Sequence[str]) -> str:
+    """Create a ClickHouse data directory and return its URL.
+
+    Columns without NOT NULL take NULL, as in standard SQL; references are left out.
+    """
+    pytest.importorskip("chdb", reason="chDB is not installed: pip install chdb-core")
+    import chdb
+
+    connection = chdb.connect(f"{folder}?data_type_default_nullable=1")
+    try:
+        for statement in statements:
+            parts = [
+                re.sub(r"[^\W\d]\w*", lambda word: word[0] if word[0].isascii() else f'"{word[0]}"', part.text)
+                if part.kind == "code"
+                else part.text
+                for part in split_segments(statement, "clickhouse")
+            ]
+            keys = "".join(parts).replace("INTEGER PRIMARY KEY", "INTEGER NOT NULL PRIMARY KEY")
+            connection.query(re.sub(r' REFERENCES "?\w+"?\("?\w+"?\)', "", keys))
+    finally:
+        connection.close()
+    return f"clickhouse:///{folder}"
 
 
 @pytest.fixture(scope="session")

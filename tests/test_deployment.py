@@ -9,6 +9,7 @@ import typer
 import yaml
 
 from opposable.cli import cli
+from opposable.models.factory import API_KEY_VARIABLES
 
 ROOT = Path(__file__).parents[1]
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -37,6 +38,14 @@ def test_a_stopping_worker_gets_the_time_to_drain():
     assert int(worker["stop_grace_period"].removesuffix("s")) > drain_seconds
 
 
+def test_each_provider_gets_its_key_and_each_replica_a_port():
+    environment = COMPOSE["services"]["worker"]["environment"]
+    assert {*API_KEY_VARIABLES.values(), "OPPOSABLE_API_KEY"} <= environment.keys()
+    [ports] = COMPOSE["services"]["serve"]["ports"]
+    first, last = map(int, ports.partition(":")[0].split("-"))
+    assert last - first + 1 == COMPOSE["services"]["serve"]["deploy"]["replicas"]
+
+
 def test_every_volume_and_health_check_is_declared():
     services = COMPOSE["services"]
     volumes = [volume.partition(":")[0] for service in services.values() for volume in service.get("volumes", ())]
@@ -52,4 +61,4 @@ def test_the_image_copies_existing_files_and_installs_existing_extras():
     [extras] = re.findall(r'"\.\[(.+)\]"', DOCKERFILE)
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert set(extras.split(",")) <= declared.keys()
-    assert "USER opposable" in DOCKERFILE
+    assert re.search(r"^USER (\d+)$", DOCKERFILE, re.MULTILINE)[1] in re.search(r"useradd .*", DOCKERFILE)[0]

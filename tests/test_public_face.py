@@ -46,3 +46,12 @@ def test_every_public_name_is_there_and_described():
     kinds = ("FailureKind", "Event", "Model")  # types without a docstring of their own
     undescribed = [name for name in opposable.__all__ if name not in kinds and not getattr(opposable, name).__doc__]
     assert undescribed == []
+
+
+def test_importing_the_library_loads_no_model_parser_or_assistance():
+    code = "import sys, opposable; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    heavy = {"aiohttp", "pydantic", "opposable.parsers.stream_parser", "opposable.agent.failure_memory"}
+    assert loaded & heavy == set()
+    assert "opposable.agent.assistance.assistance_policy" not in loaded

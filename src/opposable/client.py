@@ -50,8 +50,8 @@ class ChatResult:
 class ServiceEvent:
     """An event of a run.
 
-    Kinds: text, run_started, thinking, model_replied, tool_started, tool_delta, tool_finished, decided, data_answered,
-    approval_needed, approval_decided, run_finished, error.
+    Kinds: text, commentary, run_started, thinking, model_replied, tool_started, tool_delta, tool_finished, decided,
+    data_answered, approval_needed, approval_decided, resumed, run_finished, error.
 
     Attributes:
         kind: The kind of event; a "text" event has a delta of the answer in `content`.

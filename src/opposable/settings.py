@@ -13,6 +13,8 @@ class Settings(BaseSettings):
     Attributes:
         model: The name of the model, as for `--model`.
         assist: Whether assistance for small models is on (default: by the model's profile).
+        images: What happens to images and files in messages (default: by the model's profile).
+        api: The API of servers of OpenAI and compatible ones (default: responses for reasoning models at OpenAI).
         home: The folder of models and state (default: the user's cache and data folders).
         roots: The folders that file tools may read, as a JSON list.
         turns: The maximum number of model replies in a run.
@@ -40,6 +42,8 @@ class Settings(BaseSettings):
 
     model: str = "local"
     assist: bool | None = None
+    api: Literal["chat", "responses"] | None = None
+    images: Literal["accept", "reject", "placeholder"] | None = None
     home: Path | None = None
     roots: tuple[Path, ...] = (Path(),)
     turns: int = Field(default=20, gt=0)

@@ -40,7 +40,8 @@ async def store(tmp_path):
 
 async def wait_until_settled(memory: FailureMemory) -> None:
     """Wait until what was learnt is written and read."""
-    await asyncio.wait_for(asyncio.gather(*memory._tasks.values()), 5)
+    tasks = [*memory._tasks.values(), memory._writer._task]
+    await asyncio.wait_for(asyncio.gather(*filter(None, tasks)), 5)
 
 
 @pytest.mark.parametrize("assistance", [False, True])

@@ -278,3 +278,20 @@ async def test_a_call_knows_its_run_and_has_a_key_of_its_own_in_each_turn():
     ids = [(one.run_id, one.call_id, one.language, one.trace_id, one.agent_id, one.conversation_id) for one in seen]
     assert ids == [("r", "call_0", "zh", "t", "a", "c")] * 2
     assert len({one.idempotency_key for one in seen}) == 2
+
+
+async def test_a_large_library_makes_the_schemas_of_the_offered_tools_alone():
+    def build(number):
+        def function(query: str) -> str:
+            return query
+
+        function.__name__ = f"tool_{number}"
+        function.__doc__ = "Set an alarm." if number == 3 else "Convert money."
+        return FunctionTool(function)
+
+    tools = [build(number) for number in range(40)]
+    model = ScriptedModel("done")
+    await run_agent(model, ToolLibrary(tools, disclosure=FEW), "Wake me with an alarm")
+    offered = list_sent_tool_names(model)[0]
+    assert offered[:2] == ["search_tools", "tool_3"]
+    assert [tool.tool_id for tool in tools if "definition" in vars(tool)] == offered[1:]

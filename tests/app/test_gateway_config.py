@@ -36,6 +36,7 @@ models:
   - name: slow
     model: {server.url}#b
     calling: text
+    images: placeholder
 keys:
   front-end: [fast]
 """,
@@ -50,6 +51,7 @@ keys:
             assert [candidate.name for candidate in fast.candidates] == ["a", "b", "c"]
             assert fast.candidates[1] is models["slow"]
             assert get_profile(models["slow"]).calling == "text"
+            assert [get_profile(m).image_placeholders for m in fast.candidates] == [False, True, False]
             reply = [event async for event in fast.stream([user_message("hi")], (), ModelOptions(stream=False))][-1]
             assert reply.message.content == "hi"
     assert [body["model"] for body in server.bodies] == ["a", "b"]
@@ -63,7 +65,7 @@ WRONG = {
     "models: [{name: a, fallback_on: [answer]}]": r"models\.0\.fallback_on\.0",
     "{models: [{name: a}], keys: {k: [b]}}": "but b is not one",
     "[1": "not valid YAML",
-    "3": "file",
+    "3": "the data: must be an object",
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 from aiohttp import web
 
-from opposable.app.media import create_user_message, inline_remote_media, load_media
+from opposable.app.media import create_user_message, inline_remote_media, load_media, load_media_from_url
 from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import BadInput
 from opposable.domain.messages import user_message
@@ -47,6 +47,15 @@ async def test_files_are_read_by_their_content(tmp_path):
     image, document = ImagePart("", PNG, "image/png"), FilePart("", b"%PDF-1.7", "application/pdf", "b.pdf")
     assert message == user_message("see", (TextPart("see"), image, document))
     assert await create_user_message("see", []) == user_message("see")
+
+
+async def test_a_url_never_names_a_file_of_the_server(tmp_path):
+    (tmp_path / "a.png").write_bytes(PNG)
+    for source in (str(tmp_path / "a.png"), f"file://{tmp_path}/a.png"):
+        with pytest.raises(BadInput, match="not a data URL"):
+            await load_media_from_url(source)
+    invoice = await load_media_from_url("data:application/pdf;base64,JVBERi0xLjc=", name="invoice.pdf")
+    assert invoice == FilePart("", b"%PDF-1.7", "application/pdf", "invoice.pdf")
 
 
 async def test_what_is_no_image_is_rejected(tmp_path):

@@ -1,6 +1,7 @@
 """Models are opened by name, and their kinds are listed."""
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,14 @@ async def test_assistance_follows_the_settings_or_the_profile(tmp_path: Path, as
     assert get_model_profile(settings, "local").assisted is (assist is not False)
     async with Agent(model) as agent:
         assert agent.is_assisted is assisted
+
+
+async def test_images_follow_the_settings_or_the_profile(tmp_path: Path) -> None:
+    name = "http://127.0.0.1:9/v1#m"
+    for images, expected in ((None, (True, False)), ("reject", (False, False)), ("placeholder", (False, True))):
+        async with aclosing(await open_model(create_settings(tmp_path, images=images), name)) as model:
+            profile = get_profile(model)
+            assert (profile.images, profile.image_placeholders) == expected
 
 
 async def test_an_unreachable_server_is_reported_within_seconds(tmp_path: Path) -> None:

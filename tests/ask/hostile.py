@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import psycopg
+from tests.servers import MysqlServer
 
 from opposable.domain.messages import Message
 from opposable.models.scripted import ScriptedModel
@@ -52,8 +53,10 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def make_database(engine: str, location: str, statements: Iterable[str]) -> str:
-    """Create a database at `location` (a folder or a PostgreSQL URL) and return its path or URL."""
+def make_database(engine: str, location: str | MysqlServer, statements: Iterable[str]) -> str:
+    """Create a database at `location` (a folder, a PostgreSQL URL or a MySQL server) and return its path or URL."""
+    if isinstance(location, MysqlServer):
+        return location.new_database([*statements])
     if engine == "postgres":
         with psycopg.connect(location) as server:
             for statement in statements:

@@ -1,4 +1,4 @@
-"""The command that checks stored agents."""
+"""The commands for stored agents."""
 
 import asyncio
 
@@ -65,3 +65,14 @@ def test_agent_that_can_act_on_untrusted_text_is_reported(store_agents):
     assert "reads untrusted text (mail)" in check("clerk")[1]
     with pytest.raises(BadInput, match="There is no agent 'missing'"):
         check("missing")
+
+
+def test_tools_are_bound_and_unbound(store_agents):
+    store_agents(create_agent("clerk", "mail"))
+    runner = CliRunner()
+    assert runner.invoke(cli, ["agents", "bind", "clerk", "pay", "off"]).output == "clerk has mail, off, pay.\n"
+    assert runner.invoke(cli, ["agents", "unbind", "clerk", "mail", "off", "pay"]).output == "clerk has no tools.\n"
+    with pytest.raises(BadInput, match="There is no agent 'stranger'"):
+        runner.invoke(cli, ["agents", "bind", "stranger", "pay"], catch_exceptions=False)
+    with pytest.raises(BadInput, match="nothing"):
+        runner.invoke(cli, ["agents", "bind", "clerk", "nothing"], catch_exceptions=False)

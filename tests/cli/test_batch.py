@@ -33,11 +33,33 @@ async def test_a_batch_is_shown_paused_and_its_results_are_written(tmp_path, pos
     postgresql.drop_database(url)
 
 
+async def test_the_answers_to_an_evaluation_set_are_graded(tmp_path, postgresql):  # noqa: F811
+    url = postgresql.new_database()
+    lines = [f'{{"id": "{number}", "task": "x", "expected": "Paris"}}' for number in (1, 2, 3)]
+    async with open_store(url) as store:
+        batch = await create_batch(store, AgentSpec(agent_id="a"), parse_tasks([*lines, TASK.replace(b"1", b"4")]))
+        outcomes = [
+            RunOutcome("finished", "It is PARIS."),
+            RunOutcome("finished", "It is Rome."),
+            RunOutcome("failed", "Paris"),
+            RunOutcome("finished", "done"),
+        ]
+        for run_id, outcome in zip(await store.queued_runs.list_ready(), outcomes, strict=True):
+            await store.queued_runs.finish(run_id, outcome)
+    arguments = ("batch", "results", batch.batch_id, "--out", "r.jsonl")
+    written = await run_program(tmp_path, *arguments, env={"OPPOSABLE_DATABASE_URL": url})
+    results = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert [result.get("correct") for result in results] == [True, False, False, None]
+    assert "1 of 3 answers are correct (33.3%)." in written.err
+    postgresql.drop_database(url)
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "reason"),
     [
         (b"{}", (), "Line 1 is not a task"),
         (TASK, ("--tool-rate", "search"), "--tool-rate takes TOOL=CALLS/SECONDS"),
+        (TASK, ("--tool-concurrency", "search=0"), "--tool-concurrency takes TOOL=CALLS from 1 to 1000"),
         (TASK, (), "Set OPPOSABLE_DATABASE_URL to postgresql://"),
     ],
 )

@@ -24,8 +24,15 @@ def test_a_key_is_created_listed_and_revoked(tmp_path, monkeypatch):
         ("前端", ["chat", "tools:read"], 1000)
     ]
     assert key.startswith(listed[0]["prefix"])
-    assert key not in run("list").stdout
+    monkeypatch.setenv("COLUMNS", "80")
+    table = run("list").stdout
+    assert key not in table
+    assert all(cell in table for cell in (listed[0]["key_id"][:8], "前端", "chat tools:read", "60/60", "0 of 1000"))
+    assert max(map(len, table.splitlines())) <= 80
     assert run("revoke", listed[0]["prefix"] + "…").exit_code == 0
     assert json.loads(run("list", "--json").stdout)["keys"][0]["revoked_at"]
+    assert "revoked" in run("list").stdout
+    run("create", "back end")
+    assert run("revoke", json.loads(run("list", "--json").stdout)["keys"][0]["key_id"][:8]).exit_code == 0
     for wrong in (("revoke", key), ("create", "x", "-s", "root"), ("create", "x", "--rate", "many"), ("create", " ")):
         assert run(*wrong).exit_code != 0

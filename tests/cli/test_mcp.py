@@ -5,7 +5,7 @@ import re
 
 import aiohttp
 import pytest
-from tests.cli.program import needs_posix, run_program, start_program
+from tests.cli.program import Terminal, needs_posix, run_program, start_program
 
 from opposable.app.stored_tools import open_existing_store
 from opposable.domain.records import ExecutionFilter
@@ -61,3 +61,12 @@ async def test_http_clients_need_a_key_of_the_store_and_their_calls_are_recorded
     async with open_existing_store(Settings(home=tmp_path / "cache", _env_file=None)) as store:
         [execution] = (await store.executions.list(ExecutionFilter())).items
     assert (execution.tool_id, execution.arguments, execution.failure) == ("calculator", {"expression": "25*4"}, None)
+
+
+@needs_posix
+async def test_the_terminal_shows_that_a_client_starts_the_command(tmp_path):
+    terminal = Terminal()
+    await terminal.open(tmp_path, "mcp-serve", "--tool", "calculator")
+    await terminal.shows("An MCP client starts this command")
+    terminal.type("\x04")
+    assert await terminal.close() == 0

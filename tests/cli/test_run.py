@@ -150,6 +150,10 @@ async def test_an_answer_of_an_agent_as_json(workspace: Path) -> None:
             "error": None,
             "corrections": [],
             "confidence": 0.5,
+            "doubts": [],
+            "candidates": [],
+            "intent": None,
+            "history": [],
             "usage": {"total_tokens": 0, "model_calls": 2},
         }
     assert done.code == 0
@@ -198,6 +202,7 @@ async def test_an_answer_that_is_given_up_exits_with_1(workspace: Path) -> None:
 async def test_the_answer_of_the_team_as_json(workspace: Path) -> None:
     args = ("ask", "每种商品多少钱？", "--db", "shop.sqlite", "--json")
     async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
+        assert [turn["member"] for turn in done.json["history"]] == ["sql_generator", "result_evaluator"]
         assert done.json == {
             "answer": "共 2 条结果：[red]bolt[/] 1.5；:smile: \x1b[2Jnut 0.25。",
             "sql": "SELECT name, price FROM item ORDER BY price DESC",
@@ -211,6 +216,18 @@ async def test_the_answer_of_the_team_as_json(workspace: Path) -> None:
             "error": None,
             "corrections": ["列 pri_ce → price"],
             "confidence": 0.5,
+            "doubts": [],
+            "candidates": [
+                {
+                    "sql": "SELECT name, pri_ce FROM item ORDER BY price DESC",
+                    "reason": "计算 name, pri_ce；来自 item",
+                    "source": "generator",
+                    "diagnosis": "",
+                    "is_chosen": True,
+                }
+            ],
+            "intent": None,
+            "history": done.json["history"],
             "usage": {"total_tokens": 18, "model_calls": 1},
         }
 
@@ -222,6 +239,8 @@ async def test_a_semantic_model_answers_without_the_model(workspace: Path) -> No
     args = ("ask", "最高价是多少？", "--db", "shop.sqlite", "--semantics", "model.yaml", "--json", "-m", NOWHERE)
     done = await run_program(workspace, *args)
     assert (done.json["answer"], done.json["usage"]) == ("答案是 1.5。", {"total_tokens": 0, "model_calls": 0})
+    assert done.json["intent"] == {"intent_type": "basic", "metrics": ["dearest"]}
+    assert done.json["candidates"][0]["source"] == "semantics"
 
 
 async def test_an_answer_shows_no_steps_unless_asked(workspace: Path) -> None:

@@ -16,7 +16,7 @@ from tests.models.chat_server import build_completion, chat_server
 from tests.web.test_sse_response import BODY
 
 from opposable.cli.serve import read_service_settings
-from opposable.web import server
+from opposable.web import http_server
 
 pytestmark = pytest.mark.anyio
 
@@ -184,5 +184,17 @@ async def test_a_port_in_use_is_reported():
 
 async def test_deltas_are_sent_at_once():
     """Without TCP_NODELAY, each delta waits 40 ms for the acknowledgement of the previous one."""
-    with server.open_listening_socket("127.0.0.1", 0) as listening:
+    with http_server.open_listening_socket("127.0.0.1", 0) as listening:
         assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+
+async def test_a_skill_host_needs_no_model():
+    async with (
+        serve("--only", "skills", OPPOSABLE_MODEL="local") as (_, url),
+        aiohttp.ClientSession(url) as session,
+    ):
+        async with session.get("/skills") as response:
+            assert "calculator" in [skill["skill_id"] for skill in (await response.json())["skills"]]
+        for method, path in (("GET", "/"), ("POST", "/agent/chat"), ("POST", "/v1/chat/completions")):
+            async with session.request(method, path, json={}) as response:
+                assert (path, response.status) == (path, 404)

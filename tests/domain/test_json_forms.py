@@ -1,8 +1,9 @@
 """The JSON forms of calls, results, messages, events, runs and executions."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 
+from opposable.domain.content import ImagePart
 from opposable.domain.events import (
     CallDelta,
     DecisionMade,
@@ -13,6 +14,7 @@ from opposable.domain.events import (
     ToolStarted,
 )
 from opposable.domain.json_forms import (
+    MAX_EVENT_MEDIA_BYTES,
     call_to_json,
     event_to_json,
     execution_to_json,
@@ -56,6 +58,10 @@ def test_events_contain_the_forms_of_their_calls_and_results() -> None:
     assert event_to_json(ToolStarted(CALL)) == ("tool_started", CALL_FORM)
     assert event_to_json(ToolDelta(CALL, "x")) == ("tool_delta", {"call_id": "c1", "name": "add", "delta": "x"})
     assert event_to_json(ToolFinished(CALL, RESULT)) == ("tool_finished", RESULT_FORM)
+    images = (ImagePart("", b"png", "image/png"), ImagePart("", bytes(MAX_EVENT_MEDIA_BYTES + 1), "image/png"))
+    with_images = event_to_json(ToolFinished(CALL, replace(RESULT, media=images)))
+    media = [{"type": "image", "media_type": "image/png", "data": "cG5n"}]
+    assert with_images == ("tool_finished", {**RESULT_FORM, "media": media})
     assert event_to_json(DecisionMade("replan", "it failed")) == (
         "decided",
         {"action": "replan", "reason": "it failed"},

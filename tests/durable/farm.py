@@ -30,6 +30,7 @@ class Outside:
         model_requests: The requests to the model.
         delay: Seconds that an effect takes.
         stalled: Keys of effects that never answer, once the effect has been applied.
+        max_concurrency: The largest number of requests for effects that were active at once.
     """
 
     url: str = ""
@@ -39,6 +40,8 @@ class Outside:
     model_requests: int = 0
     delay: float = 0.0
     stalls: int = 0
+    max_concurrency: int = 0
+    _active: int = 0
 
     @property
     def model(self) -> str:
@@ -67,7 +70,10 @@ class Outside:
         if self.stalls > 0:
             self.stalls -= 1
             await asyncio.sleep(3600)
+        self._active += 1
+        self.max_concurrency = max(self.max_concurrency, self._active)
         await asyncio.sleep(self.delay)
+        self._active -= 1
         return web.json_response({"ok": True})
 
 

@@ -64,8 +64,8 @@ async def test_a_run_that_waits_for_approval_is_in_no_worker(url, outside, tmp_p
         "resumed",
         "approval_decided",
         "tool_finished",
-        "text",
         "model_replied",
+        "text",
         "run_finished",
     ]
 

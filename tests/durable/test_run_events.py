@@ -49,3 +49,12 @@ async def test_takeovers_count_while_no_step_is_finished():
         ([("run_started", {}), resumed, ("tool_finished", CALL)], 0),
     ):
         assert DurableEventLog("r", Recorded(), create_events(*events)).fruitless_takeovers == expected
+
+
+async def test_the_text_is_known_by_reply_and_commentary_is_not_a_repetition():
+    said = ("commentary", {"text": "Let me check."})
+    text = ("text", {"content": "Par"})
+    replied = ("model_replied", {"turn": 1})
+    log = DurableEventLog("r", Recorded(), create_events(replied, said, text, ("resumed", {}), text))
+    assert log.published_texts == ["", "ParPar"]
+    assert log.append(*said)

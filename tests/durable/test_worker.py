@@ -48,6 +48,19 @@ async def test_runs_survive_the_death_of_their_workers(url, outside, tmp_path):
     assert [(worker.returncode, "Error" in log) for worker, log in zip(workers, logs, strict=True)] == [(0, False)]
 
 
+async def test_the_calls_of_a_tool_at_a_time_are_limited_over_all_workers(url, outside, tmp_path):
+    outside.delay, outside.calls_per_run = 0.1, 1
+    await store_agent(url, outside)
+    workers = await asyncio.gather(*(start_worker(url, tmp_path, outside) for _ in range(2)))
+    tasks = [{"id": str(number), "task": str(number)} for number in range(12)]
+    limits = ("--tool-concurrency", "effect=2", "--model-concurrency", "4", "--tool-rate", "effect=100/1")
+    code, lines, _ = await run_batch(url, tmp_path, tasks, *limits)
+    for worker in workers:
+        await kill(worker, signal.SIGTERM)
+    assert (code, {line["status"] for line in lines}, len(outside.effects)) == (0, {"finished"}, 12)
+    assert outside.max_concurrency == 2
+
+
 async def test_a_stopping_worker_finishes_its_runs(url, outside, tmp_path):
     outside.delay = 0.3
     await store_agent(url, outside)

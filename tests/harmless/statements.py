@@ -1,5 +1,6 @@
 """Right SQL for a small shop in English and Chinese, with the questions that it answers, for three engines."""
 
+import re
 from typing import NamedTuple
 
 SCHEMA = [
@@ -242,6 +243,55 @@ BY_ENGINE = {
         Statement("Days since", "SELECT id, DATE '2025-01-01' - ordered FROM orders"),
         Statement("按字符串匹配", "SELECT name FROM customers WHERE name ILIKE 'ann'"),
     ],
+    "mysql": [
+        Statement("Orders by month", "SELECT DATE_FORMAT(ordered, '%Y-%m') AS m, COUNT(*) FROM orders GROUP BY m"),
+        Statement("Year of each order", "SELECT id, YEAR(ordered) FROM orders"),
+        Statement("Days since", "SELECT id, DATEDIFF('2025-01-01', ordered) FROM orders"),
+        Statement("Names as a list", "SELECT GROUP_CONCAT(name ORDER BY id SEPARATOR '; ') FROM customers"),
+        Statement("Backticks", "SELECT `Unit Price` FROM `Order Details`"),
+        Statement("Text in double quotes", 'SELECT id FROM customers WHERE city = "Berlin"'),
+        Statement("An escaped quote", "SELECT id FROM customers WHERE name = 'O\\'Neil'"),
+        Statement("Paid orders", "SELECT SUM(IF(status = 'paid', 1, 0)) FROM orders"),
+        Statement("Sums and their total", "SELECT status, SUM(amount) FROM orders GROUP BY status WITH ROLLUP"),
+        Statement("Second page", "SELECT id FROM orders ORDER BY id LIMIT 2, 2"),
+        Statement("Minus a negative number", "SELECT id, amount--1 FROM orders"),
+        Statement("按字符串匹配", "SELECT name FROM customers WHERE name REGEXP '^a'"),
+    ],
+    "clickhouse": [
+        Statement("Orders by month", "SELECT toStartOfMonth(ordered) AS m, count() FROM orders GROUP BY m"),
+        Statement("Year of each order", "SELECT id, toYear(ordered) FROM orders"),
+        Statement("Months as text", "SELECT formatDateTime(ordered, '%Y-%m') AS m FROM orders"),
+        Statement("Days since", "SELECT id, dateDiff('day', ordered, toDate('2025-01-01')) FROM orders"),
+        Statement("Names as a list", "SELECT groupArray(name) FROM customers"),
+        Statement("Paid with a filter", "SELECT countIf(status = 'paid') FROM orders"),
+        Statement("Median", "SELECT quantileExact(0.5)(amount) FROM orders"),
+        Statement("Largest order of each customer", "SELECT customer_id, argMax(id, amount) FROM orders GROUP BY customer_id"),
+        Statement("One order per customer", "SELECT customer_id, id FROM orders ORDER BY id LIMIT 1 BY customer_id"),
+        Statement("An escaped quote", "SELECT id FROM customers WHERE name = 'O\\'Neil'"),
+        Statement("A bound with a name", "WITH 25 AS bound SELECT id FROM orders WHERE amount > bound"),
+        Statement("按字符串匹配", "SELECT name FROM customers WHERE name ILIKE 'ann'"),
+    ],
 }  # fmt: skip
 
-STATEMENTS = {engine: [*EVERY_ENGINE, *own] for engine, own in BY_ENGINE.items()}
+
+def _quote_names_for_mysql(case: Statement) -> Statement:
+    """Write names in backticks, also `lines`, a reserved word of MySQL."""
+    return Statement(case.question, re.sub(r"\blines\b", "`lines`", case.sql.replace('"', "`")))
+
+
+def _quote_names_for_clickhouse(case: Statement) -> Statement:
+    """Write names of other letters than ASCII in double quotes."""
+    parts = [
+        re.sub(r"[^\W\d][\w（）]*", lambda word: word[0] if word[0].isascii() else f'"{word[0]}"', part)
+        if number % 2 == 0
+        else part
+        for number, part in enumerate(re.split(r"""('[^']*'|"[^"]*")""", case.sql))
+    ]
+    return Statement(case.question, "".join(parts))
+
+
+_QUOTE = {"mysql": _quote_names_for_mysql, "clickhouse": _quote_names_for_clickhouse}
+STATEMENTS = {
+    engine: [*map(_QUOTE[engine], EVERY_ENGINE), *own] if engine in _QUOTE else [*EVERY_ENGINE, *own]
+    for engine, own in BY_ENGINE.items()
+}

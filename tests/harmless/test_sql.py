@@ -8,7 +8,7 @@ import orjson
 import pytest
 from tests.ask.hostile import make_database
 from tests.harmless.statements import SCHEMA, STATEMENTS
-from tests.servers import PostgresServer, postgresql  # noqa: F401
+from tests.servers import MysqlServer, PostgresServer, make_clickhouse, mysql, postgresql  # noqa: F401
 from tests.web.api.chat_serving import serve_service
 
 from opposable.ask.team.factory import open_team
@@ -28,14 +28,32 @@ def shop_urls(tmp_path_factory: pytest.TempPathFactory, postgresql: PostgresServ
     return {engine: make_database(engine, location, SCHEMA) for engine, location in locations.items()}
 
 
+@pytest.fixture(scope="session")
+def mysql_shop_url(mysql: MysqlServer) -> str:  # noqa: F811
+    return make_database("mysql", mysql, SCHEMA)
+
+
+@pytest.fixture(scope="session")
+def clickhouse_shop_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return make_clickhouse(tmp_path_factory.mktemp("shop") / "db", SCHEMA)
+
+
+@pytest.fixture
+def shop_url(engine: str, request: pytest.FixtureRequest) -> str:
+    """The shop on one engine."""
+    if engine in ("mysql", "clickhouse"):
+        return str(request.getfixturevalue(f"{engine}_shop_url"))
+    return str(request.getfixturevalue("shop_urls")[engine])
+
+
 @pytest.fixture(params=list(STATEMENTS))
 def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-async def shop(engine: str, shop_urls: dict[str, str]) -> AsyncIterator[Database]:
-    database = await open_database(shop_urls[engine])
+async def shop(shop_url: str) -> AsyncIterator[Database]:
+    database = await open_database(shop_url)
     yield database
     await database.close()
 
@@ -85,11 +103,11 @@ async def test_the_team_runs_the_statement_as_written(shop, engine):
     assert changed == {}
 
 
-async def test_the_api_runs_the_statement_as_written(engine, shop_urls, tmp_path: Path):
+async def test_the_api_runs_the_statement_as_written(engine, shop_url, tmp_path: Path):
     changed = {}
     async with serve_service(tmp_path, make_perfect_writer(engine)) as (session, _):
         for question, sql in STATEMENTS[engine]:
-            body = {"question": question, "database": shop_urls[engine], "stream": False}
+            body = {"question": question, "database": shop_url, "stream": False}
             async with session.post("/api/ask", json=body) as response:
                 answer = orjson.loads(await response.read())
             expected = {"success": True, "sql": sql, "corrections": [], "warnings": [], "assumptions": []}

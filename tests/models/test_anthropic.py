@@ -23,7 +23,7 @@ HISTORY = (
         "sure", (ToolCall.from_json("c1", "add", '{"a": 1}'), ToolCall.from_json("c2", "add", '{"a": 2}'))
     ),
     tool_message("c1", "add", "1"),
-    tool_message("c2", "add", "2"),
+    tool_message("c2", "add", "no", is_error=True),
     user_message("and?"),
 )
 
@@ -64,7 +64,7 @@ async def test_roles_alternate_and_system_messages_are_separate():
                 "role": "user",
                 "content": [
                     {"type": "tool_result", "tool_use_id": "c1", "content": "1"},
-                    {"type": "tool_result", "tool_use_id": "c2", "content": "2"},
+                    {"type": "tool_result", "tool_use_id": "c2", "content": "no", "is_error": True},
                     {"type": "text", "text": "and?"},
                 ],
             },
@@ -171,3 +171,46 @@ def test_images_and_files_are_sent_as_blocks():
     [message] = body["messages"]
     assert message["content"][:3] == [{"type": "text", "text": "see"}, image, document]
     assert message["content"][3]["content"] == [{"type": "text", "text": "done"}, image]
+
+
+THINKING = {"type": "thinking", "thinking": "hm", "signature": "c2lnbmVk"}
+REDACTED = {"type": "redacted_thinking", "data": "aGlkZGVu"}
+USE = {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}}
+
+
+def stream_blocks(*blocks):
+    """The events of a reply, with the fields of its blocks as deltas."""
+    events = [{"type": "message_start", "message": {"usage": {"input_tokens": 7}}}]
+    for index, block in enumerate(blocks):
+        deltas = {
+            "thinking": [{"thinking": block.get("thinking")}, {"signature": block.get("signature")}],
+            "text": [{"text": block.get("text")}],
+            "tool_use": [{"partial_json": orjson.dumps(block.get("input")).decode()}],
+        }.get(block["type"], [])
+        empty = {"thinking": "", "signature": "", "text": "", "input": {}}
+        start = {**block, **{key: value for key, value in empty.items() if key in block}}
+        events.append({"type": "content_block_start", "index": index, "content_block": start})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+    return [*events, {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_signed_thinking_is_passed_back_to_its_model_only(is_streamed):
+    blocks = [THINKING, REDACTED, {"type": "text", "text": "So:"}, USE]
+    whole = respond_json({"content": blocks, "stop_reason": "tool_use", "usage": {}})
+    answer = respond_events(*stream_blocks(*blocks), done=False) if is_streamed else whole
+    async with chat_server(answer) as server:
+        message = (await collect_parts(server, ModelOptions(stream=is_streamed)))[-1].message
+    assert (message.content, message.thinking) == ("So:", "hm")
+    history = [user_message("hi"), message, tool_message("c1", "add", "1")]
+    sent = orjson.loads(build_request("claude", history, (ADD,), ModelOptions()))["messages"][1]
+    assert sent == {"role": "assistant", "content": blocks}
+    other = orjson.loads(build_request("another", history, (ADD,), ModelOptions()))["messages"][1]
+    assert [block["type"] for block in other["content"]] == ["text", "tool_use"]
+
+
+async def test_thinking_of_a_reply_that_was_cut_is_not_passed_back():
+    answer = {"content": [THINKING, USE], "stop_reason": "max_tokens", "usage": {}}
+    async with chat_server(respond_json(answer)) as server:
+        [reply] = await collect_parts(server, ModelOptions(stream=False))
+    assert reply.message.native is None

@@ -1,19 +1,30 @@
 """Names become models, or a sentence that says what would be right."""
 
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+from openai.types import ChatModel, ResponsesModel
 from tests.models.chat_server import build_completion, chat_server
 
 from opposable.domain.errors import BadInput
 from opposable.models.anthropic import AnthropicModel
 from opposable.models.embedded.llama_cpp import LocalModel
 from opposable.models.embedded.weights import QWEN_CODER
-from opposable.models.factory import API_KEY_VARIABLES, MODEL_NAME_FORMS, PROVIDERS, create_model, normalize_model_name
+from opposable.models.factory import (
+    API_KEY_VARIABLES,
+    MODEL_NAME_FORMS,
+    PROVIDERS,
+    REASONING_FAMILIES,
+    create_model,
+    normalize_model_name,
+)
 from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.models.openai_responses import OpenAIResponsesModel
 from opposable.models.profile import get_profile
 from opposable.models.text_protocol import TextProtocolModel
+from opposable.models.upstream import find_upstream
 
 VARIABLES = (
     *API_KEY_VARIABLES.values(),
@@ -32,7 +43,8 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "variable", "kind", "model_name"),
     [
-        ("openai:gpt-5", "OPENAI_API_KEY", OpenAICompatibleModel, "gpt-5"),
+        ("openai:gpt-5", "OPENAI_API_KEY", OpenAIResponsesModel, "gpt-5"),
+        ("openai:gpt-4.1", "OPENAI_API_KEY", OpenAICompatibleModel, "gpt-4.1"),
         ("qwen:qwen3-max", "DASHSCOPE_API_KEY", OpenAICompatibleModel, "qwen3-max"),
         ("deepseek:deepseek-chat", "DEEPSEEK_API_KEY", OpenAICompatibleModel, "deepseek-chat"),
         ("anthropic:claude-opus", "ANTHROPIC_API_KEY", AnthropicModel, "claude-opus"),
@@ -46,6 +58,47 @@ def test_a_hosted_model_is_native_with_nothing_around_it(
     model = create_model(name)
     assert (type(model), model.name) == (kind, model_name)
     assert (get_profile(model).calling, get_profile(model).assisted) == ("native", False)
+
+
+def list_openai_models() -> tuple[set[str], set[str]]:
+    """The models that the installed SDK knows for chat completions, and those that only have responses."""
+    chat = set(get_args(ChatModel))
+    return chat, {name for part in get_args(ResponsesModel) for name in get_args(part)} - chat
+
+
+def test_reasoning_models_of_openai_use_the_responses_api() -> None:
+    chat, responses_only = list_openai_models()
+    reasoning = {name for name in chat | responses_only if REASONING_FAMILIES.match(name)}
+    assert {"o3", "o4-mini", "gpt-5", "gpt-5.4-mini", "gpt-6-sol", "codex-mini-latest"} <= reasoning
+    assert not {name for name in reasoning if name.startswith(("gpt-3", "gpt-4", "gpt-audio", "chatgpt-"))}
+    assert not {name for name in reasoning if name.endswith("-chat-latest")}
+    assert {name for name in responses_only - reasoning if name.startswith(("o", "gpt-5", "gpt-6"))} == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "api", "kind"),
+    [
+        ("openai:gpt-5", "", "chat", OpenAICompatibleModel),
+        ("openai:gpt-5", "http://127.0.0.1:4000/v1", None, OpenAICompatibleModel),
+        ("openai:gpt-5", "https://eu.api.openai.com/v1", None, OpenAIResponsesModel),
+        ("openai:mine", "http://127.0.0.1:4000/v1", "responses", OpenAIResponsesModel),
+        ("qwen:qwen3-max", "", "responses", OpenAIResponsesModel),
+    ],
+)
+def test_the_api_can_be_set(monkeypatch: pytest.MonkeyPatch, name: str, url: str, api: Any, kind: type) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-1")
+    if url:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+    assert type(create_model(name, api=api)) is kind
+
+
+def test_a_server_of_responses_alone_gets_no_chat_completions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    by_name, by_url = create_model("openai:gpt-5"), create_model("http://h/v1#m", api="responses")
+    assert find_upstream(by_name, "chat/completions") is not None
+    assert find_upstream(by_url, "chat/completions") is None
+    assert find_upstream(by_url, "responses") is not None
 
 
 FULL_NAMES = [
@@ -171,3 +224,18 @@ def test_other_gguf_files_get_their_tools_as_text(tmp_path: Path) -> None:
     model = create_model(f"local:{tmp_path / 'mine.gguf'}")
     assert isinstance(model, TextProtocolModel)
     assert (type(model.inner), model.tool_rendering, model.name) == (LocalModel, "protocol", "mine")
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("openai:gpt-5", "openai"),
+        ("gpt-4.1", "openai"),
+        ("anthropic:claude-sonnet-5", "anthropic"),
+        ("http://127.0.0.1:1/v1#qwen3", "openai_compatible"),
+    ],
+)
+def test_the_profile_names_the_provider(monkeypatch, tmp_path, name, provider):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    assert get_profile(create_model(name, models_directory=tmp_path)).provider == provider

@@ -8,8 +8,17 @@ from opposable.service.batches import parse_tasks
 
 
 def test_tasks_are_read_from_json_lines():
-    lines = b'{"id": "a", "task": "one"}\n\n{"id": 2, "task": "two", "expected": "ignored"}'.splitlines()
+    lines = b'{"id": "a", "task": "one"}\n\n{"id": 2, "task": "two", "note": "ignored"}'.splitlines()
     assert parse_tasks(lines) == [BatchTask("a", "one"), BatchTask("2", "two")]
+
+
+@pytest.mark.parametrize(
+    ("expected", "texts"),
+    [('"Paris"', ("Paris",)), ("42", ("42",)), ('["Paris", 2.5]', ("Paris", "2.5")), ("null", ()), ("[]", ())],
+)
+def test_a_task_of_an_evaluation_set_says_what_is_expected(expected, texts):
+    [task] = parse_tasks([f'{{"id": "a", "task": "x", "expected": {expected}}}'])
+    assert task.expected == texts
 
 
 @pytest.mark.parametrize(
@@ -21,6 +30,8 @@ def test_tasks_are_read_from_json_lines():
         (['{"task": "x"}'], "Line 1 is not a task"),
         (['{"id": "a", "task": " "}'], "Line 1 is not a task"),
         (['{"id": "a", "task": "x"}', '{"id": "a", "task": "y"}'], "The id 'a' occurs 2 times"),
+        (['{"id": "a", "task": "x", "expected": {"city": "Paris"}}'], "Line 1: `expected` is"),
+        (['{"id": "a", "task": "x", "expected": [" "]}'], "Line 1: `expected` is"),
     ],
 )
 def test_a_wrong_line_is_reported(lines, reason):

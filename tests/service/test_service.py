@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from opposable.app.stored_tools import open_default_store
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import AgentSpec, AgentToolBinding, EndpointConfig, HttpToolSpec
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
@@ -40,6 +41,16 @@ async def test_an_empty_store_gets_a_working_default_agent(tmp_path):
         ]
 
 
+async def test_the_default_agent_has_the_tools_that_were_added_before_the_first_start(tmp_path):
+    settings = create_settings(tmp_path)
+    spec = HttpToolSpec(tool_id="计算器", endpoint=EndpointConfig(url_template="internal://calculator"))
+    async with open_default_store(settings) as store:
+        await store.tools.save(spec)
+    async with open_service(settings, {"scripted": ScriptedModel("ok")}) as service:
+        agent = (await service.get_agent()).spec
+        assert {binding.tool_id for binding in agent.tools} == {"计算器", *BUILTIN_TOOLS}
+
+
 async def test_a_reopened_service_is_unchanged(tmp_path):
     for _ in range(2):
         async with open_service(create_settings(tmp_path), {"scripted": ScriptedModel("ok")}) as service:
@@ -61,14 +72,21 @@ async def test_a_tool_stored_by_another_process_is_loaded_soon(tmp_path):
         assert one.library.get_spec("sum") is None
 
 
-async def test_a_conversation_of_another_owner_is_not_found(tmp_path):
+async def test_an_id_that_another_owner_has_is_a_new_conversation(tmp_path):
     async with open_service(create_settings(tmp_path), {"m": ScriptedModel("ok", "ok")}) as service:
         agent = (await service.get_agent()).spec
         await (await service.chat(agent, "hi", conversation_id="v1", owner="ann")).wait_until_ended()
-        with pytest.raises(BadInput, match="no conversation 'v1'"):
-            await service.chat(agent, "hi", conversation_id="v1", owner="bob")
         assert await service.get_conversation("v1", "bob") is None
+        assert await service.find_stored_conversation_id("v1", "bob") != "v1"
+        for _ in range(2):
+            await (await service.chat(agent, "hello", conversation_id="v1", owner="bob")).wait_until_ended()
+        assert (await service.get_conversation("v1", "bob")).messages == 4
         assert (await service.get_conversation("v1", "ann")).messages == 2
+        await service.store.conversations.delete("v1")
+        assert (await service.get_conversation("v1", "bob")).messages == 4
+        run = await service.chat(agent, "again", conversation_id="v1", owner="bob")
+        await run.wait_until_ended()
+        assert (await service.get_conversation("v1", "bob")).messages == 6
 
 
 async def test_two_concurrent_turns_of_one_conversation_are_both_stored(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import psycopg
 import pytest
-from tests.servers import PostgresServer, postgresql  # noqa: F401
+from tests.servers import MysqlServer, PostgresServer, make_clickhouse, mysql, postgresql  # noqa: F401
 
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
@@ -25,6 +25,18 @@ INSERT INTO "order lines" VALUES (1,2.5,2),(1,5.5,1),(2,20.0,1),(4,50.0,2);
 INSERT INTO 部门 VALUES (1,'行政管理部',100),(2,'研发部',900);
 CREATE VIEW big_orders AS SELECT id, amount FROM orders WHERE amount > 15;
 """
+
+
+SLOW_SQL = {
+    "mysql": f"SELECT count(*) FROM {', '.join(f'orders {letter}' for letter in 'abcdefghijklmnopqr')}",
+    "clickhouse": "SELECT count() FROM numbers(1000000000000000) WHERE number % 7 = 3",
+}
+"""Queries that run for minutes; recursion has a limit on these engines."""
+
+
+def get_slow_sql(engine: str) -> str:
+    recursive = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
+    return SLOW_SQL.get(engine, recursive)
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +86,49 @@ def postgres_url(postgres_owner: str) -> str:
     return postgres_owner.replace("//postgres:@", "//shop_reader:pass%20word%257@")
 
 
-@pytest.fixture(params=["sqlite", "duckdb", "postgres"])
+@pytest.fixture(scope="session")
+def mysql_url(mysql: MysqlServer) -> str:  # noqa: F811
+    """The shop on MariaDB, for a user that has SELECT alone."""
+    statements = SHOP_SQL.replace("VARCHAR", "VARCHAR(90)").strip().split(";\n")
+    url = mysql.new_database([statement for statement in statements if statement], "shop")
+    with mysql.connect("shop") as made, made.cursor() as cursor:
+        for statement in (
+            "ALTER TABLE customers COMMENT 'who buys', MODIFY city VARCHAR(90) COMMENT 'home town'",
+            "CREATE TABLE things (big BIGINT UNSIGNED, bits BIT(3), span TIME, size ENUM('s', 'l'), raw BLOB, y YEAR)",
+            "INSERT INTO things VALUES (18446744073709551615, 5, '25:00:00', 'l', x'00ff', 2024)",
+            "CREATE TABLE counted (n INTEGER) ENGINE=MyISAM",
+            "CREATE FUNCTION evil() RETURNS INTEGER BEGIN INSERT INTO counted VALUES (1); RETURN 1; END",
+            "CREATE DATABASE private",
+            "CREATE TABLE private.hidden AS SELECT 'SECRET-4711' AS word",
+            "CREATE USER writer IDENTIFIED BY 'pass word%7'",
+            "GRANT ALL ON shop.* TO writer",
+            "GRANT SELECT ON private.* TO writer",
+        ):
+            cursor.execute(statement)
+    return url
+
+
+@pytest.fixture(scope="session")
+def clickhouse_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The shop in a ClickHouse directory, with tables and views that read more than the directory."""
+    statements = [
+        *SHOP_SQL.strip().removesuffix(";").split(";\n"),
+        "ALTER TABLE customers MODIFY COMMENT 'who buys'",
+        "ALTER TABLE customers COMMENT COLUMN city 'home town'",
+        "CREATE DATABASE hr",
+        "SET data_type_default_nullable = 0",
+        "CREATE TABLE hr.people (id Int32, marks Array(Int8), extra Tuple(a Int8)) ENGINE = ReplacingMergeTree ORDER BY id",
+        "INSERT INTO hr.people VALUES (1, [1, 2], (7))",
+        "CREATE TABLE types (big UInt64, huge Int256, price Decimal(38, 4), ratio Float64, size Enum8('s' = 1, 'l' = 2),"
+        " tags Map(String, UInt8), note LowCardinality(Nullable(String)), at DateTime64(3, 'UTC'), id UUID, ip IPv4,"
+        " pairs Array(Tuple(String, Nullable(Int8))), flag Bool) ENGINE = MergeTree ORDER BY tuple()",
+        "INSERT INTO types VALUES (18446744073709551615, -5, 12345678901234567890.5, nan, 'l', {'k': 1}, NULL,"
+        " '2024-01-02 03:04:05.678', '61f0c404-5cb3-11e7-907b-a6006ad3dba0', '1.2.3.4', [('a', NULL)], true)",
+    ]
+    return make_clickhouse(tmp_path_factory.mktemp("clickhouse") / "shop", statements)
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgres", "mysql", "clickhouse"])
 def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -86,8 +140,8 @@ def file_engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def shop_url(request: pytest.FixtureRequest, engine: str, shop_files: dict[str, Path]) -> str:
-    if engine == "postgres":
-        return str(request.getfixturevalue("postgres_url"))
+    if engine in ("postgres", "mysql", "clickhouse"):
+        return str(request.getfixturevalue(f"{engine}_url"))
     return str(shop_files[engine])
 
 
@@ -117,6 +171,47 @@ async def postgres_shop(postgres_url: str) -> AsyncIterator[Database]:
     database = await open_database(postgres_url)
     yield database
     await database.close()
+
+
+@pytest.fixture
+async def clickhouse_shop(clickhouse_url: str) -> AsyncIterator[Database]:
+    database = await open_database(clickhouse_url)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def mysql_shop(mysql_url: str) -> AsyncIterator[Database]:
+    database = await open_database(mysql_url)
+    yield database
+    await database.close()
+
+
+async def read_clickhouse_contents(database: Database) -> dict[str, str]:
+    """Return the content of every table of a ClickHouse shop."""
+    tables = (await database.get_schema()).tables
+    path = {
+        table.full_name: ".".join(f'"{part}"' for part in (table.schema or "default", table.name)) for table in tables
+    }
+    return {name: str((await database.run(f"SELECT * FROM {path[name]} ORDER BY ALL")).rows) for name in path}
+
+
+def read_mysql_contents(server: MysqlServer) -> dict[str, str]:
+    """Return the content of every table of the shop, the privileges and the global variables."""
+    with server.connect("shop") as looked, looked.cursor() as cursor:
+        read = {}
+        cursor.execute("SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema = 'shop'")
+        for schema, name in cursor.fetchall():
+            cursor.execute(f'SELECT * FROM "{schema}"."{name}" ORDER BY 1')
+            read[name] = str(cursor.fetchall())
+        for name, sql in (
+            ("rights", "SELECT * FROM mysql.global_priv ORDER BY user, host"),
+            ("variables", "SELECT * FROM information_schema.global_variables WHERE variable_name LIKE '%log%'"),
+            ("schemas", "SELECT schema_name FROM information_schema.schemata ORDER BY 1"),
+        ):
+            cursor.execute(sql)
+            read[name] = str(cursor.fetchall())
+    return read
 
 
 def read_postgres_contents(owner: str) -> dict[str, str]:

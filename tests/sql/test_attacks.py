@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from tests.sql.attacks import ATTACKS, list_attacks, snapshot_folder
-from tests.sql.conftest import read_postgres_contents
+from tests.sql.conftest import get_slow_sql, read_mysql_contents, read_postgres_contents
 
 from opposable.domain.errors import InvalidArguments, ToolError, ToolFailed, ToolRefused
 from opposable.sql.database import Database, QueryLimits
@@ -63,6 +63,44 @@ EXPENSIVE_QUERIES = {
         " orders j, orders k, orders l, orders m, orders n, orders o",
         "SELECT repeat('x', 90000) FROM generate_series(1, 100000)",
     ],
+    "mysql": [
+        "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r",
+        "WITH RECURSIVE r(i, s) AS (SELECT 1, CAST('a' AS CHAR(10000)) UNION ALL SELECT i+1, s FROM r) SELECT s FROM r",
+        "SELECT repeat('a', 900000000)",
+        "SELECT repeat(repeat('a', 30000), 30000)",
+        "SELECT repeat(note, amount * 1000000) FROM orders",
+        "SELECT lpad('a', 900000000, 'b'), rpad('a', 900000000, 'b'), space(900000000)",
+        "SELECT repeat('a', 15000000) FROM orders a, orders b, orders c, orders d, orders e LIMIT 1000",
+        "SELECT group_concat(repeat('a', 1000000)) FROM orders a, orders b, orders c, orders d, orders e",
+        "SELECT json_arrayagg(a.note) FROM orders a, orders b, orders c, orders d, orders e, orders f, orders g, orders h",
+        "SELECT a.id FROM orders a, orders b, orders c, orders d, orders e, orders f, orders g, orders h, orders i"
+        " LIMIT 1000000000",
+        "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e, orders f, orders g, orders h, orders i,"
+        " orders j, orders k, orders l, orders m, orders n, orders o",
+        "SELECT a.note, rand() FROM orders a, orders b, orders c, orders d, orders e, orders f, orders g, orders h,"
+        " orders i, orders j, orders k, orders l ORDER BY 2",
+        "SELECT 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' REGEXP '^(((a+)+)+)+b$'",
+    ],
+    "clickhouse": [
+        "SELECT count() FROM numbers(100000000000000) WHERE number % 7 = 3",
+        "SELECT number FROM numbers(100000000000000)",
+        "SELECT number, rand() AS r FROM numbers(100000000000) ORDER BY r",
+        "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r",
+        "SELECT sum(a.number * b.number) FROM numbers(100000000) a, numbers(100000000) b",
+        "SELECT groupArray(number) FROM numbers(10000000000)",
+        "SELECT arraySum(range(1000000000))",
+        "SELECT arrayMap(x -> range(100000), range(100000))",
+        "SELECT repeat('a', 3000000000)",
+        "SELECT repeat(repeat('a', 100000), 100000)",
+        "SELECT length(repeat('a', 900000000))",
+        "SELECT leftPad('a', 1000000000, 'b')",
+        "SELECT repeat('x', 90000) FROM numbers(100000)",
+        "SELECT groupConcat(repeat('a', 1000000)) FROM numbers(100000000)",
+        "SELECT uniqExact(number) FROM numbers(100000000000)",
+        "SELECT replaceRegexpAll(repeat('a', 1000000), 'a', repeat('b', 100000))",
+        "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e, orders f, orders g, orders h, orders i,"
+        " orders j, orders k, orders l, orders m, orders n, orders o, orders p, orders q",
+    ],
     "duckdb": [
         "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r",
         "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT i FROM r",
@@ -99,8 +137,11 @@ EXPENSIVE_QUERIES = {
 def snapshot(request: pytest.FixtureRequest, engine: str, shop_files: dict[str, Path]) -> Callable[[], dict[str, str]]:
     """A function that returns the state of files, tables and privileges."""
     folder = shop_files["sqlite"].parent
-    if engine != "postgres":
+    if engine in ("sqlite", "duckdb", "clickhouse"):
         return lambda: snapshot_folder(folder)
+    if engine == "mysql":
+        server = request.getfixturevalue("mysql")
+        return lambda: snapshot_folder(folder) | read_mysql_contents(server)
     owner = request.getfixturevalue("postgres_owner")
     return lambda: snapshot_folder(folder) | read_postgres_contents(owner)
 
@@ -193,7 +234,7 @@ async def test_expensive_queries_end_within_limits_of_time_and_memory(shop, engi
 
 
 async def test_the_database_answers_at_once_after_a_time_out(shop: Database):
-    slow = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM r) SELECT count(*) FROM r"
+    slow = get_slow_sql(shop.dialect)
     for _ in range(3):
         with pytest.raises(ToolFailed, match=r"took longer than 0\.2 seconds and was stopped"):
             await shop.run(slow, limits=QueryLimits(timeout_seconds=0.2))

@@ -22,12 +22,12 @@ async def test_two_stores_write_to_one_database_concurrently(url):
             for number in range(20):
                 await store.executions.add([make_execution(number, execution_id=f"{name}{number}")])
                 await store.failures.add([Failure("tool", "act", "failed", "same")])
-                await store.failures.get_failures_for_call("tool", "act", "same")
+                await store.failures.get_failures_by_tool(["tool"])
 
         names = [(first_store, "a"), (second_store, "b"), (first_store, "c"), (second_store, "d")]
         await asyncio.gather(*(work(store, name) for store, name in names))
         assert len([execution async for execution in second_store.executions.export()]) == 80
-        [failure] = await first_store.failures.get_failures_for_call("tool", "act", "same")
+        [failure] = (await first_store.failures.get_failures_by_tool(["tool"]))["tool"]
         assert failure.count == 80
 
 

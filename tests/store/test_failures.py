@@ -24,11 +24,11 @@ async def test_failures_are_counted_corrected_pinned_and_deleted(store):
     counted = replace(
         shared_failure, count=3, message="slow", first_seen=seconds_after_start(1), last_seen=seconds_after_start(1)
     )
-    [shared] = await store.failures.get_failures_for_call("web", "read", "f1")
+    shared = await store.failures.get(shared_failure.failure_id)
     assert (shared.count, shared.first_seen) == (3, seconds_after_start(1))
     assert counted.failure_id == shared.failure_id == shared_failure.failure_id
-    assert [f.count for f in await store.failures.get_failures_for_call("web", "read", "f1", ["", "agent"])] == [3, 1]
-    assert await store.failures.get_failures_for_call("web", "read", "f2") == ()
+    assert (await store.failures.get(agent_failure.failure_id)).count == 1
+    assert await store.failures.get(replace(shared_failure, fingerprint="f2").failure_id) is None
     assert await store.failures.correct(shared_failure.failure_id, {"timeout": [1, "五"]})
     assert await store.failures.set_pinned(shared_failure.failure_id, True)
     stored = await store.failures.get(shared_failure.failure_id)

@@ -1,6 +1,7 @@
 """The schema is upgraded by one process at a time, and stored data follow renamed modules."""
 
 import asyncio
+import subprocess
 import sys
 from importlib.util import find_spec
 
@@ -8,6 +9,7 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import text
 from tests.store.records import START
 
@@ -17,7 +19,7 @@ from opposable.domain.specs import FunctionToolSpec
 from opposable.store import open_store
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url
-from opposable.store.migration_runner import _build_alembic_config, migrate_schema
+from opposable.store.migration_runner import _build_alembic_config, list_revisions, migrate_schema
 from opposable.store.migrations.versions.r0004_builtin_tool_modules import NEW_MODULES
 from opposable.store.tables import metadata
 from opposable.store.tools import ToolRepository
@@ -36,6 +38,28 @@ async def test_migrated_schema_equals_the_table_definitions(empty_url):
     async with database.begin_read() as connection:
         assert await connection.run_sync(differences) == []
     await database.close()
+
+
+def test_the_files_of_the_migrations_name_their_revisions():
+    scripts = ScriptDirectory.from_config(_build_alembic_config())
+    assert list_revisions() == [script.revision for script in scripts.walk_revisions()][::-1]
+
+
+def test_a_store_that_is_up_to_date_is_opened_without_alembic(tmp_path):
+    url = f"sqlite:///{tmp_path}/store.sqlite"
+    code = f"""
+import asyncio, sys
+from opposable.store import open_store
+
+async def main():
+    async with open_store({url!r}):
+        print("alembic" in sys.modules)
+
+asyncio.run(main())
+"""
+    program = [sys.executable, "-c", code]
+    printed = [subprocess.run(program, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)]
+    assert printed == ["True", "False"]
 
 
 async def test_newer_schema_is_rejected(url):

@@ -71,8 +71,8 @@ async def test_a_binding_changes_rules_for_its_agent_only():
 
 
 INVALID_BINDINGS = [
-    ({"timeout": -1}, "timeout: Input should be greater than 0"),
-    ({"colour": "red"}, "colour: Extra inputs are not permitted"),
+    ({"timeout": -1}, "timeout: must be greater than 0"),
+    ({"colour": "red"}, "colour: is not a known field"),
     ({"tool_id": "other"}, "cannot change tool_id"),
     ({"tool_type": "http"}, "cannot change tool_type"),
     ({"init_params": {"name": "near"}}, "which is not possible here"),

@@ -5,6 +5,7 @@ import functools
 import threading
 from typing import Annotated, Literal
 
+import docstring_parser
 import pytest
 from pydantic import BaseModel, Field
 
@@ -12,6 +13,7 @@ from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
 from opposable.tools.function import FunctionTool, tool, tools_from_object
 from opposable.tools.library import ToolLibrary
+from opposable.tools.registry import count_definition_bytes
 
 pytestmark = pytest.mark.anyio
 
@@ -269,3 +271,57 @@ async def test_an_alias_of_a_parameter_counts_only_where_the_arguments_do_not_fi
     assert (await library.call("columns", {"table": "t", "database": "x"})).content == "x.t"
     assert (await library.call("columns", {"tabel": "t"})).failure == "invalid_arguments"
     assert library.names == ("columns",)
+
+
+def test_the_schema_of_plain_types_is_made_when_it_is_first_needed():
+    library = ToolLibrary([search])
+    [found] = library.search("files")
+    assert (found.name, library.names) == ("search", ("search",))
+    found_tool = library.find_tool("search")
+    assert "definition" not in vars(found_tool)
+    assert library.definitions == (found_tool.definition,)
+
+
+@pytest.mark.parametrize("function", [search, lambda: None, Point, FunctionTool(search, tool_id="Suche.Ä")])
+def test_an_outline_never_overestimates_the_definition(function):
+    tool = function if isinstance(function, FunctionTool) else FunctionTool(function, tool_id="find")
+    definition = tool.definition
+    assert (tool.outline.name, tool.outline.description) == (definition.name, definition.description)
+    assert tool.outline.count_min_bytes() <= count_definition_bytes(definition)
+    properties = definition.parameters["properties"]
+    assert tool.outline.parameters == {name: schema.get("description", "") for name, schema in properties.items()}
+
+
+REST = """Search files.
+
+:param query: what to look for
+"""
+NUMPY = """Search files.
+
+Parameters
+----------
+query : str
+    what to look for
+"""
+EPYTEXT = """Search files.
+
+@param query: what to look for
+"""
+GOOGLE_LIST = """Search files.
+
+Parameters:
+
+* ``query`` (str): what to look for
+"""
+
+
+@pytest.mark.parametrize("doc", [REST, NUMPY, EPYTEXT, GOOGLE_LIST, ".. deprecated:: 2.0\n    Use another."])
+def test_docstrings_of_every_style_are_read_as_the_parser_reads_them(doc):
+    def find(query: str) -> str:
+        return query
+
+    find.__doc__ = doc
+    parsed = docstring_parser.parse(doc)
+    outline = FunctionTool(find).outline
+    assert outline.parameters == {"query": next((param.description for param in parsed.params), "")}
+    assert outline.description.startswith(parsed.short_description or "find")

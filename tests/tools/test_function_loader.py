@@ -85,6 +85,22 @@ def test_capabilities_choose_actions_and_may_describe_them():
 
 
 @pytest.mark.parametrize(
+    ("target", "capability", "parameter"),
+    [
+        ({"class_name": "Till", "init_params": {"start": 0}}, "put", "amount"),
+        ({"function_name": "price"}, "price", "article"),
+    ],
+)
+def test_capabilities_describe_parameters(target, capability, parameter):
+    properties = {parameter: {"type": "null", "description": "商品"}, "other": {"description": "unknown"}}
+    chosen = (Capability(name=capability, parameters={"type": "object", "properties": properties}),)
+    before = create_tools(spec(**target, capabilities=[{"name": capability}]), allowed=ALLOWED)[0].definition.parameters
+    [only] = create_tools(spec(**target, capabilities=chosen), allowed=ALLOWED)
+    described = {parameter: {**before["properties"][parameter], "description": "商品"}}
+    assert only.definition.parameters == {**before, "properties": described}
+
+
+@pytest.mark.parametrize(
     ("name", "arguments", "result"), [("price", {"article": "pen"}, "pen: 5"), ("decorated", {"n": 4}, 8)]
 )
 async def test_a_function_is_one_tool_under_the_specs_id(name, arguments, result):

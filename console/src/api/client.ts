@@ -18,6 +18,11 @@ export type DatabaseSchema = Schemas["SchemaResponse"];
 export type QueryResult = Schemas["QueryResponse"];
 export type Database = Schemas["DatabaseResponse"];
 export type ImportOutcome = Schemas["ImportResponse"];
+export type Semantics = Schemas["SemanticsResponse"];
+export type Example = Schemas["ExampleResponse"];
+export type Message = Schemas["MessageResponse"];
+export type MessagePart = Partial<Schemas["MessagePart"]>;
+export type Pin = Schemas["PinResponse"];
 export type ToolSpec =
   | Schemas["FunctionToolSpec"]
   | Schemas["HttpToolSpec"]

@@ -5,6 +5,8 @@ import { readEvents } from "./sse";
 
 const MAX_RETRY_SECONDS = 8;
 const MAX_STORED_RUNS = 300;
+/** How often a page is redrawn while events arrive. */
+const NOTIFY_MS = 16;
 
 /** The connection to a run: open, interrupted and being retried, or closed at the end of the run. */
 export type Connection = "open" | "retrying" | "closed";
@@ -16,9 +18,12 @@ export class LiveRun {
   private readonly listeners = new Set<() => void>();
   private lastEventId = "";
   private isStarted = false;
+  private shownState: LiveState;
+  private notifyTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(runId = "") {
     this.state = { ...NEW_RUN, runId, connection: "open" };
+    this.shownState = this.state;
   }
 
   subscribe = (listener: () => void): (() => void) => {
@@ -26,7 +31,8 @@ export class LiveRun {
     return () => this.listeners.delete(listener);
   };
 
-  getState = (): LiveState => this.state;
+  /** Return the state that was last notified. */
+  getState = (): LiveState => this.shownState;
 
   /** Start a run with a request and follow it. Resolves with its id; throws if it does not start. */
   start(path: string, options: RequestOptions): Promise<string> {
@@ -102,9 +108,14 @@ export class LiveRun {
     this.update({ connection: "closed", phase: isOpen ? "failed" : this.state.phase });
   }
 
+  /** Change the state at once, and notify once for all the changes that follow one another closely. */
   private update(change: Partial<LiveState>): void {
     this.state = { ...this.state, ...change };
-    for (const listener of this.listeners) listener();
+    this.notifyTimer ??= setTimeout(() => {
+      this.notifyTimer = undefined;
+      this.shownState = this.state;
+      for (const listener of this.listeners) listener();
+    }, NOTIFY_MS);
   }
 }
 

@@ -1,11 +1,13 @@
-import { QueryClient, queryOptions } from "@tanstack/react-query";
+import { QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
 import {
   type Agent,
   ApiError,
   type ApiKey,
   api,
   type Conversation,
+  type ConversationDetail,
   type Database,
+  type Example,
   type Page,
   type Run,
   type Session,
@@ -13,6 +15,20 @@ import {
   type ToolSpec,
   withQuery,
 } from "./client";
+
+/** The agent with a database, or the URL of one. */
+export type DataSource = { agent: string; database: string };
+
+/** Return the header that selects the agent of a source. */
+export function getSourceHeaders(source: DataSource | null): Record<string, string> {
+  return source?.agent ? { "X-Agent-ID": source.agent } : {};
+}
+
+/** Return whether the signed-in key has a scope. */
+export function useScope(scope: string): boolean {
+  const scopes = useQuery(sessionQuery).data?.scopes ?? [];
+  return scopes.includes(scope) || scopes.includes("admin");
+}
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -53,6 +69,20 @@ export const databasesQuery = queryOptions({
   queryKey: ["databases"],
   queryFn: () => api<Page<Database>>("/api/databases"),
 });
+export const examplesQuery = (source: DataSource) =>
+  queryOptions({
+    queryKey: ["examples", source],
+    queryFn: () =>
+      api<Page<Example>>(withQuery("/api/databases/examples", { database: source.database }), {
+        headers: getSourceHeaders(source),
+      }),
+    staleTime: 60_000,
+  });
+export const conversationQuery = (conversationId: string) =>
+  queryOptions({
+    queryKey: ["conversation", conversationId],
+    queryFn: () => api<ConversationDetail>(`/agent/conversations/${encodeURIComponent(conversationId)}`),
+  });
 export const conversationRunsQuery = (conversationId: string) =>
   queryOptions({
     queryKey: ["runs", "conversation", conversationId],

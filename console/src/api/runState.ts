@@ -1,3 +1,4 @@
+import type { MessagePart } from "./client";
 import type { SseEvent } from "./sse";
 
 export type Usage = { input_tokens: number; output_tokens: number };
@@ -24,7 +25,17 @@ export type CallItem = {
     cached: boolean;
     cut: number;
     repairs: string[];
+    media?: MessagePart[];
   };
+};
+
+/** SQL that was considered for an answer: what it computes, and what speaks against it. */
+export type Candidate = {
+  sql: string;
+  reason: string;
+  source: string;
+  diagnosis: string;
+  is_chosen: boolean;
 };
 
 export type DataAnswer = {
@@ -38,6 +49,9 @@ export type DataAnswer = {
   corrections: string[];
   confidence: number;
   warnings: string[];
+  /** What the answer is unsure of if its confidence is low. */
+  doubts: string[];
+  candidates: Candidate[];
   /** Why there is no answer; empty if there is one. */
   error: string;
 };
@@ -111,7 +125,10 @@ export function reduceRun(state: RunState, { event, data }: SseEvent): RunState 
         reason: String(fields.reason),
       });
     case "data_answered":
-      return { ...state, data: { warnings: [], error: "", ...fields } as unknown as DataAnswer };
+      return {
+        ...state,
+        data: { warnings: [], doubts: [], candidates: [], error: "", ...fields } as unknown as DataAnswer,
+      };
     case "run_finished":
       return finishRun(state, fields);
     case "error":

@@ -4,6 +4,177 @@
  */
 
 export interface paths {
+    "/v1/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a chat completion
+         * @description Create a chat completion, whole or streamed, with tool calls for any model.
+         */
+        post: operations["create_chat_completion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a message
+         * @description Create a message of Anthropic's API, whole or streamed, with tool calls for any model.
+         */
+        post: operations["create_anthropic_message"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/messages/count_tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Count the tokens of a message
+         * @description Count the tokens of a request to Anthropic's API: by its server, else an estimate.
+         */
+        post: operations["count_message_tokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a response
+         * @description Create a response of OpenAI's responses API, whole or streamed, with tool calls for any model.
+         */
+        post: operations["create_openai_response"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/{response_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete a stored response */
+        delete: operations["delete_response"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/embeddings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create embeddings
+         * @description Relayed to the server of the model.
+         */
+        post: operations["create_embeddings"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a text completion
+         * @description Relayed to the server of the model.
+         */
+        post: operations["create_text_completion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List models */
+        get: operations["list_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a model */
+        get: operations["get_model"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tools/{tool_id}/call": {
         parameters: {
             query?: never;
@@ -79,7 +250,7 @@ export interface paths {
          * Import MCP servers
          * @description Add each server of a configuration.
          *
-         *     Servers that are programs need OPPOSABLE_PROGRAMS=true.
+         *     Invalid servers are left out with the reason. Servers that are programs need OPPOSABLE_PROGRAMS=true.
          */
         post: operations["import_mcp"];
         delete?: never;
@@ -554,6 +725,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tools/{tool_id}/pins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the accepted and waiting tools of an MCP server
+         * @description List the tools by name, with their accepted and waiting definitions.
+         */
+        get: operations["list_pins"];
+        put?: never;
+        /**
+         * Accept a tool of an MCP server
+         * @description Accept exactly the definition with this digest, and make the tool available.
+         */
+        post: operations["accept_pin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/skills": {
         parameters: {
             query?: never;
@@ -787,7 +982,7 @@ export interface paths {
         put?: never;
         /**
          * Run an agent with AG-UI 1.0
-         * @description Send the last user message to an agent and stream AG-UI events.
+         * @description Send the last user message, with its images and documents, to an agent and stream AG-UI events.
          *
          *     The conversation is `threadId`.
          *
@@ -879,6 +1074,70 @@ export interface paths {
          */
         post: operations["query_database"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/databases/semantics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get and check a semantic model
+         * @description Get the terms of the agent's semantic model, and check them against its database.
+         */
+        get: operations["get_semantics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/databases/examples": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List confirmed questions
+         * @description List the confirmed questions of a database, the latest first.
+         */
+        get: operations["list_examples"];
+        put?: never;
+        /**
+         * Confirm the SQL of a question
+         * @description Store a question with its SQL, in place of an earlier example of the same question.
+         */
+        post: operations["add_example"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/databases/examples/{example_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a confirmed question
+         * @description Delete a confirmed question of a database.
+         */
+        delete: operations["delete_example"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1029,7 +1288,9 @@ export interface paths {
         };
         /**
          * List batches
-         * @description List the batches of the API key, newest first.
+         * @description List the batches of the API key, newest first; all batches for the scope `admin`.
+         *
+         *     Batches of the command line belong to no key.
          */
         get: operations["list_batches"];
         put?: never;
@@ -1213,177 +1474,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/chat/completions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Create a chat completion
-         * @description Create a chat completion, whole or streamed, with tool calls for any model.
-         */
-        post: operations["create_chat_completion"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/messages": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Create a message
-         * @description Create a message of Anthropic's API, whole or streamed, with tool calls for any model.
-         */
-        post: operations["create_anthropic_message"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/messages/count_tokens": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Count the tokens of a message
-         * @description Count the tokens of a request to Anthropic's API: by its server, else an estimate.
-         */
-        post: operations["count_message_tokens"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/responses": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Create a response
-         * @description Create a response of OpenAI's responses API, whole or streamed, with tool calls for any model.
-         */
-        post: operations["create_openai_response"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/responses/{response_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /** Delete a stored response */
-        delete: operations["delete_response"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/embeddings": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Create embeddings
-         * @description Relayed to the server of the model.
-         */
-        post: operations["create_embeddings"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/completions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Create a text completion
-         * @description Relayed to the server of the model.
-         */
-        post: operations["create_text_completion"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/models": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List models */
-        get: operations["list_models"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/models/{name}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get a model */
-        get: operations["get_model"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -1405,6 +1495,19 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AcceptRequest
+         * @description The definition to accept.
+         */
+        AcceptRequest: {
+            /** Tool */
+            tool: string;
+            /**
+             * Sha256
+             * @description The `pending_sha256` of the tool.
+             */
+            sha256: string;
+        };
         /**
          * ActivityMessage
          * @description Structured progress that is not conversation content, materialised as a
@@ -1446,6 +1549,12 @@ export interface components {
              * @example 请计算 25 乘以 4
              */
             message: string;
+            /**
+             * Attachments
+             * @description Images and files of the message.
+             * @default []
+             */
+            attachments: components["schemas"]["Attachment"][];
             /**
              * Conversation Id
              * @description The conversation to continue, or the id of a new one.
@@ -1786,7 +1895,7 @@ export interface components {
             question: string;
             /**
              * Database
-             * @description duckdb:///FILE, sqlite:///FILE or postgresql://…; default: that of the agent. Needs the scope admin.
+             * @description duckdb:///FILE, sqlite:///FILE, clickhouse:///DIRECTORY, postgresql://… or mysql://…; default: that of the agent. Needs the scope admin.
              * @default
              */
             database: string;
@@ -1854,6 +1963,28 @@ export interface components {
             warnings: string[];
             /** Confidence */
             confidence: number;
+            /**
+             * Doubts
+             * @description What the answer is unsure of if its confidence is low.
+             */
+            doubts: string[];
+            /**
+             * Candidates
+             * @description The SQL that was considered, in order.
+             */
+            candidates: components["schemas"]["QueryCandidate"][];
+            /**
+             * Intent
+             * @description The question in the ids of the semantic model.
+             */
+            intent: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * History
+             * @description The turns of the team.
+             */
+            history: components["schemas"]["TeamTurn"][];
             usage: components["schemas"]["AskUsage"];
         };
         /**
@@ -1895,6 +2026,25 @@ export interface components {
             toolCalls?: components["schemas"]["ToolCall"][] | null;
         } & {
             [key: string]: unknown;
+        };
+        /**
+         * Attachment
+         * @description An image (PNG, JPEG, GIF or WebP) or a PDF of at most 20 MB.
+         */
+        Attachment: {
+            /**
+             * Url
+             * @description A data URL with the content in Base64, or an HTTP URL with a public address, which is fetched.
+             * @example data:image/png;base64,iVBORw0KGgo=
+             */
+            url: string;
+            /**
+             * Name
+             * @description The name of a file.
+             * @default
+             * @example invoice.pdf
+             */
+            name: string;
         };
         /**
          * AudioPart
@@ -1985,6 +2135,19 @@ export interface components {
             tool_rates: {
                 [key: string]: components["schemas"]["RateLimit"];
             };
+            /**
+             * Model Concurrency
+             * @description Model requests at a time.
+             */
+            model_concurrency?: number | null;
+            /**
+             * Tool Concurrency
+             * @description Calls at a time by tool id.
+             * @default {}
+             */
+            tool_concurrency: {
+                [key: string]: number;
+            };
         };
         /**
          * BatchResponse
@@ -2020,6 +2183,12 @@ export interface components {
             /** Tool Rates */
             tool_rates: {
                 [key: string]: components["schemas"]["RateLimit"];
+            };
+            /** Model Concurrency */
+            model_concurrency: number | null;
+            /** Tool Concurrency */
+            tool_concurrency: {
+                [key: string]: number;
             };
             /**
              * Created At
@@ -2174,6 +2343,12 @@ export interface components {
              * @example 请计算 25 乘以 4
              */
             message: string;
+            /**
+             * Attachments
+             * @description Images and files of the message.
+             * @default []
+             */
+            attachments: components["schemas"]["Attachment"][];
             /**
              * Conversation Id
              * @description The conversation to continue, or the id of a new one.
@@ -2598,6 +2773,45 @@ export interface components {
             description: string;
         };
         /**
+         * ExampleRequest
+         * @description A question, and SQL that answers it.
+         */
+        ExampleRequest: {
+            /**
+             * Question
+             * @example How many genres are there?
+             */
+            question: string;
+            /**
+             * Sql
+             * @example SELECT count(*) FROM Genre
+             */
+            sql: string;
+            /**
+             * Database
+             * @description As in /api/ask. Needs the scope admin.
+             * @default
+             */
+            database: string;
+        };
+        /**
+         * ExampleResponse
+         * @description A confirmed question. Later questions about the database use it.
+         */
+        ExampleResponse: {
+            /** Example Id */
+            example_id: string;
+            /** Question */
+            question: string;
+            /** Sql */
+            sql: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+        };
+        /**
          * ExecutionResponse
          * @description The record of a tool call.
          *
@@ -2707,7 +2921,7 @@ export interface components {
             field: string;
             /**
              * Problem
-             * @example Field required
+             * @example is required
              */
             problem: string;
         };
@@ -2735,6 +2949,23 @@ export interface components {
             [key: string]: unknown;
         };
         /**
+         * FindingResponse
+         * @description A problem of a semantic model.
+         */
+        FindingResponse: {
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "error" | "warning" | "info";
+            /** Location */
+            location: string;
+            /** Problem */
+            problem: string;
+            /** Hint */
+            hint: string;
+        };
+        /**
          * ForgetResponse
          * @description The number of deleted failures.
          */
@@ -2758,7 +2989,8 @@ export interface components {
          * FunctionToolSpec
          * @description A function, or a class whose public methods are actions.
          *
-         *     Without `class_name`, `function_name` is a function of the module.
+         *     Without `class_name`, `function_name` is a function of the module. `module_path` is the dotted name of a module, or
+         *     the absolute path of a Python file, which runs only if the owner allowed its content on this machine.
          */
         FunctionToolSpec: {
             /** Tool Id */
@@ -3267,10 +3499,52 @@ export interface components {
             pin: "accept" | "ask";
         };
         /**
+         * MessagePart
+         * @description A text, image or file of a message: `text`, or `url`, or `data` in Base64 with its `media_type`.
+         */
+        MessagePart: {
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "text" | "image" | "file";
+            /**
+             * Text
+             * @default
+             */
+            text: string;
+            /**
+             * Url
+             * @default
+             */
+            url: string;
+            /**
+             * Data
+             * @default
+             */
+            data: string;
+            /**
+             * Media Type
+             * @default
+             */
+            media_type: string;
+            /**
+             * Name
+             * @default
+             */
+            name: string;
+            /**
+             * Detail
+             * @default
+             */
+            detail: string;
+        };
+        /**
          * MessageResponse
          * @description A message.
          *
-         *     `call_id` and `name` belong to role "tool", `thinking` to role "assistant".
+         *     `call_id` and `name` belong to role "tool", `thinking` to role "assistant". A message with images or files has all
+         *     its `parts` in order.
          */
         MessageResponse: {
             /**
@@ -3280,6 +3554,11 @@ export interface components {
             role: string;
             /** Content */
             content: string;
+            /**
+             * Parts
+             * @default []
+             */
+            parts: components["schemas"]["MessagePart"][];
             /**
              * Tool Calls
              * @default []
@@ -3312,6 +3591,37 @@ export interface components {
             name: string;
             /** Arguments */
             arguments: string;
+        };
+        /**
+         * ModelProfileResponse
+         * @description How a model is used, as `opposable models check` measured it or by default.
+         */
+        ModelProfileResponse: {
+            /**
+             * Calling
+             * @enum {string}
+             */
+            calling: "native" | "auto" | "text" | "constrained";
+            /**
+             * Assisted
+             * @description Whether assistance for small models is on.
+             */
+            assisted: boolean;
+            /**
+             * Images
+             * @description Whether the model sees images and files.
+             */
+            images: boolean;
+            /**
+             * Image Placeholders
+             * @description Whether a short text replaces images and files.
+             */
+            image_placeholders: boolean;
+            /**
+             * Context
+             * @description The context window in tokens; null if unknown.
+             */
+            context: number | null;
         };
         /**
          * ModelUsageResponse
@@ -3543,6 +3853,24 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** PageResponse[ExampleResponse] */
+        PageResponse_ExampleResponse_: {
+            /** Items */
+            items: components["schemas"]["ExampleResponse"][];
+            /**
+             * Next
+             * @default
+             */
+            next: string;
+            /**
+             * Set Aside
+             * @description Rows that cannot be read, with the reason.
+             * @default {}
+             */
+            set_aside: {
+                [key: string]: string;
+            };
+        };
         /** PageResponse[ExecutionResponse] */
         PageResponse_ExecutionResponse_: {
             /** Items */
@@ -3583,6 +3911,24 @@ export interface components {
         PageResponse_KeyResponse_: {
             /** Items */
             items: components["schemas"]["KeyResponse"][];
+            /**
+             * Next
+             * @default
+             */
+            next: string;
+            /**
+             * Set Aside
+             * @description Rows that cannot be read, with the reason.
+             * @default {}
+             */
+            set_aside: {
+                [key: string]: string;
+            };
+        };
+        /** PageResponse[PinResponse] */
+        PageResponse_PinResponse_: {
+            /** Items */
+            items: components["schemas"]["PinResponse"][];
             /**
              * Next
              * @default
@@ -3673,6 +4019,75 @@ export interface components {
              * @default true
              */
             pinned: boolean;
+        };
+        /**
+         * PinResponse
+         * @description A tool of an MCP server: its accepted definition, and one that waits for the owner.
+         */
+        PinResponse: {
+            /**
+             * Tool
+             * @description The server's name of the tool.
+             */
+            tool: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "accepted" | "new" | "changed";
+            /**
+             * Pinned At
+             * Format: date-time
+             */
+            pinned_at: string;
+            /**
+             * Definition
+             * @description The accepted definition; empty for a new tool.
+             */
+            definition: {
+                [key: string]: unknown;
+            };
+            /**
+             * Pending
+             * @description The definition that waits; null for an accepted tool.
+             */
+            pending: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Pending Sha256
+             * @description The digest of `pending`, which accepts exactly this definition.
+             */
+            pending_sha256: string;
+        };
+        /**
+         * QueryCandidate
+         * @description SQL that was considered for an answer.
+         *
+         *     Attributes:
+         *         sql: The SQL as it was written.
+         *         reason: What it reads, filters and computes, in the language of the question.
+         *         source: Who wrote it: "semantics" (compiled from a semantic model), "generator" or "correction".
+         *         diagnosis: What the database or the data say against it, "" for nothing.
+         *         is_chosen: Whether the answer is its result.
+         */
+        QueryCandidate: {
+            /** Sql */
+            sql: string;
+            /** Reason */
+            reason: string;
+            /** Source */
+            source: string;
+            /**
+             * Diagnosis
+             * @default
+             */
+            diagnosis: string;
+            /**
+             * Is Chosen
+             * @default false
+             */
+            is_chosen: boolean;
         };
         /**
          * QueryRequest
@@ -3937,6 +4352,13 @@ export interface components {
             started_at: string;
             /** Ended At */
             ended_at?: string | null;
+            /**
+             * Kind
+             * @description `data` for a question about data.
+             * @default chat
+             * @enum {string}
+             */
+            kind: "chat" | "data";
         };
         /**
          * SaveToolResponse
@@ -3978,6 +4400,20 @@ export interface components {
             tables: components["schemas"]["TableResponse"][];
         };
         /**
+         * SemanticsResponse
+         * @description The terms of a semantic model, and what its check against the database found.
+         */
+        SemanticsResponse: {
+            /** Name */
+            name: string;
+            /** Description */
+            description: string;
+            /** Terms */
+            terms: components["schemas"]["TermResponse"][];
+            /** Findings */
+            findings: components["schemas"]["FindingResponse"][];
+        };
+        /**
          * SessionResponse
          * @description The API key of the request, and what the service offers to it.
          */
@@ -4000,6 +4436,13 @@ export interface components {
              * @description The names of the models; the first is the default.
              */
             models: string[];
+            /**
+             * Profiles
+             * @description How each model is used.
+             */
+            profiles: {
+                [key: string]: components["schemas"]["ModelProfileResponse"];
+            };
             /** Version */
             version: string;
             /**
@@ -4246,6 +4689,55 @@ export interface components {
             id: string;
             /** Task */
             task: string;
+            /**
+             * Expected
+             * @description Texts that a correct answer contains, in an evaluation set.
+             * @default []
+             */
+            expected: string[];
+        };
+        /**
+         * TeamTurn
+         * @description One turn of a member of the team, with texts cut to a line; `error` is "" if it succeeded.
+         */
+        TeamTurn: {
+            /** Member */
+            member: string;
+            /** Input Text */
+            input_text: string;
+            /** Output Text */
+            output_text: string;
+            /**
+             * Error
+             * @default
+             */
+            error: string;
+        };
+        /**
+         * TermResponse
+         * @description A term of a semantic model that a question may name.
+         */
+        TermResponse: {
+            /**
+             * Section
+             * @enum {string}
+             */
+            section: "metrics" | "dimensions" | "filters" | "exclusions";
+            /** Id */
+            id: string;
+            /**
+             * Expr
+             * @description The SQL expression or condition.
+             */
+            expr: string;
+            /** Table */
+            table: string;
+            /** Synonyms */
+            synonyms: string[];
+            /** Description */
+            description: string;
+            /** Unit */
+            unit: string;
         };
         /**
          * TextPart
@@ -4591,6 +5083,1105 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    create_chat_completion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "local",
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "How many bolts are in stock?"
+                 *         }
+                 *       ],
+                 *       "tools": [
+                 *         {
+                 *           "type": "function",
+                 *           "function": {
+                 *             "name": "stock",
+                 *             "description": "How many pieces of an item are in stock.",
+                 *             "parameters": {
+                 *               "type": "object",
+                 *               "properties": {
+                 *                 "item": {
+                 *                   "type": "string"
+                 *                 }
+                 *               },
+                 *               "required": [
+                 *                 "item"
+                 *               ]
+                 *             }
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                    messages: Record<string, never>[];
+                    tools?: Record<string, never>[];
+                    tool_choice?: unknown;
+                    parallel_tool_calls?: boolean;
+                    stream?: boolean;
+                    stream_options?: Record<string, never>;
+                    max_completion_tokens?: number;
+                    temperature?: number;
+                    stop?: unknown;
+                    seed?: number;
+                    response_format?: Record<string, never>;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "chatcmpl-1",
+                     *       "object": "chat.completion",
+                     *       "created": 1790000000,
+                     *       "model": "local",
+                     *       "choices": [
+                     *         {
+                     *           "index": 0,
+                     *           "message": {
+                     *             "role": "assistant",
+                     *             "tool_calls": [
+                     *               {
+                     *                 "id": "call_1",
+                     *                 "type": "function",
+                     *                 "function": {
+                     *                   "name": "stock",
+                     *                   "arguments": "{\"item\":\"bolt\"}"
+                     *                 }
+                     *               }
+                     *             ]
+                     *           },
+                     *           "finish_reason": "tool_calls"
+                     *         }
+                     *       ],
+                     *       "usage": {
+                     *         "prompt_tokens": 120,
+                     *         "completion_tokens": 18,
+                     *         "total_tokens": 138
+                     *       }
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid or exceeds the context of the model. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The API key is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description There is no such model. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The request body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model rejected its key or failed. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The model is unavailable. Try again later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    create_anthropic_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "local",
+                 *       "max_tokens": 1024,
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "How many bolts are in stock?"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "msg_1",
+                     *       "type": "message",
+                     *       "role": "assistant",
+                     *       "model": "local",
+                     *       "content": [
+                     *         {
+                     *           "type": "text",
+                     *           "text": "12 bolts."
+                     *         }
+                     *       ],
+                     *       "stop_reason": "end_turn",
+                     *       "usage": {
+                     *         "input_tokens": 120,
+                     *         "output_tokens": 4
+                     *       }
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid or exceeds the context of the model. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The API key is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description There is no such model, or its server does not have the API. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The request body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The rate limit of the key or of the model's server is reached. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model rejected its key or failed. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The model is unavailable. Try again later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    count_message_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "local",
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "How many bolts are in stock?"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "input_tokens": 120
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid or exceeds the context of the model. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The API key is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description There is no such model, or its server does not have the API. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The request body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The rate limit of the key or of the model's server is reached. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model rejected its key or failed. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The model is unavailable. Try again later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    create_openai_response: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "local",
+                 *       "input": "How many bolts are in stock?"
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "resp_1",
+                     *       "object": "response",
+                     *       "status": "completed",
+                     *       "model": "local",
+                     *       "output": []
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid or exceeds the context of the model. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The API key is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description There is no such model, or its server does not have the API. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The request body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The rate limit of the key or of the model's server is reached. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model rejected its key or failed. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The model is unavailable. Try again later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    delete_response: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                response_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "resp_1",
+                     *       "object": "response",
+                     *       "deleted": true
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description There is no such response. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    create_embeddings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "m",
+                 *       "input": "bolt"
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "object": "list",
+                     *       "data": [],
+                     *       "model": "m"
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid or exceeds the context of the model. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The API key is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description There is no such model, or its server does not have the API. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The request body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The rate limit of the key or of the model's server is reached. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model rejected its key or failed. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The model is unavailable. Try again later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    create_text_completion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "m",
+                 *       "prompt": "Once"
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "cmpl-1",
+                     *       "object": "text_completion",
+                     *       "model": "m",
+                     *       "choices": []
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The request is not valid or exceeds the context of the model. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The API key is missing or not valid. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description There is no such model, or its server does not have the API. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The request body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The rate limit of the key or of the model's server is reached. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model rejected its key or failed. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The model is unavailable. Try again later. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    list_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "object": "list",
+                     *       "data": [
+                     *         {
+                     *           "id": "local",
+                     *           "object": "model",
+                     *           "created": 1790000000,
+                     *           "owned_by": "opposable"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+        };
+    };
+    get_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "local",
+                     *       "object": "model",
+                     *       "created": 1790000000,
+                     *       "owned_by": "opposable"
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description There is no such model. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
     call_tool: {
         parameters: {
             query?: never;
@@ -7887,6 +9478,209 @@ export interface operations {
             };
         };
     };
+    list_pins: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a tool. */
+                tool_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageResponse_PinResponse_"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    accept_pin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a tool. */
+                tool_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcceptRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageResponse_PinResponse_"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_skills: {
         parameters: {
             query?: never;
@@ -9595,6 +11389,396 @@ export interface operations {
             };
         };
     };
+    get_semantics: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The id of the agent; default: the default agent. */
+                "X-Agent-ID"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SemanticsResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_examples: {
+        parameters: {
+            query?: {
+                /** @description As in /api/ask; default: that of the agent. Needs the scope admin. */
+                database?: string;
+            };
+            header?: {
+                /** @description The id of the agent; default: the default agent. */
+                "X-Agent-ID"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageResponse_ExampleResponse_"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    add_example: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The id of the agent; default: the default agent. */
+                "X-Agent-ID"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExampleRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExampleResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_example: {
+        parameters: {
+            query?: {
+                /** @description As in /api/ask; default: that of the agent. Needs the scope admin. */
+                database?: string;
+            };
+            header?: {
+                /** @description The id of the agent; default: the default agent. */
+                "X-Agent-ID"?: string | null;
+            };
+            path: {
+                example_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_conversations: {
         parameters: {
             query?: {
@@ -9978,6 +12162,7 @@ export interface operations {
                 agent_id?: string;
                 conversation_id?: string;
                 status?: ("queued" | "running" | "waiting" | "finished" | "failed" | "cancelled") | null;
+                kind?: ("chat" | "data") | null;
                 /** @description The `next` of the previous page; empty for the first. */
                 after?: string;
                 /** @description The number of items on a page. */
@@ -11406,1105 +13591,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
-    };
-    create_chat_completion: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "model": "local",
-                 *       "messages": [
-                 *         {
-                 *           "role": "user",
-                 *           "content": "How many bolts are in stock?"
-                 *         }
-                 *       ],
-                 *       "tools": [
-                 *         {
-                 *           "type": "function",
-                 *           "function": {
-                 *             "name": "stock",
-                 *             "description": "How many pieces of an item are in stock.",
-                 *             "parameters": {
-                 *               "type": "object",
-                 *               "properties": {
-                 *                 "item": {
-                 *                   "type": "string"
-                 *                 }
-                 *               },
-                 *               "required": [
-                 *                 "item"
-                 *               ]
-                 *             }
-                 *           }
-                 *         }
-                 *       ]
-                 *     }
-                 */
-                "application/json": {
-                    model: string;
-                    messages: Record<string, never>[];
-                    tools?: Record<string, never>[];
-                    tool_choice?: unknown;
-                    parallel_tool_calls?: boolean;
-                    stream?: boolean;
-                    stream_options?: Record<string, never>;
-                    max_completion_tokens?: number;
-                    temperature?: number;
-                    stop?: unknown;
-                    seed?: number;
-                    response_format?: Record<string, never>;
-                };
-            };
-        };
-        responses: {
-            /** @description Successful response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "id": "chatcmpl-1",
-                     *       "object": "chat.completion",
-                     *       "created": 1790000000,
-                     *       "model": "local",
-                     *       "choices": [
-                     *         {
-                     *           "index": 0,
-                     *           "message": {
-                     *             "role": "assistant",
-                     *             "tool_calls": [
-                     *               {
-                     *                 "id": "call_1",
-                     *                 "type": "function",
-                     *                 "function": {
-                     *                   "name": "stock",
-                     *                   "arguments": "{\"item\":\"bolt\"}"
-                     *                 }
-                     *               }
-                     *             ]
-                     *           },
-                     *           "finish_reason": "tool_calls"
-                     *         }
-                     *       ],
-                     *       "usage": {
-                     *         "prompt_tokens": 120,
-                     *         "completion_tokens": 18,
-                     *         "total_tokens": 138
-                     *       }
-                     *     }
-                     */
-                    "application/json": unknown;
-                };
-            };
-            /** @description The request is not valid or exceeds the context of the model. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The API key is missing or not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description There is no such model. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The request body is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The server of the model rejected its key or failed. */
-            502: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The model is unavailable. Try again later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-        };
-    };
-    create_anthropic_message: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "model": "local",
-                 *       "max_tokens": 1024,
-                 *       "messages": [
-                 *         {
-                 *           "role": "user",
-                 *           "content": "How many bolts are in stock?"
-                 *         }
-                 *       ]
-                 *     }
-                 */
-                "application/json": {
-                    model: string;
-                };
-            };
-        };
-        responses: {
-            /** @description Successful response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "id": "msg_1",
-                     *       "type": "message",
-                     *       "role": "assistant",
-                     *       "model": "local",
-                     *       "content": [
-                     *         {
-                     *           "type": "text",
-                     *           "text": "12 bolts."
-                     *         }
-                     *       ],
-                     *       "stop_reason": "end_turn",
-                     *       "usage": {
-                     *         "input_tokens": 120,
-                     *         "output_tokens": 4
-                     *       }
-                     *     }
-                     */
-                    "application/json": unknown;
-                };
-            };
-            /** @description The request is not valid or exceeds the context of the model. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The API key is missing or not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description There is no such model, or its server does not have the API. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The request body is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The rate limit of the key or of the model's server is reached. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The server of the model rejected its key or failed. */
-            502: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The model is unavailable. Try again later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-        };
-    };
-    count_message_tokens: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "model": "local",
-                 *       "messages": [
-                 *         {
-                 *           "role": "user",
-                 *           "content": "How many bolts are in stock?"
-                 *         }
-                 *       ]
-                 *     }
-                 */
-                "application/json": {
-                    model: string;
-                };
-            };
-        };
-        responses: {
-            /** @description Successful response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "input_tokens": 120
-                     *     }
-                     */
-                    "application/json": unknown;
-                };
-            };
-            /** @description The request is not valid or exceeds the context of the model. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The API key is missing or not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description There is no such model, or its server does not have the API. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The request body is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The rate limit of the key or of the model's server is reached. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The server of the model rejected its key or failed. */
-            502: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The model is unavailable. Try again later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-        };
-    };
-    create_openai_response: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "model": "local",
-                 *       "input": "How many bolts are in stock?"
-                 *     }
-                 */
-                "application/json": {
-                    model: string;
-                };
-            };
-        };
-        responses: {
-            /** @description Successful response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "id": "resp_1",
-                     *       "object": "response",
-                     *       "status": "completed",
-                     *       "model": "local",
-                     *       "output": []
-                     *     }
-                     */
-                    "application/json": unknown;
-                };
-            };
-            /** @description The request is not valid or exceeds the context of the model. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The API key is missing or not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description There is no such model, or its server does not have the API. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The request body is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The rate limit of the key or of the model's server is reached. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The server of the model rejected its key or failed. */
-            502: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The model is unavailable. Try again later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-        };
-    };
-    delete_response: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                response_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "id": "resp_1",
-                     *       "object": "response",
-                     *       "deleted": true
-                     *     }
-                     */
-                    "application/json": unknown;
-                };
-            };
-            /** @description There is no such response. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-        };
-    };
-    create_embeddings: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "model": "m",
-                 *       "input": "bolt"
-                 *     }
-                 */
-                "application/json": {
-                    model: string;
-                };
-            };
-        };
-        responses: {
-            /** @description Successful response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "object": "list",
-                     *       "data": [],
-                     *       "model": "m"
-                     *     }
-                     */
-                    "application/json": unknown;
-                };
-            };
-            /** @description The request is not valid or exceeds the context of the model. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The API key is missing or not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description There is no such model, or its server does not have the API. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The request body is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The rate limit of the key or of the model's server is reached. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The server of the model rejected its key or failed. */
-            502: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The model is unavailable. Try again later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-        };
-    };
-    create_text_completion: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "model": "m",
-                 *       "prompt": "Once"
-                 *     }
-                 */
-                "application/json": {
-                    model: string;
-                };
-            };
-        };
-        responses: {
-            /** @description Successful response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "id": "cmpl-1",
-                     *       "object": "text_completion",
-                     *       "model": "m",
-                     *       "choices": []
-                     *     }
-                     */
-                    "application/json": unknown;
-                };
-            };
-            /** @description The request is not valid or exceeds the context of the model. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The API key is missing or not valid. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description There is no such model, or its server does not have the API. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The request body is too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The rate limit of the key or of the model's server is reached. */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The server of the model rejected its key or failed. */
-            502: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-            /** @description The model is unavailable. Try again later. */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
-                };
-            };
-        };
-    };
-    list_models: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "object": "list",
-                     *       "data": [
-                     *         {
-                     *           "id": "local",
-                     *           "object": "model",
-                     *           "created": 1790000000,
-                     *           "owned_by": "opposable"
-                     *         }
-                     *       ]
-                     *     }
-                     */
-                    "application/json": unknown;
-                };
-            };
-        };
-    };
-    get_model: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "id": "local",
-                     *       "object": "model",
-                     *       "created": 1790000000,
-                     *       "owned_by": "opposable"
-                     *     }
-                     */
-                    "application/json": unknown;
-                };
-            };
-            /** @description There is no such model. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        error: {
-                            message: string;
-                            type: string;
-                            param: string | null;
-                            code: string | null;
-                        };
-                    };
                 };
             };
         };

@@ -1,30 +1,45 @@
-import { ActionIcon, Box, Group, Select, Text, Textarea, Tooltip } from "@mantine/core";
-import { IconArrowUp, IconPlayerStopFilled } from "@tabler/icons-react";
+import { ActionIcon, Box, FileButton, Group, Select, Text, Textarea, Tooltip } from "@mantine/core";
+import { IconArrowUp, IconPaperclip, IconPlayerStopFilled } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type FormEvent, type KeyboardEvent, useState, useSyncExternalStore } from "react";
+import { type DragEvent, type FormEvent, type KeyboardEvent, useState, useSyncExternalStore } from "react";
 import { useTranslation } from "react-i18next";
 import { api } from "../api/client";
 import { LiveRun } from "../api/liveRuns";
-import { agentsQuery, sessionQuery } from "../api/queries";
+import {
+  ATTACHMENT_TYPES,
+  type Attachment,
+  attachmentsToMedia,
+  MAX_ATTACHMENT_BYTES,
+  MAX_TOTAL_BYTES,
+  readAttachment,
+} from "../api/media";
+import { agentsQuery, sessionQuery, useScope } from "../api/queries";
+import { Media } from "./Media";
 
 const NO_RUN = new LiveRun();
 
-type Props = { draft: string; active: LiveRun | undefined; onSend: (text: string) => void };
+type Props = {
+  draft: string;
+  active: LiveRun | undefined;
+  onSend: (text: string, attachments: Attachment[]) => void;
+};
 
-/** The field of the next message, with the agent and the model that answer. Enter sends. */
+/** The field of the next message, with its images and files, and the agent and the model that answer. Enter sends. */
 export function Composer({ draft, active, onSend }: Props) {
   const { t } = useTranslation();
   const [text, setText] = useState(draft);
   const run = useSyncExternalStore((active ?? NO_RUN).subscribe, (active ?? NO_RUN).getState);
   const isActive = active !== undefined && (run.phase === "running" || run.phase === "waiting");
   const [isStopping, setStopping] = useState(false);
+  const { attachments, error, add, remove, clear } = useAttachments();
 
   const send = (event?: FormEvent) => {
     event?.preventDefault();
     if (!text.trim() || isActive) return;
-    onSend(text.trim());
+    onSend(text.trim(), attachments);
     setText("");
+    clear();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) send(event);
@@ -40,7 +55,27 @@ export function Composer({ draft, active, onSend }: Props) {
 
   return (
     <Box px="md" pb="md">
-      <Box component="form" onSubmit={send} className="message-list bordered composer" p={8}>
+      <Box
+        component="form"
+        onSubmit={send}
+        className="message-list bordered composer"
+        p={8}
+        onDragOver={(event: DragEvent) => event.preventDefault()}
+        onDrop={(event: DragEvent) => {
+          event.preventDefault();
+          add([...event.dataTransfer.files]);
+        }}
+      >
+        {attachments.length > 0 && (
+          <Box px={6} pb={6}>
+            <Media parts={attachmentsToMedia(attachments)} onRemove={remove} />
+          </Box>
+        )}
+        {error && (
+          <Text size="xs" c="red" px={6} pb={4} role="alert">
+            {error}
+          </Text>
+        )}
         <Textarea
           variant="unstyled"
           autosize
@@ -50,12 +85,21 @@ export function Composer({ draft, active, onSend }: Props) {
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
           onKeyDown={onKeyDown}
+          onPaste={(event) => {
+            const files = [...event.clipboardData.files];
+            if (files.length === 0) return;
+            event.preventDefault();
+            add(files);
+          }}
           placeholder={t("chat.placeholder")}
           aria-label={t("chat.placeholder")}
           autoFocus
         />
         <Group justify="space-between" gap="xs" wrap="nowrap">
-          <ModelPicker />
+          <Group gap={6} wrap="nowrap" miw={0}>
+            <AttachButton onFiles={add} />
+            <ModelPicker />
+          </Group>
           <Group gap="xs" wrap="nowrap">
             <Text size="xs" c="dimmed" visibleFrom="sm">
               {t("chat.hint")}
@@ -93,6 +137,60 @@ export function Composer({ draft, active, onSend }: Props) {
       </Box>
     </Box>
   );
+}
+
+/** The attachments of the next message, and why a file cannot be one. */
+function useAttachments() {
+  const { t } = useTranslation();
+  const [attachments, setAttachments] = useState<Attachment[]>([]);
+  const [error, setError] = useState("");
+  const takesMedia = useTakesMedia();
+  const add = async (files: File[]) => {
+    if (!takesMedia) return setError(t("media.textOnly"));
+    const wrong = files.find((file) => !ATTACHMENT_TYPES.includes(file.type));
+    if (wrong) return setError(t("media.wrongType", { name: wrong.name }));
+    const added = await Promise.all(files.map(readAttachment));
+    const all = [...attachments, ...added];
+    const total = all.reduce((sum, { url }) => sum + url.length * 0.75, 0);
+    const large = files.find((file) => file.size > MAX_ATTACHMENT_BYTES);
+    if (large || total > MAX_TOTAL_BYTES) return setError(t("media.tooLarge"));
+    setError("");
+    setAttachments(all);
+  };
+  const remove = (index: number) => setAttachments(attachments.filter((_, other) => other !== index));
+  return { attachments, error, add, remove, clear: () => setAttachments([]) };
+}
+
+function AttachButton({ onFiles }: { onFiles: (files: File[]) => void }) {
+  const { t } = useTranslation();
+  const takesMedia = useTakesMedia();
+  const label = t(takesMedia ? "media.attach" : "media.textOnly");
+  return (
+    <FileButton onChange={onFiles} accept={ATTACHMENT_TYPES.join(",")} multiple disabled={!takesMedia}>
+      {(props) => (
+        <Tooltip label={label}>
+          <ActionIcon
+            {...props}
+            aria-label={label}
+            data-disabled={!takesMedia || undefined}
+            aria-disabled={!takesMedia}
+          >
+            <IconPaperclip size={17} />
+          </ActionIcon>
+        </Tooltip>
+      )}
+    </FileButton>
+  );
+}
+
+/** Return whether the model of the next message accepts images and files. */
+function useTakesMedia(): boolean {
+  const { agent = "default", model = "" } = useSearch({ strict: false });
+  const session = useQuery(sessionQuery).data;
+  const agents = useQuery({ ...agentsQuery, enabled: useScope("tools:read") });
+  const spec = agents.data?.items.find((item) => item.agent.agent_id === agent)?.agent;
+  const profile = session?.profiles[model || spec?.model || session.models[0] || ""];
+  return profile === undefined || profile.images || profile.image_placeholders;
 }
 
 function ModelPicker() {

@@ -7,6 +7,7 @@ import { useTranslation } from "react-i18next";
 import { api, type Conversation } from "../api/client";
 import { conversationsQuery } from "../api/queries";
 import { formatTime } from "../format";
+import { ConfirmDialog } from "./Confirm";
 import { ButtonLink, PageLink } from "./links";
 import { ErrorAlert, QueryView } from "./States";
 
@@ -35,7 +36,11 @@ export function ConversationList({ current, onSelect }: { current: string; onSel
         value={search}
         onChange={(event) => setSearch(event.currentTarget.value)}
       />
-      <ScrollArea flex={1} type="hover" viewportProps={{ tabIndex: 0, "aria-label": t("chat.list") }}>
+      <ScrollArea
+        flex={1}
+        type="hover"
+        viewportProps={{ role: "region", tabIndex: 0, "aria-label": t("chat.list") }}
+      >
         <QueryView query={query}>
           {({ items }) => {
             const found = items.filter((item) =>
@@ -165,29 +170,21 @@ function DeleteDialog({ conversation, isOpen, isCurrent, onClose }: DialogProps 
   const { t } = useTranslation();
   const client = useQueryClient();
   const navigate = useNavigate();
-  const remove = useMutation({
-    mutationFn: () =>
-      api(`/agent/conversations/${encodeURIComponent(conversation.conversation_id)}`, { method: "DELETE" }),
-    onSuccess: () => {
-      client.invalidateQueries({ queryKey: conversationsQuery.queryKey });
-      onClose();
-      if (isCurrent) navigate({ to: "/chat" });
-    },
-  });
+  const remove = async () => {
+    await api(`/agent/conversations/${encodeURIComponent(conversation.conversation_id)}`, {
+      method: "DELETE",
+    });
+    await client.invalidateQueries({ queryKey: conversationsQuery.queryKey });
+    if (isCurrent) await navigate({ to: "/chat" });
+  };
   return (
-    <Modal opened={isOpen} onClose={onClose} title={t("chat.deleteTitle")}>
-      <Stack>
-        <Text size="sm">{t("chat.deleteText", { title: conversation.title })}</Text>
-        <ErrorAlert error={remove.error} />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            {t("cancel")}
-          </Button>
-          <Button color="red" loading={remove.isPending} onClick={() => remove.mutate()}>
-            {t("delete")}
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <ConfirmDialog
+      isOpen={isOpen}
+      onClose={onClose}
+      title={t("chat.deleteTitle")}
+      text={t("chat.deleteText", { title: conversation.title })}
+      label={t("delete")}
+      action={remove}
+    />
   );
 }

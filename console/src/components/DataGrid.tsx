@@ -16,7 +16,10 @@ export function DataGrid({ columns, rows, label, maxHeight = 420 }: Props) {
   const sorted = useMemo(() => {
     if (!sort) return rows;
     const sign = sort.isDescending ? -1 : 1;
-    return rows.toSorted((a, b) => sign * compare(a[sort.column], b[sort.column]));
+    const isNumeric = rows.every((row) => row[sort.column] === null || typeof row[sort.column] === "number");
+    const keyed = rows.map((row) => ({ row, key: isNumeric ? row[sort.column] : toText(row[sort.column]) }));
+    keyed.sort((a, b) => sign * compare(a.key, b.key));
+    return keyed.map(({ row }) => row);
   }, [rows, sort]);
   const virtual = useVirtualizer({
     count: sorted.length,
@@ -46,7 +49,12 @@ export function DataGrid({ columns, rows, label, maxHeight = 420 }: Props) {
         <div role="rowgroup" style={{ position: "sticky", top: 0, zIndex: 1, minWidth: "fit-content" }}>
           <div role="row" aria-rowindex={1}>
             {columns.map((column, index) => (
-              <div key={`${column}${index}`} role="columnheader" aria-sort={getAriaSort(sort, index)}>
+              <div
+                key={`${column}${index}`}
+                role="columnheader"
+                className={typeof rows[0]?.[index] === "number" ? "numeric" : undefined}
+                aria-sort={getAriaSort(sort, index)}
+              >
                 <button type="button" className="sort-button" onClick={() => toggle(index)}>
                   {column} {sort?.column === index ? (sort.isDescending ? "↓" : "↑") : ""}
                 </button>
@@ -78,7 +86,7 @@ export function DataGrid({ columns, rows, label, maxHeight = 420 }: Props) {
                   className={typeof cell === "number" ? "numeric" : undefined}
                   title={toText(cell)}
                 >
-                  {toText(cell)}
+                  {typeof cell === "number" ? formatCell(cell) : toText(cell)}
                 </div>
               ))}
             </div>
@@ -99,9 +107,16 @@ function getAriaSort(sort: { column: number; isDescending: boolean } | null, col
   return sort.isDescending ? "descending" : "ascending";
 }
 
+const COLLATOR = new Intl.Collator(undefined, { numeric: true });
+
 function compare(a: unknown, b: unknown): number {
-  if (typeof a === "number" && typeof b === "number") return a - b;
-  return toText(a).localeCompare(toText(b), undefined, { numeric: true });
+  if (typeof a === "string" && typeof b === "string") return COLLATOR.compare(a, b);
+  return Number(a ?? Number.NEGATIVE_INFINITY) - Number(b ?? Number.NEGATIVE_INFINITY) || 0;
+}
+
+/** Return a number without the digits that binary fractions add, as in 523.0600000000003. */
+function formatCell(value: number): string {
+  return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(12)));
 }
 
 /** Return a cell as text. */

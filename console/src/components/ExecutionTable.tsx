@@ -93,11 +93,11 @@ function Outcome({ execution }: { execution: Execution }) {
   const { t } = useTranslation();
   return (
     <Group gap={4} wrap="nowrap">
-      <Badge size="sm" variant="light" color={execution.failure ? "red.8" : "teal.8"}>
+      <Badge size="sm" variant="light" color={execution.failure ? "red" : "teal"}>
         {execution.failure ? t(`failure.${execution.failure}`, execution.failure) : t("call.succeeded")}
       </Badge>
       {execution.repairs.length > 0 && (
-        <Badge size="sm" variant="light" color="yellow.9">
+        <Badge size="sm" variant="light" color="yellow">
           {t("call.repaired")}
         </Badge>
       )}

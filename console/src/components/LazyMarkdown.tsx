@@ -1,10 +1,10 @@
 import { Text } from "@mantine/core";
-import { lazy, Suspense } from "react";
+import { lazy, memo, Suspense } from "react";
 
 const Markdown = lazy(() => import("./Markdown"));
 
 /** Markdown, shown as plain text until its renderer is loaded. */
-export function LazyMarkdown({ text }: { text: string }) {
+export const LazyMarkdown = memo(function LazyMarkdown({ text }: { text: string }) {
   return (
     <Suspense
       fallback={
@@ -16,4 +16,4 @@ export function LazyMarkdown({ text }: { text: string }) {
       <Markdown text={text} />
     </Suspense>
   );
-}
+});

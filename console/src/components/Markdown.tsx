@@ -1,10 +1,12 @@
-import { ActionIcon, CopyButton, Text } from "@mantine/core";
+import { ActionIcon, CopyButton } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 import { Children, isValidElement, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import ReactMarkdown, { type Components } from "react-markdown";
-import rehypeSanitize from "rehype-sanitize";
+import ReactMarkdown, { type Components, defaultUrlTransform } from "react-markdown";
+import rehypeSanitize, { defaultSchema } from "rehype-sanitize";
 import remarkGfm from "remark-gfm";
+import { isShownImage } from "../api/media";
+import { BlockedImage } from "./Media";
 
 /** Markdown of a model or a tool: untrusted. No HTML, no remote images, links open in a new tab. */
 export default function Markdown({ text }: { text: string }) {
@@ -12,7 +14,8 @@ export default function Markdown({ text }: { text: string }) {
     <div className="markdown">
       <ReactMarkdown
         remarkPlugins={[remarkGfm]}
-        rehypePlugins={[showHtmlAsText, rehypeSanitize]}
+        rehypePlugins={[showHtmlAsText, [rehypeSanitize, SCHEMA]]}
+        urlTransform={(url, key) => (key === "src" && isShownImage(url) ? url : defaultUrlTransform(url))}
         components={COMPONENTS}
       >
         {text}
@@ -32,25 +35,26 @@ function showHtmlAsText() {
   return convert;
 }
 
+/** Images may have `data:` URLs: they need no server. `isShownImage` decides which of them are shown. */
+const SCHEMA = {
+  ...defaultSchema,
+  protocols: { ...defaultSchema.protocols, src: ["http", "https", "data"] },
+};
+
 const COMPONENTS: Components = {
   a: ({ href, children }) => (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>
       {children}
     </a>
   ),
-  img: ({ src, alt }) => <BlockedImage src={String(src ?? "")} alt={alt ?? ""} />,
+  img: ({ src, alt }) =>
+    isShownImage(String(src ?? "")) ? (
+      <img src={String(src)} alt={alt ?? ""} />
+    ) : (
+      <BlockedImage src={String(src ?? "")} alt={alt ?? ""} />
+    ),
   pre: ({ children }) => <CodeBlock>{children}</CodeBlock>,
 };
-
-/** The address of an image that is not loaded: loading it would send data to another server. */
-function BlockedImage({ src, alt }: { src: string; alt: string }) {
-  const { t } = useTranslation();
-  return (
-    <Text span c="dimmed" size="sm" data-blocked-image={src}>
-      [{t("markdown.image")}: {alt || src}]
-    </Text>
-  );
-}
 
 function CodeBlock({ children }: { children?: ReactNode }) {
   const { t } = useTranslation();

@@ -1,4 +1,4 @@
-import { Box, Collapse, SimpleGrid, Text, UnstyledButton } from "@mantine/core";
+import { Box, Collapse, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { IconBulb, IconRoute } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
@@ -30,16 +30,11 @@ export function RunItems({ items, isActive }: { items: RunItem[]; isActive: bool
         return <Thinking key={index} text={group.text} />;
       case "calls":
         return (
-          <SimpleGrid
-            key={index}
-            cols={{ base: 1, md: group.calls.length > 1 ? 2 : 1 }}
-            spacing="xs"
-            style={{ alignItems: "start" }}
-          >
+          <div key={index} className="calls">
             {group.calls.map((call, position) => (
               <ToolCall key={`${call.callId}-${position}`} call={call} isActive={isActive} />
             ))}
-          </SimpleGrid>
+          </div>
         );
       case "decision":
         return (

@@ -3,11 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type DatabaseSchema, withQuery } from "../api/client";
+import { type DataSource, getSourceHeaders } from "../api/queries";
 import { formatNumber } from "../format";
 import { QueryView } from "./States";
-
-/** The agent with a database, or the URL of one. */
-export type DataSource = { agent: string; database: string };
 
 /** The tables and columns of a database. */
 export function SchemaBrowser({ source }: { source: DataSource }) {
@@ -17,7 +15,7 @@ export function SchemaBrowser({ source }: { source: DataSource }) {
     queryKey: ["schema", source],
     queryFn: () =>
       api<DatabaseSchema>(withQuery("/api/databases/schema", { database: source.database }), {
-        headers: source.agent ? { "X-Agent-ID": source.agent } : {},
+        headers: getSourceHeaders(source),
       }),
     staleTime: 300_000,
   });

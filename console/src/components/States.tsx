@@ -5,6 +5,7 @@ import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { ApiError } from "../api/client";
 import { toMessage } from "../api/liveRuns";
+import { CodeText } from "./CodeText";
 
 /** Shown where a list has nothing, with what to do next. */
 export function Empty({ icon, title, children }: { icon?: ReactNode; title: string; children?: ReactNode }) {
@@ -17,7 +18,7 @@ export function Empty({ icon, title, children }: { icon?: ReactNode; title: stri
         </Title>
         {typeof children === "string" ? (
           <Text c="dimmed" ta="center" size="sm">
-            {children}
+            <CodeText>{children}</CodeText>
           </Text>
         ) : (
           children

@@ -1,17 +1,17 @@
 import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
-import { ApiError, api, type ConversationDetail } from "../api/client";
+import { ApiError } from "../api/client";
+import { toMedia } from "../api/media";
+import { conversationQuery } from "../api/queries";
 import { LazyMarkdown } from "./LazyMarkdown";
+import { Media } from "./Media";
 import { Empty, QueryView } from "./States";
 
 /** The messages of a conversation whose runs are no longer stored. */
 export function StoredMessages({ conversationId }: { conversationId: string }) {
   const { t } = useTranslation();
-  const query = useQuery({
-    queryKey: ["conversation", conversationId],
-    queryFn: () => api<ConversationDetail>(`/agent/conversations/${encodeURIComponent(conversationId)}`),
-  });
+  const query = useQuery(conversationQuery(conversationId));
   if (query.error instanceof ApiError && query.error.status === 404) {
     return <Empty title={t("chat.missing")}>{t("chat.missingText")}</Empty>;
   }
@@ -25,6 +25,7 @@ export function StoredMessages({ conversationId }: { conversationId: string }) {
               if (message.role === "user")
                 return (
                   <div key={index} className="user-message">
+                    {message.parts && <Media parts={toMedia(message.parts)} />}
                     {message.content}
                   </div>
                 );

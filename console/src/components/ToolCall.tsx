@@ -1,4 +1,4 @@
-import { Badge, Box, Collapse, Group, Loader, Stack, Text, UnstyledButton } from "@mantine/core";
+import { Badge, Box, Group, Loader, Stack, Text, UnstyledButton } from "@mantine/core";
 import {
   IconAlertCircle,
   IconChevronDown,
@@ -7,17 +7,19 @@ import {
   IconHandStop,
   IconShieldX,
 } from "@tabler/icons-react";
-import { useState } from "react";
+import { memo, useState } from "react";
 import { useTranslation } from "react-i18next";
+import { toMedia } from "../api/media";
 import type { CallItem } from "../api/runState";
 import { formatSeconds, previewArguments } from "../format";
 import { ApprovalCard } from "./ApprovalCard";
 import { Json } from "./Json";
+import { Media } from "./Media";
 
 const REFUSALS = new Set(["refused", "denied", "rate_limited"]);
 
 /** A tool call as it happens: its arguments, its result, and what was repaired or refused. */
-export function ToolCall({ call, isActive }: { call: CallItem; isActive: boolean }) {
+export const ToolCall = memo(function ToolCall({ call, isActive }: { call: CallItem; isActive: boolean }) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
   const isWaiting = call.approval?.status === "pending" && isActive;
@@ -39,7 +41,7 @@ export function ToolCall({ call, isActive }: { call: CallItem; isActive: boolean
             </Badge>
           )}
           {result && result.repairs.length > 0 && (
-            <Badge size="sm" variant="light" color="yellow.9">
+            <Badge size="sm" variant="light" color="yellow">
               {t("call.repaired")}
             </Badge>
           )}
@@ -61,15 +63,20 @@ export function ToolCall({ call, isActive }: { call: CallItem; isActive: boolean
           {isOpen ? <IconChevronDown size={15} /> : <IconChevronRight size={15} />}
         </Group>
       </UnstyledButton>
+      {result?.media && (
+        <Box px="sm" pb="sm">
+          <Media parts={toMedia(result.media)} />
+        </Box>
+      )}
       {call.approval && <ApprovalCard approval={call.approval} tool={call.name} isActive={isWaiting} />}
-      <Collapse expanded={isOpen}>
+      {isOpen && (
         <Stack gap="xs" px="sm" pb="sm">
           <CallDetails call={call} />
         </Stack>
-      </Collapse>
+      )}
     </Box>
   );
-}
+});
 
 function CallDetails({ call }: { call: CallItem }) {
   const { t } = useTranslation();

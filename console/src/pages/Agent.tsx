@@ -4,7 +4,6 @@ import {
   Checkbox,
   Fieldset,
   Group,
-  Modal,
   MultiSelect,
   NumberInput,
   Select,
@@ -27,7 +26,10 @@ import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type Agent, type AgentSpec, api, request, saveFile, withQuery } from "../api/client";
 import { agentsQuery, sessionQuery, toolsQuery } from "../api/queries";
+import { AgentVersions } from "../components/AgentVersions";
+import { ConfirmButton } from "../components/Confirm";
 import { ButtonLink, PageLink } from "../components/links";
+import { ModelProfile } from "../components/ModelProfile";
 import { Page } from "../components/Page";
 import { ErrorAlert, QueryView } from "../components/States";
 
@@ -78,35 +80,21 @@ function DeleteButton({ path, name }: { path: string; name: string }) {
   const { t } = useTranslation();
   const client = useQueryClient();
   const navigate = useNavigate();
-  const [isAsking, setAsking] = useState(false);
-  const remove = useMutation({
-    mutationFn: () => api(path, { method: "DELETE" }),
-    onSuccess: async () => {
-      await navigate({ to: "/agents" });
-      await client.invalidateQueries({ queryKey: agentsQuery.queryKey });
-    },
-  });
+  const remove = async () => {
+    await api(path, { method: "DELETE" });
+    await navigate({ to: "/agents" });
+    await client.invalidateQueries({ queryKey: agentsQuery.queryKey });
+  };
   return (
-    <>
-      <Button
-        size="xs"
-        variant="default"
-        c="light-dark(var(--mantine-color-red-8), var(--mantine-color-red-3))"
-        leftSection={<IconTrash size={14} />}
-        onClick={() => setAsking(true)}
-      >
-        {t("delete")}
-      </Button>
-      <Modal opened={isAsking} onClose={() => setAsking(false)} title={t("tool.deleteTitle", { name })}>
-        <Stack>
-          <Text size="sm">{t("agents.deleteText")}</Text>
-          <ErrorAlert error={remove.error} />
-          <Button color="red" onClick={() => remove.mutate()} loading={remove.isPending}>
-            {t("delete")}
-          </Button>
-        </Stack>
-      </Modal>
-    </>
+    <ConfirmButton
+      variant="default"
+      c="light-dark(var(--mantine-color-red-8), var(--mantine-color-red-3))"
+      leftSection={<IconTrash size={14} />}
+      label={t("delete")}
+      title={t("tool.deleteTitle", { name })}
+      text={t("agents.deleteText")}
+      action={remove}
+    />
   );
 }
 
@@ -126,6 +114,7 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
   };
   return (
     <Stack component="form" onSubmit={submit} maw={880}>
+      <Warnings warnings={agent.warnings ?? []} />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <TextInput
           label={t("agents.name")}
@@ -143,6 +132,7 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
           allowDeselect={false}
         />
       </SimpleGrid>
+      <ModelProfile model={spec.model ?? ""} />
       <TextInput
         label={t("agents.about")}
         value={spec.description}
@@ -190,7 +180,6 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
           onChange={(event) => change({ semantics: event.currentTarget.value })}
         />
       </SimpleGrid>
-      <Warnings warnings={agent.warnings ?? []} />
       <SimpleGrid cols={{ base: 1, sm: 2 }}>
         <Select
           label={t("agents.afterUntrusted")}
@@ -217,6 +206,18 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
           allowDeselect={false}
         />
       </SimpleGrid>
+      <Select
+        label={t("agents.assisted")}
+        description={t("agents.assistedText")}
+        data={(["profile", "on", "off"] as const).map((value) => ({
+          value,
+          label: t(`agents.assistedOptions.${value}`),
+        }))}
+        value={spec.assisted == null ? "profile" : spec.assisted ? "on" : "off"}
+        onChange={(value) => change({ assisted: value === "profile" ? null : value === "on" })}
+        allowDeselect={false}
+        maw={{ sm: "calc(50% - 0.5rem)" }}
+      />
       <ErrorAlert error={save.error} />
       <Group>
         <Button
@@ -232,6 +233,9 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
           </Text>
         )}
       </Group>
+      <Fieldset legend={t("agents.versions")} mt="md">
+        <AgentVersions path={path} current={agent.version} onLoad={setSpec} />
+      </Fieldset>
     </Stack>
   );
 }

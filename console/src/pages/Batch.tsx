@@ -1,4 +1,4 @@
-import { Button, Group, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Button, Group, Paper, Stack, Text } from "@mantine/core";
 import {
   IconChevronLeft,
   IconDownload,
@@ -12,6 +12,7 @@ import { useParams } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Batch, request, saveFile } from "../api/client";
+import { ConfirmButton } from "../components/Confirm";
 import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
 import { ErrorAlert, QueryView } from "../components/States";
@@ -86,19 +87,30 @@ function Actions({ batch }: { batch: Batch }) {
   return (
     <Stack gap="xs">
       <Group gap="xs">
-        {getActions(batch).map((action) => (
-          <Button
-            key={action}
-            size="xs"
-            variant={action === "cancel" ? "filled" : "light"}
-            color={action === "cancel" ? "red.8" : undefined}
-            leftSection={ICONS[action]}
-            disabled={change.isPending}
-            onClick={() => change.mutate(action)}
-          >
-            {t(`batches.${action}`)}
-          </Button>
-        ))}
+        {getActions(batch).map((action) =>
+          action === "cancel" ? (
+            <ConfirmButton
+              key={action}
+              color="red.8"
+              leftSection={ICONS[action]}
+              label={t("batches.cancel")}
+              title={t("batches.cancelTitle")}
+              text={t("batches.cancelText", { count: batch.total - batch.ended })}
+              action={() => change.mutateAsync("cancel")}
+            />
+          ) : (
+            <Button
+              key={action}
+              size="xs"
+              variant="light"
+              leftSection={ICONS[action]}
+              disabled={change.isPending}
+              onClick={() => change.mutate(action)}
+            >
+              {t(`batches.${action}`)}
+            </Button>
+          ),
+        )}
         <Button
           size="xs"
           variant="default"
@@ -130,10 +142,10 @@ function Figures({ batch }: { batch: Batch }) {
     [t("batches.endedAt"), formatTime(batch.ended_at) || "–"],
   ];
   return (
-    <SimpleGrid cols={{ base: 2, sm: 3, md: 6 }} spacing="xs">
+    <div className="figures">
       {figures.map(([label, value]) => (
         <Paper key={label} className="bordered" p="xs" bg="transparent">
-          <Text size="xs" c="dimmed">
+          <Text size="xs" c="dimmed" className="capital">
             {label}
           </Text>
           <Text size="sm" fw={600}>
@@ -141,6 +153,6 @@ function Figures({ batch }: { batch: Batch }) {
           </Text>
         </Paper>
       ))}
-    </SimpleGrid>
+    </div>
   );
 }

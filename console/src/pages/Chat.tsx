@@ -1,28 +1,31 @@
-import { ActionIcon, Alert, Box, Button, Drawer, Group, Stack, Text } from "@mantine/core";
+import { ActionIcon, Box, Button, Drawer, Group, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { IconHistory, IconMessageCircle, IconRefresh } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { type Run, randomId } from "../api/client";
+import { type Message, type Run, randomId } from "../api/client";
 import { getLiveRun, LiveRun, useLiveRun } from "../api/liveRuns";
-import { conversationRunsQuery, conversationsQuery } from "../api/queries";
+import { type Attachment, attachmentsToMedia, type MediaPart, toAttachments, toMedia } from "../api/media";
+import { conversationQuery, conversationRunsQuery, conversationsQuery } from "../api/queries";
 import { Composer } from "../components/Composer";
 import { ConversationList } from "../components/ConversationList";
 import { ButtonLink, PageLink } from "../components/links";
+import { Media } from "../components/Media";
 import { useTitle } from "../components/Page";
 import { RunItems } from "../components/RunItems";
+import { RunOutcome } from "../components/RunOutcome";
 import { Empty, ErrorAlert, Loading } from "../components/States";
 import { StoredMessages } from "../components/StoredMessages";
 import { formatNumber } from "../format";
 
-type Turn = { key: string; task: string; run: LiveRun };
+type Turn = { key: string; task: string; media: MediaPart[]; run: LiveRun };
 
 /** Turns that this page started, by conversation: the server lists a new run only after a moment. */
 const startedTurns = new Map<string, Turn[]>();
 
-function mergeTurns(conversationId: string, runs: Run[]): Turn[] {
+function mergeTurns(conversationId: string, runs: Run[], messages: Message[]): Turn[] {
   const started = startedTurns.get(conversationId) ?? [];
   const startedIds = new Set(started.map((turn) => turn.run.state.runId));
   const listed = runs
@@ -30,11 +33,22 @@ function mergeTurns(conversationId: string, runs: Run[]): Turn[] {
     .map((run) => ({
       key: run.run_id,
       task: run.task ?? "",
+      media: [] as MediaPart[],
       run: getLiveRun(run.run_id),
       startedAt: run.started_at,
     }))
     .sort((a, b) => a.startedAt.localeCompare(b.startedAt));
-  return [...listed, ...started];
+  return [...addMedia(listed, messages), ...started];
+}
+
+/** Add the images and files of the stored messages. A run that failed has no stored message. */
+function addMedia(turns: Turn[], messages: Message[]): Turn[] {
+  const stored = messages.filter((message) => message.role === "user");
+  return turns.map((turn) => {
+    const index = stored.findIndex((message) => message.content === turn.task);
+    const [message] = index < 0 ? [] : stored.splice(0, index + 1).slice(-1);
+    return message?.parts?.length ? { ...turn, media: toMedia(message.parts) } : turn;
+  });
 }
 
 export function ChatPage() {
@@ -50,19 +64,22 @@ export function ChatPage() {
   const conversation = conversations.data?.items.find((item) => item.conversation_id === conversationId);
   useTitle(conversation?.title || t("nav.chat"));
 
-  const turns = conversationId ? mergeTurns(conversationId, runs.data?.items ?? []) : [];
+  const hasRuns = (runs.data?.items.length ?? 0) > 0;
+  const stored = useQuery({ ...conversationQuery(conversationId), enabled: hasRuns, retry: false });
+  const messages = stored.data?.messages ?? [];
+  const turns = conversationId ? mergeTurns(conversationId, runs.data?.items ?? [], messages) : [];
   const active = turns.at(-1);
 
-  const send = (text: string) => {
+  const send = (text: string, attachments: Attachment[] = []) => {
     const id = conversationId || randomId();
     const run = new LiveRun();
-    const turn = { key: randomId(), task: text, run };
+    const turn = { key: randomId(), task: text, media: attachmentsToMedia(attachments), run };
     startedTurns.set(id, [...(startedTurns.get(id) ?? []), turn]);
     run.subscribe(() => {
       if (run.state.connection === "closed")
         client.invalidateQueries({ queryKey: conversationsQuery.queryKey });
     });
-    const body = { message: text, conversation_id: id, detach: true, ...(model && { model }) };
+    const body = { message: text, attachments, conversation_id: id, detach: true, ...(model && { model }) };
     const headers: Record<string, string> = agent ? { "X-Agent-ID": agent } : {};
     run.start("/api/agent", { body, headers }).catch(() => undefined);
     redraw((count) => count + 1);
@@ -121,8 +138,9 @@ type MessagesProps = {
   turns: Turn[];
   isLoading: boolean;
   conversationId: string;
-  onRetry: (task: string) => void;
+  onRetry: Retry;
 };
+type Retry = (task: string, attachments: Attachment[]) => void;
 
 function Messages({ turns, isLoading, conversationId, onRetry }: MessagesProps) {
   const { t } = useTranslation();
@@ -203,15 +221,7 @@ function Welcome() {
   );
 }
 
-function TurnView({
-  turn,
-  isLast,
-  onRetry,
-}: {
-  turn: Turn;
-  isLast: boolean;
-  onRetry: (task: string) => void;
-}) {
+function TurnView({ turn, isLast, onRetry }: { turn: Turn; isLast: boolean; onRetry: Retry }) {
   const { t } = useTranslation();
   const client = useQueryClient();
   const run = useLiveRun(turn.run);
@@ -223,31 +233,20 @@ function TurnView({
   }, [isActive, client]);
   return (
     <Stack gap="sm" component="article" aria-busy={isActive}>
-      <div className="user-message">{turn.task}</div>
+      <div className="user-message">
+        {turn.media.length > 0 && <Media parts={turn.media} />}
+        {turn.task}
+      </div>
       <RunItems items={run.items} isActive={isActive} />
       {isActive && run.connection === "retrying" && (
-        <Text size="xs" c="orange.8" role="status">
+        <Text size="xs" c="var(--mantine-color-orange-light-color)" role="status">
           {t("chat.reconnecting")}
         </Text>
       )}
       {run.phase === "running" && run.connection === "open" && (
         <span className="caret" role="status" aria-label={t("chat.writing")} />
       )}
-      {run.phase === "failed" && (
-        <Alert color="red" variant="light" title={t("chat.failed")} role="alert">
-          {run.error || t("run.lost")}
-        </Alert>
-      )}
-      {run.phase === "cancelled" && (
-        <Text size="sm" c="dimmed">
-          {t("chat.stopped")}
-        </Text>
-      )}
-      {run.phase === "finished" && run.reason !== "answer" && run.reason && (
-        <Alert color="orange" variant="light">
-          {t("run.limit", { limit: t(`limit.${run.reason}`, run.reason) })}
-        </Alert>
-      )}
+      <RunOutcome run={run} />
       {!isActive && (
         <Group gap="xs">
           {isLast && (
@@ -256,7 +255,7 @@ function TurnView({
               variant="subtle"
               color="gray"
               leftSection={<IconRefresh size={13} />}
-              onClick={() => onRetry(turn.task)}
+              onClick={() => onRetry(turn.task, toAttachments(turn.media))}
             >
               {t("retry")}
             </Button>

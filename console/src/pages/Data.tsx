@@ -1,43 +1,34 @@
 import {
   Accordion,
-  Alert,
   Button,
   Grid,
   Group,
-  List,
   Loader,
-  Paper,
-  SegmentedControl,
   Select,
   Stack,
+  Tabs,
   Text,
   Textarea,
   TextInput,
+  Title,
 } from "@mantine/core";
-import {
-  IconDatabase,
-  IconDownload,
-  IconPlayerPlay,
-  IconPlayerStop,
-  IconSparkles,
-} from "@tabler/icons-react";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { IconDatabase, IconPlayerStop, IconSparkles } from "@tabler/icons-react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type FormEvent, type ReactNode, useMemo, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { api, type Database, type QueryResult, saveFile } from "../api/client";
+import { api, type Database, type Run } from "../api/client";
 import { getLiveRun, LiveRun, type LiveState, useLiveRun } from "../api/liveRuns";
-import { databasesQuery, sessionQuery } from "../api/queries";
-import type { DataAnswer } from "../api/runState";
-import type { ChartKind } from "../components/Chart";
-import { DataGrid, toCsv } from "../components/DataGrid";
-import { LazyMarkdown } from "../components/LazyMarkdown";
-import { Chart, CodeEditor } from "../components/lazy";
+import { type DataSource, databasesQuery, getSourceHeaders, sessionQuery, useScope } from "../api/queries";
+import { AnswerText } from "../components/AnswerText";
 import { Page } from "../components/Page";
+import { QueryResult } from "../components/QueryResult";
+import { QuestionHistory } from "../components/QuestionHistory";
 import { RunItems } from "../components/RunItems";
-import { type DataSource, SchemaBrowser } from "../components/SchemaBrowser";
-import { Empty, ErrorAlert, QueryView } from "../components/States";
-import { pickSeries } from "../components/series";
+import { RunOutcome } from "../components/RunOutcome";
+import { SchemaBrowser } from "../components/SchemaBrowser";
+import { SemanticsBrowser } from "../components/SemanticsBrowser";
+import { Empty, QueryView } from "../components/States";
 import { formatNumber } from "../format";
 
 function getKey({ agent_id, database }: Database): string {
@@ -60,6 +51,7 @@ export function DataPage() {
   const databases = useQuery(databasesQuery);
   const items = databases.data?.items ?? [];
   const source = findSource(items, agent, database);
+  const hasSemantics = items.some((item) => item.has_semantics && item.agent_id === source?.agent);
   const [started, setStarted] = useState<LiveRun | null>(null);
   const isStarted = started && (!runId || !started.state.runId || started.state.runId === runId);
   const run = isStarted ? started : runId ? getLiveRun(runId) : null;
@@ -68,9 +60,11 @@ export function DataPage() {
     if (!source) return;
     const next = new LiveRun();
     setStarted(next);
-    const headers: Record<string, string> = source.agent ? { "X-Agent-ID": source.agent } : {};
     next
-      .start("/api/ask", { body: { question, database: source.database }, headers })
+      .start("/api/ask", {
+        body: { question, database: source.database },
+        headers: getSourceHeaders(source),
+      })
       .then((id) => {
         const search = { agent: source.agent || undefined, database: source.database || undefined, run: id };
         navigate({ to: "/data", search, replace: true });
@@ -96,7 +90,15 @@ export function DataPage() {
                 )}
               </Stack>
             </Grid.Col>
-            <Grid.Col span={{ base: 12, md: 3.5 }}>{source && <SchemaBrowser source={source} />}</Grid.Col>
+            <Grid.Col span={{ base: 12, md: 3.5 }}>
+              {source && (
+                <Sidebar
+                  source={source}
+                  hasSemantics={hasSemantics}
+                  runId={runId || started?.state.runId || ""}
+                />
+              )}
+            </Grid.Col>
           </Grid>
         )}
       </QueryView>
@@ -197,31 +199,64 @@ function QuestionForm({ onAsk, isDisabled, run }: FormProps) {
   );
 }
 
-function Answer({ run, source }: { run: LiveRun; source: DataSource | null }) {
+/** What is known about a database: its tables, its semantic model, and earlier questions. */
+function Sidebar({
+  source,
+  hasSemantics,
+  runId,
+}: {
+  source: DataSource;
+  hasSemantics: boolean;
+  runId: string;
+}) {
   const { t } = useTranslation();
+  const canRead = useScope("tools:read");
+  return (
+    <Tabs defaultValue={canRead ? "schema" : "history"} keepMounted={false}>
+      <Tabs.List mb="sm">
+        {canRead && <Tabs.Tab value="schema">{t("data.schema")}</Tabs.Tab>}
+        {canRead && hasSemantics && <Tabs.Tab value="semantics">{t("data.semantics")}</Tabs.Tab>}
+        <Tabs.Tab value="history">{t("data.questions")}</Tabs.Tab>
+      </Tabs.List>
+      <Tabs.Panel value="schema">
+        <SchemaBrowser source={source} />
+      </Tabs.Panel>
+      <Tabs.Panel value="semantics">
+        <SemanticsBrowser source={source} />
+      </Tabs.Panel>
+      <Tabs.Panel value="history">
+        <QuestionHistory source={source} runId={runId} />
+      </Tabs.Panel>
+    </Tabs>
+  );
+}
+
+function Answer({ run, source }: { run: LiveRun; source: DataSource | null }) {
   const state = useLiveRun(run);
+  const record = useQuery({
+    queryKey: ["runs", state.runId, "record"],
+    queryFn: () => api<Run>(`/api/runs/${state.runId}`),
+    enabled: state.runId !== "",
+    staleTime: Number.POSITIVE_INFINITY,
+  });
   return (
     <Stack component="article" aria-busy={state.phase === "running"}>
+      {record.data && (
+        <Title order={2} style={{ overflowWrap: "anywhere" }}>
+          {record.data.task}
+        </Title>
+      )}
       <Steps state={state} />
-      {(state.phase === "failed" || state.phase === "cancelled") && (
-        <Alert color="red" variant="light" role="alert" title={t("chat.failed")}>
-          {state.error || t("run.lost")}
-        </Alert>
+      <RunOutcome run={state} />
+      {state.data && <AnswerText answer={state.data} />}
+      {state.data?.sql && (
+        <QueryResult
+          key={state.runId}
+          answer={state.data}
+          question={record.data?.task ?? ""}
+          source={source}
+        />
       )}
-      {state.data && (
-        <Paper className="bordered" p="md" bg="transparent">
-          {state.data.error && (
-            <Alert color="red" variant="light" role="alert" title={t("data.noAnswer")}>
-              {state.data.error}
-            </Alert>
-          )}
-          {!(state.data.error && state.data.text.includes(state.data.error)) && (
-            <LazyMarkdown text={state.data.text} />
-          )}
-          <Notes answer={state.data} />
-        </Paper>
-      )}
-      {state.data?.sql && <Result key={state.runId} answer={state.data} source={source} />}
     </Stack>
   );
 }
@@ -252,123 +287,5 @@ function Steps({ state }: { state: LiveState }) {
         </Accordion.Panel>
       </Accordion.Item>
     </Accordion>
-  );
-}
-
-function Notes({ answer }: { answer: DataAnswer }) {
-  const { t } = useTranslation();
-  const notes: ReactNode[] = [...answer.assumptions, ...answer.corrections].map((note, index) => (
-    <List.Item key={index}>{note}</List.Item>
-  ));
-  return (
-    <>
-      {answer.warnings.length > 0 && (
-        <Alert color="orange" variant="light" mt="xs" p="xs" title={t("data.warnings")}>
-          {answer.warnings.map((warning) => (
-            <Text size="sm" key={warning}>
-              {warning}
-            </Text>
-          ))}
-        </Alert>
-      )}
-      {notes.length > 0 && (
-        <List size="xs" c="dimmed" mt="xs">
-          {notes}
-        </List>
-      )}
-      {!answer.error && (
-        <Text size="xs" c="dimmed" mt={6}>
-          {t("data.confidence", { percent: Math.round(answer.confidence * 100) })}
-        </Text>
-      )}
-    </>
-  );
-}
-
-function Result({ answer, source }: { answer: DataAnswer; source: DataSource | null }) {
-  const { t } = useTranslation();
-  const [sql, setSql] = useState(answer.sql);
-  const query = useMutation({
-    mutationFn: () =>
-      api<QueryResult>("/api/databases/query", {
-        method: "POST",
-        body: { sql, database: source?.database ?? "" },
-        headers: source?.agent ? { "X-Agent-ID": source.agent } : {},
-      }),
-  });
-  const { columns, rows, truncated } = query.data ?? answer;
-  return (
-    <>
-      <Stack gap={6}>
-        <CodeEditor
-          value={sql}
-          onChange={setSql}
-          language="sql"
-          label={t("data.sql")}
-          onSubmit={() => query.mutate()}
-          minHeight="3rem"
-        />
-        <Group gap="xs">
-          <Button
-            size="xs"
-            variant="light"
-            leftSection={<IconPlayerPlay size={14} />}
-            onClick={() => query.mutate()}
-            loading={query.isPending}
-          >
-            {t("data.rerun")}
-          </Button>
-          <Button
-            size="xs"
-            variant="default"
-            leftSection={<IconDownload size={14} />}
-            onClick={() => saveFile("result.csv", `\ufeff${toCsv(columns, rows)}`, "text/csv")}
-          >
-            CSV
-          </Button>
-          {truncated && (
-            <Text size="xs" c="dimmed">
-              {t("data.truncated")}
-            </Text>
-          )}
-        </Group>
-        <ErrorAlert error={query.error} />
-      </Stack>
-      <ResultChart columns={columns} rows={rows} suggested={query.data ? undefined : answer.chart?.type} />
-      <DataGrid columns={columns} rows={rows} label={t("data.result")} />
-    </>
-  );
-}
-
-function ResultChart({
-  columns,
-  rows,
-  suggested,
-}: {
-  columns: string[];
-  rows: unknown[][];
-  suggested?: string;
-}) {
-  const { t } = useTranslation();
-  const [kind, setKind] = useState<ChartKind | "none">(suggested === "line" ? "line" : "bar");
-  const chart = useMemo(() => pickSeries(columns, rows), [columns, rows]);
-  if (!chart) return null;
-  return (
-    <Stack gap="xs" className="bordered" p="sm">
-      <SegmentedControl
-        size="xs"
-        w="fit-content"
-        aria-label={t("data.chart")}
-        value={kind}
-        onChange={(value) => setKind(value as ChartKind)}
-        data={(["bar", "line", "points", "none"] as const).map((value) => ({
-          value,
-          label: t(`chart.${value}`),
-        }))}
-      />
-      {kind !== "none" && (
-        <Chart kind={kind} labels={chart.labels} series={chart.series} label={t("data.chart")} />
-      )}
-    </Stack>
   );
 }

@@ -199,7 +199,7 @@ function HttpTool() {
         <ErrorAlert error={trial.error ?? save.error} />
         {trial.data && (
           <Stack gap="xs" aria-live="polite">
-            <Badge color={trial.data.success ? "teal.8" : "red.8"} variant="light">
+            <Badge color={trial.data.success ? "teal" : "red"} variant="light">
               {trial.data.success
                 ? t("call.succeeded")
                 : t(`failure.${trial.data.failure}`, trial.data.failure ?? "")}

@@ -1,17 +1,21 @@
-import { Alert, Box, Button, Group, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Button, Group, Paper, Stack, Text } from "@mantine/core";
 import { IconChevronLeft, IconDownload, IconPlayerStop } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useRef } from "react";
+import { useMemo, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Run, saveFile } from "../api/client";
 import { getLiveRun, useLiveRun } from "../api/liveRuns";
 import type { RunItem, RunState } from "../api/runState";
+import { AnswerText } from "../components/AnswerText";
+import { ConfirmButton } from "../components/Confirm";
+import { DataGrid } from "../components/DataGrid";
 import { Json } from "../components/Json";
 import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
 import { RunItems } from "../components/RunItems";
+import { RunOutcome } from "../components/RunOutcome";
 import { ErrorAlert } from "../components/States";
 import { Status } from "../components/Status";
 import { formatNumber, formatSeconds, formatTime, getDuration } from "../format";
@@ -41,14 +45,14 @@ export function RunPage() {
         <>
           {run && <Status value={isActive ? state.phase : run.status} />}
           {isActive && state.connection !== "closed" && (
-            <Button
-              size="xs"
+            <ConfirmButton
               color="red.8"
               leftSection={<IconPlayerStop size={14} />}
-              onClick={() => api(`/api/runs/${runId}/cancel`, { method: "POST" })}
-            >
-              {t("stop")}
-            </Button>
+              label={t("run.stop")}
+              title={t("run.stopTitle")}
+              text={t("run.stopText")}
+              action={() => api(`/api/runs/${runId}/cancel`, { method: "POST" })}
+            />
           )}
           <Button
             size="xs"
@@ -63,17 +67,15 @@ export function RunPage() {
     >
       <ErrorAlert error={record.error} onRetry={() => record.refetch()} />
       {run && <Figures run={run} state={state} />}
-      {state.phase === "failed" && (
-        <Alert color="red" variant="light" mt="md" role="alert" title={t("chat.failed")}>
-          {state.error || t("run.lost")}
-        </Alert>
-      )}
-      {run && <Timeline items={state.items} isActive={isActive} />}
-      {state.data?.sql && (
-        <Box mt="md">
-          <Json value={state.data.sql} label={t("data.sql")} />
-        </Box>
-      )}
+      <Stack mt="md" gap="md">
+        <RunOutcome run={isActive ? state : { ...state, reason: state.reason || (run?.reason ?? "") }} />
+        {state.data && <AnswerText answer={state.data} />}
+        {state.data?.sql && <Json value={state.data.sql} label={t("data.sql")} />}
+        {state.data && state.data.rows.length > 0 && (
+          <DataGrid columns={state.data.columns} rows={state.data.rows} label={t("data.result")} />
+        )}
+        {run && <Timeline items={state.items} isActive={isActive} />}
+      </Stack>
     </Page>
   );
 }
@@ -106,7 +108,7 @@ function Figures({ run, state }: { run: Run; state: RunState }) {
     ],
   ];
   return (
-    <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="xs">
+    <div className="figures">
       {figures.map(([label, value]) => (
         <Paper key={label} className="bordered" p="xs" bg="transparent">
           <Text size="xs" c="dimmed">
@@ -117,7 +119,7 @@ function Figures({ run, state }: { run: Run; state: RunState }) {
           </Text>
         </Paper>
       ))}
-    </SimpleGrid>
+    </div>
   );
 }
 
@@ -125,15 +127,16 @@ function Figures({ run, state }: { run: Run; state: RunState }) {
 function Timeline({ items, isActive }: { items: RunItem[]; isActive: boolean }) {
   const { t } = useTranslation();
   const container = useRef<HTMLDivElement>(null);
-  const longest = Math.max(
-    ...items.map((item) => (item.type === "call" ? (item.result?.seconds ?? 0) : 0)),
-    0.001,
+  const longest = useMemo(
+    () =>
+      items.reduce((max, item) => Math.max(max, (item.type === "call" && item.result?.seconds) || 0), 0.001),
+    [items],
   );
   const virtual = useVirtualizer({
     count: items.length,
     getScrollElement: () => container.current,
     estimateSize: () => 52,
-    overscan: 10,
+    overscan: 6,
   });
   return (
     <section
@@ -141,7 +144,7 @@ function Timeline({ items, isActive }: { items: RunItem[]; isActive: boolean }) 
       aria-label={t("runs.timeline")}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region must be reachable by keyboard
       tabIndex={0}
-      style={{ maxHeight: "70vh", overflow: "auto", marginTop: 16 }}
+      style={{ maxHeight: "70vh", overflow: "auto" }}
     >
       <ol className="timeline" style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map((row) => {

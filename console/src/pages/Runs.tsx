@@ -83,7 +83,8 @@ function Filter({
   const search = useSearch({ strict: false }) as Record<string, string | undefined>;
   return (
     <Select
-      w={180}
+      flex="1 1 9rem"
+      maw={200}
       size="xs"
       aria-label={label}
       placeholder={label}

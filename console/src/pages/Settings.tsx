@@ -24,6 +24,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type ApiKey, api } from "../api/client";
 import { keysQuery, sessionQuery } from "../api/queries";
+import { ConfirmButton } from "../components/Confirm";
 import { Page } from "../components/Page";
 import { Empty, ErrorAlert, QueryView } from "../components/States";
 import { formatNumber, formatTime } from "../format";
@@ -177,62 +178,60 @@ function Keys() {
 function KeyTable({ keys }: { keys: ApiKey[] }) {
   const { t } = useTranslation();
   const client = useQueryClient();
-  const revoke = useMutation({
-    mutationFn: (id: string) => api(`/api/keys/${id}`, { method: "DELETE" }),
-    onSuccess: () => client.invalidateQueries({ queryKey: keysQuery.queryKey }),
-  });
+  const revoke = async (id: string) => {
+    await api(`/api/keys/${id}`, { method: "DELETE" });
+    await client.invalidateQueries({ queryKey: keysQuery.queryKey });
+  };
   return (
-    <>
-      <ErrorAlert error={revoke.error} />
-      <Table.ScrollContainer minWidth={640}>
-        <Table>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>{t("settings.keyName")}</Table.Th>
-              <Table.Th>{t("settings.scopes")}</Table.Th>
-              <Table.Th ta="right">{t("settings.tokensUsed")}</Table.Th>
-              <Table.Th>{t("settings.lastUsed")}</Table.Th>
-              <Table.Th>{t("actions")}</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {keys.map((key) => (
-              <Table.Tr key={key.key_id}>
-                <Table.Td>
-                  <Text size="sm">{key.name}</Text>
-                  <Text size="xs" c="dimmed" ff="monospace">
-                    {key.prefix}…
+    <Table.ScrollContainer minWidth={640}>
+      <Table>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>{t("settings.keyName")}</Table.Th>
+            <Table.Th>{t("settings.scopes")}</Table.Th>
+            <Table.Th ta="right">{t("settings.tokensUsed")}</Table.Th>
+            <Table.Th>{t("settings.lastUsed")}</Table.Th>
+            <Table.Th>{t("actions")}</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {keys.map((key) => (
+            <Table.Tr key={key.key_id}>
+              <Table.Td>
+                <Text size="sm">{key.name}</Text>
+                <Text size="xs" c="dimmed" ff="monospace">
+                  {key.prefix}…
+                </Text>
+              </Table.Td>
+              <Table.Td>{key.scopes.join(", ")}</Table.Td>
+              <Table.Td ta="right">
+                {formatNumber(key.tokens_used)}
+                {key.token_budget !== null && ` / ${formatNumber(key.token_budget)}`}
+              </Table.Td>
+              <Table.Td>{formatTime(key.last_used_at) || "–"}</Table.Td>
+              <Table.Td>
+                {key.revoked_at ? (
+                  <Text size="xs" c="dimmed">
+                    {t("settings.revoked")}
                   </Text>
-                </Table.Td>
-                <Table.Td>{key.scopes.join(", ")}</Table.Td>
-                <Table.Td ta="right">
-                  {formatNumber(key.tokens_used)}
-                  {key.token_budget !== null && ` / ${formatNumber(key.token_budget)}`}
-                </Table.Td>
-                <Table.Td>{formatTime(key.last_used_at) || "–"}</Table.Td>
-                <Table.Td>
-                  {key.revoked_at ? (
-                    <Text size="xs" c="dimmed">
-                      {t("settings.revoked")}
-                    </Text>
-                  ) : (
-                    <Button
-                      size="compact-xs"
-                      variant="light"
-                      color="red"
-                      onClick={() => revoke.mutate(key.key_id)}
-                      aria-label={`${t("settings.revoke")} ${key.name}`}
-                    >
-                      {t("settings.revoke")}
-                    </Button>
-                  )}
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
-    </>
+                ) : (
+                  <ConfirmButton
+                    size="compact-xs"
+                    variant="light"
+                    color="red"
+                    aria-label={`${t("settings.revoke")} ${key.name}`}
+                    label={t("settings.revoke")}
+                    title={t("settings.revokeTitle", { name: key.name })}
+                    text={t("settings.revokeText")}
+                    action={() => revoke(key.key_id)}
+                  />
+                )}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
   );
 }
 

@@ -2,6 +2,7 @@ import { Button, Center, Paper, PasswordInput, Stack, Text, Title } from "@manti
 import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Session } from "../api/client";
+import { CodeText } from "../components/CodeText";
 import { Logo } from "../components/Logo";
 import { useTitle } from "../components/Page";
 import { ErrorAlert } from "../components/States";
@@ -34,7 +35,7 @@ export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
           <div>
             <Title order={1}>{t("signIn.title")}</Title>
             <Text c="dimmed" size="sm">
-              {t("signIn.description")}
+              <CodeText>{t("signIn.description")}</CodeText>
             </Text>
           </div>
           <PasswordInput

@@ -1,16 +1,4 @@
-import {
-  Badge,
-  Button,
-  Group,
-  Menu,
-  Modal,
-  Paper,
-  Select,
-  SimpleGrid,
-  Stack,
-  Tabs,
-  Text,
-} from "@mantine/core";
+import { Badge, Button, Group, Menu, Paper, Select, SimpleGrid, Stack, Tabs, Text } from "@mantine/core";
 import { IconChevronLeft, IconPlayerPlay, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
@@ -28,10 +16,12 @@ import {
   withQuery,
 } from "../api/client";
 import { agentsQuery, skillsQuery, toolsQuery } from "../api/queries";
+import { ConfirmDialog } from "../components/Confirm";
 import { ExecutionTable } from "../components/ExecutionTable";
 import { Json } from "../components/Json";
 import { CodeEditor, SchemaForm } from "../components/lazy";
 import { PageLink } from "../components/links";
+import { McpTools } from "../components/McpTools";
 import { Page } from "../components/Page";
 import { Empty, ErrorAlert, QueryView } from "../components/States";
 import { Status } from "../components/Status";
@@ -41,10 +31,12 @@ import { getActions } from "./Tools";
 export function ToolPage() {
   const { t } = useTranslation();
   const { toolId = "" } = useParams({ strict: false });
-  const { tab = "try", action = "" } = useSearch({ strict: false });
   const navigate = useNavigate();
   const path = `/api/tools/${encodeURIComponent(toolId)}`;
   const tool = useQuery({ queryKey: ["tools", toolId], queryFn: () => api<ToolSpec>(path) });
+  const isServer = tool.data?.tool_type === "mcp_server";
+  const search = useSearch({ strict: false });
+  const { tab = isServer ? "server" : "try", action = "" } = search;
   const health = useQuery({
     queryKey: ["tools", toolId, "health"],
     queryFn: () => api<ToolHealth>(`${path}/health`),
@@ -75,7 +67,15 @@ export function ToolPage() {
       {tool.data && (
         <Tabs value={tab} onChange={(value) => select({ tab: value ?? "try" })} keepMounted={false} mt="md">
           <Tabs.List mb="md">
-            {["try", "description", "failures", "calls", "agents", "spec"].map((name) => (
+            {[
+              ...(isServer ? ["server"] : []),
+              "try",
+              "description",
+              "failures",
+              "calls",
+              "agents",
+              "spec",
+            ].map((name) => (
               <Tabs.Tab key={name} value={name}>
                 {t(`tool.${name}`)}
               </Tabs.Tab>
@@ -93,6 +93,9 @@ export function ToolPage() {
               searchable
             />
           )}
+          <Tabs.Panel value="server">
+            <McpTools path={path} health={health.data} />
+          </Tabs.Panel>
           <Tabs.Panel value="try">
             {current ? (
               <TryIt key={current.skill_id} skill={current} />
@@ -134,13 +137,11 @@ function ToolMenu({ spec }: { spec: ToolSpec }) {
     mutationFn: () => api(`${path}/${spec.enabled === false ? "enable" : "disable"}`, { method: "POST" }),
     onSuccess: refresh,
   });
-  const remove = useMutation({
-    mutationFn: () => api(path, { method: "DELETE" }),
-    onSuccess: async () => {
-      await navigate({ to: "/tools" });
-      await refresh();
-    },
-  });
+  const remove = async () => {
+    await api(path, { method: "DELETE" });
+    await navigate({ to: "/tools" });
+    await refresh();
+  };
   return (
     <>
       <Button size="xs" variant="default" onClick={() => toggle.mutate()} loading={toggle.isPending}>
@@ -158,19 +159,14 @@ function ToolMenu({ spec }: { spec: ToolSpec }) {
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
-      <Modal
-        opened={isAsking}
+      <ConfirmDialog
+        isOpen={isAsking}
         onClose={() => setAsking(false)}
         title={t("tool.deleteTitle", { name: spec.tool_id })}
-      >
-        <Stack>
-          <Text size="sm">{t("tool.deleteText")}</Text>
-          <ErrorAlert error={remove.error} />
-          <Button color="red" onClick={() => remove.mutate()} loading={remove.isPending}>
-            {t("delete")}
-          </Button>
-        </Stack>
-      </Modal>
+        text={t("tool.deleteText")}
+        label={t("delete")}
+        action={remove}
+      />
       <ErrorAlert error={toggle.error} />
     </>
   );
@@ -230,7 +226,7 @@ function TryIt({ skill }: { skill: Skill }) {
         {call.data ? (
           <>
             <Group gap="xs">
-              <Badge color={call.data.success ? "teal.8" : "red.8"} variant="light">
+              <Badge color={call.data.success ? "teal" : "red"} variant="light">
                 {call.data.success
                   ? t("call.succeeded")
                   : t(`failure.${call.data.error?.kind}`, call.data.error?.kind ?? "")}
@@ -286,6 +282,11 @@ function Failures({ path }: { path: string }) {
     queryKey: ["failures", path],
     queryFn: () => api<ListPage<Failure>>(`${path}/failures`),
   });
+  const pin = useMutation({
+    mutationFn: (failure: Failure) =>
+      api(`${path}/failures/${failure.failure_id}/pin`, { method: "PUT", body: { pinned: !failure.pinned } }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ["failures"] }),
+  });
   const forget = useMutation({
     mutationFn: (id: string) => api(`${path}/failures/${id}`, { method: "DELETE" }),
     onSuccess: () => client.invalidateQueries({ queryKey: ["failures"] }),
@@ -302,7 +303,7 @@ function Failures({ path }: { path: string }) {
                 <Group justify="space-between" wrap="nowrap" align="flex-start">
                   <Stack gap={4} miw={0}>
                     <Group gap="xs">
-                      <Badge size="sm" color="red.8" variant="light">
+                      <Badge size="sm" color="red" variant="light">
                         {t(`failure.${failure.kind}`, failure.kind)}
                       </Badge>
                       <Text size="xs" c="dimmed">
@@ -312,16 +313,31 @@ function Failures({ path }: { path: string }) {
                     <Text size="sm" style={{ overflowWrap: "anywhere" }}>
                       {failure.message}
                     </Text>
+                    {failure.correction && (
+                      <Text size="xs" c="dimmed" fw={600}>
+                        {t("tool.correction")}
+                      </Text>
+                    )}
                     {failure.correction && <Json value={failure.correction} label={t("tool.correction")} />}
                   </Stack>
-                  <Button
-                    size="compact-xs"
-                    variant="subtle"
-                    color="red"
-                    onClick={() => forget.mutate(failure.failure_id)}
-                  >
-                    {t("delete")}
-                  </Button>
+                  <Group gap={4} wrap="nowrap">
+                    <Button
+                      size="compact-xs"
+                      variant="subtle"
+                      title={t("tool.pinText")}
+                      onClick={() => pin.mutate(failure)}
+                    >
+                      {t(failure.pinned ? "tool.unpin" : "tool.pin")}
+                    </Button>
+                    <Button
+                      size="compact-xs"
+                      variant="subtle"
+                      color="red"
+                      onClick={() => forget.mutate(failure.failure_id)}
+                    >
+                      {t("delete")}
+                    </Button>
+                  </Group>
                 </Group>
               </Paper>
             ))}

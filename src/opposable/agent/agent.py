@@ -4,12 +4,8 @@ import functools
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from opposable.agent.assistance.assistance_policy import assist
-from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
-from opposable.agent.failure_memory import FailureMemory, ScopedMemory
-from opposable.agent.failure_recorder import FailureNotes, FailureRecorder
 from opposable.agent.history import detect_conversation_language
 from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.loop import run
@@ -22,11 +18,14 @@ from opposable.domain.events import Event, RunFinished
 from opposable.domain.messages import Message, system_message, user_message
 from opposable.domain.tools import AfterUntrusted
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
-from opposable.models.factory import create_model
-from opposable.models.profile import check_media, get_profile
+from opposable.models.profile import adapt_media, get_profile
 from opposable.tools.base import Tool
 from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.library import ToolLibrary
+
+if TYPE_CHECKING:  # loaded only where they are used: they would double the import time
+    from opposable.agent.assistance.guard_options import GuardOptions
+    from opposable.agent.failure_memory import ScopedMemory
 
 Task = str | Sequence[Message]
 """A task: text, or a conversation whose last message the model answers."""
@@ -62,17 +61,25 @@ class Agent:
         instructions: str = "",
         limits: Limits = DEFAULT_LIMITS,
         options: ModelOptions = DEFAULT_OPTIONS,
-        assistance: bool | GuardOptions | None = None,
-        failure_memory: ScopedMemory | None = None,
+        assistance: "bool | GuardOptions | None" = None,
+        failure_memory: "ScopedMemory | None" = None,
         disclosure: ToolDisclosure | None = None,
         after_untrusted: AfterUntrusted = "allow",
     ) -> None:
-        self.model = create_model(model) if isinstance(model, str) else model
+        if isinstance(model, str):
+            from opposable.models.factory import create_model  # lazy: an agent can get a model
+
+            model = create_model(model)
+        self.model = model
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
         self._instructions = (system_message(instructions),) if instructions else ()
         self._limits = limits
         self._assistance = get_profile(self.model).assisted if assistance is None else assistance
-        self._failure_memory = failure_memory or (FailureMemory().with_scope() if self._assistance else None)
+        if self._assistance and failure_memory is None:
+            from opposable.agent.failure_memory import FailureMemory  # lazy: others have none by default
+
+            failure_memory = FailureMemory().with_scope()
+        self._failure_memory = failure_memory
         self._disclosure = disclosure
         self._after_untrusted: AfterUntrusted = after_untrusted
         self._stream_options = options
@@ -133,7 +140,7 @@ class Agent:
         await self.aclose()
 
 
-async def run_agent(
+def run_agent(
     model: Model,
     library: ToolLibrary,
     messages: Sequence[Message],
@@ -141,34 +148,50 @@ async def run_agent(
     limits: Limits = DEFAULT_LIMITS,
     options: ModelOptions = DEFAULT_OPTIONS,
     context: CallContext = NO_CONTEXT,
-    assistance: bool | GuardOptions | None = None,
-    failure_memory: ScopedMemory | None = None,
+    assistance: "bool | GuardOptions | None" = None,
+    failure_memory: "ScopedMemory | None" = None,
     disclosure: ToolDisclosure | None = None,
     after_untrusted: AfterUntrusted = "allow",
 ) -> AsyncGenerator[Event, None]:
     """Run the loop with the policy that fits: assistance where the profile or the caller asks for it.
 
-    `assistance` None follows the model's profile. `disclosure` None is that of the library. Raises: as `loop.run`, and
-    `BadInput` for images that the model does not take.
+    `assistance` None follows the model's profile. `disclosure` None is that of the library. Raises: as `loop.run`.
     """
-    check_media(model, messages)
-    policy: RunPolicy | None = None
-    language = detect_conversation_language(messages)
-    loop_detection = LoopDetection(note_after=limits.noted_repeats, stop_after=limits.repeats, language=language)
     profile = get_profile(model)
-    is_assisted = profile.assisted if assistance is None else bool(assistance)
-    expand = functools.partial(expand_query, model) if is_assisted else None
+    guards = profile.assisted if assistance is None else assistance
+    expand = functools.partial(expand_query, model) if guards else None
     library = library.for_model(limits.context or profile.context, disclosure, expand)
-    if is_assisted:
-        guards = assistance if isinstance(assistance, GuardOptions) else ALL_GUARDS
-        model, policy = await assist(model, library, messages, guards, failure_memory)
+    start = functools.partial(run, limits=limits, options=options, context=context)
+    if not guards and failure_memory is None and after_untrusted == "allow":
+        return start(model, library, messages)
+    return _run_with_policy(start, model, library, messages, limits, guards, failure_memory, after_untrusted)
+
+
+async def _run_with_policy(
+    start: Callable[..., AsyncGenerator[Event, None]],
+    model: Model,
+    library: ToolLibrary,
+    messages: Sequence[Message],
+    limits: Limits,
+    guards: "bool | GuardOptions",
+    failure_memory: "ScopedMemory | None",
+    after_untrusted: AfterUntrusted,
+) -> AsyncGenerator[Event, None]:
+    """Start a run that is assisted, remembers failures, or restricts calls after untrusted text."""
+    messages = adapt_media(model, messages)
+    language = detect_conversation_language(messages)
+    policy: RunPolicy = LoopDetection(note_after=limits.noted_repeats, stop_after=limits.repeats, language=language)
+    if guards:
+        from opposable.agent.assistance.assistance_policy import assist  # lazy: loaded with the first assisted run
+
+        model, policy = await assist(model, library, messages, None if guards is True else guards, failure_memory)
     elif failure_memory is not None:
+        from opposable.agent.failure_recorder import FailureNotes, FailureRecorder  # lazy: as above
+
         recorder = FailureRecorder(library, failure_memory, await failure_memory.get_patterns(library))
-        policy = FailureNotes(loop_detection, recorder, language)
+        policy = FailureNotes(policy, recorder, language)
     if after_untrusted != "allow":
-        policy = UntrustedTextPolicy(policy or loop_detection, library, messages, after_untrusted, language)
-    async with aclosing(
-        run(model, library, messages, limits=limits, options=options, context=context, policy=policy)
-    ) as events:
+        policy = UntrustedTextPolicy(policy, library, messages, after_untrusted, language)
+    async with aclosing(start(model, library, messages, policy=policy)) as events:
         async for event in events:
             yield event

@@ -4,9 +4,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Protocol
 
 from opposable.agent.failure_cache import MAX_FAILURES_PER_TOOL, FailureCache, list_read_scopes
@@ -16,6 +15,7 @@ from opposable.agent.failure_fingerprints import (
     parse_failed_arguments,
 )
 from opposable.agent.failure_warnings import MAX_WARNINGS_PER_TOOL, add_warnings, format_warnings
+from opposable.agent.failure_writer import CLOSE_TIMEOUT_SECONDS, FailureStore, FailureWriter
 from opposable.domain.errors import StoreError
 from opposable.domain.language import Language
 from opposable.domain.records import SHARED_SCOPE, ExecutionStats, Failure, get_utc_now
@@ -33,40 +33,14 @@ CALLS_PER_TOOL_STATS = 50
 """Latest calls of a tool that its success rate is computed from."""
 STORE_TIMEOUT_SECONDS = 0.5
 """Seconds that a run waits for the store before it continues without stored failures."""
-CLOSE_TIMEOUT_SECONDS = 5.0
-"""Seconds that running reads and writes get to finish when a memory is closed."""
 TOOLS_PER_READ = 25
 """Tools whose failures are read in one query."""
 MAX_FAILURES_READ = 2_000
 """Failures read for the tools of a library. Every tool gets at least `MAX_WARNINGS_PER_TOOL`."""
 
+Definitions = tuple[ToolDefinition, ...]
+
 log = logging.getLogger("opposable.learning")
-
-
-class FailureStore(Protocol):
-    """A store of failures shared by processes."""
-
-    async def add(self, new_failures: Sequence[Failure]) -> None:
-        """Add failures, or increase the count of known ones. Raises: `StoreError`."""
-        ...
-
-    async def get_failures_by_tool(
-        self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED_SCOPE,), *, limit_per_tool: int = 20
-    ) -> dict[str, tuple[Failure, ...]]:
-        """Return the latest failures of each of these tools. Raises: `StoreError`."""
-        ...
-
-    async def correct(self, failure_id: str, correction: dict[str, Any] | None) -> bool:
-        """Store the correction of a failure. Raises: `StoreError`."""
-        ...
-
-    async def forget(self, failure_id: str) -> bool:
-        """Delete a failure. Raises: `StoreError`."""
-        ...
-
-    async def forget_before(self, moment: datetime) -> int:
-        """Delete unpinned failures last seen before `moment`. Raises: `StoreError`."""
-        ...
 
 
 class ExecutionStatsStore(Protocol):
@@ -133,16 +107,6 @@ class FailurePatterns:
 NO_PATTERNS = FailurePatterns()
 
 
-@dataclass(frozen=True, slots=True)
-class _AnnotatedDefinitions:
-    """Tool definitions with the warnings added last."""
-
-    definitions: tuple[ToolDefinition, ...]
-    patterns: FailurePatterns
-    warnings_by_name: Mapping[str, str]
-    annotated: tuple[ToolDefinition, ...]
-
-
 @dataclass(slots=True)
 class _LibraryLoad:
     """The latest load of stored failures for a scope and a library."""
@@ -176,17 +140,12 @@ class FailureMemory:
         self._store = store
         self._statistics_store = statistics_store
         self._cache = FailureCache()
-        self._unwritten_failures: dict[str, Failure] = {}
-        self._unwritten_corrections: dict[str, dict[str, Any]] = {}
-        self._unwritten_deletions: set[str] = set()
-        self._ids_being_written: frozenset[str] = frozenset()  # being written now
+        self._writer = None if store is None else FailureWriter(store, options.write_interval_seconds)
         self._patterns_by_scope: dict[str, tuple[float, FailurePatterns]] = {}
-        self._annotated_definitions: dict[tuple[int, Language], _AnnotatedDefinitions] = {}
+        self._annotated_definitions: dict[tuple[int, Language], tuple[Definitions, dict[str, str], Definitions]] = {}
         self._library_loads: dict[tuple[str, int], _LibraryLoad] = {}
         self._loaded_tools: dict[str, set[str]] = {}  # tools whose failures were loaded, by scope
-        self._cached_stats: dict[str, tuple[float, ExecutionStats | None]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._closing = asyncio.Event()
 
     def with_scope(self, scope: str = SHARED_SCOPE) -> "ScopedMemory":
         """Return the memory of one agent (`scope` is its id), or the shared one."""
@@ -199,14 +158,14 @@ class FailureMemory:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Finish running writes, then write the rest."""
-        self._closing.set()
+        """Finish running reads and writes, then write the rest."""
         if tasks := list(self._tasks.values()):
             _, late = await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT_SECONDS)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        await self._write()
+        if self._writer is not None:
+            await self._writer.aclose()
 
     def invalidate(self) -> None:
         """Make the next runs read the store again."""
@@ -226,52 +185,33 @@ class FailureMemory:
         """Return the statistics of the latest calls of these tools in all processes."""
         if self._statistics_store is None:
             return {}
-        now_seconds = time.monotonic()
-        stale_ids = [
-            tool_id
-            for tool_id in tool_ids
-            if self._cached_stats.get(tool_id, (-REWEIGH_INTERVAL_SECONDS, None))[0]
-            < now_seconds - self.options.refresh_seconds
-        ]
-        if stale_ids:
-            try:
-                async with asyncio.timeout(STORE_TIMEOUT_SECONDS):
-                    fetched = await self._statistics_store.get_call_statistics(
-                        stale_ids, calls_per_tool=CALLS_PER_TOOL_STATS
-                    )
-            except (StoreError, TimeoutError) as error:
-                log.warning("The call statistics cannot be read now: %s", error)
-                return {}
-            self._cached_stats |= {tool_id: (now_seconds, fetched.get(tool_id)) for tool_id in stale_ids}
-        stats_by_tool = {tool_id: self._cached_stats[tool_id][1] for tool_id in tool_ids}
-        return {tool_id: stats for tool_id, stats in stats_by_tool.items() if stats is not None}
+        try:
+            async with asyncio.timeout(STORE_TIMEOUT_SECONDS):
+                return await self._statistics_store.get_call_statistics(tool_ids, calls_per_tool=CALLS_PER_TOOL_STATS)
+        except (StoreError, TimeoutError) as error:
+            log.warning("The call statistics cannot be read now: %s", error)
+            return {}
 
     def add_warnings(
-        self,
-        definitions: tuple[ToolDefinition, ...],
-        patterns: FailurePatterns,
-        library: ToolLibrary,
-        language: Language,
-    ) -> tuple[ToolDefinition, ...]:
+        self, definitions: Definitions, patterns: FailurePatterns, library: ToolLibrary, language: Language
+    ) -> Definitions:
         """Return the definitions with warnings, the same object while nothing changes."""
-        cached = self._annotated_definitions.get((id(definitions), language))
-        if cached is not None and cached.definitions is definitions and cached.patterns is patterns:
-            return cached.annotated
-        by_name: dict[str, str] = {}
-        for tool_id, lines in patterns.warnings.items():
-            tool = library.find_tool(tool_id)
-            if tool is not None and tool.tool_id == tool_id:
-                by_name[tool.definition.name] = lines[language == "zh"]
+        tools = {tool_id: library.find_tool(tool_id) for tool_id in patterns.warnings}
+        warnings = {
+            tool.definition.name: patterns.warnings[tool_id][language == "zh"]
+            for tool_id, tool in tools.items()
+            if tool is not None and tool.tool_id == tool_id
+        }
+        key = (id(definitions), language)
+        cached = self._annotated_definitions.get(key)
+        if cached is not None and cached[0] is definitions and cached[1] == warnings:
+            return cached[2]
         annotated = definitions
-        if cached is not None and cached.definitions is definitions and cached.warnings_by_name == by_name:
-            annotated = cached.annotated
-        elif not by_name.keys().isdisjoint(definition.name for definition in definitions):
-            annotated = tuple(add_warnings(definition, by_name.get(definition.name, "")) for definition in definitions)
+        if not warnings.keys().isdisjoint(definition.name for definition in definitions):
+            annotated = tuple(add_warnings(definition, warnings.get(definition.name, "")) for definition in definitions)
         if len(self._annotated_definitions) >= 64:
             self._annotated_definitions.clear()
-        self._annotated_definitions[id(definitions), language] = _AnnotatedDefinitions(
-            definitions, patterns, by_name, annotated
-        )
+        self._annotated_definitions[key] = (definitions, warnings, annotated)
         return annotated
 
     def add(self, failure: Failure) -> str:
@@ -281,13 +221,8 @@ class FailureMemory:
         count = failure.count + (cached.count if cached else 0)
         updated = replace(cached or failure, count=count, message=failure.message, last_seen=failure.last_seen)
         self._cache.put(failure_id, updated)
-        if self._store is not None:
-            unwritten = self._unwritten_failures.get(failure_id)
-            self._unwritten_failures[failure_id] = replace(
-                failure, count=failure.count + (unwritten.count if unwritten else 0)
-            )
-            self._unwritten_deletions.discard(failure_id)
-            self._spawn("write", self._write_periodically)
+        if self._writer is not None:
+            self._writer.add(failure_id, failure)
         return failure_id
 
     def correct(self, failure_id: str, correction: dict[str, Any]) -> None:
@@ -297,9 +232,8 @@ class FailureMemory:
             return
         if cached is not None:
             self._cache.put(failure_id, replace(cached, correction=correction))
-        if self._store is not None:
-            self._unwritten_corrections[failure_id] = correction
-            self._spawn("write", self._write_periodically)
+        if self._writer is not None:
+            self._writer.correct(failure_id, correction)
 
     def forget(self, failure_id: str) -> None:
         """Delete a failure that no longer occurs, unless it is pinned."""
@@ -307,11 +241,8 @@ class FailureMemory:
         if cached is None or cached.pinned:
             return
         self._cache.drop(failure_id)
-        if self._store is not None:
-            self._unwritten_failures.pop(failure_id, None)
-            self._unwritten_corrections.pop(failure_id, None)
-            self._unwritten_deletions.add(failure_id)
-            self._spawn("write", self._write_periodically)
+        if self._writer is not None:
+            self._writer.forget(failure_id)
 
     def _build_patterns(self, scope: str) -> FailurePatterns:
         """Return the patterns of a scope; only tools with new failures are computed again."""
@@ -384,28 +315,19 @@ class FailureMemory:
 
     async def _load_batch(self, tool_ids: Sequence[str], scopes: Sequence[str], limit_per_tool: int) -> None:
         assert self._store is not None
-        unwritten_ids = (
-            self._ids_being_written
-            | self._unwritten_failures.keys()
-            | self._unwritten_corrections.keys()
-            | self._unwritten_deletions
-        )
-        cached_ids = set(self._cache.iter_useful_ids(scopes, tool_ids)) - unwritten_ids
+        assert self._writer is not None
+        pending_ids = self._writer.pending_ids
+        cached_ids = set(self._cache.iter_useful_ids(scopes, tool_ids))
         stored = await self._store.get_failures_by_tool(tool_ids, scopes, limit_per_tool=limit_per_tool)
         failures_by_id = {
             failure.failure_id: failure for failures in stored.values() for failure in reversed(failures)
         }  # the latest last
-        unwritten_ids |= (
-            self._ids_being_written
-            | self._unwritten_failures.keys()
-            | self._unwritten_corrections.keys()
-            | self._unwritten_deletions
-        )
-        for failure_id in cached_ids - failures_by_id.keys() - unwritten_ids:
+        pending_ids |= self._writer.pending_ids
+        for failure_id in cached_ids - failures_by_id.keys() - pending_ids:
             if self._cache.get(failure_id) is not None:
                 self._cache.drop(failure_id)
         for failure_id, failure in failures_by_id.items():
-            if failure_id not in unwritten_ids and self._cache.get(failure_id) != failure:
+            if failure_id not in pending_ids and self._cache.get(failure_id) != failure:
                 self._cache.put(failure_id, failure)
 
     async def _forget_expired(self) -> None:
@@ -422,50 +344,6 @@ class FailureMemory:
             task = self._tasks[name] = asyncio.get_running_loop().create_task(start_work(), name=f"failures: {name}")
             task.add_done_callback(lambda done: self._tasks.pop(name, None) if self._tasks.get(name) is done else None)
         return task
-
-    async def _write_periodically(self) -> None:
-        while (
-            self._unwritten_failures or self._unwritten_corrections or self._unwritten_deletions
-        ) and not self._closing.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), self.options.write_interval_seconds)
-            await self._write()
-
-    async def _write(self) -> None:
-        """Write all changes; those that fail or are interrupted are written the next time."""
-        if self._store is None or not (
-            self._unwritten_failures or self._unwritten_corrections or self._unwritten_deletions
-        ):
-            return
-        failures, corrections, deletions = (
-            self._unwritten_failures,
-            self._unwritten_corrections,
-            self._unwritten_deletions,
-        )
-        self._unwritten_failures, self._unwritten_corrections, self._unwritten_deletions = {}, {}, set()
-        self._ids_being_written = frozenset(failures.keys() | corrections.keys() | deletions)
-        try:
-            await self._store.add(tuple(failures.values()))
-            failures = {}
-            while corrections:
-                failure_id, correction = next(iter(corrections.items()))
-                await self._store.correct(failure_id, correction)
-                del corrections[failure_id]
-            while deletions:
-                failure_id = next(iter(deletions))
-                await self._store.forget(failure_id)
-                deletions.discard(failure_id)
-        except StoreError as error:
-            log.warning("Failures cannot be written now and will be retried: %s", error)
-        finally:
-            for failure_id, failure in failures.items():
-                newer = self._unwritten_failures.get(failure_id)
-                self._unwritten_failures[failure_id] = (
-                    failure if newer is None else replace(newer, count=newer.count + failure.count)
-                )
-            self._unwritten_corrections = {**corrections, **self._unwritten_corrections}
-            self._unwritten_deletions |= deletions
-            self._ids_being_written = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

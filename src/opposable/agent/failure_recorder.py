@@ -6,11 +6,9 @@ from typing import Any
 
 from opposable.agent.failure_fingerprints import find_correction, format_correction
 from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
-from opposable.agent.policy import Directive, RunPolicy, Step
-from opposable.agent.tool_execution import ResolvedCall
+from opposable.agent.policy import PolicyAround, RunPolicy, Step
 from opposable.domain.language import Language
 from opposable.domain.localized_text import LocalizedText, localize
-from opposable.domain.messages import Message
 from opposable.domain.records import Failure
 from opposable.domain.tools import ToolCall, ToolResult
 from opposable.tools.library import ToolLibrary
@@ -89,31 +87,22 @@ class FailureRecorder:
             self._memory.memory.forget(known.failure_id)
 
 
-class FailureNotes:
-    """A policy around another one: records failures, and notes in a failed result what corrected it before."""
+class FailureNotes(PolicyAround):
+    """A policy around another one: records failures, and notes in a failed result what corrected it before.
+
+    A remembered failure blocks nothing.
+    """
 
     def __init__(self, inner: RunPolicy, recorder: FailureRecorder, language: Language) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._recorder = recorder
         self._language: Language = language
-
-    def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
-        """Screen calls as the inner policy does: a remembered failure blocks nothing."""
-        return self._inner.screen(calls, steps)
 
     def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
         """Record the turn, and note known corrections."""
         turn = steps[len(steps) - len(results) :]
-        annotated = self._inner.annotate(results, steps)
+        annotated = super().annotate(results, steps)
         return [self._annotate(step, result) for step, result in zip(turn, annotated, strict=True)]
-
-    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
-        """Accept answers as the inner policy does."""
-        return self._inner.before_answer(reply, steps)
-
-    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
-        """Continue as the inner policy does."""
-        return await self._inner.after_turn(steps)
 
     def _annotate(self, step: Step, result: ToolResult) -> ToolResult:
         arguments = dict(step.call.arguments)

@@ -1,8 +1,8 @@
 """The limits of a run, and the deadline that ends a wait when its time is used up."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
-from contextlib import aclosing
+import math
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
@@ -67,25 +67,23 @@ def find_exceeded_limit(limits: Limits, turn_count: int, call_count: int, usage:
         return "turns"
     if limits.tool_calls is not None and call_count >= limits.tool_calls:
         return "tool_calls"
-    if any(limit is not None and used >= limit for limit, used in _list_token_limits(limits, usage)):
+    if count_remaining_tokens(limits, usage) <= 0:
         return "tokens"
     if limits.cost is not None and limits.price is not None and limits.price.compute_cost(usage) >= limits.cost:
         return "cost"
     return None
 
 
-def exceeds_token_limit(limits: Limits, usage: Usage) -> bool:
-    """Return whether a run has used more tokens than allowed."""
-    return any(limit is not None and used > limit for limit, used in _list_token_limits(limits, usage))
-
-
-def _list_token_limits(limits: Limits, usage: Usage) -> tuple[tuple[int | None, int], ...]:
-    """Return each token limit with the tokens that count for it."""
-    return (
+def count_remaining_tokens(limits: Limits, usage: Usage) -> float:
+    """Return the tokens that the limits leave: negative if a run has used more than allowed."""
+    if limits.tokens is limits.input_tokens is limits.output_tokens is None:
+        return math.inf
+    pairs = (
         (limits.tokens, usage.total_tokens),
         (limits.input_tokens, usage.input_tokens),
         (limits.output_tokens, usage.output_tokens),
     )
+    return min(limit - used for limit, used in pairs if limit is not None)
 
 
 class DeadlineExceeded(Exception):
@@ -96,7 +94,7 @@ class Deadline:
     """A deadline that interrupts an async generator with `DeadlineExceeded`.
 
     `asyncio.timeout` must not stay open across a `yield`, because it could cancel the consumer's code. A `Deadline`
-    cancels only while the generator itself waits. It adds almost no cost per item.
+    cancels only while the next item is awaited. It adds almost no cost per item.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -116,43 +114,23 @@ class Deadline:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def iterate(self, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-        """Yield the items of `source` and close it at the end.
+    async def next_item(self, source: AsyncGenerator[T, None]) -> T | None:
+        """Return the next item of `source`, None at its end.
 
         Raises:
             DeadlineExceeded: The time is used up.
         """
+        if self._is_expired:
+            raise DeadlineExceeded
+        self._waiting_task = task = asyncio.current_task()
         try:
-            while True:
-                if self._is_expired:
-                    raise DeadlineExceeded
-                self._waiting_task = asyncio.current_task()
-                try:
-                    item = await anext(source)
-                except StopAsyncIteration:
-                    return
-                except asyncio.CancelledError as error:
-                    if self._is_expired and self._waiting_task is not None and self._waiting_task.uncancel() == 0:
-                        raise DeadlineExceeded from error
-                    raise
-                finally:
-                    self._waiting_task = None
-                yield item
+            return await anext(source, None)
+        except asyncio.CancelledError as error:
+            if self._is_expired and task is not None and task.uncancel() == 0:
+                raise DeadlineExceeded from error
+            raise
         finally:
-            await source.aclose()
-
-    async def wait(self, awaitable: Awaitable[T]) -> T:
-        """Return the result of `awaitable`.
-
-        Raises:
-            DeadlineExceeded: The time is used up.
-        """
-
-        async def yield_result() -> AsyncGenerator[T, None]:
-            yield await awaitable
-
-        async with aclosing(self.iterate(yield_result())) as results:
-            return await anext(results)
+            self._waiting_task = None
 
     def _expire(self) -> None:
         self._is_expired = True

@@ -46,3 +46,26 @@ class RunPolicy(Protocol):
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Return how to go on after a turn with calls; None asks the model for its next reply."""
         ...
+
+
+class PolicyAround:
+    """A policy that does what an inner one does, to be extended."""
+
+    def __init__(self, inner: RunPolicy) -> None:
+        self._inner = inner
+
+    def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
+        """Screen calls."""
+        return self._inner.screen(calls, steps)
+
+    def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
+        """Annotate results."""
+        return self._inner.annotate(results, steps)
+
+    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
+        """Accept an answer, or not."""
+        return self._inner.before_answer(reply, steps)
+
+    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
+        """Return how to go on."""
+        return await self._inner.after_turn(steps)

@@ -1,16 +1,18 @@
 """Resolution and concurrent execution of the tool calls of one reply."""
 
 import asyncio
+import operator
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from opposable import parsers  # lazy: loaded with the first call to repair
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import FieldProblem
 from opposable.domain.events import ToolDelta, ToolFinished, ToolStarted
 from opposable.domain.language import Language
+from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult, new_call_id
-from opposable.parsers import parse_arguments
 from opposable.tools import failure_messages as sentences
 from opposable.tools.library import ToolLibrary
 from opposable.tools.tool_names import to_safe_name
@@ -38,6 +40,13 @@ def resolve_calls(calls: Sequence[ToolCall], library: ToolLibrary, language: Lan
     One that cannot be resolved gets a failure, never a guess.
     """
     return tuple(_resolve_call(call, library, language) for call in assign_unique_ids(calls))
+
+
+def with_calls(message: Message, resolved_calls: Sequence[ResolvedCall]) -> Message:
+    """Return a reply with its calls as they were resolved; the same object where nothing changed."""
+    calls = [resolved.call for resolved in resolved_calls]
+    is_unchanged = all(map(operator.is_, calls, message.tool_calls))
+    return message if is_unchanged else replace(message, tool_calls=tuple(calls))
 
 
 def assign_unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
@@ -155,7 +164,9 @@ def _repair_call(
 ) -> ResolvedCall:
     """Return the call with arguments coerced without loss, or the failure that says what is wrong with them."""
     name = definition.name
-    parsed = parse_arguments(dict(call.arguments) if call.has_valid_arguments else call.raw, definition.parameters)
+    parsed = parsers.parse_arguments(
+        dict(call.arguments) if call.has_valid_arguments else call.raw, definition.parameters
+    )
     if parsed.value is not None:
         remaining = library.find_problems(name, parsed.value)
         if not remaining:

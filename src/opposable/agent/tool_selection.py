@@ -71,8 +71,9 @@ class ToolSelection:
         self._selected_names.update(dict.fromkeys(name for name in names if name != READ_RESULT))
 
     def _build_definitions(self) -> tuple[ToolDefinition, ...]:
-        definitions: Iterable[ToolDefinition] = self._library.definitions
-        if self._selected_names:
+        if not self._selected_names:
+            definitions: Iterable[ToolDefinition] = self._library.definitions
+        else:
             tools = [self._library.find_tool(name) for name in self._selected_names]
             known = {tool.definition.name: tool.definition for tool in tools if tool is not None}
             if self._unlisted_names:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from opposable.agent.policy import Directive, RunPolicy, Step
+from opposable.agent.policy import PolicyAround, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.language import Language
 from opposable.domain.localized_text import LocalizedText, localize
@@ -41,7 +41,7 @@ def find_untrusted_text_exposure(library: ToolLibrary, after_untrusted: AfterUnt
     return UntrustedTextExposure(readers, actors) if readers and actors else None
 
 
-class UntrustedTextPolicy:
+class UntrustedTextPolicy(PolicyAround):
     """A policy around another one: restricts calls that act once a result of an untrusted tool was received.
 
     Results of earlier turns of the conversation count. A result of a tool that is no longer available counts too.
@@ -55,7 +55,7 @@ class UntrustedTextPolicy:
         after_untrusted: AfterUntrusted,
         language: Language,
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._library = library
         self._after_untrusted = after_untrusted
         self._language: Language = language
@@ -65,22 +65,10 @@ class UntrustedTextPolicy:
 
     def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
         """Screen calls as the inner policy does, then refuse those that act, or mark them for approval."""
-        calls = self._inner.screen(calls, steps)
+        calls = super().screen(calls, steps)
         if not self._had_untrusted_text and not any(self._is_untrusted(step.call.name) for step in steps):
             return calls
         return tuple(self._restrict(call) for call in calls)
-
-    def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
-        """Annotate results as the inner policy does."""
-        return self._inner.annotate(results, steps)
-
-    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
-        """Accept answers as the inner policy does."""
-        return self._inner.before_answer(reply, steps)
-
-    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
-        """Continue as the inner policy does."""
-        return await self._inner.after_turn(steps)
 
     def _is_untrusted(self, name: str) -> bool:
         traits = self._library.get_traits(name)

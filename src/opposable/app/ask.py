@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from opposable.app.models import OnProgress, open_model
 from opposable.app.query_examples import load_examples
 from opposable.app.tool_factory import create_sql_tools
 from opposable.app.tools import closing_database
-from opposable.ask.catalog.index_cache import get_default_cache_dir
 from opposable.ask.semantics.draft import draft_semantic_model
 from opposable.ask.semantics.lint import lint_semantic_model
 from opposable.ask.semantics.lint_state import Finding
@@ -85,13 +85,11 @@ async def open_data_team(
         semantic_model = load_semantic_model(semantics) if semantics else None
         opened_model = await open_model(settings, model, on_progress)
         try:
-            cache, options = catalog_directory(settings), TeamOptions(time_limit_seconds=settings.seconds)
             async with open_team(
                 opened_model,
                 opened,
                 semantics=semantic_model,
-                cache_directory=cache,
-                options=options,
+                options=TeamOptions(time_limit_seconds=settings.seconds),
                 load_examples=lambda: load_examples(settings, opened.identity),
             ) as team:
                 yield team
@@ -133,7 +131,6 @@ class TeamPool:
                     model,
                     opened,
                     semantics=semantic_model,
-                    cache_directory=catalog_directory(self._settings),
                     options=TeamOptions(assisted=assisted),
                     load_examples=partial(self._load_examples, opened.identity) if self._load_examples else None,
                 )
@@ -166,11 +163,6 @@ async def draft_semantics(database: str) -> str:
     """
     async with closing_database(await open_database(database)) as opened:
         return await draft_semantic_model(opened)
-
-
-def catalog_directory(settings: Settings) -> Path:
-    """Return the folder for cached database catalogs."""
-    return settings.home / "catalogs" if settings.home is not None else get_default_cache_dir()
 
 
 def create_ask_data_tool(team: Team, tool_id: str = "ask_data") -> FunctionTool:
@@ -209,12 +201,7 @@ async def open_ask_data_tool(
         database: The database; the caller closes it.
     """
     model = await get_model()
-    async with open_team(
-        model,
-        database,
-        cache_directory=catalog_directory(settings),
-        options=TeamOptions(time_limit_seconds=settings.seconds),
-    ) as team:
+    async with open_team(model, database, options=TeamOptions(time_limit_seconds=settings.seconds)) as team:
         yield create_ask_data_tool(team)
 
 
@@ -299,5 +286,9 @@ def answer_to_json(answer: DataAnswer, usage: Usage) -> dict[str, Any]:
         "corrections": answer.corrections,
         "warnings": answer.warnings,
         "confidence": answer.confidence,
+        "doubts": answer.doubts,
+        "candidates": [asdict(candidate) for candidate in answer.candidates],
+        "intent": answer.intent,
+        "history": [asdict(turn) for turn in answer.history],
         "usage": {"total_tokens": usage.total_tokens, "model_calls": usage.requests},
     }

@@ -25,6 +25,8 @@ MODULES_BY_EXTRA: Mapping[str, tuple[str, ...]] = {
     "serve": ("fastapi", "uvicorn", "prometheus_client"),
     "store": ("sqlalchemy", "alembic", "aiosqlite"),
     "postgres": ("psycopg",),
+    "mysql": ("pymysql",),
+    "clickhouse": ("chdb",),
     "valkey": ("valkey", "limits"),
     "sql": ("duckdb", "sqlglot"),
     "ask": ("yaml",),

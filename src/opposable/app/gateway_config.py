@@ -9,9 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from opposable.app.models import CONNECT_RETRY_POLICY, OnProgress, open_model
 from opposable.domain.errors import BadInput
+from opposable.domain.validation_problems import describe_problems
 from opposable.models.base import Model
 from opposable.models.calling_modes import CallingMode
+from opposable.models.factory import ServerApi
 from opposable.models.fallback import DEFAULT_FALLBACK_KINDS, FallbackKind, FallbackModel
+from opposable.models.profile import ImageSupport
 from opposable.settings import Settings
 
 
@@ -27,6 +30,8 @@ class ModelRoute(BaseModel):
         retries: Attempts after the first one.
         timeout_seconds: Time without any data from the server.
         calling: The calling mode, by default the measured one, else that of its kind.
+        api: The API of a server of OpenAI or a compatible one, by default as for `create_model`.
+        images: What happens to images and files, by default as the model's profile says.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -39,6 +44,8 @@ class ModelRoute(BaseModel):
     retries: int = Field(default=2, ge=0, le=10)
     timeout_seconds: float = Field(default=300.0, gt=0)
     calling: CallingMode | None = None
+    api: ServerApi | None = None
+    images: ImageSupport | None = None
 
 
 class GatewayConfig(BaseModel):
@@ -82,11 +89,8 @@ def load_gateway_config(path: Path) -> GatewayConfig:
     try:
         return GatewayConfig.model_validate(data)
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(str(step) for step in problem['loc']) or 'file'}: {problem['msg']}"
-            for problem in error.errors()[:5]
-        ]
-        raise BadInput(f"{path} is not a valid configuration. {'; '.join(problems)}.") from error
+        problems = describe_problems(error, GatewayConfig)
+        raise BadInput(f"{path} is not a valid configuration. {problems}.") from error
 
 
 @asynccontextmanager
@@ -130,4 +134,12 @@ async def _open_route(settings: Settings, name: str, route: ModelRoute | None, o
     retry_policy = replace(
         CONNECT_RETRY_POLICY, max_attempts=route.retries + 1, read_timeout_seconds=route.timeout_seconds
     )
-    return await open_model(settings, name, on_progress, retry_policy=retry_policy, calling_mode=route.calling)
+    return await open_model(
+        settings,
+        name,
+        on_progress,
+        retry_policy=retry_policy,
+        calling_mode=route.calling,
+        images=route.images,
+        api=route.api,
+    )

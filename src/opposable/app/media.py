@@ -34,12 +34,20 @@ async def create_user_message(text: str, sources: Sequence[str], private_hosts: 
 
 async def load_media(source: str, private_hosts: Sequence[str] = ()) -> ImagePart | FilePart:
     """Return the image or file of a path, an HTTP URL or a data URL. Raises: as `create_user_message`."""
-    if source.startswith("data:"):
-        _, data = parse_data_url(source)
-        return _to_part(data, source[:40])
-    if source.startswith(("http://", "https://")):
-        return _to_part(await fetch_media(source, private_hosts), source)
+    if source.startswith(("data:", "http://", "https://")):
+        return await load_media_from_url(source, private_hosts)
     return _to_part(await asyncio.to_thread(_read_file, source), source)
+
+
+async def load_media_from_url(url: str, private_hosts: Sequence[str] = (), *, name: str = "") -> ImagePart | FilePart:
+    """Return the image or file of an HTTP URL or a data URL; a file gets the name.
+
+    Raises: as `create_user_message`; every other source is an error too.
+    """
+    if url.startswith(("http://", "https://")):
+        return _to_part(await fetch_media(url, private_hosts), url, name)
+    _, data = parse_data_url(url)
+    return _to_part(data, url[:40], name or "document.pdf")
 
 
 def _read_file(source: str) -> bytes:
@@ -86,15 +94,15 @@ async def inline_remote_media(messages: Sequence[Message], private_hosts: Sequen
     return tuple(inlined)
 
 
-def _to_part(data: bytes, source: str) -> ImagePart | FilePart:
-    """Return the part for the data of a source, by its first bytes."""
+def _to_part(data: bytes, source: str, name: str = "") -> ImagePart | FilePart:
+    """Return the part for the data of a source, by its first bytes; a file has the name of the source by default."""
     for signature, media_type in _IMAGE_SIGNATURES:
         if data.startswith(signature):
             return ImagePart("", data, media_type)
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return ImagePart("", data, "image/webp")
     if data.startswith(b"%PDF-"):
-        return FilePart("", data, "application/pdf", Path(source).name or "document.pdf")
+        return FilePart("", data, "application/pdf", name or Path(source).name or "document.pdf")
     kind = mimetypes.guess_type(source)[0] or "an unknown type"
     raise BadInput(f"{source!r} ({kind}) is not an image. Pass a PNG, JPEG, GIF or WebP image, or a PDF.")
 

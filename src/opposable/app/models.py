@@ -30,12 +30,13 @@ from opposable.models.embedded.weights import (
 )
 from opposable.models.factory import (
     API_KEY_VARIABLES,
+    ServerApi,
     create_model,
     create_unwrapped_model,
     normalize_model_name,
 )
 from opposable.models.http_client import RetryPolicy
-from opposable.models.profile import ModelProfile, set_assisted
+from opposable.models.profile import ImageSupport, ModelProfile, set_assisted, set_images
 from opposable.settings import Settings
 from opposable.tools.disclosure import ExpandQuery
 
@@ -56,6 +57,8 @@ async def open_model(
     *,
     retry_policy: RetryPolicy = CONNECT_RETRY_POLICY,
     calling_mode: CallingMode | None = None,
+    images: ImageSupport | None = None,
+    api: ServerApi | None = None,
 ) -> Model:
     """Open a model by name (default: that of the settings).
 
@@ -68,9 +71,17 @@ async def open_model(
     name = normalize_model_name(name or settings.model)
     await _download_if_missing(settings, name, on_progress)
     directory = models_directory(settings)
-    model = create_model(name, models_directory=directory, retry_policy=retry_policy, calling_mode=calling_mode)
+    model = create_model(
+        name,
+        models_directory=directory,
+        retry_policy=retry_policy,
+        calling_mode=calling_mode,
+        api=api or settings.api,
+    )
     if settings.assist is not None:
         set_assisted(model, settings.assist)
+    if image_support := images or settings.images:
+        set_images(model, image_support)
     return model
 
 
@@ -82,7 +93,9 @@ async def open_unwrapped_model(settings: Settings, name: str, on_progress: OnPro
         WeightsError: The weights cannot be downloaded.
     """
     await _download_if_missing(settings, name, on_progress)
-    return create_unwrapped_model(name, models_directory=models_directory(settings), retry_policy=CONNECT_RETRY_POLICY)
+    return create_unwrapped_model(
+        name, models_directory=models_directory(settings), retry_policy=CONNECT_RETRY_POLICY, api=settings.api
+    )
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from opposable.domain.answers import DataAnswer
 from opposable.domain.errors import BadInput, InvalidArguments, ToolFailed, ToolRefused
 from opposable.domain.records import QueryExample, get_utc_now
 from opposable.settings import Settings
+from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 from opposable.sql.tools import SqlTools
 
@@ -25,16 +26,25 @@ async def add_examples(settings: Settings, database: str, pairs: Sequence[tuple[
     examples: list[QueryExample] = []
     async with closing_database(await open_database(database)) as opened:
         for question, sql in pairs:
-            if not question.strip() or not sql.strip():
-                raise BadInput("An example needs a question and SQL, and one of them is empty.")
-            try:
-                await SqlTools(opened).validate(sql)
-            except (InvalidArguments, ToolFailed, ToolRefused) as error:
-                raise BadInput(f"The SQL of {question!r} does not run: {error}") from error
-            examples.append(QueryExample(uuid4().hex[:12], opened.identity, question.strip(), sql, get_utc_now()))
+            examples.append(await create_example(opened, question, sql))
     async with open_default_store(settings) as store:
         await store.query_examples.add(examples)
     return examples
+
+
+async def create_example(database: Database, question: str, sql: str) -> QueryExample:
+    """Return an example that is not stored yet.
+
+    Raises:
+        BadInput: A text is empty, or the database rejects the SQL statement.
+    """
+    if not question.strip() or not sql.strip():
+        raise BadInput("An example needs a question and SQL, and one of them is empty.")
+    try:
+        await SqlTools(database).validate(sql)
+    except (InvalidArguments, ToolFailed, ToolRefused) as error:
+        raise BadInput(f"The SQL of {question!r} does not run: {error}") from error
+    return QueryExample(uuid4().hex[:12], database.identity, question.strip(), sql, get_utc_now())
 
 
 async def list_examples(settings: Settings, database: str) -> tuple[QueryExample, ...]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opposable.app.allowed_files import AllowedFiles
 from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS, create_builtin_tools, create_tools
 from opposable.builtin_tools.calculator.calculator import calculator
 from opposable.builtin_tools.clock import time
@@ -14,6 +15,7 @@ from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.specs import AnyToolSpec, FunctionToolSpec, HttpToolSpec, McpServerSpec, Registration, SkillSpec
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool
+from opposable.tools.function_loader import load_file_tools
 from opposable.tools.library import ToolLibrary
 
 if TYPE_CHECKING:  # imported with the first tool that needs it
@@ -37,6 +39,7 @@ class ToolPermissions:
         allowed_modules: The modules and functions that function specs may name.
         allow_programs: Whether MCP servers may be started as programs.
         allow_overwrite: Whether tools may replace files.
+        allowed_files: The Python files that function specs may name (default: none).
     """
 
     roots: tuple[Path, ...] = ()
@@ -45,6 +48,7 @@ class ToolPermissions:
     allowed_modules: tuple[str, ...] = DEFAULT_ALLOWED_FUNCTIONS
     allow_programs: bool = True
     allow_overwrite: bool = False
+    allowed_files: AllowedFiles | None = None
 
 
 class SpecLoader:
@@ -117,6 +121,10 @@ class SpecLoader:
                 spec.module_path.startswith("opposable.") and spec.tool_id in self._builtin_tools
             ):
                 return [self._builtin_tools[spec.tool_id]]
+            case FunctionToolSpec(file=Path() as file):
+                if self.permissions.allowed_files is None:
+                    raise BadInput(f"{spec.tool_id}: Python files may not be used here. Name a module.")
+                return load_file_tools(spec, self.permissions.allowed_files.load_module(file))
             case FunctionToolSpec():
                 return create_tools(spec, allowed=self.permissions.allowed_modules)
             case HttpToolSpec():

@@ -8,11 +8,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opposable.app.allowed_files import FILE_NAME, AllowedFiles
 from opposable.app.spec_loader import SpecLoader, ToolPermissions
 from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS, create_builtin_library
 from opposable.domain.errors import BadInput, StoreMissing
 from opposable.domain.records import get_utc_now
-from opposable.domain.specs import AgentToolBinding, AnyToolSpec, Registration
+from opposable.domain.specs import AgentToolBinding, AnyToolSpec, FunctionToolSpec, Registration
 from opposable.settings import Settings
 from opposable.store.creation import StoreCreation
 from opposable.store.factory import open_store
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
 def state_directory(settings: Settings) -> Path:
     """Return the folder for state: `home` if set, else the user's data folder."""
-    if settings.home is not None:
-        return settings.home
+    return settings.home if settings.home is not None else _user_state_directory()
+
+
+def _user_state_directory() -> Path:
     base = os.environ.get("XDG_DATA_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else "")
     return Path(base) / "opposable" if base else Path.home() / ".local" / "share" / "opposable"
 
@@ -60,7 +63,18 @@ def permissions_from_settings(settings: Settings, *, allow_programs: bool = True
         api_hosts=settings.api_hosts,
         allowed_modules=(*DEFAULT_ALLOWED_FUNCTIONS, *settings.modules),
         allow_programs=allow_programs,
+        allowed_files=open_allowed_files(),
     )
+
+
+def open_allowed_files() -> AllowedFiles:
+    """Return the Python files that the owner allowed to run.
+
+    They are in the user's state folder, or in OPPOSABLE_HOME from the environment. A `.env` file does not count: it
+    may belong to a foreign project, which must not bring its own permissions.
+    """
+    home = os.environ.get("OPPOSABLE_HOME")
+    return AllowedFiles((Path(home) if home else _user_state_directory()) / FILE_NAME)
 
 
 @asynccontextmanager
@@ -166,7 +180,7 @@ async def save_tools(
     Args:
         settings: The settings, with the store.
         specs: The tools to store.
-        replace: Whether to replace stored tools with the same id.
+        replace: Whether to replace stored tools with the same id. Functions of the same Python file are replaced.
         force: Whether to also store MCP servers that cannot be reached now. Their tools are registered once they can.
 
     Raises:
@@ -182,7 +196,11 @@ async def save_tools(
             if spec.tool_id not in new_ids:
                 await loader.load(spec, replace=True)
                 continue
-            if not replace and await store.tools.get(spec.tool_id) is not None:
+            stored = await store.tools.get(spec.tool_id)
+            if stored is not None and _are_of_one_file(spec, stored):
+                is_approval_needed = spec.needs_approval or stored.needs_approval
+                spec = spec.model_copy(update={"enabled": stored.enabled, "needs_approval": is_approval_needed})
+            elif stored is not None and not replace:
                 reason = f"A tool {spec.tool_id!r} is already stored. Use another id, or replace it."
                 registrations.append(Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: reason}))
                 continue
@@ -194,6 +212,15 @@ async def save_tools(
                 registration = Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: str(error)})
             registrations.append(registration)
     return registrations
+
+
+def _are_of_one_file(spec: AnyToolSpec, other: AnyToolSpec) -> bool:
+    return (
+        isinstance(spec, FunctionToolSpec)
+        and isinstance(other, FunctionToolSpec)
+        and spec.file is not None
+        and spec.module_path == other.module_path
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +284,18 @@ async def check_tool_health(settings: Settings, tool_id: str = "") -> list[Store
 
 
 async def delete_tool(settings: Settings, tool_id: str) -> None:
-    """Delete a stored tool.
+    """Delete a stored tool. With the last function of a Python file, its permission to run is withdrawn.
 
     Raises:
         BadInput: No stored tool has the id.
     """
     async with open_default_store(settings) as store:
-        if not await store.tools.delete(tool_id):
+        spec = await store.tools.get(tool_id)
+        if spec is None or not await store.tools.delete(tool_id):
             raise BadInput(await _unknown_tool_message(store, tool_id))
+        others = await load_stored_specs(store)
+    if isinstance(spec, FunctionToolSpec) and spec.file and not any(_are_of_one_file(spec, other) for other in others):
+        open_allowed_files().revoke(spec.file)
 
 
 async def set_tool_enabled(settings: Settings, tool_id: str, *, enabled: bool) -> None:

@@ -9,6 +9,7 @@ from opposable.domain.errors import ModelError
 from opposable.domain.events import Reply
 from opposable.domain.messages import Message, system_message, user_message
 from opposable.models.base import Model, ModelOptions
+from opposable.models.profile import adapt_options
 from opposable.parsers.token_escaping import WORD_JOINER
 from opposable.sql.lexer import split_segments
 
@@ -36,12 +37,12 @@ async def generate_sql(model: Model, dialect: str, schema: str, question: str) -
 
 
 async def request_reply(model: Model, messages: Sequence[Message], options: ModelOptions) -> Reply:
-    """Request a reply and return it when it is complete.
+    """Request a reply and return it when it is complete. A reasoning model gets no sampling settings.
 
     Raises:
         ModelError: The request failed, or the stream ended without a reply.
     """
-    async with aclosing(model.stream(messages, (), options)) as events:
+    async with aclosing(model.stream(messages, (), adapt_options(model, options))) as events:
         async for event in events:
             if isinstance(event, Reply):
                 return event

@@ -1,7 +1,7 @@
-"""The commands for stored agents: list, show, check."""
+"""The commands for stored agents: list, show, bind, unbind, check."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,11 +12,17 @@ from opposable.cli.rendering import render_table, style_text, to_json
 from opposable.cli.stored_records import LimitOption, fit_cell, format_minute, read_store, run_with_store
 from opposable.domain.errors import BadInput
 from opposable.domain.records import AgentRecord
+from opposable.domain.specs import AgentToolBinding
 
 if TYPE_CHECKING:
     from opposable.store.store import Store
 
-cli = typer.Typer(cls=HelpGroup, help="List, show and check the stored agents.", no_args_is_help=True)
+AgentArgument = Annotated[str, typer.Argument(help="Id of an agent", metavar="AGENT")]
+ToolsArgument = Annotated[list[str], typer.Argument(help="Ids of stored tools", metavar="TOOL...")]
+
+cli = typer.Typer(
+    cls=HelpGroup, help="List, show and check the stored agents; bind tools to them.", no_args_is_help=True
+)
 
 
 @cli.command("list")
@@ -39,9 +45,7 @@ def list_agents(limit: LimitOption = 50, json: JsonOption = False) -> None:
 
 
 @cli.command("show")
-def show_agent(
-    agent_id: Annotated[str, typer.Argument(help="Id of an agent", metavar="AGENT")], json: JsonOption = False
-) -> None:
+def show_agent(agent_id: AgentArgument, json: JsonOption = False) -> None:
     """Show a stored agent.
 
     Example: opposable agents show clerk
@@ -55,6 +59,24 @@ def show_agent(
 
     text = to_json(_to_json(run_with_store(load)))
     print(text) if json else out.print_json(text)
+
+
+@cli.command("bind")
+def bind_tools(agent_id: AgentArgument, tools: ToolsArgument) -> None:
+    """Give an agent stored tools. A running service takes the change over.
+
+    Example: opposable agents bind default stock
+    """
+    _change_tools(agent_id, tools, lambda store, tool: store.agents.bind(agent_id, AgentToolBinding(tool_id=tool)))
+
+
+@cli.command("unbind")
+def unbind_tools(agent_id: AgentArgument, tools: ToolsArgument) -> None:
+    """Take tools away from an agent.
+
+    Example: opposable agents unbind default stock
+    """
+    _change_tools(agent_id, tools, lambda store, tool: store.agents.unbind(agent_id, tool))
 
 
 @cli.command("check")
@@ -84,6 +106,24 @@ def check(
                 out.print(style_text(("  warning  ", "yellow"), warning))
     if any(warnings.values()):
         raise typer.Exit(1)
+
+
+def _change_tools(
+    agent_id: str, tools: Sequence[str], change: Callable[["Store", str], Awaitable[AgentRecord | None]]
+) -> None:
+    """Apply a change for each tool, and print the tools of the agent."""
+
+    async def change_all(store: "Store") -> AgentRecord | None:
+        record = None
+        for tool in tools:
+            record = await change(store, tool)
+        return record
+
+    record = run_with_store(change_all)
+    if record is None:
+        raise BadInput(f"There is no agent {agent_id!r}. See: opposable agents list")
+    names = ", ".join(binding.tool_id for binding in record.spec.tools) or "no tools"
+    out.print(style_text(f"{agent_id} has {names}."))
 
 
 def _to_row(agent: AgentRecord) -> tuple[str, ...]:

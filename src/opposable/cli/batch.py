@@ -34,8 +34,14 @@ def run(
     output: Annotated[Path, typer.Option("--out", "-o", help="File for the result lines")] = Path("results.jsonl"),
     concurrency: Annotated[int, typer.Option(min=1, max=10_000, help="Tasks at a time, over all workers")] = 50,
     model_rate: Annotated[str, typer.Option(metavar="CALLS/SECONDS", help="Rate limit of model requests")] = "",
+    model_concurrency: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Model requests at a time", show_default=False)
+    ] = None,
     tool_rate: Annotated[
         list[str] | None, typer.Option(metavar="TOOL=CALLS/SECONDS", help="Rate limit of a tool (repeatable)")
+    ] = None,
+    tool_concurrency: Annotated[
+        list[str] | None, typer.Option(metavar="TOOL=CALLS", help="Calls of a tool at a time (repeatable)")
     ] = None,
 ) -> None:
     """Run a file of tasks and write one result line for each.
@@ -48,13 +54,21 @@ def run(
 
     tasks = parse_tasks(_read_file(file).splitlines())
     tool_rates = _parse_tool_rates(tool_rate or ())
+    tool_limits = _parse_tool_concurrency(tool_concurrency or ())
 
     async def run_batch(store: Store) -> BatchProgress:
         record = await store.agents.get(agent)
         if record is None:
             raise BadInput(f"There is no agent {agent!r}. Pass the id of a stored agent to --agent.")
         batch = await create_batch(
-            store, record.spec, tasks, concurrency=concurrency, model_rate=parse_rate(model_rate), tool_rates=tool_rates
+            store,
+            record.spec,
+            tasks,
+            concurrency=concurrency,
+            model_rate=parse_rate(model_rate),
+            tool_rates=tool_rates,
+            model_concurrency=model_concurrency,
+            tool_concurrency=tool_limits,
         )
         err.print(f"Batch {batch.batch_id}: {len(tasks)} tasks")
         try:
@@ -205,16 +219,20 @@ async def _follow(store: Store, batch_id: str) -> BatchProgress:
 
 
 async def _write_results(store: Store, batch_id: str, path: Path) -> int:
-    """Write the results to a file that appears whole, and return their number."""
+    """Write the results to a file that appears whole, and return their number. Report how many are correct."""
     partial, count = path.with_name(path.name + ".part"), 0
+    grades: list[bool] = []
     try:
         with partial.open("wb") as file:
             async for result in store.batches.iterate_results(batch_id):
                 file.write(orjson.dumps(result) + b"\n")
                 count += 1
+                grades += [result["correct"]] if "correct" in result else []
         partial.replace(path)
     except OSError as error:
         raise BadInput(f"Cannot write {path}: {error.strerror}. Pass another path to --out.") from error
+    if grades:
+        err.print(f"{sum(grades)} of {len(grades)} answers are correct ({sum(grades) / len(grades):.1%}).")
     return count
 
 
@@ -234,3 +252,13 @@ def _parse_tool_rates(texts: list[str] | tuple[str, ...]) -> dict[str, RateLimit
             raise BadInput(f"--tool-rate takes TOOL=CALLS/SECONDS, such as search=10/1, not {text!r}.")
         rates[tool_id] = parsed
     return rates
+
+
+def _parse_tool_concurrency(texts: list[str] | tuple[str, ...]) -> dict[str, int]:
+    limits = {}
+    for text in texts:
+        tool_id, _, number = text.partition("=")
+        if not tool_id or not number.isdecimal() or not 1 <= int(number) <= 1000:
+            raise BadInput(f"--tool-concurrency takes TOOL=CALLS from 1 to 1000, such as search=4, not {text!r}.")
+        limits[tool_id] = int(number)
+    return limits

@@ -17,6 +17,7 @@ from opposable.app.inputs import validate_task
 from opposable.app.stored_tools import state_directory
 from opposable.cli import errors
 from opposable.cli.approval import TerminalApprover
+from opposable.cli.function_files import review_changed_files
 from opposable.cli.options import (
     AssistOption,
     DatabaseOption,
@@ -68,6 +69,7 @@ def chat(
     """
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401 - line editing and history at the prompt
+    review_changed_files()
     settings = read_settings(root, assist)
     history = load_last_conversation(settings) if resume else []
     # One event loop for the whole chat; each answer is a separate run that Ctrl-C stops.

@@ -8,7 +8,6 @@ import typer
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from opposable.agent.assistance.guard_options import RULE_SWITCHES
-from opposable.app.ask import catalog_directory
 from opposable.app.models import open_model, open_unwrapped_model
 from opposable.ask.semantics.loader import load_semantic_model
 from opposable.cli.help import HelpGroup
@@ -27,6 +26,7 @@ from opposable.evals.agent_runs.scenario_loader import DEFAULT_SCENARIO_FOLDER, 
 from opposable.evals.text_to_sql.datasets import EvalQuestion, read_questions, sample_questions, select_part
 from opposable.evals.text_to_sql.harness import AnswererFactory, SqlScoreSheet, make_answerers, score_questions
 from opposable.evals.text_to_sql.paired import compare_sheets
+from opposable.evals.text_to_sql.recorded_model import RecordedModel
 from opposable.evals.text_to_sql.report import write_report
 
 cli = typer.Typer(cls=HelpGroup, help="Run evaluations.", no_args_is_help=True)
@@ -49,6 +49,9 @@ def evaluate_sql(
         Path | None, typer.Option("--databases", help="Folder of the databases (default: SET)")
     ] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Write an HTML report of the failures")] = None,
+    replies: Annotated[
+        Path | None, typer.Option("--replies", help="File of recorded replies, read and extended")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Compare the data team, its parts and a single prompt on the same questions.
@@ -67,10 +70,10 @@ def evaluate_sql(
     async def score() -> dict[str, SqlScoreSheet]:
         with DownloadBar(err) as bar:
             opened_model = await open_model(settings, model, bar)
+        if replies is not None:
+            opened_model = RecordedModel(opened_model, replies)
         try:
-            answerers = make_answerers(
-                opened_model, semantics=semantic_model, cache_directory=catalog_directory(settings)
-            )
+            answerers = make_answerers(opened_model, semantics=semantic_model)
             return await _score_answerers(
                 _select_answerers(answerers, only), sorted(questions, key=lambda q: q.database)
             )

@@ -9,6 +9,7 @@ from opposable.app.stored_tools import open_default_store, open_existing_store
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, err, out, parse_rate, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json
+from opposable.cli.stored_records import SHORT_ID_CHARACTERS, fit_cell, format_minute
 from opposable.domain.errors import BadInput
 from opposable.domain.records import ApiKey
 
@@ -64,13 +65,16 @@ def list_keys(as_json: JsonOption = False) -> None:
     if as_json:
         print(to_json({"keys": [_to_json(key) for key in keys]}))
         return
-    columns = ("id", "key", "name", "scopes", "rate", "tokens used", "budget", "last used", "revoked")
+    if not keys:
+        out.print(style_text("No key is stored. The service accepts requests from this machine only."))
+        return
+    columns = ("id", "name", "scopes", "rate", "tokens", "last used")
     out.print(render_table(columns, [_to_row(key) for key in keys], limit=1000))
 
 
 @cli.command()
 def revoke(
-    key: Annotated[str, typer.Argument(help="Key id, or the start of the key as listed")],
+    key: Annotated[str, typer.Argument(help="Key, its id, or the first characters of either")],
 ) -> None:
     """Revoke an API key; running services reject it within seconds."""
 
@@ -93,7 +97,8 @@ def revoke(
 
 
 def _matches_key(key: ApiKey, id_or_key: str) -> bool:
-    return key.key_id == id_or_key or (len(id_or_key) >= len(key.prefix) and id_or_key.startswith(key.prefix))
+    is_id = len(id_or_key) >= SHORT_ID_CHARACTERS and key.key_id.startswith(id_or_key)
+    return is_id or (len(id_or_key) >= len(key.prefix) and id_or_key.startswith(key.prefix))
 
 
 def _validate_name(name: str) -> str:
@@ -104,10 +109,9 @@ def _validate_name(name: str) -> str:
 
 def _to_row(key: ApiKey) -> tuple[str, ...]:
     rate = "" if key.rate_limit is None else f"{key.rate_limit.calls}/{key.rate_limit.seconds:g}"
-    budget = "" if key.token_budget is None else str(key.token_budget)
-    last_used, revoked = (f"{at:%Y-%m-%d %H:%M}" if at is not None else "" for at in (key.last_used_at, key.revoked_at))
-    identity = (key.key_id, f"{key.prefix}…", key.name, " ".join(key.scopes), rate)
-    return (*identity, str(key.tokens_used), budget, last_used, revoked)
+    tokens = str(key.tokens_used) if key.token_budget is None else f"{key.tokens_used} of {key.token_budget}"
+    last_used = "revoked" if key.revoked_at is not None else format_minute(key.last_used_at)
+    return (key.key_id[:SHORT_ID_CHARACTERS], fit_cell(key.name, 20), " ".join(key.scopes), rate, tokens, last_used)
 
 
 def _to_json(key: ApiKey) -> dict[str, Any]:

@@ -1,8 +1,12 @@
 """Markdown in a terminal, rendered while it streams."""
 
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 from rich.live import Live
-from rich.markdown import Markdown
+
+if TYPE_CHECKING:
+    from rich.markdown import Markdown
 
 _FENCES = ("```", "~~~")
 
@@ -63,5 +67,7 @@ def find_block_end(text: str) -> int:
     return end if text[:end].strip() else 0
 
 
-def _render(text: str) -> Markdown:
+def _render(text: str) -> "Markdown":
+    from rich.markdown import Markdown  # loads a parser and a highlighter, which most commands do not use
+
     return Markdown(text, hyperlinks=False)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from opposable.app.execution_log import RecordCall, open_execution_log
 from opposable.app.stored_tools import get_agent_bindings, open_existing_store
 from opposable.app.tools import open_tools_and_database
+from opposable.cli.function_files import review_changed_files
 from opposable.cli.options import DatabaseOption, RootOption, ToolOption, err, read_settings
 from opposable.cli.rendering import style_text
 from opposable.domain.errors import BadInput
@@ -40,6 +42,8 @@ def mcp_serve(
     if agent and tool:
         raise BadInput("--agent and --tool exclude each other: an agent already has its tools. Leave one out.")
 
+    review_changed_files()
+
     async def serve() -> None:
         settings = read_settings(root)
         bindings = await get_agent_bindings(settings, agent) if agent else ()
@@ -55,6 +59,8 @@ def mcp_serve(
                     return
                 from opposable.web.mcp.server import serve_mcp_stdio  # lazy: needs the extra "mcp"
 
+                if sys.stdin is not None and sys.stdin.isatty():
+                    err.print(style_text("An MCP client starts this command and speaks to it. Ctrl-C stops it."))
                 await serve_mcp_stdio(library, record_call=record_call)
 
     async def serve_over_http(library: ToolLibrary, store: "Store | None", record_call: RecordCall) -> None:

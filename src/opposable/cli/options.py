@@ -1,5 +1,6 @@
 """What the commands share: consoles, common options, and the parsing of input."""
 
+import contextlib
 import difflib
 import functools
 import os
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import orjson
 import typer
+from dotenv import dotenv_values
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 from rich.console import Console
@@ -17,6 +19,7 @@ from rich.console import Console
 from opposable.cli.rendering import shorten, style_text
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import RateLimit
+from opposable.domain.validation_problems import list_problems
 from opposable.settings import Settings
 
 out = Console(soft_wrap=True)
@@ -48,7 +51,7 @@ AssistOption = Annotated[
 ]
 DatabaseOption = Annotated[
     str | None,
-    typer.Option("--db", help="duckdb:///FILE, sqlite:///FILE, postgresql://… or FILE", show_default=False),
+    typer.Option("--db", help="FILE, clickhouse:///DIRECTORY, postgresql://… or mysql://…", show_default=False),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve every tool call without a question")]
 DownloadOption = Annotated[bool, typer.Option("--download", help="Download the embedded model without a question")]
@@ -67,9 +70,12 @@ def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] |
     except ValidationError as error:
         first = error.errors()[0]
         name = "OPPOSABLE_" + "_".join(str(step) for step in first["loc"]).upper()
-        raise BadInput(f"The setting {name} is invalid: {first['msg']} (value: {first['input']!r}).") from error
+        [(_, problem)] = list_problems([first])
+        raise BadInput(f"The setting {name} is invalid: it {problem} (value: {first['input']!r}).") from error
     except SettingsError as error:
-        raise BadInput(f'A setting is invalid ({error}). Write lists as JSON, such as ["docs", "logs"].') from error
+        field = re.search(r'field "(\w+)"', str(error))
+        name = f"OPPOSABLE_{field[1].upper()}" if field else "A list"
+        raise BadInput(f'{name} is not valid JSON. Write lists as JSON, such as ["docs", "logs"].') from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"The file .env in this folder cannot be read: {shorten(str(error))}.") from error
     if assist is not None:
@@ -86,7 +92,10 @@ def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] |
 def _warn_of_misspelt_variables() -> None:
     """Warn once of variables that are no setting but resemble one. Others may be secrets of tools."""
     names = {f"OPPOSABLE_{name.upper()}" for name in Settings.model_fields} | OTHER_VARIABLES
-    for name in sorted(os.environ.keys() - names):
+    variables = set(os.environ)
+    with contextlib.suppress(OSError, UnicodeDecodeError):  # reported with the settings
+        variables |= dotenv_values(".env").keys()
+    for name in sorted(variables - names):
         suffix = name.removeprefix("OPPOSABLE_")
         suffixes = [known.removeprefix("OPPOSABLE_") for known in names]
         if suffix != name and (similar := difflib.get_close_matches(suffix, suffixes, n=1, cutoff=0.8)):

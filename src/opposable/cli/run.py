@@ -18,6 +18,7 @@ from opposable.app.query_examples import confirm_last_answer, save_last_answer
 from opposable.app.stored_tools import open_existing_store
 from opposable.cli.approval import TerminalApprover
 from opposable.cli.data_answers import format_csv, print_answer
+from opposable.cli.function_files import review_changed_files
 from opposable.cli.options import (
     AssistOption,
     DatabaseOption,
@@ -69,6 +70,7 @@ def run(
 
     Example: opposable run "Which errors are in logs/app.log?" --root examples/data/files
     """
+    review_changed_files()
 
     async def run_task() -> None:
         text = validate_task(read_text(task))
@@ -136,7 +138,7 @@ def ask(
     if not db:
         raise BadInput(
             "No database is given. Pass one: --db duckdb:///FILE, --db sqlite:///FILE, --db FILE, "
-            "or --db postgresql://USER:PASSWORD@HOST/DATABASE."
+            "--db clickhouse:///DIRECTORY, --db postgresql://USER:PASSWORD@HOST/DATABASE, or --db mysql://…."
         )
     if use_agent and semantics is not None:
         raise BadInput("--semantics and --agent exclude each other. Leave one out.")

@@ -72,14 +72,14 @@ def init(
         print(escape_control_characters(text), end="")
         return
     file.write_text(text, encoding="utf-8")
-    err.print(
-        style_text(f"{file} is written. Add synonyms, then check it with `opposable semantics lint`."), soft_wrap=True
-    )
+    command = f"opposable semantics lint {file} --db DATABASE"
+    err.print(style_text(f"{file} is written. Add synonyms, then check it: {command}"), soft_wrap=True)
 
 
 def _require_database(db: str | None) -> str:
     if not db:
         raise BadInput(
-            "No database is given. Pass one: --db duckdb:///FILE, --db sqlite:///FILE, or --db postgresql://…."
+            "No database is given. Pass one: --db duckdb:///FILE, --db sqlite:///FILE, --db clickhouse:///DIRECTORY, "
+            "--db postgresql://…, or --db mysql://…."
         )
     return db

@@ -17,6 +17,7 @@ from pydantic import SecretStr
 from opposable.app.gateway_config import GatewayConfig, load_gateway_config, open_configured_models
 from opposable.app.models import open_model
 from opposable.app.stored_tools import open_existing_store, require_postgresql
+from opposable.cli.function_files import review_changed_files
 from opposable.cli.options import DownloadOption, err, read_settings
 from opposable.cli.rendering import DownloadBar, style_text
 from opposable.domain.errors import BadInput
@@ -34,6 +35,11 @@ class ServedSelection:
     model_names: tuple[str, ...]
     config: GatewayConfig | None
     only: ServedPartOption | None
+
+    @property
+    def has_console(self) -> bool:
+        """Whether the console is served."""
+        return self.only in (None, "agents")
 
 
 ModelsOption = Annotated[
@@ -73,22 +79,24 @@ def serve(
 
     Example: opposable serve --model local
     """
-    from opposable.web import server  # lazy: needs the extra "serve"
+    from opposable.web import http_server, server  # lazy: needs the extra "serve"
     from opposable.web.multiprocess import run_workers  # lazy: needs the extra "serve"
     from opposable.web.telemetry.logs import log_to_stderr  # lazy: needs the extra "serve"
 
+    review_changed_files()
     settings = read_service_settings(log_format)
     log_to_stderr(settings.log)
     if durable:
         require_postgresql(settings)
     if model and config:
         raise BadInput("--model and --config exclude each other. Name the models in the file.")
-    served = ServedSelection(tuple(model or [settings.model]), load_gateway_config(config) if config else None, only)
+    model_names = () if only == "skills" else tuple(model or [settings.model])
+    served = ServedSelection(model_names, load_gateway_config(config) if config else None, only)
     api_key = server.read_api_key(api_key_env)
-    with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=http_server.get_loop_factory()) as runner:
         name = runner.run(_check_startup(settings, served, host, api_key, allow_download=download))
-        listen_socket = server.open_listening_socket(host, port)
-        on_ready = partial(_report_ready, settings, name, server.get_base_url(host, listen_socket))
+        listen_socket = http_server.open_listening_socket(host, port)
+        on_ready = partial(_report_ready, settings, served, name, http_server.get_base_url(host, listen_socket))
         if workers == 1:
             runner.run(_serve_until_stopped(settings, served, host, api_key, durable, listen_socket, on_ready))
     if workers > 1:
@@ -112,7 +120,7 @@ def read_service_settings(log_format: LogFormat | None = None) -> Settings:
 async def _check_startup(
     settings: Settings, served: "ServedSelection", host: str, key: str, *, allow_download: bool
 ) -> str:
-    """Check that everything can be served, and return the name of the first model.
+    """Check that everything can be served, and return the name of the first model. A skill host has no models.
 
     Raises:
         OpposableError: A model cannot be opened, or the server would be open to other machines without a key.
@@ -125,7 +133,7 @@ async def _check_startup(
             has_stored_keys = store is not None and bool(await store.keys.list())
             server.require_key_unless_loopback(host, key, has_stored_keys=has_stored_keys)
     async with open_models(settings, served.model_names, served.config, allow_download=allow_download) as models:
-        return next(iter(models))
+        return next(iter(models), "The skill host")
 
 
 async def _serve_until_stopped(
@@ -138,7 +146,7 @@ async def _serve_until_stopped(
     on_ready: Callable[[], None],
 ) -> None:
     from opposable.service.service import open_service  # lazy: needs the extra "serve"
-    from opposable.web import server  # lazy: needs the extra "serve"
+    from opposable.web import http_server, server  # lazy: needs the extra "serve"
     from opposable.web.telemetry.logs import log_to_stderr  # lazy: needs the extra "serve"
 
     log_to_stderr(settings.log)
@@ -148,10 +156,10 @@ async def _serve_until_stopped(
     ):
         allowed_models = served.config.keys if served.config else None
         application = server.create_app(service, api_key=key, only=served.only, allowed_models=allowed_models)
-        seconds_stopping = await server.serve(
+        seconds_stopping = await http_server.serve(
             application, host, 0, lambda url: on_ready(), listening_socket=listen_socket
         )
-        service.runner.grace_seconds = max(0.0, server.GRACE_SECONDS - seconds_stopping)
+        service.runner.grace_seconds = max(0.0, http_server.GRACE_SECONDS - seconds_stopping)
 
 
 def _run_worker(
@@ -164,15 +172,18 @@ def _run_worker(
     on_ready: Callable[[], None],
 ) -> None:
     """Serve in one of several processes."""
-    from opposable.web import server  # lazy: needs the extra "serve"
+    from opposable.web import http_server  # lazy: needs the extra "serve"
 
-    with asyncio.Runner(loop_factory=server.get_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=http_server.get_loop_factory()) as runner:
         settings = read_service_settings(log_format)
         runner.run(_serve_until_stopped(settings, served, host, key, durable, listen_socket, on_ready))
 
 
-def _report_ready(settings: Settings, name: str, url: str) -> None:
+def _report_ready(settings: Settings, served: ServedSelection, name: str, url: str) -> None:
+    url = url if served.model_names or served.config else url.removesuffix("/v1")
     _report(settings, f"{name} is served at {url}", url=url)
+    if not served.has_console:
+        return
     console_url = f"{url.removesuffix('/v1')}/"
     _report(settings, f"The console is at {console_url}", url=console_url)
 

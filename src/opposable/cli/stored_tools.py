@@ -19,11 +19,14 @@ from opposable.app.stored_tools import (
     save_tools,
     set_tool_enabled,
 )
+from opposable.cli.function_files import read_function_file
 from opposable.cli.options import JsonOption, err, out, read_settings
 from opposable.cli.rendering import style_text, to_json
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, Registration, SkillSpec
+from opposable.domain.validation_problems import describe_problems
 from opposable.tools.library import ToolLibrary
+from opposable.tools.tool_names import to_safe_name
 
 _SPEC: TypeAdapter[AnyToolSpec] = TypeAdapter(AnyToolSpec)
 
@@ -33,16 +36,23 @@ ToolIdArgument = Annotated[str, typer.Argument(help="Id of a stored tool")]
 
 
 def add_specs(
-    file: Annotated[Path, typer.Argument(help="JSON or YAML file with a tool spec or a list of specs")],
+    file: Annotated[Path, typer.Argument(help="Python file, or JSON or YAML file with tool specs")],
     replace: ReplaceOption = False,
     force: ForceOption = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Run the code of a Python file without a question")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Store the tools of a file: functions, HTTP endpoints, MCP servers, skills.
+    """Store the tools of a file: Python functions, or specs of functions, HTTP endpoints, MCP servers and skills.
 
-    Example: opposable tools add tools.yaml
+    Each public function of a Python file becomes a tool. The command asks before it runs the file's code, and again after the file has changed.
+
+    Example: opposable tools add my_functions.py
     """
-    specs, invalid_specs = _read_specs(file)
+    specs: Sequence[AnyToolSpec]
+    if file.suffix == ".py":
+        specs, invalid_specs = read_function_file(read_settings(), file, assume_yes=yes)
+    else:
+        specs, invalid_specs = _read_specs(file)
     _save_and_report(specs, replace, json, invalid_specs, force=force)
 
 
@@ -218,7 +228,8 @@ def _save_and_report(
 def _print_registrations(registrations: Sequence[Registration], left_out: dict[str, str], secrets: list[str]) -> None:
     for registration in registrations:
         for name in registration.accepted:
-            out.print(style_text(("✓ ", "green"), name))
+            label = registration.tool_id if name == to_safe_name(registration.tool_id) else name
+            out.print(style_text(("✓ ", "green"), label))
         for name, reason in registration.set_aside.items():
             err.print(style_text(("✗ ", "red"), f"{name}: {reason}"), soft_wrap=True)
     for where, reason in left_out.items():
@@ -287,9 +298,8 @@ def _read_specs(file: Path) -> tuple[list[AnyToolSpec], dict[str, str]]:
         try:
             specs.append(_SPEC.validate_python(item))
         except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
             name = f"spec {number}" + (f" ({item['tool_id']})" if isinstance(item, dict) and "tool_id" in item else "")
-            invalid_specs[name] = f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
+            invalid_specs[name] = describe_problems(error, AnyToolSpec, limit=1)
     if not specs:
         name, reason = next(iter(invalid_specs.items()))
         raise BadInput(f"{file} contains no valid tool spec. {name}: {reason}.")

@@ -10,6 +10,7 @@ from opposable.app.models import open_query_expander
 from opposable.app.stored_tools import check_tool_health
 from opposable.app.tools import open_tools, require_tool
 from opposable.cli import stored_tools
+from opposable.cli.function_files import review_changed_files
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import (
     DatabaseOption,
@@ -33,6 +34,7 @@ def list_tools(root: RootOption = None, db: DatabaseOption = None, json: JsonOpt
 
     Example: opposable tools list --db examples/data/chinook.sqlite
     """
+    review_changed_files()
 
     async def print_tools() -> None:
         async with open_tools(read_settings(root), db) as library:
@@ -55,6 +57,7 @@ def show_tool(
 
     Example: opposable tools show calculator
     """
+    review_changed_files()
 
     async def print_definition() -> None:
         async with open_tools(read_settings(), db) as library:
@@ -77,6 +80,7 @@ def call_tool(
 
     Example: opposable tools call calculator '{"expression": "17 * 23"}'
     """
+    review_changed_files()
 
     async def call() -> None:
         parsed_arguments = parse_json_arguments(read_text(arguments))
@@ -111,6 +115,7 @@ def search_tools(
 
     Example: opposable tools search "compute an average"
     """
+    review_changed_files()
 
     async def search() -> None:
         settings = read_settings()

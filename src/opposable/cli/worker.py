@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from opposable.app.stored_tools import require_postgresql
+from opposable.cli.function_files import review_changed_files
 from opposable.cli.options import err
 from opposable.cli.rendering import style_text
 from opposable.cli.serve import ModelsOption, open_models, read_service_settings
@@ -29,9 +30,10 @@ def worker(
         raise BadInput(
             f'Workers need the extra "durable" ({error.name} is missing). Run: pip install "opposable[durable]".'
         ) from error
-    from opposable.web.server import get_loop_factory  # lazy: needs the extra "serve"
+    from opposable.web.http_server import get_loop_factory  # lazy: needs the extra "serve"
     from opposable.web.telemetry.logs import log_to_stderr  # lazy: needs the extra "serve"
 
+    review_changed_files()
     settings = read_service_settings()
     require_postgresql(settings)
 

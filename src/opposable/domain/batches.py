@@ -19,10 +19,14 @@ DEFAULT_BATCH_CONCURRENCY = 50
 
 @dataclass(frozen=True, slots=True)
 class BatchTask:
-    """One task of a batch; `task_id` is the id of the caller."""
+    """One task of a batch; `task_id` is the id of the caller.
+
+    A correct answer contains all `expected` texts. Without any, answers are not graded.
+    """
 
     task_id: str
     task: str
+    expected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Batch:
         concurrency: The number of tasks that run at once, over all workers.
         model_rate: The limit of model requests, over all workers.
         tool_rates: The limits of calls by tool id, over all workers.
+        model_concurrency: The number of model requests at a time, over all workers; None for no limit.
+        tool_concurrency: The number of calls at a time by tool id, over all workers.
     """
 
     batch_id: str
@@ -46,6 +52,8 @@ class Batch:
     model_rate: "RateLimit | None" = None
     tool_rates: "dict[str, RateLimit]" = field(default_factory=dict)
     ended_at: datetime | None = None
+    model_concurrency: int | None = None
+    tool_concurrency: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

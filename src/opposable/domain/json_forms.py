@@ -17,9 +17,12 @@ from opposable.domain.events import (
     ToolFinished,
     ToolStarted,
 )
-from opposable.domain.messages import Message
-from opposable.domain.records import Execution, Run
+from opposable.domain.messages import Message, NativeReply
+from opposable.domain.records import Execution, Run, get_public_conversation_id
 from opposable.domain.tools import ToolCall, ToolResult
+
+MAX_EVENT_MEDIA_BYTES = 2 * 1024 * 1024
+"""The largest image or file of a result that an event contains; the result describes a larger one in words."""
 
 
 def call_to_json(call: ToolCall) -> dict[str, Any]:
@@ -57,7 +60,8 @@ def message_to_json(message: Message, *, include_parsing: bool = False) -> dict[
 
     Args:
         message: The message.
-        include_parsing: Whether calls have how they were parsed (`dialect`, `repairs`, `truncated`), as stored ones do.
+        include_parsing: Whether to add what stored messages have: how calls were parsed (`dialect`, `repairs`,
+            `truncated`), and the `native` form of a reply.
     """
     form: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
@@ -72,6 +76,8 @@ def message_to_json(message: Message, *, include_parsing: bool = False) -> dict[
         ]
     if message.parts:
         form["parts"] = [part_to_json(part) for part in message.parts]
+    if include_parsing and message.native is not None:
+        form["native"] = {"model": message.native.model, "items": list(message.native.items)}
     return form | {name: value for name in ("call_id", "name", "thinking") if (value := getattr(message, name))}
 
 
@@ -89,7 +95,9 @@ def message_from_json(form: dict[str, Any]) -> Message:
         for call in form.get("tool_calls", ())
     )
     parts = tuple(part_from_json(part) for part in form.get("parts", ()))
-    return Message(**{**form, "tool_calls": calls, "parts": parts})
+    native = form.get("native")
+    native_reply = None if native is None else NativeReply(native["model"], tuple(native["items"]))
+    return Message(**{**form, "tool_calls": calls, "parts": parts, "native": native_reply})
 
 
 def event_to_json(event: Event) -> tuple[str, dict[str, Any]] | None:
@@ -109,7 +117,9 @@ def event_to_json(event: Event) -> tuple[str, dict[str, Any]] | None:
         case ToolDelta(call, text):
             return "tool_delta", {"call_id": call.id, "name": call.name, "delta": text}
         case ToolFinished(call, result):
-            return "tool_finished", {**result_to_json(result), "call_id": call.id, "name": call.name}
+            media = [part_to_json(part) for part in result.media if len(part.data) <= MAX_EVENT_MEDIA_BYTES]
+            form = {**result_to_json(result), "call_id": call.id, "name": call.name}
+            return "tool_finished", {**form, "media": media} if media else form
         case ModelReplied(turn, message, finish, usage):
             calls = [call_to_json(call) for call in message.tool_calls]
             return "model_replied", {"turn": turn, "finish": finish, "tool_calls": calls, "usage": usage.as_json()}
@@ -140,7 +150,7 @@ def run_to_json(run: Run) -> dict[str, Any]:
         "run_id": run.run_id,
         "status": run.status,
         "agent_id": run.agent_id,
-        "conversation_id": run.conversation_id,
+        "conversation_id": get_public_conversation_id(run.conversation_id),
         "trace_id": run.trace_id,
         "task": run.task,
         "text": run.text,
@@ -151,6 +161,7 @@ def run_to_json(run: Run) -> dict[str, Any]:
         "tool_calls": run.tool_calls,
         "started_at": run.started_at,
         "ended_at": run.ended_at,
+        "kind": run.kind,
     }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart, join_text
 from opposable.domain.tools import ToolCall
@@ -11,11 +11,26 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 @dataclass(frozen=True, slots=True)
+class NativeReply:
+    """A reply as its API returned it, with encrypted reasoning that only its model can read.
+
+    Attributes:
+        model: The name of the model on its server.
+        items: The items of the reply, in the form of the API.
+    """
+
+    model: str
+    items: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """A message of a conversation.
 
-    `tool_calls` and `thinking`, the model's reasoning, belong to role "assistant"; `call_id` and `name` to role
-    "tool". `content` is the text. A message with images or files has all its `parts` in order; plain text has none.
+    `tool_calls`, `thinking` (the model's reasoning) and `native` belong to role "assistant"; `call_id`, `name` and
+    `is_error` (whether the call failed) to role "tool". `content` is the text. A message with images or files has all
+    its `parts` in order; plain text has none. `native` is sent back to the model that wrote the reply, in place of the
+    text and calls.
     """
 
     role: Role
@@ -25,6 +40,8 @@ class Message:
     name: str = ""
     thinking: str = ""
     parts: tuple[ContentPart, ...] = ()
+    native: NativeReply | None = None
+    is_error: bool = False
     _wire_cache: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
@@ -63,6 +80,8 @@ def assistant_message(content: str, tool_calls: tuple[ToolCall, ...] = (), think
     return Message("assistant", content, tool_calls=tool_calls, thinking=thinking)
 
 
-def tool_message(call_id: str, name: str, content: str, parts: tuple[ContentPart, ...] = ()) -> Message:
+def tool_message(
+    call_id: str, name: str, content: str, parts: tuple[ContentPart, ...] = (), *, is_error: bool = False
+) -> Message:
     """Create a message with the result of the call `call_id`."""
-    return Message("tool", content, call_id=call_id, name=name, parts=parts)
+    return Message("tool", content, call_id=call_id, name=name, parts=parts, is_error=is_error)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # importing pydantic would double the start-up time of a libr
 T = TypeVar("T")
 
 RunStatus = Literal["queued", "running", "waiting", "finished", "failed", "cancelled"]
+RunKind = Literal["chat", "data"]
 """State of a run; "queued" means for a worker, "waiting" for human approval."""
 
 DURABLE_WORKER = "durable"
@@ -102,12 +103,25 @@ def execution_from_result(
     )
 
 
+def scope_conversation_id(conversation_id: str, owner: str) -> str:
+    """Return the id under which an owner's conversation is stored if another owner has that id.
+
+    Clients choose ids, so an id that is taken must behave like a new one. Clients cannot send the character "~".
+    """
+    return f"{conversation_id}~{owner}"
+
+
+def get_public_conversation_id(stored_id: str) -> str:
+    """Return the id of a conversation that its owner uses."""
+    return stored_id.partition("~")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionFilter:
     """A filter of executions; all fields that are set must match.
 
     `failure` is a kind of failure, or "any" for every failed call. `since` is inclusive, `until` exclusive; both are
-    in UTC.
+    in UTC. `owner` selects the executions of the runs of one API key.
     """
 
     tool_id: str = ""
@@ -117,6 +131,7 @@ class ExecutionFilter:
     failure: FailureKind | Literal["any"] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +188,7 @@ class ConversationTurn:
 class Run:
     """A run of an agent.
 
-    `text` is the answer and `reason` the `StopReason`. `worker` is the process that runs it; any process may set
+    `text` is the answer and `reason` the `StopReason`. `kind` "data" is a question about data. `worker` is the process that runs it; any process may set
     `cancel_requested`.
     """
 
@@ -193,6 +208,7 @@ class Run:
     ended_at: datetime | None = None
     cancel_requested: bool = False
     worker: str = ""
+    kind: RunKind = "chat"
 
 
 @dataclass(frozen=True, slots=True)

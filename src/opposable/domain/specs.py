@@ -21,8 +21,11 @@ from opposable.domain.tools import AfterUntrusted
 ToolType = Literal["function", "http", "mcp_server", "skill"]
 """Kind of a tool."""
 
-ID_PATTERN = r"^[\w.\-]{1,100}$"
+ID_PATTERN = r"^[\w.\-]+$"
 """Id of a tool or agent: letters of any script, digits, dots, dashes, underscores."""
+
+MAX_ID_CHARACTERS = 100
+"""The longest id. It is not a part of the pattern, which would take 10 MB of memory when it is compiled."""
 
 SECRET_REFERENCE_PATTERN = r"^(env:[A-Za-z_][A-Za-z0-9_]*)?$"  # noqa: S105 - a pattern, no secret
 """Reference to a secret: the environment variable that holds it."""
@@ -100,7 +103,7 @@ class ToolSpec(FrozenModel):
     `id` is read as `tool_id`, and `type` as `mode` or `tool_type`. A field that is null has its default.
     """
 
-    tool_id: str = Field(pattern=ID_PATTERN)
+    tool_id: str = Field(pattern=ID_PATTERN, max_length=MAX_ID_CHARACTERS)
     name: str = Field(default="", max_length=100)
     display_name: str = ""
     description: str = ""
@@ -132,7 +135,8 @@ class ToolSpec(FrozenModel):
 class FunctionToolSpec(ToolSpec):
     """A function, or a class whose public methods are actions.
 
-    Without `class_name`, `function_name` is a function of the module.
+    Without `class_name`, `function_name` is a function of the module. `module_path` is the dotted name of a module, or
+    the absolute path of a Python file, which runs only if the owner allowed its content on this machine.
     """
 
     tool_type: Literal["function"] = "function"
@@ -140,6 +144,12 @@ class FunctionToolSpec(ToolSpec):
     class_name: str = ""
     function_name: str = ""
     init_params: dict[str, Any] = {}
+
+    @property
+    def file(self) -> Path | None:
+        """The Python file, None for a module."""
+        path = Path(self.module_path)
+        return path if path.is_absolute() else None
 
 
 class AuthConfig(FrozenModel):
@@ -386,7 +396,7 @@ class AgentSpec(FrozenModel):
         assisted: Whether assistance for small models is on; None for the profile of the model.
     """
 
-    agent_id: str = Field(pattern=ID_PATTERN)
+    agent_id: str = Field(pattern=ID_PATTERN, max_length=MAX_ID_CHARACTERS)
     name: str = ""
     description: str = ""
     model: str = ""

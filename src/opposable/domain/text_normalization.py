@@ -14,7 +14,6 @@ _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-
 _NAME_BOUNDARY = re.compile(_CAMEL_CASE_BOUNDARY.pattern + r"|(?<=[A-Za-z])(?=\d)")
 _CJK_RUN = re.compile(rf"[{CJK_CHARACTERS}]+")
 _WORD_OR_CJK_RUN = re.compile(rf"[{CJK_CHARACTERS}]+|[^\W_{CJK_CHARACTERS}]+")
-_WORD_OR_CJK_CHARACTER = re.compile(rf"[{CJK_CHARACTERS}]|[^\W_{CJK_CHARACTERS}]+")
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
@@ -43,11 +42,6 @@ def _lowercase_character(char: str) -> str:
         return chr(ord(char) - 0xFEE0).lower()
     lower = char.lower()
     return lower if len(lower) == 1 else char
-
-
-def has_cjk(text: str) -> bool:
-    """Return whether `text` contains a Chinese, Japanese or Korean character."""
-    return _CJK_RUN.search(text) is not None
 
 
 def singularize(word: str) -> str:
@@ -86,23 +80,8 @@ def extract_index_words(text: str) -> list[str]:
     return words
 
 
-def tokenize_with_spans(text: str) -> list[tuple[str, int, int]]:
-    """Return the words and single CJK characters of normalized text as (token, start, end)."""
-    return [(match.group(), match.start(), match.end()) for match in _WORD_OR_CJK_CHARACTER.finditer(text)]
-
-
-def compute_edit_distance(first: str, second: str, max_edits: int | None = None) -> int:
-    """Count the insertions, deletions, replacements and swaps of neighbors that turn `first` into `second`.
-
-    Args:
-        first: A text.
-        second: Another text.
-        max_edits: A bound that saves work: a distance above it may be returned as any greater number.
-    """
-    if max_edits is not None:
-        first, second = _strip_common_ends(first, second)
-        if abs(len(first) - len(second)) > max_edits or len(first) > 8:
-            return max_edits + 1
+def compute_edit_distance(first: str, second: str) -> int:
+    """Count the insertions, deletions, replacements and swaps of neighbors that turn `first` into `second`."""
     row_before_last: list[int] = []
     last_row = list(range(len(second) + 1))
     for i, char in enumerate(first, 1):
@@ -114,31 +93,6 @@ def compute_edit_distance(first: str, second: str, max_edits: int | None = None)
             row.append(cost)
         row_before_last, last_row = last_row, row
     return last_row[-1]
-
-
-def _strip_common_ends(first: str, second: str) -> tuple[str, str]:
-    start = 0
-    while start < min(len(first), len(second)) and first[start] == second[start]:
-        start += 1
-    first, second = first[start:], second[start:]
-    while first and second and first[-1] == second[-1]:
-        first, second = first[:-1], second[:-1]
-    return first, second
-
-
-def find_longest_common_substring(first: str, second: str) -> str:
-    """Return the longest text that both texts contain."""
-    best_length, best_start = 0, 0
-    last_row = [0] * (len(second) + 1)
-    for i, char in enumerate(first, 1):
-        row = [0] * (len(second) + 1)
-        for j, other in enumerate(second, 1):
-            if char == other:
-                row[j] = last_row[j - 1] + 1
-                if row[j] > best_length:
-                    best_length, best_start = row[j], i - row[j]
-        last_row = row
-    return first[best_start : best_start + best_length]
 
 
 def find_close_names(

@@ -5,11 +5,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more model requests, as reported by the server."""
+    """Tokens of one or more model requests, as reported by the server.
+
+    `cached_tokens` are the input tokens that were read from the server's cache, `reasoning_tokens` the output tokens
+    of the reasoning.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     requests: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -17,12 +23,14 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def as_json(self) -> dict[str, int]:
-        """Return tokens and requests as JSON."""
+        """Return tokens and requests as JSON; the cached and reasoning tokens only if there are any."""
+        details = {"cached_tokens": self.cached_tokens, "reasoning_tokens": self.reasoning_tokens}
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "total_tokens": self.total_tokens,
             "model_calls": self.requests,
+            **{name: count for name, count in details.items() if count},
         }
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -30,6 +38,8 @@ class Usage:
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.requests + other.requests,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
         )
 
 

@@ -7,20 +7,15 @@ that can be taken means that its worker is dead. The leader holds one more lock.
 import asyncio
 import logging
 from contextlib import suppress
-from typing import Any
-
-import psycopg
-from psycopg.conninfo import make_conninfo
 
 from opposable.domain.errors import OpposableError
 from opposable.durable.engine import Engine
 from opposable.durable.execution import RunExecutor
-from opposable.store.database_urls import parse_database_url
+from opposable.durable.locks import Connection, connect, release_lock, take_lock
 from opposable.store.store import Store
 
-LOCK_CLASS = 0x6F7070
-"""First number of the advisory locks; the second is a hash of the worker's id, or `LEADER_LOCK`."""
 LEADER_LOCK = "leader"
+"""Name of the leader's lock. The lock of a worker has the worker's id as its name."""
 TICK_SECONDS = 0.25
 """Seconds between two rounds of the leader."""
 TAKEOVER_TICKS = 8
@@ -44,11 +39,7 @@ class Coordinator:
     """
 
     def __init__(self, url: str, worker_id: str, store: Store, engine: Engine, executor: RunExecutor) -> None:
-        # With the keepalives, a lost connection is noticed within some ten seconds.
-        conninfo = parse_database_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
-        self._conninfo = make_conninfo(
-            conninfo, keepalives_idle=5, keepalives_interval=2, keepalives_count=3, connect_timeout=10
-        )
+        self._url = url
         self._worker_id = worker_id
         self._store = store
         self._engine = engine
@@ -65,9 +56,8 @@ class Coordinator:
         """Hold the lock of this worker and act as leader where possible, until cancelled."""
         while True:
             try:
-                connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
-                async with connection:
-                    await self._take_lock(connection, self._worker_id)
+                async with await connect(self._url) as connection:
+                    await take_lock(connection, self._worker_id)
                     await self._keep_going(connection)
             except Exception as error:  # noqa: BLE001 - the drivers raise many kinds while the database restarts
                 reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -75,15 +65,15 @@ class Coordinator:
             self._is_leader = False
             await asyncio.sleep(RECONNECT_SECONDS)
 
-    async def _keep_going(self, connection: "psycopg.AsyncConnection[tuple[Any, ...]]") -> None:
+    async def _keep_going(self, connection: Connection) -> None:
         connected_at = asyncio.get_running_loop().time()
         tick = 0
         while True:
             if self._is_resigning:
-                await self._release_lock(connection, LEADER_LOCK)
+                await release_lock(connection, LEADER_LOCK)
                 self._is_leader = False
             elif not self._is_leader:
-                self._is_leader = await self._take_lock(connection, LEADER_LOCK)
+                self._is_leader = await take_lock(connection, LEADER_LOCK)
             with suppress(OpposableError):  # the store does not answer: the next round tries again
                 if self._is_leader:
                     await self._dispatch()
@@ -114,20 +104,11 @@ class Coordinator:
             log.warning("%d runs are in the queue again after an outage of the database.", len(lost))
         self._suspects = missing
 
-    async def _take_over(self, connection: "psycopg.AsyncConnection[tuple[Any, ...]]") -> None:
+    async def _take_over(self, connection: Connection) -> None:
         """Put the runs of dead workers into the queue again."""
         for worker_id, run_ids in (await self._engine.list_active()).items():
-            if worker_id == self._worker_id or not await self._take_lock(connection, worker_id):
+            if worker_id == self._worker_id or not await take_lock(connection, worker_id):
                 continue
             await self._engine.resubmit(run_ids)
-            await self._release_lock(connection, worker_id)
+            await release_lock(connection, worker_id)
             log.warning("Worker %s is dead. Its %d runs are in the queue again.", worker_id, len(run_ids))
-
-    @staticmethod
-    async def _take_lock(connection: "psycopg.AsyncConnection[tuple[Any, ...]]", name: str) -> bool:
-        cursor = await connection.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", (LOCK_CLASS, name))
-        row = await cursor.fetchone()
-        return row is not None and bool(row[0])
-
-    async def _release_lock(self, connection: "psycopg.AsyncConnection[tuple[Any, ...]]", name: str) -> None:
-        await connection.execute("SELECT pg_advisory_unlock(%s, hashtext(%s))", (LOCK_CLASS, name))

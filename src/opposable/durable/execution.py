@@ -4,18 +4,20 @@ import asyncio
 import contextvars
 import logging
 from collections import Counter
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from dbos import DBOS
 from sqlalchemy.exc import SQLAlchemyError
 
-from opposable.domain.batches import QueuedRun, RunOutcome
+from opposable.domain.batches import Batch, QueuedRun, RunOutcome
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import OpposableError, get_error_kind
-from opposable.domain.events import Event, ModelReplied, RunFinished, RunStarted, ToolFinished
-from opposable.domain.json_forms import event_to_json, message_from_json
+from opposable.domain.events import Event, ModelReplied, RunFinished, ToolFinished
+from opposable.domain.json_forms import message_from_json
 from opposable.domain.messages import Message, user_message
 from opposable.domain.records import (
     DURABLE_WORKER,
@@ -29,12 +31,14 @@ from opposable.domain.records import (
 )
 from opposable.domain.specs import AgentSpec
 from opposable.domain.usage import NO_USAGE, Usage
+from opposable.durable.call_slots import CallSlots
 from opposable.durable.calls import CallGuard, RunSuspended
 from opposable.durable.run_events import DurableEventLog
 from opposable.durable.steps import DurableModel, DurableToolLibrary
 from opposable.durable.store_retries import retry_while_unavailable
 from opposable.models.base import ModelOptions
 from opposable.models.profile import get_profile
+from opposable.service.event_writer import EventWriter, get_run_ids
 from opposable.service.run_plan import RunPlan, limits_from_json, options_from_json
 from opposable.service.service import Service
 
@@ -66,10 +70,16 @@ class _Execution:
 
 
 class RunExecutor:
-    """Executes the runs of one worker."""
+    """Executes the runs of one worker.
 
-    def __init__(self, service: Service) -> None:
+    Args:
+        service: The service with the tools and models.
+        slots: Limits the concurrent calls of batches.
+    """
+
+    def __init__(self, service: Service, slots: CallSlots) -> None:
         self._service = service
+        self._slots = slots
         self._store = service.store
         self._executions: dict[str, _Execution] = {}
         self._active_ids: Counter[str] = Counter()
@@ -184,23 +194,22 @@ class RunExecutor:
         plan = await retry_while_unavailable(lambda: self._plan_run(execution.queued))
         guard = CallGuard(self._store, execution.log.append, run.owner)
 
-        async def wait_for_rate(tool_id: str) -> None:
-            await self._wait_for_rate(execution.queued, plan.model.name, tool_id)
-
+        limit_call = partial(self._limit_call, execution.queued.batch, plan.model.name)
         is_assisted = get_profile(plan.model).assisted if plan.is_assisted is None else plan.is_assisted
         plan = replace(
             plan,
-            model=DurableModel(plan.model, wait_for_rate),
-            library=DurableToolLibrary(plan.library, guard, wait_for_rate),
+            model=DurableModel(plan.model, limit_call),
+            library=DurableToolLibrary(plan.library, guard, limit_call),
             # Assistance decides by stored failures, which may change before a replay.
             failure_memory=None if is_assisted else plan.failure_memory,
         )
         context = CallContext(
             run_id=run.run_id, trace_id=run.trace_id, agent_id=run.agent_id, conversation_id=run.conversation_id
         )
+        writer = EventWriter(run, execution.log.append, can_call=plan.can_call, published=execution.log.published_texts)
         async with aclosing(plan.run(context)) as events:
             async for event in events:
-                self._handle_event(execution, event)
+                self._handle_event(execution, event, writer)
 
     async def _plan_run(self, queued: QueuedRun) -> RunPlan:
         request, batch = queued.request, queued.batch
@@ -217,15 +226,23 @@ class RunExecutor:
             options=options_from_json(request["options"]),
         )
 
-    async def _wait_for_rate(self, queued: QueuedRun, model_name: str, tool_id: str) -> None:
-        """Wait until the rates of the batch allow a request or a call."""
-        batch = queued.batch
-        rate = None if batch is None else batch.tool_rates.get(tool_id) if tool_id else batch.model_rate
-        if rate is not None:
-            key = f"tool {tool_id}" if tool_id else f"model {model_name}"
-            await asyncio.sleep(await retry_while_unavailable(lambda: self._store.queued_runs.reserve_slot(key, rate)))
+    @asynccontextmanager
+    async def _limit_call(self, batch: Batch | None, model_name: str, tool_id: str) -> AsyncIterator[None]:
+        """Wait until the limits of the batch allow a request or a call, and count it as active while the block runs."""
+        if batch is None:
+            yield
+            return
+        key = f"tool {tool_id}" if tool_id else f"model {model_name}"
+        rate = batch.tool_rates.get(tool_id) if tool_id else batch.model_rate
+        count = batch.tool_concurrency.get(tool_id) if tool_id else batch.model_concurrency
+        async with nullcontext() if count is None else self._slots.hold(key, count):
+            if rate is not None:
+                reserve_slot = self._store.queued_runs.reserve_slot
+                await asyncio.sleep(await retry_while_unavailable(lambda: reserve_slot(key, rate)))
+            yield
 
-    def _handle_event(self, execution: _Execution, event: Event) -> None:
+    def _handle_event(self, execution: _Execution, event: Event, writer: EventWriter) -> None:
+        event = writer.write(event)
         match event:
             case ToolFinished():
                 execution.calls += 1
@@ -235,12 +252,6 @@ class RunExecutor:
                 execution.turns += 1
             case RunFinished():
                 execution.finished = event
-        if type(event) is RunStarted:
-            run = execution.run
-            ids = {"conversation_id": run.conversation_id, "trace_id": run.trace_id, "agent_id": run.agent_id}
-            execution.log.append("run_started", {"run_id": run.run_id, **ids})
-        elif (kind_and_data := event_to_json(event)) is not None:
-            execution.log.append(*kind_and_data)
 
     def _record_execution(self, execution: _Execution, event: ToolFinished) -> None:
         """Record a call under an id that a replay computes again."""
@@ -251,10 +262,7 @@ class RunExecutor:
             event.result,
             call.name if tool is None else tool.tool_id,
             dict(call.arguments),
-            run_id=run.run_id,
-            trace_id=run.trace_id,
-            agent_id=run.agent_id,
-            conversation_id=run.conversation_id,
+            **get_run_ids(run),
         )
         execution_id = f"{run.run_id}-{call.id}-{repetition}"
         self._service.recorder.record(replace(record, execution_id=execution_id))

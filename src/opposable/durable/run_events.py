@@ -11,6 +11,9 @@ from opposable.store.recorder import Recorder
 RESUMED_KIND = "resumed"
 """Kind of the event that a takeover adds: an unfinished reply before it is streamed again."""
 
+COMMENTARY_KIND = "commentary"
+"""Kind of the event with what a model writes before its calls."""
+
 PROGRESS_KINDS = ("model_replied", "tool_finished", "approval_decided")
 """Kinds of events that show progress."""
 
@@ -27,6 +30,7 @@ class DurableEventLog:
 
     Attributes:
         fruitless_takeovers: How many processes in a row have taken over the run without finishing a step.
+        published_texts: The text of the answer that is recorded, by the number of replies that had ended.
     """
 
     def __init__(self, run_id: str, recorder: Recorder, recorded: Sequence[RunEvent]) -> None:
@@ -34,8 +38,11 @@ class DurableEventLog:
         self._log = RunEventLog(run_id, self._record)
         self._log.events.extend(recorded)
         self._recorded = Counter(
-            _get_key(event.kind, event.data) for event in recorded if event.kind not in DELTA_FIELDS
+            _get_key(event.kind, event.data)
+            for event in recorded
+            if event.kind not in (*DELTA_FIELDS, COMMENTARY_KIND)  # a replay has no deltas, hence no commentary
         )
+        self.published_texts = _get_published_texts(recorded)
         self.fruitless_takeovers = _count_fruitless_takeovers(recorded)
         if recorded:
             self._log.append(RESUMED_KIND, {})
@@ -66,6 +73,17 @@ def _count_fruitless_takeovers(recorded: Sequence[RunEvent]) -> int:
             break
         count += event.kind == RESUMED_KIND
     return count
+
+
+def _get_published_texts(recorded: Sequence[RunEvent]) -> list[str]:
+    """Return the text deltas before the end of the first reply, of the second one, … and after the last one."""
+    texts = [""]
+    for event in recorded:
+        if event.kind == "model_replied":
+            texts.append("")
+        elif event.kind == "text":
+            texts[-1] += event.data["content"]
+    return texts
 
 
 def _get_key(kind: str, data: dict[str, Any]) -> tuple[str, str]:

@@ -5,8 +5,8 @@ unchanged between the two.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -29,16 +29,16 @@ from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.profile import ModelProfile, get_profile
 from opposable.tools.library import ToolLibrary
 
-WaitForRate = Callable[[str], Awaitable[None]]
-"""Waits until a tool with this id may be called; "" for the model."""
+LimitCall = Callable[[str], AbstractAsyncContextManager[None]]
+"""Opened around a call of the tool with this id, or "" for a request to the model; waits until it may begin."""
 
 
 class DurableModel:
     """A model whose replies are recorded as steps. Deltas are streamed only when the request is really made."""
 
-    def __init__(self, inner: Model, wait_for_rate: WaitForRate) -> None:
+    def __init__(self, inner: Model, limit_call: LimitCall) -> None:
         self.inner = inner
-        self._wait_for_rate = wait_for_rate
+        self._limit_call = limit_call
 
     @property
     def name(self) -> str:
@@ -87,10 +87,9 @@ class DurableModel:
         deltas: "asyncio.Queue[ModelEvent | None]",
     ) -> Callable[[], Coroutine[Any, Any, dict[str, Any]]]:
         async def request() -> dict[str, Any]:
-            await self._wait_for_rate("")
             reply = None
             try:
-                async with aclosing(self.inner.stream(messages, tools, options)) as parts:
+                async with self._limit_call(""), aclosing(self.inner.stream(messages, tools, options)) as parts:
                     async for part in parts:
                         if type(part) is Reply:
                             reply = part
@@ -109,10 +108,10 @@ class DurableModel:
 class DurableToolLibrary(ToolLibrary):
     """A view of a library whose calls are recorded as steps."""
 
-    def __init__(self, inner: ToolLibrary, guard: CallGuard, wait_for_rate: WaitForRate) -> None:
+    def __init__(self, inner: ToolLibrary, guard: CallGuard, limit_call: LimitCall) -> None:
         self.__dict__.update(vars(inner))
         self._guard = guard
-        self._wait_for_rate = wait_for_rate
+        self._limit_call = limit_call
 
     async def call(self, name: str, arguments: dict[str, Any], context: CallContext = NO_CONTEXT) -> ToolResult:
         """Call a tool, or return the recorded result of the call."""
@@ -125,8 +124,10 @@ class DurableToolLibrary(ToolLibrary):
     async def _execute_call(self, name: str, arguments: dict[str, Any], context: CallContext) -> dict[str, Any]:
         tool = self._find_registered_tool(name)
         tool_id = name if tool is None else tool.tool_id
-        await self._wait_for_rate(tool_id)
-        async with self._guard.open_call(context, tool_id, arguments, repeatable=self._is_repeatable(name)) as call:
+        async with (
+            self._limit_call(tool_id),
+            self._guard.open_call(context, tool_id, arguments, repeatable=self._is_repeatable(name)) as call,
+        ):
             if call.refusal is not None:
                 return tool_result_to_json(call.refusal)
             result = await super().call(name, arguments, replace(context, approve=call.approve))

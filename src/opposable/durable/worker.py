@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from uuid import uuid4
 
 from opposable.app.stored_tools import require_postgresql
+from opposable.durable.call_slots import CallSlots
 from opposable.durable.coordinator import Coordinator
 from opposable.durable.engine import Engine, launch_engine
 from opposable.durable.execution import RunExecutor
@@ -45,8 +46,8 @@ async def run_worker(
     url = require_postgresql(settings)
     worker_id = uuid4().hex
     stop = _listen_for_signals()
-    async with open_service(settings, models) as service:
-        executor = RunExecutor(service)
+    async with open_service(settings, models) as service, CallSlots(url) as slots:
+        executor = RunExecutor(service, slots)
         async with launch_engine(url, worker_id, executor.execute, concurrency) as engine:
             coordinator = Coordinator(url, worker_id, service.store, engine, executor)
             loops = (asyncio.create_task(coordinator.run()), asyncio.create_task(executor.poll_cancel_requests()))

@@ -2,15 +2,16 @@
 
 import base64
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import orjson
 
 from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelRejected
-from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
+from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
-from opposable.domain.messages import Message
+from opposable.domain.messages import Message, NativeReply
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
@@ -26,7 +27,11 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
+    "incomplete": "incomplete",
 }
+
+_DELTA_FIELDS = {"text": "text", "thinking": "thinking", "signature": "signature", "partial_json": "input"}
+"""The field of a block that a field of its deltas is added to."""
 
 
 class AnthropicModel:
@@ -51,16 +56,14 @@ class AnthropicModel:
         """Stream one reply in parts. Raises: `ModelError`."""
         body = build_request(self.name, messages, tools, options)
         if not options.stream:
-            yield parse_reply(await self._endpoint.post(body))
+            yield parse_reply(await self._endpoint.post(body), self.name)
             return
-        accumulator = _StreamAccumulator()
-        lines = self._endpoint.stream_data(body)
-        try:
-            async for line in lines:
-                for part in accumulator.add_event(orjson.loads(line)):
-                    yield part
-        finally:
-            await lines.aclose()
+        accumulator = _StreamAccumulator(self.name)
+        async with aclosing(self._endpoint.stream_data(body)) as received:
+            async for payloads in received:
+                for payload in payloads:
+                    for part in accumulator.add_event(orjson.loads(payload)):
+                        yield part
         yield accumulator.to_reply()
 
     def get_upstream(self, path: ApiPath) -> Upstream | None:
@@ -83,7 +86,9 @@ def build_request(
         **options.extra_body,
         "model": model,
         "max_tokens": options.max_tokens or DEFAULT_MAX_TOKENS,
-        "messages": _merge_same_role([_encode_message(message) for message in messages if message.role != "system"]),
+        "messages": _merge_same_role(
+            [_encode_message(message, model) for message in messages if message.role != "system"]
+        ),
     }
     if instructions := "\n\n".join(message.content for message in messages if message.role == "system"):
         body["system"] = instructions
@@ -101,7 +106,7 @@ def build_request(
     return dump_json(body)
 
 
-def parse_reply(response: Any) -> Reply:
+def parse_reply(response: Any, model: str) -> Reply:
     """Return the reply of a response that was not streamed.
 
     Raises: `ModelRejected` for any other response.
@@ -116,23 +121,34 @@ def parse_reply(response: Any) -> Reply:
         usage = response.get("usage") or {}
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelRejected(f"The server sent no message: {str(response)[:200]}") from error
-    return Reply(Message("assistant", text, tool_calls=calls, thinking=thinking), finish, _parse_usage(usage))
+    has_signature = any(block.get("signature") or block["type"] == "redacted_thinking" for block in blocks)
+    native = _create_native_reply(model, blocks, calls) if has_signature and finish not in CUT_OFF else None
+    message = Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
+    return Reply(message, finish, _parse_usage(usage))
+
+
+def _create_native_reply(model: str, blocks: Sequence[dict[str, Any]], calls: Sequence[ToolCall]) -> NativeReply:
+    """Return the blocks of a reply, whose signed thinking the model gets back."""
+    inputs = {call.id: dict(call.arguments) for call in calls}
+    items = [{**block, "input": inputs[block["id"]]} if block["type"] == "tool_use" else block for block in blocks]
+    return NativeReply(model, tuple(items))
 
 
 def _parse_call(block: dict[str, Any], *, truncated: bool) -> ToolCall:
     arguments = block["input"]
     if isinstance(arguments, dict):
         return ToolCall(block["id"], block["name"], arguments, truncated=truncated)
-    return ToolCall.from_json(block["id"], block["name"], dump_json(arguments).decode(), truncated=truncated)
+    text = arguments if isinstance(arguments, str) else dump_json(arguments).decode()
+    return ToolCall.from_json(block["id"], block["name"], text, truncated=truncated)
 
 
 class _StreamAccumulator:
     """The accumulated parts of a streamed reply."""
 
-    def __init__(self) -> None:
-        self._text: list[str] = []
-        self._thinking: list[str] = []
-        self._calls: list[list[str]] = []
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._received: dict[tuple[int, str], list[str]] = {}  # the deltas of a field of a block
         self._call_positions: dict[int, int] = {}
         self._usage: dict[str, Any] = {}
         self._stop_reason: str | None = None
@@ -143,11 +159,8 @@ class _StreamAccumulator:
         match event.get("type"):
             case "message_start":
                 self._usage |= event["message"].get("usage") or {}
-            case "content_block_start" if event["content_block"]["type"] == "tool_use":
-                block = event["content_block"]
-                self._call_positions[event["index"]] = len(self._calls)
-                self._calls.append([block["id"], block["name"]])
-                return [CallDelta(len(self._calls) - 1, block["id"], block["name"])]
+            case "content_block_start":
+                return self._open_block(event["index"], event["content_block"])
             case "content_block_delta":
                 return self._add_delta(event["index"], event["delta"])
             case "message_delta":
@@ -159,34 +172,44 @@ class _StreamAccumulator:
                 raise ModelRejected(f"The model server broke off: {event['error'].get('message', 'no reason given')}")
         return []
 
+    def _open_block(self, index: int, block: dict[str, Any]) -> list[ModelEvent]:
+        self._blocks[index] = block
+        if block["type"] != "tool_use":
+            return []
+        self._blocks[index] = {"input": {}, **block}
+        position = self._call_positions[index] = len(self._call_positions)
+        return [CallDelta(position, block["id"], block["name"])]
+
     def _add_delta(self, index: int, delta: dict[str, Any]) -> list[ModelEvent]:
+        for name, field in _DELTA_FIELDS.items():
+            if value := delta.get(name):
+                self._received.setdefault((index, field), []).append(value)
         if text := delta.get("text"):
-            self._text.append(text)
             return [TextDelta(text)]
         if thought := delta.get("thinking"):
-            self._thinking.append(thought)
             return [ThinkingDelta(thought)]
         if (partial_json := delta.get("partial_json")) and index in self._call_positions:
-            self._calls[self._call_positions[index]].append(partial_json)
             return [CallDelta(self._call_positions[index], arguments=partial_json)]
         return []
 
     def to_reply(self) -> Reply:
         """Return the complete reply."""
-        finish = FINISH_REASONS.get(self._stop_reason, "stop") if self._has_ended else "incomplete"
-        last = len(self._calls) - 1
-        calls = tuple(
-            ToolCall.from_json(call[0], call[1], "".join(call[2:]) or "{}", truncated=finish == "length" and n == last)
-            for n, call in enumerate(self._calls)
-        )
-        message = Message("assistant", "".join(self._text), tool_calls=calls, thinking="".join(self._thinking))
-        return Reply(message, finish, _parse_usage(self._usage))
+        for (index, field), received in self._received.items():
+            self._blocks[index] = {**self._blocks.get(index, {"type": field}), field: "".join(received)}
+        blocks = [self._blocks[index] for index in sorted(self._blocks)]
+        stop_reason = self._stop_reason if self._has_ended else "incomplete"
+        return parse_reply({"content": blocks, "stop_reason": stop_reason, "usage": self._usage}, self._model)
 
 
-def _encode_message(message: Message) -> dict[str, Any]:
+def _encode_message(message: Message, model: str) -> dict[str, Any]:
+    native = message.native
+    if native is not None and native.model == model and _has_calls(native.items, message.tool_calls):
+        return {"role": "assistant", "content": list(native.items)}
     if message.role == "tool":
         content = _encode_parts(message) if message.parts else message.content
-        block = {"type": "tool_result", "tool_use_id": message.call_id, "content": content}
+        block: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.call_id, "content": content}
+        if message.is_error:
+            block["is_error"] = True
         return {"role": "user", "content": [block]}
     blocks = _encode_parts(message)
     blocks += [
@@ -194,6 +217,11 @@ def _encode_message(message: Message) -> dict[str, Any]:
         for call in message.tool_calls
     ]
     return {"role": message.role, "content": blocks or [{"type": "text", "text": "…"}]}
+
+
+def _has_calls(blocks: Sequence[dict[str, Any]], calls: Sequence[ToolCall]) -> bool:
+    """Return whether the blocks have these calls: each needs a result, and each result a call."""
+    return [block["id"] for block in blocks if block["type"] == "tool_use"] == [call.id for call in calls]
 
 
 def _encode_parts(message: Message) -> list[dict[str, Any]]:

@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from opposable.models.base import Model
-from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.profile import Calling, ModelProfile, get_profile
-from opposable.models.python_protocol.model import PythonProtocolModel
-from opposable.models.text_protocol import TextProtocolModel
 
 CallingMode = Literal["native", "auto", "text", "rescue", "prompted", "constrained", "python"]
 """How a model is asked for calls.
@@ -38,12 +35,20 @@ _CALLING: Mapping[CallingMode, Calling] = {
 
 def apply_calling_mode(mode: CallingMode, inner: Model, *, assisted: bool = False) -> Model:
     """Return `inner`, asked for calls in this mode."""
+    if mode == "native":
+        return inner
     profile = replace(get_profile(inner), calling=_CALLING[mode], assisted=assisted)
+    if mode == "auto":
+        from opposable.models.marker_calls import MarkerCallsModel  # lazy: its patterns, as below
+
+        return MarkerCallsModel(inner, profile)
+    if mode == "python":
+        from opposable.models.python_protocol.model import PythonProtocolModel  # lazy: as above
+
+        return PythonProtocolModel(inner, profile=profile)
+    from opposable.models.text_protocol import TextProtocolModel  # lazy: a native model needs none of 100 ms
+
     match mode:
-        case "native":
-            return inner
-        case "auto":
-            return MarkerCallsModel(inner, profile)
         case "text":
             return TextProtocolModel(inner, profile=profile)
         case "rescue":
@@ -52,8 +57,6 @@ def apply_calling_mode(mode: CallingMode, inner: Model, *, assisted: bool = Fals
             return TextProtocolModel(inner, "protocol", profile=profile)
         case "constrained":
             return TextProtocolModel(inner, "protocol", constrained=True, profile=profile)
-        case "python":
-            return PythonProtocolModel(inner, profile=profile)
 
 
 def get_default_calling_mode(name: str) -> CallingMode:

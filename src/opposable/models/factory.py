@@ -1,13 +1,14 @@
 """The model factory: models by name, such as `local` or `openai:NAME`."""
 
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from opposable.domain.errors import BadInput
-from opposable.models.anthropic import AnthropicModel
 from opposable.models.base import Model
 from opposable.models.calling_modes import (
     CallingMode,
@@ -16,10 +17,16 @@ from opposable.models.calling_modes import (
     get_expected_profile,
     load_calling_modes,
 )
-from opposable.models.embedded.llama_cpp import LocalModel
-from opposable.models.embedded.weights import QWEN_CODER, find_installed_weights, get_models_directory
 from opposable.models.http_client import RetryPolicy
 from opposable.models.openai_compatible import CHAT_APIS, OpenAICompatibleModel, ServerQuirks
+from opposable.models.openai_responses import OpenAIResponsesModel
+from opposable.models.profile import set_provider
+from opposable.models.upstream import ApiPath
+
+ServerApi = Literal["chat", "responses"]
+"""The API that a model of OpenAI or a compatible server is asked in."""
+
+_RESPONSES_APIS: frozenset[ApiPath] = frozenset({"responses", "completions", "embeddings"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,9 @@ PROVIDERS_BY_PREFIX: Mapping[str, str] = {
 }
 """The provider of a model whose name is given without one, by the beginning of the name."""
 
+REASONING_FAMILIES = re.compile(r"(o\d|gpt-[5-9]|codex-|computer-use-)(?!.*-chat-latest)")
+"""Models of OpenAI that reason between calls: in chat completions they lose the reasoning, or take no tools."""
+
 DEFAULT_OLLAMA_HOST = "127.0.0.1:11434"
 
 
@@ -81,6 +91,7 @@ def create_model(
     models_directory: Path | None = None,
     retry_policy: RetryPolicy | None = None,
     calling_mode: CallingMode | None = None,
+    api: ServerApi | None = None,
 ) -> Model:
     """Create the model `name`.
 
@@ -94,6 +105,8 @@ def create_model(
         retry_policy: Time-outs and retries of the requests.
         calling_mode: How the model is asked for tool calls. By default the mode that `opposable models check` found
             best for it, else the default of its kind.
+        api: The API of a server of OpenAI or a compatible one: `chat` or `responses`. By default `responses` for
+            reasoning models at OpenAI, `chat` for all others.
 
     Raises:
         BadInput: The name is unknown, or its API key is missing.
@@ -101,7 +114,7 @@ def create_model(
     name = normalize_model_name(name)
     directory = models_directory or _get_directory()
     mode = calling_mode or load_calling_modes(directory).get(name) or get_default_calling_mode(name)
-    inner = create_unwrapped_model(name, models_directory=directory, retry_policy=retry_policy)
+    inner = create_unwrapped_model(name, models_directory=directory, retry_policy=retry_policy, api=api)
     return apply_calling_mode(mode, inner, assisted=get_expected_profile(name, mode).assisted)
 
 
@@ -121,16 +134,33 @@ def normalize_model_name(name: str) -> str:
 
 
 def create_unwrapped_model(
-    name: str, *, models_directory: Path | None = None, retry_policy: RetryPolicy | None = None
+    name: str,
+    *,
+    models_directory: Path | None = None,
+    retry_policy: RetryPolicy | None = None,
+    api: ServerApi | None = None,
 ) -> Model:
     """Create the model `name` without a calling mode. Raises: as `create_model`."""
     name = normalize_model_name(name)
+    model = _create_model_of_kind(name, models_directory, retry_policy, api)
+    kind = name.partition(":")[0]
+    set_provider(model, "openai_compatible" if kind in ("http", "https") else kind)
+    return model
+
+
+def _create_model_of_kind(
+    name: str, models_directory: Path | None, retry_policy: RetryPolicy | None, api: ServerApi | None
+) -> Model:
     kind, _, rest = name.partition(":")
     if kind == "local":
+        from opposable.models.embedded.llama_cpp import LocalModel  # lazy: as each kind of model
+
         return LocalModel(_resolve_weights_path(rest, models_directory or _get_directory()))
     if kind in ("http", "https"):
-        return _create_model_from_url(name, retry_policy)
+        return _create_model_from_url(name, retry_policy, api)
     if kind == "anthropic" and rest:
+        from opposable.models.anthropic import AnthropicModel  # lazy: as above
+
         key = _get_api_key(API_KEY_VARIABLES[kind], name)
         return AnthropicModel(rest, key, os.environ.get("ANTHROPIC_BASE_URL"), retry_policy=retry_policy)
     provider = PROVIDERS.get(kind)
@@ -138,16 +168,24 @@ def create_unwrapped_model(
         raise BadInput(f"There is no model named {name!r}. Use one of these forms: {MODEL_NAME_FORMS}.")
     url = os.environ.get(provider.base_url_variable) or provider.base_url
     key = _get_api_key(provider.api_key_variable, name)
+    reasons = kind == "openai" and REASONING_FAMILIES.match(rest) is not None
+    if api is None and reasons and (urlsplit(url).hostname or "").endswith("openai.com"):
+        return OpenAIResponsesModel(rest, url, key, quirks=provider.quirks, retry_policy=retry_policy)
+    if api == "responses":
+        quirks = replace(provider.quirks, apis=_RESPONSES_APIS)
+        return OpenAIResponsesModel(rest, url, key, reasoning=reasons, quirks=quirks, retry_policy=retry_policy)
     return OpenAICompatibleModel(rest, url, key, quirks=provider.quirks, retry_policy=retry_policy)
 
 
 def _get_directory() -> Path:
     """Return the directory of the model files."""
+    from opposable.models.embedded.weights import get_models_directory  # lazy: it is not needed to import
+
     home = os.environ.get("OPPOSABLE_HOME")
     return get_models_directory(Path(home) if home else None)
 
 
-def _create_model_from_url(name: str, retry_policy: RetryPolicy | None) -> OpenAICompatibleModel:
+def _create_model_from_url(name: str, retry_policy: RetryPolicy | None, api: ServerApi | None) -> Model:
     url, _, model = name.partition("#")
     try:
         host = urlsplit(url).hostname
@@ -158,7 +196,11 @@ def _create_model_from_url(name: str, retry_policy: RetryPolicy | None) -> OpenA
             f"{name!r} is not the name of a model. Write the base URL of the server, then # and the name of the model, "
             "for example http://127.0.0.1:11434/v1#qwen3"
         )
-    return OpenAICompatibleModel(model, url, os.environ.get("OPPOSABLE_API_KEY", ""), retry_policy=retry_policy)
+    key = os.environ.get("OPPOSABLE_API_KEY", "")
+    if api == "responses":
+        quirks = ServerQuirks(apis=_RESPONSES_APIS)
+        return OpenAIResponsesModel(model, url, key, quirks=quirks, retry_policy=retry_policy)
+    return OpenAICompatibleModel(model, url, key, retry_policy=retry_policy)
 
 
 def _resolve_weights_path(path: str, directory: Path) -> Path:
@@ -167,6 +209,8 @@ def _resolve_weights_path(path: str, directory: Path) -> Path:
             return Path(path).expanduser()
         except RuntimeError as error:
             raise BadInput(f"Cannot read the model file {path}: the user does not exist.") from error
+    from opposable.models.embedded.weights import QWEN_CODER, find_installed_weights  # lazy: as above
+
     weights_path = find_installed_weights(QWEN_CODER, directory)
     if weights_path is None:
         raise BadInput("The embedded model is not on this machine yet. Download it once with: opposable models pull")

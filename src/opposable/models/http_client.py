@@ -4,9 +4,9 @@ import asyncio
 import email.utils
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -83,15 +83,15 @@ class Endpoint:
         except orjson.JSONDecodeError as error:
             raise ModelRejected(self._format_not_json_message(raw)) from error
 
-    async def stream_data(self, body: bytes) -> AsyncGenerator[bytes, None]:
-        """Yield the payloads of the server-sent `data:` lines except `[DONE]`.
+    async def stream_data(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
+        """Yield the payloads of the server-sent `data:` lines except `[DONE]`, those received together in one list.
 
         Raises: `ModelError`.
         """
         async with self._open_response(body) as response:
             content_type = response.content_type
             if content_type != "text/event-stream" and content_type == "application/json":
-                yield await response.read()
+                yield [await response.read()]
                 return
             if content_type == "text/html":
                 raise ModelRejected(self._format_not_json_message(await response.content.read(300)))
@@ -99,18 +99,17 @@ class Endpoint:
             async for chunk in response.content.iter_any():
                 lines = (incomplete_line + chunk if incomplete_line else chunk).split(b"\n")
                 incomplete_line = lines.pop()
-                for line in lines:
-                    if line.startswith(b"data:") and (payload := line[5:].strip()) != b"[DONE]":
-                        yield payload
-            if incomplete_line.startswith(b"data:") and (payload := incomplete_line[5:].strip()) != b"[DONE]":
-                yield payload
+                if payloads := _list_payloads(lines):
+                    yield payloads
+            if payloads := _list_payloads([incomplete_line]):
+                yield payloads
 
     async def post_unchanged(self, url: str, body: bytes, headers: Mapping[str, str]) -> bytes:
         """Return the unparsed response to a request to another URL of the server.
 
         Rate limits are not waited for: the client decides when to try again. Raises: `ModelError`.
         """
-        async with _translate_errors(self._post_with_retries(body, url, headers, RELAYED_RETRIES), self) as response:
+        async with _OpenResponse(self, self._post_with_retries(body, url, headers, RELAYED_RETRIES)) as response:
             return await response.read()
 
     async def stream_unchanged(self, url: str, body: bytes, headers: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
@@ -118,7 +117,7 @@ class Endpoint:
 
         A response that is not a stream is yielded whole. Raises: `ModelError`.
         """
-        async with _translate_errors(self._post_with_retries(body, url, headers, RELAYED_RETRIES), self) as response:
+        async with _OpenResponse(self, self._post_with_retries(body, url, headers, RELAYED_RETRIES)) as response:
             if response.content_type != "text/event-stream":
                 raw = await response.read()
                 if not raw.startswith((b"data:", b"event:", b":")):
@@ -155,8 +154,8 @@ class Endpoint:
             self._proxy = _get_proxy(self.url)
         return self._session
 
-    def _open_response(self, body: bytes) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        return _translate_errors(self._post_with_retries(body, self.url, None, RETRYABLE_STATUSES), self)
+    def _open_response(self, body: bytes) -> "_OpenResponse":
+        return _OpenResponse(self, self._post_with_retries(body, self.url, None, RETRYABLE_STATUSES))
 
     async def _post_with_retries(
         self, body: bytes, url: str, headers: Mapping[str, str] | None, retryable_statuses: frozenset[int]
@@ -235,30 +234,48 @@ class Endpoint:
         return f"The response of {self.url} is not JSON ({start!r}). {self._path_hint}"
 
 
-@asynccontextmanager
-async def _translate_errors(
-    pending_response: Awaitable[aiohttp.ClientResponse], endpoint: Endpoint
-) -> AsyncGenerator[aiohttp.ClientResponse, None]:
-    """Yield the response and release it at the end; translate transport errors."""
-    response = None
-    try:
-        response = await pending_response
-        yield response
-    except aiohttp.InvalidURL as error:
-        raise ModelRejected(f"{endpoint.url!r} is not a URL. Use one such as http://127.0.0.1:8080/v1") from error
-    except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorDNSError) as error:
-        raise ModelUnavailable(
+class _OpenResponse:
+    """A context with the response to a request: it releases the response and translates transport errors."""
+
+    __slots__ = ("_endpoint", "_pending_response", "_response")
+
+    def __init__(self, endpoint: Endpoint, pending_response: Awaitable[aiohttp.ClientResponse]) -> None:
+        self._endpoint = endpoint
+        self._pending_response = pending_response
+
+    async def __aenter__(self) -> aiohttp.ClientResponse:
+        try:
+            self._response = await self._pending_response
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise _translate_error(error, self._endpoint) from error
+        return self._response
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        response = self._response
+        response.close() if not response.content.at_eof() else response.release()
+        if isinstance(error, aiohttp.ClientError | TimeoutError):
+            raise _translate_error(error, self._endpoint) from error
+
+
+def _translate_error(error: aiohttp.ClientError | TimeoutError, endpoint: Endpoint) -> ModelError:
+    if isinstance(error, aiohttp.InvalidURL):
+        return ModelRejected(f"{endpoint.url!r} is not a URL. Use one such as http://127.0.0.1:8080/v1")
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorDNSError):
+        return ModelUnavailable(
             f"Cannot reach the model server at {endpoint.url} ({error.os_error.strerror or error.os_error}). "
             "Is it running, and is the address right?"
-        ) from error
-    except TimeoutError as error:
-        raise ModelUnavailable(f"The model server at {endpoint.url} did not answer in time.") from error
-    except aiohttp.ClientError as error:
-        reason = endpoint.redact_key(str(error)) or type(error).__name__
-        raise ModelUnavailable(f"The connection to {endpoint.url} broke: {reason}") from error
-    finally:
-        if response is not None:
-            response.close() if not response.content.at_eof() else response.release()
+        )
+    if isinstance(error, TimeoutError):
+        return ModelUnavailable(f"The model server at {endpoint.url} did not answer in time.")
+    reason = endpoint.redact_key(str(error)) or type(error).__name__
+    return ModelUnavailable(f"The connection to {endpoint.url} broke: {reason}")
+
+
+def _list_payloads(lines: Iterable[bytes]) -> list[bytes]:
+    """Return the payloads of the `data:` lines except `[DONE]`."""
+    return [payload for line in lines if line.startswith(b"data:") and (payload := line[5:].strip()) != b"[DONE]"]
 
 
 def _get_proxy(url: str) -> str | None:

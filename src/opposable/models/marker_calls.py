@@ -5,17 +5,19 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
+from opposable import parsers  # lazy: the parser is loaded with the first marked call
 from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.profile import ModelProfile
-from opposable.parsers import escape_special_tokens, parse
 from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives, get_prefixes
 
 _MARKERS = sorted({*OPENERS, *TAGGED_CALL_STARTS} - {"functools["})
 _MARKER = compile_alternatives(_MARKERS)
 _MARKER_PREFIXES = get_prefixes(_MARKERS)
+_LONGEST_PREFIX = max(map(len, _MARKER_PREFIXES))
+_MARKER_START = re.compile(f"[{re.escape(''.join(sorted({marker[0] for marker in _MARKERS})))}]")
 _CODE_OR_QUOTATION = re.compile(
     r"^(`{3,}|~{3,}).*?(?:^\1|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”]*”|「[^」]*」|‘[^’\n]*’|^>[^\n]*",
     re.MULTILINE | re.DOTALL,
@@ -52,6 +54,9 @@ class MarkerCallsModel:
         async with aclosing(self.inner.stream(escape_results(messages), tools, options)) as parts:
             async for part in parts:
                 if type(part) is TextDelta and is_searched:
+                    if not held and not _MARKER_START.search(part.text):
+                        yield part
+                        continue
                     held += part.text
                     if not is_holding:
                         shown, held, is_holding = split_at_marker(held)
@@ -75,7 +80,7 @@ def escape_results(messages: Sequence[Message]) -> Sequence[Message]:
     changed = {
         n: escaped
         for n, message in enumerate(messages)
-        if message.role == "tool" and (escaped := escape_special_tokens(message.content)) is not message.content
+        if message.role == "tool" and (escaped := parsers.escape_special_tokens(message.content)) is not message.content
     }
     if not changed:
         return messages
@@ -86,11 +91,10 @@ def split_at_marker(text: str) -> tuple[str, str, bool]:
     """Return what may be shown, what must be held back, and whether a marker was found."""
     if found := _MARKER.search(text):
         return text[: found.start()], text[found.start() :], True
-    longest = max(map(len, _MARKER_PREFIXES))
-    start = next(
-        (at for at in range(max(0, len(text) - longest), len(text)) if text[at:] in _MARKER_PREFIXES), len(text)
-    )
-    return text[:start], text[start:], False
+    for start in range(max(0, len(text) - _LONGEST_PREFIX), len(text)):
+        if text[start:] in _MARKER_PREFIXES:
+            return text[:start], text[start:], False
+    return text, "", False
 
 
 def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
@@ -102,7 +106,7 @@ def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     marker = _MARKER.search(visible)
     if marker is None:
         return reply
-    parsed = parse(text[marker.start() :], tuple(tools), truncated=reply.finish in CUT_OFF)
+    parsed = parsers.parse(text[marker.start() :], tuple(tools), truncated=reply.finish in CUT_OFF)
     if not parsed.calls or any(call.parser in _UNMARKED_FORMATS for call in parsed.calls):
         return reply
     calls = tuple(

@@ -1,6 +1,7 @@
 """Models of the chat-completions API, such as OpenAI, vLLM and llama.cpp."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,13 +85,8 @@ class OpenAICompatibleModel:
         self._quirks = quirks or ServerQuirks()
         self.profile = ModelProfile(images=self._quirks.images)
         self._memo_key = "chat+thinking" if self._quirks.return_reasoning else "chat"
-        authorization = {"authorization": f"Bearer {api_key}"} if api_key else {}
-        hint = "The base URL of an OpenAI-compatible server usually ends in /v1."
         self._base_url = base_url.rstrip("/")
-        url = self._base_url + "/chat/completions"
-        self._endpoint = Endpoint(
-            url, {**authorization, **(headers or {})}, api_key, retry_policy or RetryPolicy(), hint
-        )
+        self._endpoint = create_endpoint(f"{self._base_url}/chat/completions", api_key, headers, retry_policy)
         self._cached_settings: tuple[ModelOptions, bytes] | None = None
         self._cached_tools: dict[int, tuple[Sequence[ToolDefinition], bytes]] = {}
 
@@ -103,25 +99,27 @@ class OpenAICompatibleModel:
             yield self._parse_completion(await self._endpoint.post(body))
             return
         accumulator = StreamAccumulator()
-        lines = self._endpoint.stream_data(body)
-        try:
-            async for line in lines:
-                chunk = _parse_chunk(line)
-                choices = chunk.get("choices")
-                if choices and (text := (delta := choices[0].get("delta") or {}).get("content")) and len(delta) == 1:
-                    accumulator.text.append(text)  # by far the most frequent chunk: a text delta alone
-                    yield TextDelta(text)
-                    if finish := choices[0].get("finish_reason"):
-                        accumulator.finish = finish
-                    if usage := chunk.get("usage"):
-                        accumulator.usage = parse_usage(usage)
-                    continue
-                if "error" in chunk:
-                    raise self._to_model_error(chunk["error"])
-                for part in accumulator.add_chunk(chunk):
-                    yield part
-        finally:
-            await lines.aclose()
+        async with aclosing(self._endpoint.stream_data(body)) as received:
+            async for payloads in received:
+                for payload in payloads:
+                    chunk = parse_chunk(payload)
+                    choices = chunk.get("choices")
+                    if (
+                        choices
+                        and (text := (delta := choices[0].get("delta") or {}).get("content"))
+                        and len(delta) == 1
+                    ):
+                        accumulator.text.append(text)  # by far the most frequent chunk: a text delta alone
+                        yield TextDelta(text)
+                        if finish := choices[0].get("finish_reason"):
+                            accumulator.finish = finish
+                        if usage := chunk.get("usage"):
+                            accumulator.usage = parse_usage(usage)
+                        continue
+                    if "error" in chunk:
+                        raise to_model_error(chunk["error"], self._endpoint)
+                    for part in accumulator.add_chunk(chunk):
+                        yield part
         yield accumulator.to_reply()
 
     def get_upstream(self, path: ApiPath) -> Upstream | None:
@@ -214,7 +212,7 @@ class OpenAICompatibleModel:
     def _parse_completion(self, response: Any) -> Reply:
         """Return the reply of a response that was not streamed."""
         if isinstance(response, dict) and response.get("error"):
-            raise self._to_model_error(response["error"])
+            raise to_model_error(response["error"], self._endpoint)
         try:
             return parse_completion(response)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
@@ -222,13 +220,23 @@ class OpenAICompatibleModel:
                 f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
             ) from error
 
-    def _to_model_error(self, error: Any) -> ModelError:
-        """Translate an error that the server sent with status 200."""
-        message = error.get("message") if isinstance(error, dict) else error
-        text = self._endpoint.redact_key(str(message or error)[:600])
-        if CONTEXT_OVERFLOW_PATTERN.search(text) or CONTEXT_OVERFLOW_PATTERN.search(str(error)):
-            return ContextFull(f"The messages do not fit into the model's context window: {text}")
-        return ModelRejected(f"The model server at {self._endpoint.url} broke off: {text}")
+
+def create_endpoint(
+    url: str, api_key: str, headers: Mapping[str, str] | None, retry_policy: RetryPolicy | None
+) -> Endpoint:
+    """Return the connection to an API of OpenAI or a compatible server."""
+    authorization = {"authorization": f"Bearer {api_key}"} if api_key else {}
+    hint = "The base URL of an OpenAI-compatible server usually ends in /v1."
+    return Endpoint(url, {**authorization, **(headers or {})}, api_key, retry_policy or RetryPolicy(), hint)
+
+
+def to_model_error(error: Any, endpoint: Endpoint) -> ModelError:
+    """Translate an error that a server sent with status 200."""
+    message = error.get("message") if isinstance(error, dict) else error
+    text = endpoint.redact_key(str(message or error)[:600])
+    if CONTEXT_OVERFLOW_PATTERN.search(text) or CONTEXT_OVERFLOW_PATTERN.search(str(error)):
+        return ContextFull(f"The messages do not fit into the model's context window: {text}")
+    return ModelRejected(f"The model server at {endpoint.url} broke off: {text}")
 
 
 def parse_completion(response: Any) -> Reply:
@@ -321,9 +329,17 @@ def _parse_finish_reason(raw_reason: str | None, has_calls: bool) -> FinishReaso
     return "tool_calls" if has_calls and reason == "stop" else reason
 
 
-def parse_usage(raw: dict[str, Any]) -> Usage:
-    """Return the tokens of a reply from its `usage`."""
-    return Usage(raw.get("prompt_tokens") or 0, raw.get("completion_tokens") or 0, 1)
+def parse_usage(raw: Mapping[str, Any], input_name: str = "prompt", output_name: str = "completion") -> Usage:
+    """Return the tokens of a reply from its `usage`; the names are the beginnings of its keys."""
+    input_details = raw.get(f"{input_name}_tokens_details")
+    output_details = raw.get(f"{output_name}_tokens_details")
+    return Usage(
+        raw.get(f"{input_name}_tokens") or 0,
+        raw.get(f"{output_name}_tokens") or 0,
+        1,
+        (input_details.get("cached_tokens") or 0) if isinstance(input_details, dict) else 0,
+        (output_details.get("reasoning_tokens") or 0) if isinstance(output_details, dict) else 0,
+    )
 
 
 def _parse_tokens(raw: Any) -> tuple[Token, ...]:
@@ -377,7 +393,8 @@ def _encode_forced_tool(choice: ForcedTool) -> bytes:
     return b',"tool_choice":' + orjson.dumps({"type": "function", "function": {"name": choice.name}}) + b"}"
 
 
-def _parse_chunk(line: bytes) -> dict[str, Any]:
+def parse_chunk(line: bytes) -> dict[str, Any]:
+    """Return the JSON object of a streamed event, {} for other JSON. Raises: `ModelRejected` for anything else."""
     try:
         chunk = orjson.loads(line)
     except orjson.JSONDecodeError as error:

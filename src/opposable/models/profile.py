@@ -1,11 +1,13 @@
 """What is known about a model: how it calls tools, and whether it needs assistance."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from opposable.domain.content import TextPart, describe_media
 from opposable.domain.errors import BadInput
 from opposable.domain.messages import Message
+from opposable.models.base import ModelOptions
 
 Calling = Literal["native", "auto", "text", "constrained"]
 """How a model writes its tool calls.
@@ -15,6 +17,9 @@ is searched for whole calls in a chat template's own markers. `text`: calls are 
 `constrained`: a grammar or schema enforces the form of the reply.
 """
 
+ImageSupport = Literal["accept", "reject", "placeholder"]
+"""What happens to images and files: the model gets them, a request with them is an error, or it gets a short text."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
@@ -23,34 +28,70 @@ class ModelProfile:
     Attributes:
         calling: How the model writes its tool calls.
         assisted: Whether assistance for small models is on.
-        images: Whether messages may contain images.
+        images: Whether messages may contain images and files.
+        image_placeholders: Whether a model without images gets a short text for each image or file, instead of an error.
         reasoning: Whether replies carry reasoning apart from the answer.
         context: The context window in tokens; None where it is not known.
+        provider: The name of the provider in traces, such as `openai`; "" where it is not known.
     """
 
     calling: Calling = "native"
     assisted: bool = False
     images: bool = False
+    image_placeholders: bool = False
     reasoning: bool = False
     context: int | None = None
+    provider: str = ""
 
 
 DEFAULT_PROFILE = ModelProfile()
 
 
-def check_media(model: Any, messages: Iterable[Message]) -> None:
-    """Check that a model takes the images and files of the messages.
+def adapt_media(model: Any, messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the messages for a model: without images and files, if it gets placeholders for them.
 
     Raises:
         BadInput: If it takes text only.
     """
-    if any(message.parts for message in messages) and not get_profile(model).images:
-        raise BadInput(f"The model {model.name} takes no images and files. Use a model that does, or send text only.")
+    profile = get_profile(model)
+    if profile.images or not any(message.parts for message in messages):
+        return tuple(messages)
+    if not profile.image_placeholders:
+        raise BadInput(
+            f"The model {model.name} takes no images and files. Use a model that does, send text only, or set "
+            "OPPOSABLE_IMAGES=placeholder to replace each by a short text."
+        )
+    return tuple(_replace_media(message) if message.parts else message for message in messages)
+
+
+def _replace_media(message: Message) -> Message:
+    """Return the message with a short text for each image and file; results of tools may have it already."""
+    texts = [part.text if isinstance(part, TextPart) else describe_media(part) for part in message.ordered_parts]
+    distinct = [text for n, text in enumerate(texts) if n == 0 or text not in texts[0]]
+    return replace(message, content="\n".join(distinct), parts=())
+
+
+def adapt_options(model: Any, options: ModelOptions) -> ModelOptions:
+    """Return options for a short reply, without what a reasoning model rejects or spends on its reasoning."""
+    if not get_profile(model).reasoning:
+        return options
+    return replace(options, max_tokens=None, temperature=None, top_logprobs=None)
+
+
+def set_images(model: Any, images: ImageSupport) -> None:
+    """Set what happens to images and files, in place of what the model's profile says."""
+    has_placeholders = images == "placeholder"
+    model.profile = replace(get_profile(model), images=images == "accept", image_placeholders=has_placeholders)
 
 
 def set_assisted(model: Any, assisted: bool) -> None:
     """Turn assistance for small models on or off, in place of what the model's profile says."""
     model.profile = replace(get_profile(model), assisted=assisted)
+
+
+def set_provider(model: Any, provider: str) -> None:
+    """Set the name of a model's provider."""
+    model.profile = replace(get_profile(model), provider=provider)
 
 
 def get_profile(model: Any) -> ModelProfile:

@@ -1,8 +1,8 @@
 """The APIs of a model's server, for requests that are passed on unchanged."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import orjson
 
@@ -42,19 +42,11 @@ class Upstream:
         return orjson.dumps({**self.defaults, **body, "model": self.model})
 
 
-@runtime_checkable
-class UpstreamModel(Protocol):
-    """A model of a server with public APIs."""
-
-    def get_upstream(self, path: ApiPath) -> Upstream | None:
-        """Return this API of the server, None if the server does not have it."""
-        ...
-
-
 def find_upstream(model: Any, path: ApiPath) -> Upstream | None:
     """Return this API of the server of a model, which may be wrapped; None without one."""
     while model is not None:
-        if isinstance(model, UpstreamModel):
-            return model.get_upstream(path)
+        get_upstream: Callable[[ApiPath], Upstream | None] | None = getattr(model, "get_upstream", None)
+        if get_upstream is not None:
+            return get_upstream(path)
         model = getattr(model, "inner", None)
     return None

@@ -1,35 +1,46 @@
 """Parsers for tool calls that a language model writes as text.
 
-The stream parser is imported on first use: compiling its patterns takes about 50 ms, which a program that only
-describes its tools does not need.
+Everything is imported on first use: compiling the patterns takes about 50 ms, and a program whose model calls tools
+natively needs none of them.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from opposable.parsers.arguments import ParsedArguments, parse_arguments
-from opposable.parsers.parse_result import (
-    CallFinished,
-    ParsedCall,
-    ParseResult,
-    ParserEvent,
-    RejectedCall,
-    RejectionReason,
-    TextWasThinking,
-)
-
 if TYPE_CHECKING:
+    from opposable.parsers.arguments import ParsedArguments, parse_arguments
     from opposable.parsers.marker_aliases import aliases_from_template
+    from opposable.parsers.parse_result import (
+        CallFinished,
+        ParsedCall,
+        ParseResult,
+        ParserEvent,
+        RejectedCall,
+        RejectionReason,
+        TextWasThinking,
+    )
     from opposable.parsers.stream_parser import StreamParser, parse
     from opposable.parsers.token_escaping import escape_special_tokens
     from opposable.parsers.tool_names import ToolLike
 
 _LAZY_ATTRIBUTES = {
+    **dict.fromkeys(("ParsedArguments", "parse_arguments"), "arguments"),
+    **dict.fromkeys(
+        (
+            "CallFinished",
+            "ParseResult",
+            "ParsedCall",
+            "ParserEvent",
+            "RejectedCall",
+            "RejectionReason",
+            "TextWasThinking",
+        ),
+        "parse_result",
+    ),
+    **dict.fromkeys(("StreamParser", "parse"), "stream_parser"),
     "ToolLike": "tool_names",
-    "StreamParser": "stream_parser",
     "aliases_from_template": "marker_aliases",
     "escape_special_tokens": "token_escaping",
-    "parse": "stream_parser",
 }
 
 __all__ = [

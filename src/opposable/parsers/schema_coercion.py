@@ -61,10 +61,6 @@ class SchemaNode:
             return SchemaNode(properties[name], self.root)
         return SchemaNode(self.node.get("additionalProperties"), self.root)
 
-    def description(self) -> str:
-        """Return the description, or ""."""
-        return str(self.node.get("description") or "")
-
     def get_item_schema(self, index: int) -> "SchemaNode":
         """Return the schema of the array item at `index`."""
         first = _as_sequence(self.node.get("prefixItems"))

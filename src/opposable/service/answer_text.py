@@ -1,5 +1,8 @@
 """The text of a run's answer, separated from what the model writes before its calls."""
 
+from collections import deque
+from collections.abc import Iterable
+
 MAX_HELD_CHARACTERS = 200
 """Characters of a reply that are held until it is known whether calls follow. Longer text is published at once."""
 
@@ -11,9 +14,16 @@ class AnswerText:
 
     The published deltas, concatenated, always equal the text of the run. Text before calls ("Let me check.") is
     commentary, unless it is so long that it had to be published.
+
+    Args:
+        max_held: Characters of a reply that are held. 0 for a run that can make no call.
+        published: What an earlier process published during each reply of the run, and after the last one. The replies
+            follow again: the finished ones without their deltas, an unfinished one from its beginning.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_held: int = MAX_HELD_CHARACTERS, published: Iterable[str] = ()) -> None:
+        self._max_held = max_held
+        self._published = deque(published)
         self._earlier = ""  # published of earlier replies
         self._current = ""  # published of the current reply
         self._held = ""
@@ -24,12 +34,13 @@ class AnswerText:
             self._current += text
             return text
         self._held += text
-        return self._publish(self._held) if len(self._held) > MAX_HELD_CHARACTERS else ""
+        max_held = max(self._max_held, len(self._published[0]) if self._published else 0)
+        return self._publish(self._held) if len(self._held) > max_held else ""
 
     def end_reply(self) -> str:
         """End a reply that is not the answer, and return its commentary, or ""."""
         commentary = self._held
-        self._earlier += (SEPARATOR if self._earlier and self._current else "") + self._current
+        self._earlier = _join(self._earlier, self._current or self._take_published(1))
         self._held = self._current = ""
         return commentary
 
@@ -39,9 +50,28 @@ class AnswerText:
             rest = text.removeprefix(self._current) if text.startswith(self._current) else ""
             self._current += rest
         else:
-            rest = self._publish(text)
-        return rest, self._earlier + (SEPARATOR if self._earlier else "") + self._current
+            rest = self._publish(text, replies=len(self._published))
+        return rest, _join(self._earlier, self._current)
 
-    def _publish(self, text: str) -> str:
-        self._held, self._current = "", text
+    def _publish(self, text: str, replies: int = 1) -> str:
+        """Return what is not published yet of the beginning of a reply."""
+        self._held = ""
+        published = self._take_published(replies)
+        if published and text.startswith(published):
+            self._current = text
+            return text.removeprefix(published)
+        if published == text or published.endswith(SEPARATOR + text):
+            self._current = published
+            return ""
+        self._earlier = _join(self._earlier, published)  # the repeated reply differs
+        self._current = text
         return SEPARATOR + text if self._earlier else text
+
+    def _take_published(self, replies: int) -> str:
+        """Return what an earlier process published during the next replies."""
+        published = "".join(self._published.popleft() for _ in range(min(replies, len(self._published))))
+        return published.removeprefix(SEPARATOR) if self._earlier else published
+
+
+def _join(earlier: str, text: str) -> str:
+    return earlier + SEPARATOR + text if earlier and text else earlier or text

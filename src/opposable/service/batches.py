@@ -20,6 +20,8 @@ MAX_TASKS = 1_000_000
 def parse_tasks(lines: Iterable[bytes | str]) -> list[BatchTask]:
     """Parse JSON lines of tasks, `{"id": …, "task": …}`. Empty lines are skipped.
 
+    A line of an evaluation set has the key `expected`: a text or number, or a list of them.
+
     Raises:
         BadInput: A line is not a task, an id occurs twice, or there is no task.
     """
@@ -52,6 +54,8 @@ async def create_batch(
     concurrency: int = DEFAULT_BATCH_CONCURRENCY,
     model_rate: RateLimit | None = None,
     tool_rates: Mapping[str, RateLimit] | None = None,
+    model_concurrency: int | None = None,
+    tool_concurrency: Mapping[str, int] | None = None,
 ) -> Batch:
     """Store a batch for the workers. The agent is copied: later changes of it do not matter.
 
@@ -66,6 +70,8 @@ async def create_batch(
         concurrency=concurrency,
         model_rate=model_rate,
         tool_rates=dict(tool_rates or {}),
+        model_concurrency=model_concurrency,
+        tool_concurrency=dict(tool_concurrency or {}),
     )
     await store.batches.add(batch, tasks)
     return batch
@@ -86,6 +92,8 @@ def batch_to_json(batch: Batch, progress: BatchProgress) -> dict[str, Any]:
         "concurrency": batch.concurrency,
         "model_rate": None if batch.model_rate is None else batch.model_rate.model_dump(),
         "tool_rates": {tool_id: rate.model_dump() for tool_id, rate in batch.tool_rates.items()},
+        "model_concurrency": batch.model_concurrency,
+        "tool_concurrency": batch.tool_concurrency,
         "created_at": batch.created_at,
         "ended_at": batch.ended_at,
     }
@@ -102,4 +110,15 @@ def _parse_task(line: bytes | str, number: int) -> BatchTask:
         task_id = str(task_id)
     if not isinstance(task_id, str) or not task_id or not isinstance(task, str) or not task.strip():
         raise BadInput(f'Line {number} is not a task: {preview_json(value)}. Write {{"id": "1", "task": "…"}}.')
-    return BatchTask(task_id, task)
+    return BatchTask(task_id, task, _parse_expected(value.get("expected"), number))
+
+
+def _parse_expected(value: Any, number: int) -> tuple[str, ...]:
+    expected = value if isinstance(value, list) else [] if value is None else [value]
+    texts = tuple(str(item) for item in expected if isinstance(item, str | int | float) and not isinstance(item, bool))
+    if len(texts) != len(expected) or not all(text.strip() for text in texts):
+        raise BadInput(
+            f"Line {number}: `expected` is {preview_json(value)}. Write a text or number that correct answers contain, "
+            "or a list of them."
+        )
+    return texts

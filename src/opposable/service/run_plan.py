@@ -34,6 +34,11 @@ class RunPlan:
     is_assisted: bool | None
     after_untrusted: AfterUntrusted
 
+    @property
+    def can_call(self) -> bool:
+        """Whether the model is offered tools."""
+        return self.options.tool_choice != "none" and bool(self.library.names)
+
     def run(self, context: CallContext) -> AsyncGenerator[Event, None]:
         """Run the agent and yield its events. Raises: as `run_agent`."""
         return run_agent(

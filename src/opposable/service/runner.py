@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import OpposableError, get_error_kind
-from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, RunStarted, TextDelta, ToolFinished
-from opposable.domain.json_forms import event_to_json
+from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, ToolFinished
 from opposable.domain.messages import Message
 from opposable.domain.records import (
     Conversation,
@@ -21,9 +20,9 @@ from opposable.domain.records import (
     get_utc_now,
 )
 from opposable.domain.usage import NO_USAGE, Usage
-from opposable.service.answer_text import AnswerText
 from opposable.service.approvals import Approver
 from opposable.service.event_log import RunEventLog
+from opposable.service.event_writer import EventWriter, get_run_ids
 from opposable.service.heartbeat import Heartbeat
 from opposable.service.turn_writer import TurnWriter
 from opposable.store.recorder import Recorder
@@ -66,8 +65,6 @@ class ActiveRun:
         task: Ends with the run and never raises.
         pending_approvals: The number of calls that wait for a person.
         is_remote: Whether a worker process executes the run, which then outlives its caller.
-        answer_text: The text deltas that belong to the answer.
-        has_reply_ended: Whether the last event was a complete reply, which is the answer if the run ends now.
     """
 
     run: Run
@@ -82,8 +79,6 @@ class ActiveRun:
     task: "asyncio.Task[None] | None" = None
     pending_approvals: int = 0
     is_remote: bool = False
-    answer_text: AnswerText = field(default_factory=AnswerText)
-    has_reply_ended: bool = False
 
     async def wait_until_ended(self) -> Run:
         """Wait for the end of the run and return its record."""
@@ -159,13 +154,16 @@ class Runner:
         """The number of active runs of this process."""
         return len(self._active_runs)
 
-    async def start(self, run: Run, user_message: Message | None, event_source: EventSource) -> ActiveRun:
+    async def start(
+        self, run: Run, user_message: Message | None, event_source: EventSource, *, can_call: bool = True
+    ) -> ActiveRun:
         """Start a run.
 
         Args:
             run: The record of the run.
             user_message: Stored in the conversation together with the answer.
             event_source: Produces the events of the run.
+            can_call: Whether the run has tools.
 
         Raises:
             StoreUnavailable: If the store is known to be unavailable; the run is not started.
@@ -189,7 +187,7 @@ class Runner:
             approve=approver,
         )
         active_run.task = asyncio.create_task(
-            self._drive(active_run, user_message, event_source(context)), name=f"run {run.run_id}"
+            self._drive(active_run, user_message, event_source(context), can_call=can_call), name=f"run {run.run_id}"
         )
         return active_run
 
@@ -257,13 +255,19 @@ class Runner:
                 await asyncio.sleep(STORE_POLL_SECONDS)
 
     async def _drive(
-        self, active_run: ActiveRun, user_message: Message | None, events: AsyncGenerator[Event, None]
+        self,
+        active_run: ActiveRun,
+        user_message: Message | None,
+        events: AsyncGenerator[Event, None],
+        *,
+        can_call: bool,
     ) -> None:
         status: RunStatus = "finished"
+        writer = EventWriter(active_run.run, active_run.event_log.append, can_call=can_call)
         try:
             async with aclosing(events):
                 async for event in events:
-                    self._handle_event(active_run, event)
+                    self._handle_event(active_run, event, writer)
             await self._save_turn(active_run, user_message)
         except asyncio.CancelledError:
             status = "cancelled"
@@ -279,35 +283,24 @@ class Runner:
             log.exception("Run %s failed with an internal error.", active_run.run.run_id, exc_info=error)
         self._finish_run(active_run, status)
 
-    def _handle_event(self, active_run: ActiveRun, event: Event) -> None:
-        if active_run.has_reply_ended and not isinstance(event, RunFinished):
-            _append_text(active_run, "commentary", active_run.answer_text.end_reply())
-        active_run.has_reply_ended = isinstance(event, ModelReplied)
+    def _handle_event(self, active_run: ActiveRun, event: Event, writer: EventWriter) -> None:
+        event = writer.write(event)
         match event:
             case ToolFinished():
                 active_run.finished_calls.append(event)
                 tool_id = self._get_tool_id(event.call.name)
-                ids = _get_run_ids(active_run.run)
+                ids = get_run_ids(active_run.run)
                 self._recorder.record(execution_from_result(event.result, tool_id, dict(event.call.arguments), **ids))
             case ModelReplied():
                 active_run.usage += event.usage
                 active_run.turns += 1
             case RunFinished():
-                rest, text = active_run.answer_text.finish(event.text)
-                _append_text(active_run, "text", rest)
-                event = replace(event, text=text)
                 active_run.finished_event = event
                 active_run.messages = event.messages
             case DataAnswered():
                 active_run.data_answer = event
         for callback in self.on_event:
             callback(active_run, event)
-        if type(event) is RunStarted:
-            active_run.event_log.append("run_started", _get_run_ids(active_run.run))
-        elif type(event) is TextDelta:
-            _append_text(active_run, "text", active_run.answer_text.add_delta(event.text))
-        elif (kind_and_data := event_to_json(event)) is not None:
-            active_run.event_log.append(*kind_and_data)
 
     async def _save_turn(self, active_run: ActiveRun, user_message: Message | None) -> None:
         """Store the turn in its conversation; an unfinished run stores nothing."""
@@ -371,20 +364,6 @@ class Runner:
                     active_run = self._active_runs.get(run_id)
                     if active_run is not None:
                         active_run.stop()
-
-
-def _append_text(active_run: ActiveRun, kind: str, text: str) -> None:
-    if text:
-        active_run.event_log.append(kind, {"content" if kind == "text" else "text": text})
-
-
-def _get_run_ids(run: Run) -> dict[str, str]:
-    return {
-        "run_id": run.run_id,
-        "conversation_id": run.conversation_id,
-        "trace_id": run.trace_id,
-        "agent_id": run.agent_id,
-    }
 
 
 async def _cancel_task(task: "asyncio.Task[None]") -> None:

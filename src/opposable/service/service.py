@@ -27,10 +27,11 @@ from opposable.domain.content import ContentPart
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.language import detect_language
 from opposable.domain.messages import Message, system_message, user_message
-from opposable.domain.records import AgentRecord, Conversation, Run, get_utc_now
+from opposable.domain.records import AgentRecord, Conversation, Run, get_utc_now, scope_conversation_id
 from opposable.domain.specs import AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
 from opposable.domain.usage import Price
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
+from opposable.models.profile import adapt_media
 from opposable.service.remote_runs import RemoteRuns
 from opposable.service.run_plan import RunPlan, to_chat_request
 from opposable.service.runner import ActiveRun, Runner
@@ -146,9 +147,11 @@ class Service:
             options: How the model writes its replies; the tool choice is that of the agent.
 
         Raises:
-            BadInput: If another owner has the conversation, or the model or forced tool of the agent is unknown.
+            BadInput: If the model or forced tool of the agent is unknown.
             StoreUnavailable: If the store cannot be read.
         """
+        if conversation_id and not is_new_conversation:
+            conversation_id = await self.find_stored_conversation_id(conversation_id, owner)
         new_message = user_message(message, parts)
         options = replace(options, stream=stream)
         plan = await self.plan_run(
@@ -172,7 +175,7 @@ class Service:
         if self.remote_runs is not None:
             request = to_chat_request(run, agent, plan.limits, new_message, history, options)
             return await self.remote_runs.start(run, request)
-        return await self.runner.start(run, new_message, plan.run)
+        return await self.runner.start(run, new_message, plan.run, can_call=plan.can_call)
 
     async def plan_run(
         self,
@@ -190,24 +193,25 @@ class Service:
         Args:
             agent: The agent.
             new_message: The message of the user.
-            conversation_id: The stored conversation to continue, "" for none.
+            conversation_id: The stored id of the owner's conversation to continue, "" for none.
             owner: The id of the API key that owns the run and the conversation.
             limits: Limits of the run, by default those of the agent.
             history: Earlier messages that are not stored.
             options: How the model writes its replies; the tool choice is that of the agent.
 
         Raises:
-            BadInput: If another owner has the conversation, or the model or forced tool of the agent is unknown.
+            BadInput: If another owner has the conversation, the model or forced tool of the agent is unknown, or the
+                model takes no images and files.
             StoreUnavailable: If the store cannot be read.
         """
         model = self.get_model(agent.model)
-        stored = await self._load_history(conversation_id, owner) if conversation_id else ()
+        stored = await self.store.conversations.list_messages(conversation_id) if conversation_id else ()
         instructions = agent.instructions or DEFAULT_INSTRUCTIONS[detect_language(new_message.content)]
         library = self.get_agent_tools(await self._add_data_tool(agent))
         return RunPlan(
             model,
             library,
-            (system_message(instructions), *stored, *history, new_message),
+            adapt_media(model, (system_message(instructions), *stored, *history, new_message)),
             limits or self.get_agent_limits(agent),
             replace(options, tool_choice=self._resolve_tool_choice(agent, library)),
             self.failure_memory.with_scope(get_owner_scope(owner, agent.agent_id if agent.learning == "own" else "")),
@@ -252,6 +256,7 @@ class Service:
             owner=owner,
             trace_id=trace_id or uuid4().hex,
             task=question,
+            kind="data",
         )
         return await self.runner.start(
             run, None, lambda context: team.stream(question, context.run_id, earlier_questions)
@@ -318,8 +323,23 @@ class Service:
 
     async def get_conversation(self, conversation_id: str, owner: str) -> Conversation | None:
         """Return the conversation if it exists and belongs to the owner, else None."""
+        for stored_id in (conversation_id, scope_conversation_id(conversation_id, owner)):
+            conversation = await self.store.conversations.get(stored_id)
+            if conversation is not None and conversation.owner == owner:
+                return conversation
+        return None
+
+    async def find_stored_conversation_id(self, conversation_id: str, owner: str) -> str:
+        """Return the id under which a conversation of the owner is stored, or would be.
+
+        It is the id itself, unless another owner has it: a conversation of another owner must not show.
+        """
         conversation = await self.store.conversations.get(conversation_id)
-        return conversation if conversation is not None and conversation.owner == owner else None
+        if conversation is not None and conversation.owner == owner:
+            return conversation_id
+        scoped_id = scope_conversation_id(conversation_id, owner)
+        is_taken = conversation is not None or await self.store.conversations.get(scoped_id) is not None
+        return scoped_id if is_taken else conversation_id
 
     async def refresh(self) -> None:
         """Load stored tools that were added or changed, and unload deleted ones.
@@ -341,14 +361,6 @@ class Service:
             await self.spec_loader.remove(spec.tool_id)
             return
         await self.spec_loader.load(spec, replace=True)
-
-    async def _load_history(self, conversation_id: str, owner: str) -> tuple[Message, ...]:
-        conversation = await self.store.conversations.get(conversation_id)
-        if conversation is None:
-            return ()
-        if conversation.owner != owner:
-            raise BadInput(f"There is no conversation {conversation_id!r}. Use another id to start a new one.")
-        return await self.store.conversations.list_messages(conversation_id)
 
     @staticmethod
     def _resolve_tool_choice(agent: AgentSpec, library: ToolLibrary) -> ToolChoice:
@@ -412,23 +424,28 @@ async def open_service(
 
 
 async def _seed_defaults(store: Store) -> None:
-    """Store the built-in tools and the default agent in a store that has none."""
-    if not (await store.tools.list(limit=1)).items:
-        for tool_id, (module_path, class_name, function_name) in BUILTIN_TOOLS.items():
-            spec = FunctionToolSpec(
-                tool_id=tool_id,
-                module_path=module_path,
-                class_name=class_name,
-                function_name=function_name,
-                category="built-in",
-                read_only=True,
-            )
-            await store.tools.save(spec)
-    if await store.agents.get(DEFAULT_AGENT_ID) is None and not (await store.agents.list(limit=1)).items:
-        stored_ids = {spec.tool_id for spec in await load_stored_specs(store)}
-        bindings = tuple(AgentToolBinding(tool_id=tool_id) for tool_id in BUILTIN_TOOLS if tool_id in stored_ids)
-        with contextlib.suppress(BadInput):  # another process has just added it
-            await store.agents.add(AgentSpec(agent_id=DEFAULT_AGENT_ID, name="Default", tools=bindings))
+    """Store the built-in tools and the default agent in a store without agents.
+
+    The agent has these tools, and those that the owner has added before.
+    """
+    if (await store.agents.list(limit=1)).items:
+        return
+    tool_ids = {spec.tool_id for spec in await load_stored_specs(store)}
+    for tool_id, (module_path, class_name, function_name) in BUILTIN_TOOLS.items():
+        if tool_id in tool_ids:
+            continue
+        spec = FunctionToolSpec(
+            tool_id=tool_id,
+            module_path=module_path,
+            class_name=class_name,
+            function_name=function_name,
+            category="built-in",
+            read_only=True,
+        )
+        await store.tools.save(spec)
+    bindings = tuple(AgentToolBinding(tool_id=tool_id) for tool_id in sorted(tool_ids | BUILTIN_TOOLS.keys()))
+    with contextlib.suppress(BadInput):  # another process has just added it
+        await store.agents.add(AgentSpec(agent_id=DEFAULT_AGENT_ID, name="Default", tools=bindings))
 
 
 async def _poll_stored_tools(service: Service) -> None:

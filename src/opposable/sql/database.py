@@ -1,7 +1,6 @@
 """The `Database` protocol, and the limits and result of a query."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from opposable.sql.function_allowlist import Dialect
@@ -64,10 +63,6 @@ class Database(Protocol):
         """Return the tables, read once and cached."""
         ...
 
-    async def get_data_version(self) -> str:
-        """Return a text that differs once the data has changed."""
-        ...
-
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> None:
@@ -90,10 +85,3 @@ class Database(Protocol):
     async def close(self) -> None:
         """Close the file or the connections."""
         ...
-
-
-def get_file_version(path: Path) -> str:
-    """Return the size and time of a database file and of its write-ahead log."""
-    files = [path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}.wal")]
-    stats = [file.stat() for file in files if file.exists()]
-    return ";".join(f"{stat.st_size}:{stat.st_mtime_ns}" for stat in stats if stat.st_size)

@@ -8,9 +8,13 @@ from opposable.sql import messages
 from opposable.sql.schema import to_one_line
 
 _HINTS_BY_PATTERN = (
-    (r"must appear in the GROUP BY", "add it to GROUP BY or wrap it in an aggregate such as max() or any_value()"),
     (
-        r"aggregate functions are not allowed in WHERE|misuse of aggregate|WHERE clause cannot contain aggregates",
+        r"must appear in the GROUP BY|isn't in GROUP BY|not in GROUP BY",
+        "add it to GROUP BY or wrap it in an aggregate such as max() or any_value()",
+    ),
+    (
+        r"aggregate functions are not allowed in WHERE|misuse of aggregate|WHERE clause cannot contain aggregates"
+        r"|Invalid use of group function|is found in WHERE",
         "use HAVING, or a subquery, for aggregates",
     ),
     (r"[Aa]mbiguous", "write the table's alias before the column"),
@@ -27,7 +31,7 @@ _HINTS_BY_PATTERN = (
 _REFUSAL_PATTERN = (
     r"not authorized|prohibited|disabled by configuration|configuration has been locked|read-only|readonly"
     r"|may not be modified|disabled through configuration|too many attached|permission denied|data-modifying"
-    r"|multiple commands|row-level security"
+    r"|multiple commands|row-level security|READ ONLY transaction|command denied|Access denied"
 )
 
 

@@ -7,16 +7,21 @@ from typing import Literal
 from urllib.parse import unquote
 
 from opposable.domain.errors import BadInput
+from opposable.sql.clickhouse.engine import open_clickhouse
 from opposable.sql.database import Database
 from opposable.sql.duckdb.engine import open_duckdb
+from opposable.sql.mysql.engine import open_mysql
 from opposable.sql.postgres.engine import open_postgres
 from opposable.sql.sqlite.engine import open_sqlite
 
-DATABASE_URL_FORMS = "duckdb:///path/to/file, sqlite:///path/to/file, the path of a DuckDB or SQLite file, or postgresql://user:password@host/database"
+DATABASE_URL_FORMS = (
+    "duckdb:///path/to/file, sqlite:///path/to/file, the path of a DuckDB or SQLite file, clickhouse:///path/to/directory,"
+    " postgresql://user:password@host/database, or mysql://user:password@host/database"
+)
 
 
 async def open_database(url: str) -> Database:
-    """Open a DuckDB or SQLite file, or a PostgreSQL database, read-only.
+    """Open a file or a directory of DuckDB, SQLite or ClickHouse, or a PostgreSQL or MySQL database, read-only.
 
     Raises:
         BadInput: The file is missing, empty, locked, damaged or not a database, or the server cannot be reached.
@@ -24,7 +29,11 @@ async def open_database(url: str) -> Database:
     _silence_sqlglot_warnings()
     if re.match(r"\s*postgres(ql)?(\+\w+)?://", url, re.IGNORECASE):
         return await open_postgres(url)
+    if re.match(r"\s*(mysql|mariadb)(\+\w+)?://", url, re.IGNORECASE):
+        return await open_mysql(url)
     kind, path = _parse_location(url)
+    if kind == "clickhouse":
+        return await open_clickhouse(path)
     engine = detect_file_kind(path)
     if kind and engine != kind:
         raise BadInput(f"`{path}` is a {_ENGINE_NAMES[engine]} file. Use {engine}:///{path} or the path alone.")
@@ -38,8 +47,8 @@ async def open_database(url: str) -> Database:
 _ENGINE_NAMES = {"duckdb": "DuckDB", "sqlite": "SQLite"}
 
 
-def _parse_location(url: str) -> tuple[Literal["duckdb", "sqlite", ""], Path]:
-    """Return the engine that a URL names ("" for a plain path) and the file."""
+def _parse_location(url: str) -> tuple[str, Path]:
+    """Return the engine that a URL names ("" for a plain path) and the file or directory."""
     text = url.strip()
     if not text:
         raise BadInput(f"No database is given. Use {DATABASE_URL_FORMS}.")
@@ -47,12 +56,12 @@ def _parse_location(url: str) -> tuple[Literal["duckdb", "sqlite", ""], Path]:
     if scheme is None or Path(text).exists():
         return "", _expand_home(text)
     kind = scheme.group(1).lower().partition("+")[0]
-    if kind not in ("duckdb", "sqlite"):
+    if kind not in ("duckdb", "sqlite", "clickhouse"):
         raise BadInput(f"`{kind}:` databases are not supported. Use {DATABASE_URL_FORMS}.")
     rest = text[scheme.end() :].removeprefix("//")
     if rest in ("", "/", ":memory:", "/:memory:"):
         raise BadInput(f"`{url}` does not name a file. Use {DATABASE_URL_FORMS}.")
-    return "duckdb" if kind == "duckdb" else "sqlite", _find_existing_path(rest)
+    return kind, _find_existing_path(rest)
 
 
 def _expand_home(path: str) -> Path:

@@ -2,7 +2,10 @@
 
 from typing import Literal
 
-Dialect = Literal["duckdb", "sqlite", "postgres"]
+from opposable.sql.clickhouse_functions import CLICKHOUSE_FUNCTIONS, CLICKHOUSE_KEYWORDS, CLICKHOUSE_TABLE_FUNCTIONS
+from opposable.sql.mysql_functions import MYSQL_FUNCTIONS, MYSQL_KEYWORDS, MYSQL_TABLE_FUNCTIONS
+
+Dialect = Literal["duckdb", "sqlite", "postgres", "mysql", "clickhouse"]
 
 _SQLITE_NAMES = """abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceiling changes char coalesce concat concat_ws cos cosh
     count cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor
@@ -148,11 +151,15 @@ FUNCTIONS_BY_DIALECT: dict[str, frozenset[str]] = {
     "duckdb": DUCKDB_FUNCTIONS,
     "sqlite": SQLITE_FUNCTIONS,
     "postgres": POSTGRES_FUNCTIONS,
+    "mysql": MYSQL_FUNCTIONS,
+    "clickhouse": CLICKHOUSE_FUNCTIONS,
 }
 TABLE_FUNCTIONS_BY_DIALECT: dict[str, frozenset[str]] = {
     "duckdb": DUCKDB_TABLE_FUNCTIONS,
     "sqlite": SQLITE_TABLE_FUNCTIONS,
     "postgres": POSTGRES_TABLE_FUNCTIONS,
+    "mysql": MYSQL_TABLE_FUNCTIONS,
+    "clickhouse": CLICKHOUSE_TABLE_FUNCTIONS,
 }
 
 _KEYWORDS = """all and any array as asof between by case cast check columns cross cube decimal distinct double else end escape
@@ -165,3 +172,8 @@ _KEYWORDS = """all and any array as asof between by case cast check columns cros
     number varying precision bpchar timestamptz symmetric asymmetric ordinality only"""
 KEYWORDS_BEFORE_PARENTHESIS = frozenset(_KEYWORDS.split())
 """Keywords that may precede a parenthesis without a function call."""
+KEYWORDS_BY_DIALECT: dict[str, frozenset[str]] = {
+    "mysql": KEYWORDS_BEFORE_PARENTHESIS | MYSQL_KEYWORDS,
+    "clickhouse": KEYWORDS_BEFORE_PARENTHESIS | CLICKHOUSE_KEYWORDS,
+}
+"""The keywords of the dialects that have more of them."""

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from opposable.sql.function_allowlist import Dialect
+
 SegmentKind = Literal["code", "string", "name", "comment"]
 
 _OPENERS: tuple[tuple[str, str, SegmentKind], ...] = (
@@ -13,6 +15,19 @@ _OPENERS: tuple[tuple[str, str, SegmentKind], ...] = (
     ('"', '"', "name"),
     ("`", "`", "name"),
 )
+_OPENERS_BY_DIALECT: dict[Dialect, tuple[tuple[str, str, SegmentKind], ...]] = {
+    "mysql": (
+        *((f"--{space}", "\n", "comment") for space in (" ", "\t", "\r", "\n")),  # 5--1 is a subtraction
+        ("#", "\n", "comment"),
+        ("/*", "*/", "comment"),
+        ("'", "'", "string"),
+        ('"', '"', "string"),
+        ("`", "`", "name"),
+    ),
+    "clickhouse": (("# ", "\n", "comment"), ("#!", "\n", "comment"), *_OPENERS),
+}
+_ESCAPED_QUOTES: dict[Dialect, str] = {"mysql": "'\"", "clickhouse": "'\"`"}
+"""The quotes within which a backslash escapes the next character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +43,37 @@ class Segment:
     is_closed: bool = True
 
 
-def split_segments(sql: str) -> Iterator[Segment]:
+def split_segments(sql: str, dialect: Dialect = "sqlite") -> Iterator[Segment]:
     """Yield the segments of `sql` in order; their texts joined are `sql`."""
+    openers = _OPENERS_BY_DIALECT.get(dialect, _OPENERS)
+    escaped_quotes = _ESCAPED_QUOTES.get(dialect, "")
     code_start = position = 0
     while position < len(sql):
-        opener = next((o for o in _OPENERS if sql.startswith(o[0], position)), None)
+        opener = next((o for o in openers if sql.startswith(o[0], position)), None)
         if opener is None:
             position += 1
             continue
         if position > code_start:
             yield Segment("code", sql[code_start:position], code_start)
-        end, closed = _find_segment_end(sql, position + len(opener[0]), opener[1])
+        content_start = position + (1 if opener[1] == "\n" else len(opener[0]))
+        end, closed = _find_segment_end(sql, content_start, opener[1], has_escapes=opener[1] in escaped_quotes)
         yield Segment(opener[2], sql[position:end], position, closed or opener[1] == "\n")
         code_start = position = end
     if code_start < len(sql):
         yield Segment("code", sql[code_start:], code_start)
 
 
-def _find_segment_end(sql: str, position: int, closer: str) -> tuple[int, bool]:
+def _find_segment_end(sql: str, position: int, closer: str, *, has_escapes: bool) -> tuple[int, bool]:
     """Return where a segment ends, and whether it is closed.
 
-    A doubled quote does not end a segment.
+    A doubled quote does not end a segment, nor does one after an odd number of backslashes with `has_escapes`.
     """
     doubles = closer in "'\"`"
     while (found := sql.find(closer, position)) >= 0:
+        before = sql[position:found]
+        if has_escapes and (len(before) - len(before.rstrip("\\"))) % 2:
+            position = found + 1
+            continue
         if doubles and sql.startswith(closer, found + 1):
             position = found + 2
             continue

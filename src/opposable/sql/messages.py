@@ -184,6 +184,11 @@ def name_replaced(kind: str, old: str, new: str) -> LocalizedText:
     return LocalizedText(f"{kind} {old} → {new}", f"{chinese} {old} → {new}")
 
 
+def names_quoted(names: Sequence[str]) -> LocalizedText:
+    """Quotes around names that the engine does not read without them."""
+    return LocalizedText(f"{', '.join(names)} → in quotes", f"{_list_in_chinese(names)} 加上了引号")
+
+
 def full_width_signs_replaced() -> LocalizedText:
     """Full-width signs written as SQL has them."""
     return LocalizedText("full-width signs → ASCII", "全角符号改成了半角")

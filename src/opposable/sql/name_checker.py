@@ -21,6 +21,8 @@ from opposable.sql.name_similarity import SAME_NAME_SIMILARITY, compute_similari
 from opposable.sql.schema import DatabaseSchema, Table, fold_name
 from opposable.sql.statement_guard import Query
 
+_CASE_SENSITIVE_DIALECTS = frozenset({"postgres", "clickhouse"})
+
 
 def check_names(query: Query, schema: DatabaseSchema) -> tuple[NameProblem, ...]:
     """Return every wrong name in `query` once, in no particular order."""
@@ -163,32 +165,32 @@ class _NameChecker:
         if table is None:
             self.problems.append(name_problems.unknown_table(item, ctes, self.schema, self.dialect))
             return FromSource(label, None)
-        if self.dialect == "postgres":
+        if self.schema.has_table_case or self.dialect in _CASE_SENSITIVE_DIALECTS:
             table = self._resolve_exact_table(item, table)
         columns = tuple(column.name for column in table.columns) or None
         return FromSource(label, rename_columns(columns, alias_columns), table)
 
     def _resolve_exact_table(self, item: Any, table: Table) -> Table:
-        """Return the table of exactly the name that PostgreSQL reads.
+        """Return the table of exactly the name that the engine reads.
 
         Without such a table, report a problem and return `table`.
         """
-        name, schema = resolve_identifier(item.this, "postgres"), item.args.get("db")
-        exact = self.schema.find_exact_table(name, resolve_identifier(schema, "postgres") if schema else "")
+        name, schema = resolve_identifier(item.this, self.dialect), item.args.get("db")
+        exact = self.schema.find_exact_table(name, resolve_identifier(schema, self.dialect) if schema else "")
         if exact is not None:
             return exact
-        self.problems.append(name_problems.miswritten_table(item, table))
+        self.problems.append(name_problems.miswritten_table(item, table, self.dialect))
         return table
 
     def _check_column_case(self, name: Any, sources: Iterable[FromSource]) -> None:
-        """Report a column whose letter case PostgreSQL reads as another name."""
-        wanted = resolve_identifier(name, "postgres")
+        """Report a column whose letter case the engine reads as another name."""
+        wanted = resolve_identifier(name, self.dialect)
         columns = [column for source in sources for column in source.columns or ()]
         if wanted in columns:
             return
         same_letters = list(dict.fromkeys(column for column in columns if fold_name(column) == fold_name(wanted)))
         if len(same_letters) == 1:
-            self.problems.append(name_problems.miswritten_column(name, same_letters[0]))
+            self.problems.append(name_problems.miswritten_column(name, same_letters[0], self.dialect))
 
     def _check_join(self, join: Any, scope: Scope, ctes: Ctes) -> None:
         self._check_expressions([join.args.get("on"), join.args.get("match_condition")], scope, ctes)
@@ -241,13 +243,13 @@ class _NameChecker:
             self.problems.append(
                 name_problems.misplaced_column(owner, column, source, scope, self.schema, self.dialect)
             )
-        elif self.dialect == "postgres":
+        elif self.dialect in _CASE_SENSITIVE_DIALECTS:
             self._check_column_case(column, [source])
 
     def _check_unqualified_column(self, name: Any, scope: Scope) -> None:
         if not self._is_known_name(name, scope):
             self._report_unknown_column(name, scope)
-        elif self.dialect == "postgres" and fold_name(name.name) not in scope.aliases:
+        elif self.dialect in _CASE_SENSITIVE_DIALECTS and fold_name(name.name) not in scope.aliases:
             self._check_column_case(name, (source for each in scope.iter_scopes() for source in each.sources.values()))
 
     def _is_known_name(self, name: Any, scope: Scope) -> bool:

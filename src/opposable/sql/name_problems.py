@@ -64,23 +64,26 @@ def unknown_table(item: Any, ctes: Ctes, schema: DatabaseSchema, dialect: Dialec
     return NameProblem("table", item.name, messages.join_messages(parts), repair)
 
 
-def miswritten_table(item: Any, table: Table) -> NameProblem:
-    """Return the problem of a table that PostgreSQL reads as another name."""
-    path = quote_table_path(table, "postgres")
+_ENGINE_NAMES: dict[Dialect, str] = {"postgres": "PostgreSQL", "mysql": "MySQL", "clickhouse": "ClickHouse"}
+
+
+def miswritten_table(item: Any, table: Table, dialect: Dialect) -> NameProblem:
+    """Return the problem of a table that the engine reads as another name."""
+    path = quote_table_path(table, dialect)
     identifier, schema = item.this, item.args.get("db")
     start = schema.meta.get("start", identifier.meta.get("start")) if schema else identifier.meta.get("start")
     end = identifier.meta.get("end")
-    message = f"{item.name} is no table as PostgreSQL reads it: write {path}."
+    message = f"{item.name} is no table as {_ENGINE_NAMES[dialect]} reads it: write {path}."
     repair = None
     if start is not None and end is not None:
         repair = Replacement(start, end + 1, path, messages.name_replaced("table", item.name, path))
     return NameProblem("table", item.name, message, repair)
 
 
-def miswritten_column(name: Any, column: str) -> NameProblem:
-    """Return the problem of a column that PostgreSQL reads as another name."""
-    text = quote_name(column, "postgres")
-    message = f"{name.name} is no column as PostgreSQL reads it: write {text}."
+def miswritten_column(name: Any, column: str, dialect: Dialect) -> NameProblem:
+    """Return the problem of a column that the engine reads as another name."""
+    text = quote_name(column, dialect)
+    message = f"{name.name} is no column as {_ENGINE_NAMES[dialect]} reads it: write {text}."
     return NameProblem("column", name.name, message, _replace(name, text, "column"))
 
 

@@ -1,5 +1,6 @@
 """Repair of a query that the engine rejected: names and signs that can mean only one thing."""
 
+import re
 from dataclasses import dataclass
 
 from opposable.domain.errors import InvalidArguments, ToolRefused
@@ -12,6 +13,8 @@ from opposable.sql.schema import DatabaseSchema
 from opposable.sql.statement_guard import Query, parse_safe_query
 
 _MAX_ROUNDS = 4
+_NAME_PATTERN = r"[^\W\d]\w*(?:(?<=[^\x00-\x7f])（\w+）)*"
+"""A name; after a Chinese word, one with a part in full-width parentheses."""
 _FULL_WIDTH_SIGNS = str.maketrans("，；（）＝＞＜＊．", ",;()=><*.")
 
 
@@ -33,7 +36,12 @@ def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema, *, allow_si
         ToolRefused: As `parse_safe_query`.
         InvalidArguments: As `parse_safe_query`.
     """
-    narrowed = _replace_full_width_signs(sql)
+    quoted_sql, quoted_names = _quote_names(sql) if dialect == "clickhouse" else (sql, [])
+    if quoted_names:
+        repaired = repair_names(quoted_sql, dialect, schema, allow_similar=allow_similar)
+        corrections = (messages.names_quoted(quoted_names), *repaired.corrections)
+        return RepairedQuery(repaired.query, corrections, repaired.problems)
+    narrowed = _replace_full_width_signs(sql, dialect)
     try:
         repaired = _repair_names(sql, dialect, schema, allow_similar)
     except (InvalidArguments, ToolRefused):
@@ -48,10 +56,28 @@ def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema, *, allow_si
     )
 
 
-def _replace_full_width_signs(sql: str) -> str:
+def _quote_names(sql: str) -> tuple[str, list[str]]:
+    """Return the SQL with quotes around names of other letters than ASCII, which ClickHouse requires, and the names."""
+    names: dict[str, None] = {}
+
+    def quote(match: "re.Match[str]") -> str:
+        if match[0].isascii():
+            return match[0]
+        names[match[0]] = None
+        return f'"{match[0]}"'
+
+    parts = [
+        re.sub(_NAME_PATTERN, quote, part.text) if part.kind == "code" else part.text
+        for part in split_segments(sql, "clickhouse")
+    ]
+    return "".join(parts), list(names)
+
+
+def _replace_full_width_signs(sql: str, dialect: Dialect) -> str:
     """Replace full-width signs outside of texts, quoted names and comments."""
     return "".join(
-        part.text.translate(_FULL_WIDTH_SIGNS) if part.kind == "code" else part.text for part in split_segments(sql)
+        part.text.translate(_FULL_WIDTH_SIGNS) if part.kind == "code" else part.text
+        for part in split_segments(sql, dialect)
     )
 
 

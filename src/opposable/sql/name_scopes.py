@@ -91,10 +91,13 @@ def resolve_identifier(name: Any, dialect: Dialect) -> str:
 
 
 def get_select_aliases(node: Any) -> frozenset[str]:
-    """Return the folded names that `AS` gives to expressions of this SELECT."""
+    """Return the folded names of expressions of this SELECT, by `AS` or by ClickHouse's `WITH expression AS name`."""
     from sqlglot import exp
 
-    return frozenset(fold_name(item.alias) for item in node.find_all(exp.Alias) if item.parent_select is node)
+    with_ = node.args.get("with_")
+    ctes = [cte for cte in with_.expressions if not isinstance(cte.this, exp.Query)] if with_ else []
+    aliases = [item for item in node.find_all(exp.Alias) if item.parent_select is node]
+    return frozenset(fold_name(item.alias) for item in (*ctes, *aliases))
 
 
 def get_output_name(item: Any, dialect: Dialect) -> str:

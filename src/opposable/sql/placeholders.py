@@ -16,7 +16,15 @@ from opposable.sql.lexer import split_segments
 from opposable.sql.schema import unquote_name
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([^\W\d]\w*)\s*\}\}")
-_PARAMETER_PREFIX = {"duckdb": "$", "sqlite": ":", "postgres": "$"}
+_PARAMETER_PREFIX: dict[Dialect, str] = {"duckdb": "$", "sqlite": ":", "postgres": "$", "mysql": ":"}
+_CLICKHOUSE_TYPES: dict[type, str] = {
+    bool: "Bool",
+    int: "Int64",
+    float: "Float64",
+    datetime.datetime: "DateTime64(6)",
+    datetime.date: "Date32",
+    type(None): "Nullable(String)",
+}
 _SCALAR_TYPES = (str, int, float, bool, datetime.date, datetime.datetime)
 
 
@@ -30,6 +38,7 @@ class BoundSql:
     sql: str
     values: dict[str, Any] = field(default_factory=dict)
     placeholders: dict[str, str] = field(default_factory=dict)
+    dialect: Dialect = "sqlite"
 
     def restore_placeholders(self, sql: str) -> str:
         """Return SQL with placeholders in place of the parameter marks.
@@ -43,8 +52,15 @@ class BoundSql:
             re.sub(rf"(?:{marks})(?!\w)", lambda match: self.placeholders[match.group()], part.text)
             if part.kind == "code"
             else part.text
-            for part in split_segments(sql)
+            for part in split_segments(sql, self.dialect)
         )
+
+
+def build_mark(key: str, value: Any, dialect: Dialect) -> str:
+    """Return the mark of a parameter in SQL; ClickHouse's has the type of the value."""
+    if dialect == "clickhouse":
+        return f"{{{key}:{_CLICKHOUSE_TYPES.get(type(value), 'String')}}}"
+    return f"{_PARAMETER_PREFIX[dialect]}{key}"
 
 
 def bind_placeholders(
@@ -69,10 +85,10 @@ def bind_placeholders(
         InvalidArguments: A value is missing or of an unsupported type, or a placeholder is where none can be.
     """
     binder = _Binder(dialect, dict(parameters or {}), missing_is_null, identifiers)
-    text = "".join(binder.bind_segment(part.kind, part.text) for part in split_segments(sql))
+    text = "".join(binder.bind_segment(part.kind, part.text) for part in split_segments(sql, dialect))
     if binder.problems:
         raise InvalidArguments(tuple(dict.fromkeys(binder.problems)))
-    return BoundSql(text, binder.values, binder.placeholders)
+    return BoundSql(text, binder.values, binder.placeholders, dialect)
 
 
 class _Binder:
@@ -81,7 +97,7 @@ class _Binder:
     def __init__(
         self, dialect: Dialect, parameters: dict[str, Any], missing_is_null: bool, identifiers: Container[str]
     ) -> None:
-        self.prefix = _PARAMETER_PREFIX[dialect]
+        self.dialect = dialect
         self.key_prefix = "" if dialect == "postgres" else "p"
         self.parameters = parameters
         self.missing_is_null = missing_is_null
@@ -126,6 +142,8 @@ class _Binder:
                 self.problems.append(FieldProblem(f"parameters.{part}", "a list cannot stand inside quotes"))
                 value = None
             marks.append(self._add_parameter(part, value))
+        if len(marks) > 1 and self.dialect == "mysql":
+            return f"CONCAT({', '.join(marks)})"
         return marks[0] if len(marks) == 1 else f"({' || '.join(marks)})"
 
     def _look_up_value(self, name: str) -> Any:
@@ -145,5 +163,6 @@ class _Binder:
             self.problems.append(FieldProblem(f"parameters.{name}", problem))
         key = self._keys.setdefault((name, index), f"{self.key_prefix}{len(self._keys) + 1}")
         self.values[key] = value
-        self.placeholders[f"{self.prefix}{key}"] = f"{{{{{name}}}}}"
-        return f"{self.prefix}{key}"
+        mark = build_mark(key, value, self.dialect)
+        self.placeholders[mark] = f"{{{{{name}}}}}"
+        return mark

@@ -5,10 +5,13 @@ import re
 from typing import Any
 
 from opposable.domain.errors import ToolRefused
+from opposable.sql.function_allowlist import Dialect
 from opposable.sql.lexer import split_segments
 from opposable.sql.schema import to_one_line
 
 _DOLLAR_QUOTE = re.compile(r"\$\w*\$")
+_LOOKALIKE_SIGNS = re.compile("[‘’“”−]")
+"""Signs that ClickHouse reads as quotes and minus."""
 _STRING_PREFIX = re.compile(r"(?:^|\W)(e|u&|b|x|n)$", re.IGNORECASE)
 _SIZED_FUNCTIONS = frozenset({"repeat", "lpad", "rpad", "array_fill"})
 _UNCOUNTED_GROWTH = 100
@@ -17,16 +20,21 @@ _MAX_GROWTH = 100_000
 """Factor by which a query may enlarge a value."""
 
 
-def refuse_ambiguous_strings(sql: str) -> None:
+def refuse_ambiguous_strings(sql: str, dialect: Dialect = "postgres") -> None:
     """Refuse string literals whose end two parsers can see differently.
 
     Raises:
-        ToolRefused: The query has `$$…$$`, an `E'…'` with a backslash, or `U&'…'`.
+        ToolRefused: The query has `$$…$$`, typographic quotes on ClickHouse, or an `E'…'` with a backslash or `U&'…'`
+            on PostgreSQL.
     """
     before = ""
-    for part in split_segments(sql):
+    for part in split_segments(sql, dialect):
         if part.kind == "code" and _DOLLAR_QUOTE.search(part.text):
             raise ToolRefused("Text between dollar signs is not allowed: write text in single quotes.")
+        if dialect == "clickhouse":
+            if part.kind == "code" and (sign := _LOOKALIKE_SIGNS.search(part.text)):
+                raise ToolRefused(f"The sign {sign[0]} is not allowed outside of text: write ' or \" or - for it.")
+            continue
         prefix = _STRING_PREFIX.search(before) if part.kind in ("string", "name") else None
         if prefix and (prefix.group(1).casefold() == "u&" or "\\" in part.text):
             raise ToolRefused("Text with backslashes or U& is not allowed: write it in plain single quotes.")
@@ -43,9 +51,7 @@ def refuse_unsafe_tree(tree: Any) -> None:
     """
     from sqlglot import exp
 
-    for dot in tree.find_all(exp.Dot):
-        if isinstance(dot.expression, exp.Func):
-            raise ToolRefused(f"{dot.sql(dialect='postgres')[:80]}: name the function without its schema.")
+    refuse_qualified_functions(tree, "postgres")
     for kind in tree.find_all(exp.DataType):
         if "." in str(kind.args.get("kind") or ""):
             raise ToolRefused(f"{to_one_line(str(kind.args['kind']), 80)}: name the type without its schema.")
@@ -54,6 +60,19 @@ def refuse_unsafe_tree(tree: Any) -> None:
         raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_MAX_GROWTH} are allowed.")
     if _estimate_expansion(tree, {}) > _MAX_GROWTH:
         raise ToolRefused("The query's subqueries use one another's columns too often: simplify it.")
+
+
+def refuse_qualified_functions(tree: Any, dialect: Dialect) -> None:
+    """Refuse functions with a schema: they are not those of the allow list.
+
+    Raises:
+        ToolRefused: The query has such a function.
+    """
+    from sqlglot import exp
+
+    for dot in tree.find_all(exp.Dot):
+        if isinstance(dot.expression, exp.Func):
+            raise ToolRefused(f"{dot.sql(dialect=dialect)[:80]}: name the function without its schema.")
 
 
 def _estimate_expansion(query: Any, outer_sizes: dict[str, int]) -> int:

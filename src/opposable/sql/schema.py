@@ -63,6 +63,8 @@ class DatabaseSchema:
     tables: tuple[Table, ...]
     default_schema: str = "main"
     dialect: Dialect = "sqlite"
+    has_table_case: bool = False
+    """Whether a MySQL server distinguishes names of tables by letter case."""
 
     @cached_property
     def _by_name(self) -> Mapping[str, Table]:
@@ -175,10 +177,16 @@ def to_one_line(text: str | None, max_characters: int = 200) -> str | None:
 
 
 def quote_name(name: str, dialect: Dialect = "sqlite") -> str:
-    """Return a name as SQL, in double quotes where it needs them."""
+    """Return a name as SQL, in quotes of the dialect where it needs them."""
     folded = dialect == "postgres" and name != fold_name(name)
-    if name.isidentifier() and name.casefold() not in _RESERVED and not folded:
+    if dialect == "mysql":
+        plain = name.isidentifier() and name.casefold() not in _RESERVED | _MYSQL_RESERVED
+        return name if plain else "`" + name.replace("`", "``") + "`"
+    unread = dialect == "clickhouse" and not name.isascii()
+    if name.isidentifier() and name.casefold() not in _RESERVED and not folded and not unread:
         return name
+    if dialect == "clickhouse":
+        name = name.replace("\\", "\\\\")
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -210,3 +218,16 @@ _RESERVED_WORDS = """abort action add after all alter always analyse analyze and
     unbounded union unique unpivot update using vacuum values variadic verbose view virtual when where window with
     within without"""
 _RESERVED = frozenset(_RESERVED_WORDS.split())
+_MYSQL_RESERVED_WORDS = """accessible before bigint binary blob both call cascade change char character condition continue convert
+    cume_dist cursor databases day_hour day_microsecond day_minute day_second dec decimal declare delayed dense_rank
+    deterministic distinctrow div double dual elseif empty enclosed escaped except exit explain first_value float force
+    fulltext function get groups high_priority hour_microsecond hour_minute hour_second infile inout insensitive int
+    integer io_after_gtids iterate json_table keys kill lag last_value lead leave linear lines load localtime lock long
+    longblob longtext loop low_priority manual master_bind match maxvalue mediumblob mediumint mediumtext middleint
+    minute_microsecond minute_second mod modifies nth_value ntile numeric offset optimize optimizer_costs option
+    optionally out outer outfile parallel percent_rank precision procedure purge qualify rank read reads read_write real
+    release repeat require resignal return revoke rlike row_number schema schemas second_microsecond sensitive separator
+    signal smallint spatial specific sql sqlexception sqlstate sqlwarning sql_big_result sql_calc_found_rows
+    sql_small_result ssl starting stored straight_join system terminated tinyblob tinyint tinytext undo unlock unsigned
+    usage use utc_date utc_time utc_timestamp varbinary varchar varcharacter varying while write xor year_month zerofill"""
+_MYSQL_RESERVED = frozenset(_MYSQL_RESERVED_WORDS.split())

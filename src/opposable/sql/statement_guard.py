@@ -12,12 +12,17 @@ from opposable.sql import messages
 from opposable.sql.function_allowlist import (
     FUNCTIONS_BY_DIALECT,
     KEYWORDS_BEFORE_PARENTHESIS,
+    KEYWORDS_BY_DIALECT,
     TABLE_FUNCTIONS_BY_DIALECT,
     Dialect,
 )
 from opposable.sql.lexer import split_segments
 from opposable.sql.name_similarity import SURE_SIMILARITY, compute_similarity, suggest_names
-from opposable.sql.postgres_tree_guard import refuse_ambiguous_strings, refuse_unsafe_tree
+from opposable.sql.postgres_tree_guard import (
+    refuse_ambiguous_strings,
+    refuse_qualified_functions,
+    refuse_unsafe_tree,
+)
 from opposable.sql.schema import DatabaseSchema, fold_name, to_one_line
 
 MAX_CHARACTERS = 50_000
@@ -30,16 +35,18 @@ _MISSPELLED_SIMILARITY = 0.8
 _FIRST_WORDS = frozenset({"select", "with", "from", "values", "table"})
 _ROOT_NODES = frozenset({"Select", "Union", "Except", "Intersect", "Subquery", "Values"})
 _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
-    Comprehension Cube DataType DataTypeParam Distinct Dot Except Fetch Filter ForIn From Group GroupingSets Having
-    HavingMax HexString Identifier IgnoreNulls In IndexTableHint Intersect Interval IntervalSpan JSON JSONKeyValue Join
-    Kwarg Lambda Lateral Limit LimitOptions Literal National Null Offset Order Ordered Parameter Pivot PivotAlias
-    PivotAny Placeholder PositionalColumn PropertyEQ Pseudocolumn Qualify RawString RespectNulls Rollup Select Slice
-    Star Subquery Table TableAlias TableSample Tuple UnicodeString Union Unnest UnpivotColumns Values Var Where Window
+    Comprehension Cube DataType DataTypeParam Distinct Dot Except Fetch Filter Final ForIn From Group GroupingSets Having
+    HavingMax HexString Identifier IgnoreNulls In IndexTableHint Intersect Interval IntervalSpan Introducer JSON
+    JSONColumnDef JSONKeyValue JSONSchema Join Kwarg Lambda Lateral Limit LimitOptions Literal National Null Offset
+    Order Ordered Parameter Partition Pivot PivotAlias PivotAny Placeholder PositionalColumn PreWhere PropertyEQ
+    Pseudocolumn Qualify RawString RespectNulls Rollup Select Slice Star Subquery Table TableAlias TableSample Tuple UnicodeString Union Unnest UnpivotColumns Values Var Where Window
     WindowSpec With WithinGroup"""
 _ALLOWED_NODES = frozenset(_NODE_NAMES.split())
 _STRING_TOKENS = frozenset({"STRING", "NATIONAL_STRING", "RAW_STRING"})
 _SYSTEM_PREFIXES = ("sqlite_", "pragma_", "duckdb_", "pg_", "fts3tokenize", "dbstat", "bytecode", "tables_used")
-_SYSTEM_SCHEMAS = frozenset({"information_schema", "pg_catalog", "system", "temp"})
+_SYSTEM_SCHEMAS = frozenset(
+    {"information_schema", "pg_catalog", "system", "temp", "mysql", "performance_schema", "sys"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +65,24 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
         ToolRefused: The statement does not only read tables of `schema` with functions on the allow list.
         InvalidArguments: The text is not valid SQL of this dialect.
     """
-    text = _strip_comments(sql)
-    if dialect == "postgres":
-        refuse_ambiguous_strings(text)
+    text = _strip_comments(sql, dialect)
+    if dialect in ("postgres", "clickhouse"):
+        refuse_ambiguous_strings(text, dialect)
     tokens = _tokenize(text, dialect)
     tree = _parse(text, dialect)
     if type(tree).__name__ not in _ROOT_NODES:
         raise ToolRefused(messages.statement_not_allowed(_get_statement_name(text)))
-    _refuse_nodes(tree)
+    _refuse_nodes(tree, dialect)
     _refuse_functions(tokens, tree, dialect)
     _refuse_tables(tree, schema)
     if dialect == "postgres":
         refuse_unsafe_tree(tree)
+    if dialect == "mysql":
+        refuse_qualified_functions(tree, dialect)
     return Query(text, dialect, tree)
 
 
-def _strip_comments(sql: str) -> str:
+def _strip_comments(sql: str, dialect: Dialect) -> str:
     if not sql.strip():
         raise build_invalid_sql_error("The SQL is empty: write one SELECT statement.", sql)
     if len(sql) > MAX_CHARACTERS:
@@ -81,12 +90,12 @@ def _strip_comments(sql: str) -> str:
     if "\0" in sql or any("\ud800" <= char <= "\udfff" for char in sql):
         raise ToolRefused("The SQL contains a NUL or broken Unicode character: leave it out.")
     code: list[str] = []
-    for part in split_segments(sql):
+    for part in split_segments(sql, dialect):
         if not part.is_closed:
             raise build_invalid_sql_error(
                 f"A {part.kind} that begins at character {part.start + 1} is never closed.", sql
             )
-        if part.kind == "comment" and part.text.startswith("/*!"):
+        if part.kind == "comment" and part.text.startswith(("/*!", "/*M!")):
             raise ToolRefused("Comments of the form /*! … */ are not allowed: leave them out.")
         if part.kind == "comment" and "/*" in part.text[2:]:
             raise ToolRefused("Comments within comments are not allowed: leave them out.")
@@ -151,11 +160,18 @@ def _parse(sql: str, dialect: Dialect) -> Any:
     return statements[0]
 
 
-def _refuse_nodes(tree: Any) -> None:
+def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
     from sqlglot import exp
 
     for node in tree.walk():
         name = type(node).__name__
+        if isinstance(node, exp.Apply):  # the function that it names has no parenthesis
+            raise ToolRefused(messages.clause_not_allowed("APPLY"))
+        if dialect == "mysql" and isinstance(node, exp.Parameter):
+            raise ToolRefused(f"Variables are not allowed: leave {to_one_line(node.sql(dialect), 80)} out.")
+        for clause in ("settings", "format") if isinstance(node, exp.Query) else ():
+            if node.args.get(clause):
+                raise ToolRefused(messages.clause_not_allowed(clause.upper()))
         if name == "Select" and not node.expressions and not node.args.get("from_"):
             raise build_invalid_sql_error("A SELECT here selects nothing: name its columns.", node.sql())
         if name in _ALLOWED_NODES or isinstance(
@@ -173,7 +189,8 @@ def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect) -> None:
     aliases = Counter(name.name.casefold() for name in tree.find_all(exp.TableAlias) if name.columns)
     allowed = FUNCTIONS_BY_DIALECT[dialect] | TABLE_FUNCTIONS_BY_DIALECT[dialect]
     for name, times in Counter(_iter_called_names(tokens)).items():
-        keyword = name.split()[-1] in KEYWORDS_BEFORE_PARENTHESIS  # some tokens are two words: ORDER BY
+        # Some tokens are two words: ORDER BY.
+        keyword = name.split()[-1] in KEYWORDS_BY_DIALECT.get(dialect, KEYWORDS_BEFORE_PARENTHESIS)
         if not keyword and name not in allowed and times > aliases[name]:  # AS t(a, b) names columns, it calls nothing
             raise _build_function_refusal(name, dialect)
     for node in tree.find_all(exp.Anonymous, exp.AnonymousAggFunc):
@@ -199,6 +216,8 @@ def _function_name(node: Any) -> str:
 
     if isinstance(node, exp.GenerateSeries):
         return "generate_series"
+    if isinstance(node, exp.JSONTable):
+        return "json_table"
     return str(node.name if isinstance(node, exp.Anonymous) else node.sql_name()).casefold()
 
 
@@ -242,7 +261,16 @@ def refuse_unlisted_tables(query: Query, schema: DatabaseSchema) -> None:
 
 
 def _is_known_table(table: Any, schema: DatabaseSchema) -> bool:
-    return (not table.db and _is_cte(table)) or schema.find_table_by_identifier(table.name, table.db) is not None
+    if not table.db and (_is_cte(table) or _is_pseudo_table(table, schema)):
+        return True
+    return schema.find_table_by_identifier(table.name, table.db) is not None
+
+
+def _is_pseudo_table(table: Any, schema: DatabaseSchema) -> bool:
+    """Whether the item is MySQL's DUAL, or ClickHouse's ARRAY JOIN of an array."""
+    if schema.dialect == "mysql":
+        return bool(table.name.casefold() == "dual")
+    return type(table.parent).__name__ == "Join" and table.parent.args.get("kind") == "ARRAY"
 
 
 def _is_cte(table: Any) -> bool:

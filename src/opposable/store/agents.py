@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from opposable.domain.errors import BadInput, StoreConflict
 from opposable.domain.records import AgentRecord, Page, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding
+from opposable.domain.validation_problems import describe_problems
 from opposable.safety.literal_secrets import check_headers
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import fetch_newest_first
@@ -237,11 +238,8 @@ def _parse_spec(agent_id: str, data: dict[str, Any]) -> AgentSpec:
     try:
         return AgentSpec.model_validate(data)
     except ValidationError as error:
-        first_error = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first_error["loc"])
-        raise BadInput(
-            f"The stored agent {agent_id!r} is not valid: {field}: {first_error['msg']}. Save the agent again."
-        ) from error
+        problem = describe_problems(error, AgentSpec, limit=1)
+        raise BadInput(f"The stored agent {agent_id!r} is not valid: {problem}. Save the agent again.") from error
 
 
 def _build_missing_tool_error(spec: AgentSpec) -> BadInput:

@@ -7,6 +7,7 @@ from uuid import uuid4
 from sqlalchemy import Row, String, Update, cast, func, select, update
 
 from opposable.domain.batches import ENDED_STATUSES, Batch, BatchProgress, BatchTask
+from opposable.domain.expected_texts import contains_expected
 from opposable.domain.records import Page, get_utc_now
 from opposable.domain.specs import AgentSpec, RateLimit
 from opposable.store.database import StoreDatabase
@@ -32,6 +33,8 @@ class BatchRepository:
             "concurrency": batch.concurrency,
             "model_rate": None if batch.model_rate is None else batch.model_rate.model_dump(),
             "tool_rates": {tool_id: rate.model_dump() for tool_id, rate in batch.tool_rates.items()},
+            "model_concurrency": batch.model_concurrency,
+            "tool_concurrency": batch.tool_concurrency,
         }
         row = {
             "id": batch.batch_id,
@@ -148,6 +151,8 @@ def to_batch(row: Row[Any]) -> Batch:
         None if model_rate is None else RateLimit.model_validate(model_rate),
         {tool_id: RateLimit.model_validate(rate) for tool_id, rate in options.get("tool_rates", {}).items()},
         row.ended_at,
+        options.get("model_concurrency"),
+        options.get("tool_concurrency", {}),
     )
 
 
@@ -159,14 +164,14 @@ def _task_to_row(batch: Batch, position: int, task: BatchTask) -> dict[str, Any]
         "batch_id": batch.batch_id,
         "position": position,
         "task_id": task.task_id,
-        "request": {"task": task.task},
+        "request": {"task": task.task} | ({"expected": list(task.expected)} if task.expected else {}),
         "attempt": 0,
         "status": "queued",
     }
 
 
 def _to_result(row: Row[Any]) -> dict[str, Any]:
-    return {
+    result = {
         "id": row.task_id,
         "status": row.status,
         "text": row.text,
@@ -174,3 +179,6 @@ def _to_result(row: Row[Any]) -> dict[str, Any]:
         "usage": row.usage or {},
         "error": row.error or None,
     }
+    if expected := row.request.get("expected"):
+        result["correct"] = row.status == "finished" and contains_expected(row.text, expected)
+    return result

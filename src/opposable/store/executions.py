@@ -10,6 +10,7 @@ from opposable.domain.json_forms import execution_to_json
 from opposable.domain.records import Execution, ExecutionFilter, ExecutionStats, Page
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import MAX_PAGE_SIZE, fetch_by_id_prefix, fetch_newest_first
+from opposable.store.tables import runs
 from opposable.store.tables import tool_executions as executions
 
 NO_FILTER = ExecutionFilter()
@@ -111,6 +112,8 @@ def _build_conditions(criteria: ExecutionFilter) -> list[Any]:
         conditions.append(table.at >= criteria.since)
     if criteria.until is not None:
         conditions.append(table.at < criteria.until)
+    if criteria.owner is not None:
+        conditions.append(table.run_id.in_(select(runs.c.id).where(runs.c.owner == criteria.owner)))
     return conditions
 
 

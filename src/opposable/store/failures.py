@@ -53,27 +53,6 @@ class FailureRepository:
         async with self._database.begin_write() as connection:
             await connection.execute(upsert, rows)
 
-    async def get_failures_for_call(
-        self, tool_id: str, action: str, fingerprint: str, scopes: Sequence[str] = (SHARED_SCOPE,)
-    ) -> tuple[Failure, ...]:
-        """Return the failures of a call in any of these scopes, most frequent first.
-
-        Args:
-            tool_id: The tool.
-            action: The tool's action.
-            fingerprint: The digest of the call's arguments.
-            scopes: Agent ids, "" for the scope of all agents.
-        """
-        query = select(failures).where(
-            failures.c.tool_id == tool_id,
-            failures.c.action == action,
-            failures.c.fingerprint == fingerprint,
-            failures.c.scope.in_(scopes),
-        )
-        async with self._database.begin_read() as connection:
-            rows = (await connection.execute(query.order_by(failures.c.count.desc(), failures.c.id))).all()
-        return tuple(_to_failure(row) for row in rows)
-
     async def get_failures_by_tool(
         self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED_SCOPE,), *, limit_per_tool: int = 20
     ) -> dict[str, tuple[Failure, ...]]:

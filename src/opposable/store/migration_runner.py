@@ -5,12 +5,9 @@ import itertools
 import sqlite3
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from opposable.domain.backoff import get_backoff_seconds
@@ -19,6 +16,11 @@ from opposable.store.creation import StoreCreation
 from opposable.store.database import CONNECT_TIMEOUT_SECONDS, StoreDatabase, get_first_error_line
 from opposable.store.database_urls import describe_database
 from opposable.store.schema_location import STORE_SCHEMA, locate_schema
+
+if TYPE_CHECKING:  # alembic takes 8 MB of memory, so it waits until a schema is not up to date
+    from alembic.config import Config
+
+MIGRATIONS_DIRECTORY = Path(__file__).parent / "migrations"
 
 ADVISORY_LOCK_ID = 0x6F70706F
 """Number of the PostgreSQL advisory lock that serializes migrations."""
@@ -65,9 +67,16 @@ async def _enable_write_ahead_log(database: StoreDatabase) -> None:
         await asyncio.sleep(get_backoff_seconds(attempt, first_seconds=0.05, max_seconds=0.5))
 
 
-def _build_alembic_config(connection: Connection | None = None) -> Config:
+def list_revisions() -> list[str]:
+    """Return the revisions that this release knows, oldest first. The files of the migrations are named after them."""
+    return sorted(path.name[1:5] for path in (MIGRATIONS_DIRECTORY / "versions").glob("r[0-9]*.py"))
+
+
+def _build_alembic_config(connection: Connection | None = None) -> "Config":
+    from alembic.config import Config
+
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS_DIRECTORY).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     return config
@@ -79,17 +88,19 @@ def _is_schema_current(connection: Connection, database_description: str) -> boo
     Raises:
         StoreTooNew: A newer release wrote the schema.
     """
-    scripts = ScriptDirectory.from_config(_build_alembic_config())
-    stored_revision = MigrationContext.configure(connection).get_current_revision()
-    known_revisions = [script.revision for script in scripts.walk_revisions()]
+    known_revisions = list_revisions()
+    has_version = inspect(connection).has_table("alembic_version")
+    stored_revision = connection.scalar(text("SELECT version_num FROM alembic_version")) if has_version else None
     if stored_revision is not None and stored_revision not in known_revisions:
         raise StoreTooNew(
             f"The store ({database_description}) has schema {stored_revision}, which a newer version of Opposable wrote. "
-            f"This version knows schemas up to {known_revisions[0]}. Update Opposable, or use another database."
+            f"This version knows schemas up to {known_revisions[-1]}. Update Opposable, or use another database."
         )
-    return stored_revision == known_revisions[0]
+    return bool(stored_revision == known_revisions[-1])
 
 
 def _upgrade_schema(connection: Connection, database_description: str) -> None:
+    from alembic import command
+
     if not _is_schema_current(connection, database_description):
         command.upgrade(_build_alembic_config(connection), "head")

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Row, delete, select, update
 
 from opposable.domain.json_forms import run_to_json
-from opposable.domain.records import Page, Run, RunEvent, RunStatus
+from opposable.domain.records import Page, Run, RunEvent, RunKind, RunStatus
 from opposable.domain.usage import Usage
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
@@ -51,6 +51,7 @@ class RunRepository:
         agent_id: str = "",
         conversation_id: str = "",
         status: RunStatus | None = None,
+        kind: RunKind | None = None,
         since: datetime | None = None,
         after: str = "",
         limit: int = 100,
@@ -62,13 +63,19 @@ class RunRepository:
             agent_id: Only runs of this agent.
             conversation_id: Only runs of this conversation.
             status: Only runs with this status.
+            kind: Only runs of this kind.
             since: Only runs that started at this time or later.
             after: The cursor of the previous page.
             limit: The number of runs, from 1 to 1000.
         """
         conditions = [
             runs.c[name] == value
-            for name, value in (("agent_id", agent_id), ("conversation_id", conversation_id), ("status", status))
+            for name, value in (
+                ("agent_id", agent_id),
+                ("conversation_id", conversation_id),
+                ("status", status),
+                ("kind", kind),
+            )
             if value
         ]
         if owner is not None:
@@ -127,7 +134,7 @@ class RunRepository:
 
 
 def _to_row(run: Run) -> dict[str, Any]:
-    row = run_to_json(run)
+    row = run_to_json(run) | {"conversation_id": run.conversation_id}
     row["id"] = row.pop("run_id")
     return row | {
         "owner": run.owner,
@@ -155,4 +162,5 @@ def _to_run(row: Row[Any]) -> Run:
         ended_at=row.ended_at,
         cancel_requested=row.cancel_requested,
         worker=row.worker,
+        kind=row.kind,
     )

@@ -168,7 +168,9 @@ runs = Table(
     Index(None, "started_at", "id"),
     Index(None, "owner", "started_at"),
     Index(None, "agent_id", "started_at"),
+    Column("kind", CleanString(20), nullable=False, server_default="chat"),
     Index(None, "status", "started_at"),
+    Index(None, "kind", "started_at"),
 )
 
 workers = Table(

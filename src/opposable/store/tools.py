@@ -9,6 +9,7 @@ from sqlalchemy.exc import IntegrityError
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Page, get_utc_now
 from opposable.domain.specs import NO_PARAMETERS, AnyToolSpec, HttpToolSpec, McpServerSpec, ToolSpec, ToolType
+from opposable.domain.validation_problems import describe_problems
 from opposable.safety.literal_secrets import check_headers
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import validate_limit
@@ -153,8 +154,5 @@ def _to_spec(row: Row[Any]) -> AnyToolSpec:
     try:
         return _SPEC_ADAPTER.validate_python({**row.spec, **data})
     except ValidationError as error:
-        first_error = error.errors(include_input=False, include_url=False)[0]
-        field = ".".join(str(part) for part in first_error["loc"])
-        raise BadInput(
-            f"The stored tool {row.id!r} is not valid: {field}: {first_error['msg']}. Save the tool again."
-        ) from error
+        problem = describe_problems(error, AnyToolSpec, limit=1)
+        raise BadInput(f"The stored tool {row.id!r} is not valid: {problem}. Save the tool again.") from error

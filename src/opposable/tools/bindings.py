@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opposable.domain.errors import BadInput
-from opposable.domain.tools import ToolDefinition
 from opposable.tools.base import Tool
 from opposable.tools.registry import CallPolicy, RegisteredTool, Registry, RegistryEntry, policy_from_spec
 
@@ -125,13 +124,15 @@ def merge_config(spec: "AnyToolSpec", config: Mapping[str, Any]) -> "AnyToolSpec
     """
     from pydantic import ValidationError  # lazy: loaded with the first spec
 
+    from opposable.domain.validation_problems import describe_problems  # lazy: see above
+
     fixed = [key for key in ("tool_id", "tool_type") if config.get(key, getattr(spec, key)) != getattr(spec, key)]
     if fixed:
         raise BadInput(f"A binding cannot change {' or '.join(fixed)} of {spec.tool_id}.")
     try:
         return type(spec).model_validate(_merge_mappings(spec.model_dump(), config))
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        problems = describe_problems(error, type(spec))
         raise BadInput(f"The binding of {spec.tool_id} does not fit its spec: {problems}") from error
 
 
@@ -164,5 +165,4 @@ def _rebuild_tools(
 
 
 def _replace_description(tool: RegisteredTool, description: str) -> Tool:
-    definition = tool.definition
-    return replace(tool, definition=ToolDefinition(definition.name, description, definition.parameters))
+    return replace(tool, outline=replace(tool.outline, description=description))

@@ -138,9 +138,7 @@ def _check_circuit(
     if wait_seconds <= 0:
         return None
     alternatives = policy_context.find_alternative_names(tool)
-    message = failure_messages.out_of_service_message(
-        tool.definition.name, wait_seconds, alternatives, context.language
-    )
+    message = failure_messages.out_of_service_message(tool.name, wait_seconds, alternatives, context.language)
     return InvocationResult(message, "unavailable", attempts=0)
 
 
@@ -155,7 +153,7 @@ async def _check_rate_limits(
             return InvocationResult(str(error), "unavailable", attempts=0)
         if not decision.allowed:
             message = failure_messages.rate_limit_message(
-                tool.definition.name, limit.calls, limit.seconds, decision.retry_after, context.language
+                tool.name, limit.calls, limit.seconds, decision.retry_after, context.language
             )
             return InvocationResult(message, "rate_limited", attempts=0)
     return None
@@ -165,7 +163,7 @@ async def _request_approval(
     tool: RegisteredTool, arguments: dict[str, Any], context: CallContext, approve: ApprovalHandler | None
 ) -> InvocationResult | None:
     """Ask for human approval of a call with exactly these arguments; return the refusal if it is not given."""
-    name, language = tool.definition.name, context.language
+    name, language = tool.name, context.language
     handler = context.approve or approve
     if handler is None:
         return InvocationResult(failure_messages.approval_unavailable_message(name, language), "denied", attempts=0)

@@ -63,7 +63,7 @@ def get_examples(spec: "AnyToolSpec", action: str = "") -> "tuple[Example, ...]"
 
 
 def _describe_briefly(entry: RegistryEntry) -> list[str]:
-    return [f"- {tool.definition.name}: {_get_first_sentence(tool.definition.description)}" for tool in entry.tools]
+    return [f"- {tool.name}: {_get_first_sentence(tool.outline.description)}" for tool in entry.tools]
 
 
 def _get_first_sentence(text: str) -> str:
@@ -121,4 +121,4 @@ def describe_in_one_line(tool: RegisteredTool) -> str:
     schema = tool.definition.parameters
     required = schema.get("required", ())
     names = ", ".join(name if name in required else f"{name}?" for name in schema.get("properties", {}))
-    return f"- {tool.definition.name}({names}): {_get_first_sentence(tool.definition.description)}"
+    return f"- {tool.name}({names}): {_get_first_sentence(tool.outline.description)}"

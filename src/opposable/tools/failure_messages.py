@@ -85,6 +85,13 @@ def cancelled_call_message(name: str, language: Language) -> str:
     return f"The task ended before {name} did; the call was cancelled."
 
 
+def client_left_message(name: str, language: Language) -> str:
+    """Say that a call was cancelled because its client disconnected."""
+    if language == "zh":
+        return f"客户端断开了连接，对 {name} 的调用被取消。"
+    return f"The client disconnected before {name} ended; the call was cancelled."
+
+
 def truncation_note(omitted: int, total: int, language: Language, handle: str = "", offset: int = 0) -> str:
     """Say how much of a long result is omitted, and how to read the rest if it was stored."""
     if language == "zh":

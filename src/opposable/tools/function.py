@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import InvalidArguments, ToolRegistrationError
 from opposable.domain.tools import ToolDefinition
-from opposable.tools.function_schema import get_signature
+from opposable.tools.base import ToolOutline
+from opposable.tools.function_schema import get_output_schema, get_signature
 from opposable.tools.streaming import collect_stream, get_thread_pool
 from opposable.tools.tool_names import to_safe_name
 
@@ -73,8 +74,8 @@ class FunctionTool:
         self._signature = get_signature(function)
         self.function = function
         self.tool_id = tool_id or getattr(function, "__name__", type(function).__name__)
-        self.definition = ToolDefinition(
-            to_safe_name(self.tool_id), description or self._signature.description, self._signature.parameters
+        self.outline = ToolOutline(
+            to_safe_name(self.tool_id), description or self._signature.description, self._signature.descriptions
         )
         self.timeout = timeout
         self.keywords: tuple[str, ...] = ()
@@ -85,10 +86,20 @@ class FunctionTool:
         self._yields_deltas = _is_generator(function) or _is_generator(call_method)
         self.spec = _create_spec(self, options) if options else None
 
+    @functools.cached_property
+    def definition(self) -> ToolDefinition:
+        """The definition sent to the model, made when it is first needed."""
+        return ToolDefinition(self.outline.name, self.outline.description, self._signature.parameters)
+
     @property
     def streams(self) -> bool:
         """Whether the tool may report deltas: a generator, or a function that takes the context."""
         return self._yields_deltas or self._signature.context_name is not None
+
+    @functools.cached_property
+    def output_schema(self) -> dict[str, Any] | None:
+        """The JSON Schema of the results if the annotation says that they are objects, else None."""
+        return None if self._yields_deltas else get_output_schema(self.function)
 
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the keyword arguments for the function: converted to its types, with defaults filled in.
@@ -221,12 +232,13 @@ def _create_spec(tool: FunctionTool, options: ToolOptions) -> "FunctionToolSpec"
     from pydantic import ValidationError
 
     from opposable.domain.specs import FunctionToolSpec  # lazy: pydantic specs double the import time
+    from opposable.domain.validation_problems import describe_problems  # lazy: see above
 
     function = tool.function
     try:
         return FunctionToolSpec(
             tool_id=tool.tool_id,
-            description=tool.definition.description,
+            description=tool.outline.description,
             timeout=tool.timeout,
             module_path=getattr(function, "__module__", "") or "",
             function_name=getattr(function, "__name__", ""),
@@ -234,7 +246,7 @@ def _create_spec(tool: FunctionTool, options: ToolOptions) -> "FunctionToolSpec"
             **options,
         )
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        problems = describe_problems(error, FunctionToolSpec)
         raise ToolRegistrationError(f"{tool.tool_id}: {problems}") from error
 
 

@@ -3,10 +3,12 @@
 import importlib
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from opposable.domain.errors import BadInput, ToolRegistrationError
-from opposable.domain.specs import FunctionToolSpec
+from opposable.domain.specs import Capability, FunctionToolSpec
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool
 from opposable.tools.raised_errors import describe_error
@@ -26,8 +28,36 @@ def load_tools(spec: FunctionToolSpec, allowed: Sequence[str]) -> list[Tool]:
         BadInput: The name is not allowed, does not exist or does not fit.
     """
     name = spec.class_name or spec.function_name
-    _check_name(spec, name, allowed)
-    loaded = _load_object(spec, name)
+    _check_name(spec, name)
+    if not _is_allowed(spec.module_path, name, allowed):
+        raise BadInput(
+            f"{spec.tool_id}: {spec.module_path}:{name} may not be used. "
+            f"The owner allows: {', '.join(allowed) or 'nothing'}."
+        )
+    return _create_tools(spec, name, _import_module(spec))
+
+
+def load_file_tools(spec: FunctionToolSpec, module: ModuleType) -> list[Tool]:
+    """Create the tool of a spec that names a Python file: one of its public functions.
+
+    Args:
+        spec: The spec.
+        module: The module of the file, which the owner allowed to run.
+
+    Raises:
+        BadInput: The name does not exist, is missing in `__all__`, or is that of a class.
+    """
+    name = spec.function_name
+    if spec.class_name:
+        raise BadInput(f"{spec.tool_id}: a Python file provides functions, not classes. Name a function.")
+    _check_name(spec, name)
+    if name not in getattr(module, "__all__", (name,)):
+        raise BadInput(f"{spec.tool_id}: {name} is missing in __all__ of {spec.module_path}.")
+    return _create_tools(spec, name, module)
+
+
+def _create_tools(spec: FunctionToolSpec, name: str, module: ModuleType) -> list[Tool]:
+    loaded = _get_object(spec, name, module)
     if spec.function_name:
         if inspect.isclass(loaded) or not callable(loaded):
             raise BadInput(
@@ -35,7 +65,8 @@ def load_tools(spec: FunctionToolSpec, allowed: Sequence[str]) -> list[Tool]:
             )
         if spec.init_params:
             raise BadInput(f"{spec.tool_id}: init_params are for classes, and {name} is a function.")
-        return [_create_tool(loaded, spec, spec.tool_id, spec.description)]
+        [capability] = spec.capabilities if len(spec.capabilities) == 1 else [Capability(name=name)]
+        return [_create_tool(loaded, spec, spec.tool_id, spec.description or capability.description, capability)]
     if not inspect.isclass(loaded):
         raise BadInput(
             f"{spec.tool_id}: {name} in {spec.module_path} is not a class. Name a function by function_name."
@@ -43,17 +74,12 @@ def load_tools(spec: FunctionToolSpec, allowed: Sequence[str]) -> list[Tool]:
     return _create_action_tools(_create_instance(loaded, spec), spec)
 
 
-def _check_name(spec: FunctionToolSpec, name: str, allowed: Sequence[str]) -> None:
+def _check_name(spec: FunctionToolSpec, name: str) -> None:
     if bool(spec.class_name) == bool(spec.function_name):
         raise BadInput(f"{spec.tool_id}: give either class_name or function_name.")
     if not name.isidentifier() or name.startswith("_"):
         raise BadInput(
             f"{spec.tool_id}: {name!r} is not a public name. Give the name of a function or class of the module."
-        )
-    if not _is_allowed(spec.module_path, name, allowed):
-        raise BadInput(
-            f"{spec.tool_id}: {spec.module_path}:{name} may not be used. "
-            f"The owner allows: {', '.join(allowed) or 'nothing'}."
         )
 
 
@@ -67,16 +93,19 @@ def _is_allowed(module: str, name: str, allowed: Sequence[str]) -> bool:
     return False
 
 
-def _load_object(spec: FunctionToolSpec, name: str) -> Any:
-    """Return what the module defines under a name; names that it merely imports are refused."""
+def _import_module(spec: FunctionToolSpec) -> ModuleType:
     try:
-        module = importlib.import_module(spec.module_path)
+        return importlib.import_module(spec.module_path)
     except ModuleNotFoundError as error:
         raise BadInput(f"{spec.tool_id}: there is no module {error.name}.") from error
     except (Exception, SystemExit) as error:
         raise BadInput(
             f"{spec.tool_id}: {spec.module_path} cannot be imported: {describe_error(error)[:300]}"
         ) from error
+
+
+def _get_object(spec: FunctionToolSpec, name: str, module: ModuleType) -> Any:
+    """Return what the module defines under a name; names that it merely imports are refused."""
     loaded = getattr(module, name, None)
     loaded = loaded.function if isinstance(loaded, FunctionTool) else loaded
     if loaded is None or getattr(loaded, "__module__", None) != module.__name__:
@@ -109,22 +138,38 @@ def _create_instance(cls: type, spec: FunctionToolSpec) -> object:
 def _create_action_tools(instance: object, spec: FunctionToolSpec) -> list[Tool]:
     class_name = type(instance).__name__
     methods = [name for name, _ in inspect.getmembers(type(instance), inspect.isfunction) if not name.startswith("_")]
-    descriptions = {capability.name: capability.description for capability in spec.capabilities}
-    unknown = [name for name in descriptions if name not in methods]
+    capabilities = {capability.name: capability for capability in spec.capabilities}
+    unknown = [name for name in capabilities if name not in methods]
     if unknown:
         raise BadInput(
             f"{spec.tool_id}: {class_name} has no {', '.join(unknown)}. Its public methods are: "
             f"{', '.join(methods) or 'none'}."
         )
-    names = [name for name in methods if name in descriptions] if descriptions else methods
+    names = [name for name in methods if name in capabilities] if capabilities else methods
     if not names:
         raise BadInput(f"{spec.tool_id}: {class_name} has no public method. Each public method becomes an action.")
     tool_ids = {name: spec.tool_id if name == spec.tool_id else f"{spec.tool_id}.{name}" for name in names}
-    return [_create_tool(getattr(instance, name), spec, tool_ids[name], descriptions.get(name, "")) for name in names]
+    chosen = {name: capabilities.get(name, Capability(name=name)) for name in names}
+    return [
+        _create_tool(getattr(instance, name), spec, tool_ids[name], capability.description, capability)
+        for name, capability in chosen.items()
+    ]
 
 
-def _create_tool(function: Any, spec: FunctionToolSpec, tool_id: str, description: str) -> Tool:
+def _create_tool(function: Any, spec: FunctionToolSpec, tool_id: str, description: str, capability: Capability) -> Tool:
+    """Create a tool. The capability may describe parameters; their types are those of the signature."""
     try:
-        return FunctionTool(function, tool_id=tool_id, description=description, timeout=spec.timeout)
+        tool = FunctionTool(function, tool_id=tool_id, description=description, timeout=spec.timeout)
     except ToolRegistrationError as error:
         raise BadInput(f"{spec.tool_id}: {error}") from error
+    described = {
+        name: declared["description"]
+        for name, declared in capability.parameters.get("properties", {}).items()
+        if name in tool.outline.parameters and isinstance(declared, dict) and declared.get("description")
+    }
+    if described:
+        properties = dict(tool.definition.parameters["properties"])
+        properties |= {name: {**properties[name], "description": text} for name, text in described.items()}
+        tool.definition = replace(tool.definition, parameters={**tool.definition.parameters, "properties": properties})
+        tool.outline = replace(tool.outline, parameters={**tool.outline.parameters, **described})
+    return tool

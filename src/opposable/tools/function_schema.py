@@ -1,10 +1,12 @@
 """The JSON Schema and the argument validator of a function, from its signature and docstring."""
 
 import contextlib
+import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+import re
+from collections.abc import Callable, Hashable
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
 
 from opposable.domain.argument_problems import (
@@ -22,6 +24,11 @@ from opposable.domain.json_text import preview_json
 from opposable.domain.localized_text import LocalizedText
 
 NULL_SCHEMA = {"type": "null"}
+
+_PLAIN_TYPES = frozenset({str, int, float, bool, None, type(None), list, dict, Any, ...})
+_PLAIN_GENERICS = frozenset({list, dict, Union, UnionType})
+_OTHER_STYLES = re.compile(r"^\s*(?:[:@]|\.\. |[-=]{3,}\s*$)", re.MULTILINE)
+"""What docstrings in another style than Google's have: fields such as `:param name:`, or underlined sections."""
 
 _JSON_TYPES: dict[str, JsonType] = {
     "int_type": "integer",
@@ -43,21 +50,54 @@ _COMPARISONS: dict[str, Comparison] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """The parts of a function that make it a tool.
+    """The parts of a function that make it a tool. Schema and validator are made when they are first needed.
 
     Attributes:
         description: The docstring's text without its sections.
-        parameters: The JSON Schema sent to the model.
-        validate: Converts the model's arguments to keyword arguments; raises `InvalidArguments`.
+        descriptions: The descriptions of the parameters that a model passes, by name; "" if not described.
         context_name: The parameter that takes the `CallContext`, if any.
     """
 
-    description: str
-    parameters: dict[str, Any]
-    validate: Callable[[dict[str, Any]], dict[str, Any]]
-    context_name: str | None
+    def __init__(self, function: Callable[..., Any], *, is_bound: bool) -> None:
+        """Read a function.
+
+        Raises:
+            ToolRegistrationError: The signature cannot be described to a model.
+        """
+        self._name = getattr(function, "__name__", type(function).__name__)
+        docstring = _parse_docstring(inspect.getdoc(function) or "")
+        description = " ".join(part for part in (docstring.short_description, docstring.long_description) if part)
+        self.description = " ".join(description.split()) or self._name.replace("_", " ").strip()
+        self._parameters, self.context_name = _read_parameters(function, self._name, is_bound=is_bound)
+        described = {param.arg_name: " ".join((param.description or "").split()) for param in docstring.params}
+        self.descriptions = {
+            name: _get_own_description(hint) or described.get(name, "")
+            for name, (hint, _default) in self._parameters.items()
+        }
+        if not all(_is_plain(hint) for hint, _default in self._parameters.values()):
+            _ = self._model_and_schema  # a type that pydantic may reject is refused at once
+
+    @functools.cached_property
+    def parameters(self) -> dict[str, Any]:
+        """The JSON Schema sent to the model."""
+        return simplify_schema(self._model_and_schema[1])
+
+    @functools.cached_property
+    def validate(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        """Converts the model's arguments to keyword arguments; raises `InvalidArguments`."""
+        return _create_validator(self._model_and_schema[0], tuple(map(_to_field_name, self._parameters)))
+
+    @functools.cached_property
+    def _model_and_schema(self) -> tuple[Any, dict[str, Any]]:
+        from pydantic import Field  # lazy: pydantic is loaded with the first schema
+
+        fields: dict[str, Any] = {}
+        for name, (hint, default) in self._parameters.items():
+            if self.descriptions[name] and not _get_own_description(hint):
+                hint = Annotated[hint, Field(description=self.descriptions[name])]
+            fields[_to_field_name(name)] = (hint, Field(default, alias=name))
+        return _create_model(self._name, fields)
 
 
 _signature_cache: WeakKeyDictionary[Callable[..., Any], FunctionSignature] = WeakKeyDictionary()
@@ -77,37 +117,28 @@ def get_signature(function: Callable[..., Any]) -> FunctionSignature:
         return _signature_cache[plain_function]
     except (KeyError, TypeError):
         pass
-    signature = _read_signature(plain_function, is_bound=plain_function is not function)
+    signature = FunctionSignature(plain_function, is_bound=plain_function is not function)
     with contextlib.suppress(TypeError):  # an object without weak references is read each time
         _signature_cache[plain_function] = signature
     return signature
 
 
-def _read_signature(function: Callable[..., Any], *, is_bound: bool) -> FunctionSignature:
+def _parse_docstring(text: str) -> Any:
+    """Parse a docstring: as Google's style where it can be no other, since trying every style takes three times as long."""
     import docstring_parser  # lazy: loaded with the first function tool
 
-    name = getattr(function, "__name__", type(function).__name__)
-    docstring = docstring_parser.parse(inspect.getdoc(function) or "")
-    descriptions = {param.arg_name: " ".join((param.description or "").split()) for param in docstring.params}
-    fields, context_name = _read_fields(function, name, descriptions, is_bound=is_bound)
-    model, schema = _create_model(name, fields)
-    description = " ".join(part for part in (docstring.short_description, docstring.long_description) if part)
-    return FunctionSignature(
-        " ".join(description.split()) or name.replace("_", " ").strip(),
-        simplify_schema(schema),
-        _create_validator(model, tuple(fields)),
-        context_name,
-    )
+    if not _OTHER_STYLES.search(text):
+        with contextlib.suppress(docstring_parser.ParseError):
+            return docstring_parser.parse(text, docstring_parser.DocstringStyle.GOOGLE)
+    return docstring_parser.parse(text)
 
 
-def _read_fields(
-    function: Callable[..., Any], name: str, descriptions: dict[str, str], *, is_bound: bool
-) -> tuple[dict[str, Any], str | None]:
-    """Return pydantic fields for the parameters, and the name of the one that takes the `CallContext`."""
-    from pydantic import Field  # lazy: pydantic is loaded with the first function tool
-
+def _read_parameters(
+    function: Callable[..., Any], name: str, *, is_bound: bool
+) -> tuple[dict[str, tuple[Any, Any]], str | None]:
+    """Return type and default of the parameters that a model passes, and the name of the one for the `CallContext`."""
     hints = _get_type_hints(function, name)
-    fields: dict[str, Any] = {}
+    passed: dict[str, tuple[Any, Any]] = {}
     context_name = None
     parameters = list(inspect.signature(function).parameters.values())
     for parameter in parameters[1:] if is_bound else parameters:
@@ -118,17 +149,23 @@ def _read_fields(
         hint = hints.get(parameter.name, Any)
         if hint is CallContext:
             context_name = parameter.name
-            continue
-        default = ... if parameter.default is parameter.empty else parameter.default
-        if descriptions.get(parameter.name) and not _has_description(hint):
-            hint = Annotated[hint, Field(description=descriptions[parameter.name])]
-        fields[_to_field_name(parameter.name)] = (hint, Field(default, alias=parameter.name))
-    return fields, context_name
+        else:
+            passed[parameter.name] = (hint, ... if parameter.default is parameter.empty else parameter.default)
+    return passed, context_name
+
+
+def _is_plain(hint: Any) -> bool:
+    """Return whether a type consists of JSON's types, which pydantic never rejects."""
+    if get_origin(hint) is Literal:
+        return True
+    if get_origin(hint) in _PLAIN_GENERICS:
+        return all(map(_is_plain, get_args(hint)))
+    return get_origin(hint) is None and isinstance(hint, Hashable) and hint in _PLAIN_TYPES
 
 
 def _create_model(name: str, fields: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Create the pydantic model of a function's parameters, and its JSON Schema."""
-    from pydantic import ConfigDict, PydanticUserError, create_model  # lazy: see `_read_fields`
+    from pydantic import ConfigDict, PydanticUserError, create_model  # lazy: see `_model_and_schema`
     from pydantic.errors import PydanticSchemaGenerationError
 
     try:
@@ -149,8 +186,26 @@ def _get_type_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
         raise ToolRegistrationError(f"{name}: its annotations cannot be resolved: {error}") from error
 
 
-def _has_description(hint: Any) -> bool:
-    return get_origin(hint) is Annotated and any(getattr(extra, "description", None) for extra in get_args(hint)[1:])
+def get_output_schema(function: Callable[..., Any]) -> dict[str, Any] | None:
+    """Return the JSON Schema of what a function returns if it is annotated as an object with known fields, else None.
+
+    These objects are dataclasses, pydantic models and typed dictionaries.
+    """
+    from pydantic import PydanticUserError, TypeAdapter  # lazy: see `_model_and_schema`
+    from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+
+    try:
+        hint = _get_type_hints(function, "").get("return", Any)
+        schema = TypeAdapter(hint).json_schema(mode="serialization")
+    except (ToolRegistrationError, PydanticUserError, PydanticSchemaGenerationError, PydanticInvalidForJsonSchema):
+        return None
+    return schema if schema.get("type") == "object" and "properties" in schema else None
+
+
+def _get_own_description(hint: Any) -> str:
+    """Return the description that a type has in `Annotated`, "" if it has none."""
+    extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((extra.description for extra in extras if getattr(extra, "description", None)), "")
 
 
 def _to_field_name(name: str) -> str:
@@ -159,7 +214,7 @@ def _to_field_name(name: str) -> str:
 
 
 def _create_validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    from pydantic import ValidationError  # lazy: see `_read_fields`
+    from pydantic import ValidationError  # lazy: see `_model_and_schema`
 
     validate = model.__pydantic_validator__.validate_python
     names = tuple((field, field[2:]) for field in fields)

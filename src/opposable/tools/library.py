@@ -103,6 +103,9 @@ class ToolLibrary:
         )
         for tool in tools:
             self.register(tool)
+        registry = self._registry.get_current_registry()
+        if registry.min_definition_tokens > self.max_definition_tokens:
+            _ = registry.index  # built here, so that the first run does not wait for it
 
     # Registration
 
@@ -176,8 +179,11 @@ class ToolLibrary:
             disclosure: When the model gets only some of the tools (default: as in this library).
             expand_query: Adds keywords to a need.
         """
+        disclosure = disclosure or self.disclosure
+        if (context_window, disclosure, expand_query) == (self._context_window, self.disclosure, self._expand_query):
+            return self
         view = copy.copy(self)
-        view.disclosure = disclosure or self.disclosure
+        view.disclosure = disclosure
         view._context_window, view._expand_query, view._meta_tools = context_window, expand_query, None  # noqa: SLF001
         return view
 
@@ -236,7 +242,7 @@ class ToolLibrary:
         """
         entry = self._registry.get_current_registry().entries.get(tool_id)
         if not query and entry is not None:
-            descriptions = (tool.definition.description for tool in entry.tools)
+            descriptions = (tool.outline.description for tool in entry.tools)
             query = " ".join((entry.spec.description, *entry.spec.tags, *descriptions))
         excluded_ids = {tool_id, *failed_tool_ids}
         matches = [
@@ -283,7 +289,8 @@ class ToolLibrary:
     @property
     def is_large(self) -> bool:
         """Whether the library is too large to send every definition to a model; see `disclosure`."""
-        return self._registry.get_current_registry().definition_tokens > self.max_definition_tokens
+        registry, max_tokens = self._registry.get_current_registry(), self.max_definition_tokens
+        return registry.min_definition_tokens > max_tokens or registry.definition_tokens > max_tokens
 
     @property
     def max_definition_tokens(self) -> int:
@@ -298,7 +305,7 @@ class ToolLibrary:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all enabled tools, as models know them, in the order they were added."""
-        return tuple(definition.name for definition in self.definitions)
+        return tuple(tool.name for tool in self._registry.get_current_registry().enabled_tools)
 
     def find_tool(self, name: str) -> Tool | None:
         """Return the tool with this name or id; a misspelled one is found if only one tool can be meant."""
@@ -331,7 +338,7 @@ class ToolLibrary:
         """Return the names of tools most similar to an unknown one, best first."""
         names = self.names
         if len(names) > MAX_COMPARED_NAMES:
-            return [tool.definition.name for tool, _ in self._rank_tools(name, 3)]
+            return [tool.name for tool, _ in self._rank_tools(name, 3)]
         return find_nearest_names(name, names)
 
     def get_unknown_tool_message(self, name: str, language: Language = "en") -> str:
@@ -401,7 +408,7 @@ class ToolLibrary:
             # A caller may change the arguments while the call waits for an approval or a retry.
             checked = check_arguments(tool, copy.deepcopy(arguments) if has_policies else arguments)
         except Exception as error:  # noqa: BLE001 - a validator may run the code of a tool's author
-            result = result_from_error(error, tool.definition.name, context.language)
+            result = result_from_error(error, tool.name, context.language)
         else:
             repairs = checked.repairs
             if has_policies:
@@ -435,7 +442,7 @@ class ToolLibrary:
             content, cut = truncate_result(content, self._max_result_characters, context.language, handle)
         return ToolResult(
             context.call_id,
-            tool.definition.name,
+            tool.name,
             content,
             result.failure,
             result.data,
@@ -479,13 +486,13 @@ class ToolLibrary:
         return entry
 
     def _find_registered_tool(self, name: str) -> RegisteredTool | None:
-        tool = self._registry.get_current_registry().find_tool(name)
-        if tool is None and name in RESERVED_NAMES:
-            if self._meta_tools is None:
-                meta_tools = MetaTools(self._search_tools, self._result_store, self._max_result_characters)
-                self._meta_tools = meta_tools.to_registered_tools()
-            tool = self._meta_tools[name]
-        return tool
+        registry = self._registry.get_current_registry()
+        if name not in RESERVED_NAMES or registry.find_action(name, "") is not None:
+            return registry.find_tool(name)
+        if self._meta_tools is None:
+            meta_tools = MetaTools(self._search_tools, self._result_store, self._max_result_characters)
+            self._meta_tools = meta_tools.to_registered_tools()
+        return self._meta_tools[name]
 
     async def _search_tools(self, need: str) -> list[RegisteredTool]:
         matches = await self.search_by_meaning(need, self.disclosure.max_matches)

@@ -45,7 +45,7 @@ class MetaTools:
         tools = await self._search(need)
         return {
             "note": failure_messages.found_tools_note(len(tools), context.language),
-            "tools": [{"name": tool.definition.name, "about": describe_in_one_line(tool)[2:]} for tool in tools],
+            "tools": [{"name": tool.name, "about": describe_in_one_line(tool)[2:]} for tool in tools],
         }
 
     async def read_result(self, handle: str, context: CallContext, offset: int = 0, find: str = "") -> str:
@@ -72,7 +72,7 @@ class MetaTools:
         tools = [FunctionTool(self.search_tools), FunctionTool(self.read_result)]
         return {
             tool.tool_id: RegisteredTool(
-                tool, tool.definition, RegistryEntry(tool.tool_id, ToolState(), None), None, None, _READ_ONLY
+                tool, tool.outline, RegistryEntry(tool.tool_id, ToolState(), None), None, None, _READ_ONLY
             )
             for tool in tools
         }

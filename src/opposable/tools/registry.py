@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -10,7 +10,7 @@ import orjson
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.tools import FailureKind, ToolDefinition
-from opposable.tools.base import Tool
+from opposable.tools.base import Tool, ToolOutline, get_outline
 from opposable.tools.circuit_breaker import CircuitBreaker
 from opposable.tools.json_schema_validation import ValidateArguments, compile_validator
 from opposable.tools.tool_names import SAFE_NAME_PATTERN, normalize_name, to_hashed_name
@@ -80,19 +80,34 @@ class RegistryEntry:
 
 @dataclass(slots=True, eq=False)
 class RegisteredTool:
-    """A tool with its entry, its rules and the definition that models get. It is itself a `Tool`.
+    """A tool with its entry, its rules and the outline of the definition that models get. It is itself a `Tool`.
 
     `policy` is None for a tool without rules.
     """
 
     tool: Tool
-    definition: ToolDefinition
+    outline: ToolOutline
     entry: RegistryEntry
     timeout: float | None
     policy: CallPolicy | None
     traits: ToolTraits = NO_TRAITS
     failure_when: Mapping[str, Any] = field(default_factory=dict)
+    _definition: ToolDefinition | None = field(default=None, init=False, repr=False)
     _schema_check: ValidateArguments | None = field(default=None, init=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name that models know the tool by."""
+        return self.outline.name
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """The definition that models get, made when it is first needed."""
+        if self._definition is None:
+            own, outline = self.tool.definition, self.outline
+            is_own = (own.name, own.description) == (outline.name, outline.description)
+            self._definition = own if is_own else ToolDefinition(outline.name, outline.description, own.parameters)
+        return self._definition
 
     @property
     def tool_id(self) -> str:
@@ -118,7 +133,9 @@ class RegisteredTool:
     @property
     def effective_tool(self) -> Tool:
         """The tool, or this object if models get another definition than the tool's own."""
-        return self.tool if self.definition is self.tool.definition else self
+        own = getattr(self.tool, "outline", None) or self.tool.definition
+        is_own = (own.name, own.description) == (self.outline.name, self.outline.description)
+        return self.tool if is_own else self
 
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments for `run`, as the tool's `check` does; unchanged if it has none.
@@ -160,6 +177,7 @@ class Registry:
         self._tools_by_id: dict[str, RegisteredTool] = {}
         self._tools_by_normalized_name: dict[str, RegisteredTool | None] | None = None  # None for an ambiguous name
         self._definitions: tuple[ToolDefinition, ...] | None = None
+        self._min_definition_tokens: int | None = None
         self._definition_tokens: int | None = None
         self._index: SearchIndex[RegisteredTool] | None = None
 
@@ -179,13 +197,13 @@ class Registry:
             )
         spec = entry.declared_spec
         for tool in tools:
-            definition = self._choose_definition(tool, spec)
+            outline = self._choose_name(tool, spec)
             timeout = tool.timeout if spec is None or spec.timeout is None else spec.timeout
             failure_when = {} if spec is None or spec.tool_type == "http" else spec.failure_when  # see `HttpTool`
             traits = get_traits(tool, spec)
-            registered_tool = RegisteredTool(tool, definition, entry, timeout, policy, traits, failure_when)
+            registered_tool = RegisteredTool(tool, outline, entry, timeout, policy, traits, failure_when)
             entry.tools.append(registered_tool)
-            self.tools_by_name[definition.name] = self._tools_by_id[tool.tool_id] = registered_tool
+            self.tools_by_name[outline.name] = self._tools_by_id[tool.tool_id] = registered_tool
         self.entries[entry.tool_id] = entry
         self._invalidate_caches()
         if self._index is not None and entry.state.enabled:
@@ -197,7 +215,7 @@ class Registry:
         if entry is None:
             return None
         for tool in entry.tools:
-            del self.tools_by_name[tool.definition.name]
+            del self.tools_by_name[tool.name]
             del self._tools_by_id[tool.tool_id]
             if self._index is not None:
                 self._index.remove(tool)
@@ -229,6 +247,13 @@ class Registry:
         if self._definitions is None:
             self._definitions = tuple(tool.definition for tool in self.enabled_tools)
         return self._definitions
+
+    @property
+    def min_definition_tokens(self) -> int:
+        """A lower bound of `definition_tokens`, for which no definition is made."""
+        if self._min_definition_tokens is None:
+            self._min_definition_tokens = sum(tool.outline.count_min_bytes() for tool in self.enabled_tools) // 4
+        return self._min_definition_tokens
 
     @property
     def definition_tokens(self) -> int:
@@ -264,17 +289,15 @@ class Registry:
             self._add_to_index(self.enabled_tools)
         return self._index
 
-    def _choose_definition(self, tool: Tool, spec: "AnyToolSpec | None") -> ToolDefinition:
-        """Return the tool's definition under the first free name: the spec's, the tool's own, or a hashed one."""
+    def _choose_name(self, tool: Tool, spec: "AnyToolSpec | None") -> ToolOutline:
+        """Return the tool's outline under the first free name: the spec's, the tool's own, or a hashed one."""
         if tool.tool_id in self._tools_by_id:
             raise ToolRegistrationError(f"There is already a tool named {tool.tool_id!r}. Give this one another name.")
-        definition = tool.definition
+        outline = get_outline(tool)
         spec_name = spec.name if spec is not None and tool.tool_id == spec.tool_id else ""
-        free_names = (name for name in (spec_name, definition.name) if self._is_free(name))
+        free_names = (name for name in (spec_name, outline.name) if self._is_free(name))
         name = next(free_names, "") or to_hashed_name(tool.tool_id)
-        if name == definition.name:
-            return definition
-        return ToolDefinition(name, definition.description, definition.parameters)
+        return outline if name == outline.name else replace(outline, name=name)
 
     def _is_free(self, name: str) -> bool:
         is_safe = SAFE_NAME_PATTERN.match(name) is not None
@@ -284,7 +307,7 @@ class Registry:
         if self._tools_by_normalized_name is None:
             self._tools_by_normalized_name = {}
             for tool in self.tools_by_name.values():
-                for alias in {normalize_name(tool.definition.name), normalize_name(tool.tool_id)}:
+                for alias in {normalize_name(tool.name), normalize_name(tool.tool_id)}:
                     is_ambiguous = alias in self._tools_by_normalized_name
                     self._tools_by_normalized_name[alias] = None if is_ambiguous else tool
             for tool in self.tools_by_name.values():
@@ -294,7 +317,8 @@ class Registry:
 
     def _invalidate_caches(self) -> None:
         self.version += 1
-        self._tools_by_normalized_name = self._definitions = self._definition_tokens = None
+        self._tools_by_normalized_name = self._definitions = None
+        self._min_definition_tokens = self._definition_tokens = None
 
     def _add_to_index(self, tools: Sequence[RegisteredTool]) -> None:
         assert self._index is not None
@@ -317,23 +341,22 @@ def policy_from_spec(spec: "AnyToolSpec", cache_variant: str = "") -> CallPolicy
 
 def _get_search_texts(tool: RegisteredTool) -> list[tuple[str, float]]:
     """Return the texts that a tool is found by, each with its weight."""
-    texts = [(tool.tool_id, 3.0), (tool.definition.description, 1.0)]
+    outline = tool.outline
+    texts = [(tool.tool_id, 3.0), (outline.description, 1.0)]
     texts.append((" ".join(getattr(tool.tool, "keywords", ())), 2.0))
     spec = tool.entry.declared_spec
     if spec is not None:
         texts += [(f"{spec.name} {spec.display_name}", 3.0), (" ".join(spec.tags), 2.0)]
         texts.append((f"{spec.category} {spec.subcategory}", 0.5))
-        if spec.description != tool.definition.description:
+        if spec.description != outline.description:
             texts.append((spec.description, 1.0))
         texts += [
             (f"{capability.description} {capability.category}", 1.0)
             for capability in spec.capabilities
             if capability.name == tool.action
         ]
-    for name, schema in tool.definition.parameters.get("properties", {}).items():
-        texts.append((name, 0.5))
-        if isinstance(schema, dict):
-            texts.append((str(schema.get("description", "")), 0.3))
+    for name, description in outline.parameters.items():
+        texts += [(name, 0.5), (description, 0.3)]
     return texts
 
 

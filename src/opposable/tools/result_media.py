@@ -4,9 +4,13 @@ from typing import Any
 
 from opposable.domain.content import FilePart, ImagePart, describe_media
 
+_TYPES_WITHOUT_MEDIA = frozenset({str, int, float, bool, type(None), dict})
+
 
 def find_media(value: Any) -> tuple[ImagePart | FilePart, ...]:
     """Return the images and files of a value: itself, those of a list, or those in its attribute `media`."""
+    if type(value) in _TYPES_WITHOUT_MEDIA:
+        return ()
     if isinstance(value, ImagePart | FilePart):
         return (value,)
     if isinstance(value, list | tuple):

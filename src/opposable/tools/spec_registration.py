@@ -21,7 +21,7 @@ def to_tool(value: Tool | Callable[..., Any]) -> Tool:
     Raises:
         ToolRegistrationError: `value` is neither.
     """
-    if hasattr(value, "definition") and hasattr(value, "run"):
+    if isinstance(value, FunctionTool) or (hasattr(value, "definition") and hasattr(value, "run")):
         return cast("Tool", value)
     if callable(value):
         return FunctionTool(value)
@@ -77,7 +77,7 @@ def register_spec(
     state.enabled = spec.enabled
     entry = RegistryEntry(spec.tool_id, state, spec)
     registry.add(entry, accepted.values(), policy_from_spec(spec))
-    names = tuple(tool.definition.name for tool in entry.tools)
+    names = tuple(tool.name for tool in entry.tools)
     return Registration(tool_id=spec.tool_id, accepted=names, set_aside=rejected)
 
 

@@ -1,9 +1,9 @@
 """A tool found by a search."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opposable.tools.registry import RegisteredTool
+from opposable.tools.registry import RegisteredTool, RegistryEntry
 
 if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AnyToolSpec
@@ -18,13 +18,18 @@ class ToolMatch:
     action: str
     description: str
     score: float
-    spec: "AnyToolSpec"
+    _entry: RegistryEntry = field(repr=False)
+
+    @property
+    def spec(self) -> "AnyToolSpec":
+        """The spec of the tool."""
+        return self._entry.spec
 
 
 def to_match(tool: RegisteredTool, score: float) -> ToolMatch:
     """Return a found tool with its score."""
-    entry, definition = tool.entry, tool.definition
-    return ToolMatch(definition.name, entry.tool_id, tool.action, definition.description, score, entry.spec)
+    entry = tool.entry
+    return ToolMatch(tool.name, entry.tool_id, tool.action, tool.outline.description, score, entry)
 
 
 def get_priority_key(tool: RegisteredTool) -> tuple[float, ...]:

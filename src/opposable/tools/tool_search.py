@@ -1,5 +1,6 @@
 """Full-text search over tools: BM25 on an inverted index."""
 
+import functools
 import heapq
 import math
 import re
@@ -37,6 +38,7 @@ def extract_terms(text: str) -> list[str]:
     return terms
 
 
+@functools.lru_cache(maxsize=10_000)
 def _stem_word(word: str) -> str:
     """Remove common English endings, so that "searching files" matches "file search"."""
     if len(word) > 4 and word.endswith("ies"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 
 from opposable.service.service import Service
 from opposable.web.api import (
@@ -17,6 +18,7 @@ from opposable.web.api import (
     health,
     imports,
     keys,
+    pins,
     session,
     skills,
     tool_calls,
@@ -25,6 +27,7 @@ from opposable.web.api import (
     usage,
 )
 from opposable.web.console_files import ConsoleMiddleware
+from opposable.web.mcp.endpoint import MCP_PATH, McpEndpoint
 from opposable.web.middleware.authentication import ApiKeyCache, AuthenticationMiddleware
 from opposable.web.middleware.request_limits import BodyLimitMiddleware, TokenUsageRecorder
 from opposable.web.middleware.request_log import RequestLogMiddleware
@@ -48,6 +51,7 @@ ADMIN_ROUTE_MODULES = (
     agents,
     executions,
     failures,
+    pins,
     skills,
     keys,
     usage,
@@ -92,14 +96,18 @@ def install_admin(
     """
     for module in _select_route_modules(only):
         app.include_router(module.router)
+    mcp = McpEndpoint(service)
+    if only != "gateway":
+        app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
     spans = _install_telemetry(app, service, exporter)
     token_usage = TokenUsageRecorder(service.store.keys)
-    _extend_lifespan(app, token_usage, spans)
+    _extend_lifespan(app, token_usage, mcp, spans)
     origins = service.settings.origins
     key_cache = ApiKeyCache(service.store.keys, service.store.limiter, token_usage)
     app.add_middleware(BodyLimitMiddleware, max_bytes=max_body_bytes)
     app.add_middleware(AuthenticationMiddleware, api_key=api_key, key_cache=key_cache, origins=origins)
-    app.add_middleware(ConsoleMiddleware)
+    if only in (None, "agents"):
+        app.add_middleware(ConsoleMiddleware)
     if origins:
         app.add_middleware(
             CORSMiddleware,
@@ -142,8 +150,10 @@ def _install_telemetry(app: FastAPI, service: Service, exporter: "SpanExporter |
     return spans
 
 
-def _extend_lifespan(app: FastAPI, token_usage: TokenUsageRecorder, spans: SpanRecorder | None) -> None:
-    """Write used tokens and send spans while the application runs."""
+def _extend_lifespan(
+    app: FastAPI, token_usage: TokenUsageRecorder, mcp: McpEndpoint, spans: SpanRecorder | None
+) -> None:
+    """Serve MCP, write used tokens and send spans while the application runs."""
     inner_lifespan = app.router.lifespan_context
 
     @asynccontextmanager
@@ -152,6 +162,8 @@ def _extend_lifespan(app: FastAPI, token_usage: TokenUsageRecorder, spans: SpanR
             spans.flush_on_exit() if spans else nullcontext(),
             token_usage.write_periodically(),
             app.state.usage_recorder.write_periodically(),
+            app.state.metrics.share(),
+            mcp.run(),
             inner_lifespan(app) as state,
         ):
             yield state

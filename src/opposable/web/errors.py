@@ -22,6 +22,7 @@ from opposable.domain.errors import (
     StoreUnavailable,
     get_error_kind,
 )
+from opposable.domain.validation_problems import list_problems
 
 log = logging.getLogger("opposable.web")
 
@@ -33,7 +34,7 @@ class FieldError(BaseModel):
     """One invalid field of a request."""
 
     field: str = Field(description="The dotted path of the field.", examples=["body.message"])
-    problem: str = Field(examples=["Field required"])
+    problem: str = Field(examples=["is required"])
 
 
 class ErrorDetail(BaseModel):
@@ -109,16 +110,17 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in sorted(all_statuses)}
 
 
-def to_api_error(error: Exception) -> ApiError:
+def to_api_error(error: Exception, data_type: Any = None) -> ApiError:
     """Map any error to an error response.
 
-    An unexpected error is logged, and its details are not sent.
+    An unexpected error is logged, and its details are not sent. `data_type` is the type that was validated, to name
+    the nearest of its fields.
     """
     match error:
         case ApiError():
             return error
         case RequestValidationError() | ValidationError():
-            return _validation_error(error.errors())
+            return validation_error(list_problems(error.errors(), data_type))
         case HTTPException(status_code=status):
             message = error.detail or HTTPStatus(status).phrase
             kind = HTTPStatus(status).phrase.lower().replace(" ", "_").replace("-", "_")
@@ -142,7 +144,7 @@ def to_api_error(error: Exception) -> ApiError:
     return ApiError(500, "internal_error", "Internal error. The log of the service has the details.")
 
 
-def _validation_error(problems: Sequence[Any]) -> ApiError:
-    fields = [(".".join(str(step) for step in problem["loc"]), str(problem["msg"])) for problem in problems[:20]]
-    summary = "; ".join(f"{field}: {problem}" for field, problem in fields[:3])
-    return ApiError(422, "invalid_request", f"The request is not valid: {summary}.", fields=fields)
+def validation_error(problems: Sequence[tuple[str, str]]) -> ApiError:
+    """Return a 422 error: each problem is the dotted path of a field, and what is wrong with it."""
+    summary = "; ".join(f"{field}: {problem}" for field, problem in problems[:3])
+    return ApiError(422, "invalid_request", f"The request is not valid: {summary}.", fields=problems[:20])

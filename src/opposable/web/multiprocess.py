@@ -10,13 +10,17 @@ import multiprocessing
 import os
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Protocol
 
+from prometheus_client.multiprocess import mark_process_dead
+
 from opposable.domain.errors import OpposableError
+from opposable.web.telemetry.metrics import DIRECTORY_VARIABLE
 
 SHUTDOWN_SECONDS = 15.0
 """Seconds that workers have to stop before they are killed."""
@@ -52,7 +56,7 @@ def run_workers(
         OpposableError: If a worker cannot start.
     """
     context = multiprocessing.get_context("spawn")
-    with _capture_stop_signals() as stop_signals:
+    with _share_metrics(), _capture_stop_signals() as stop_signals:
         workers: list[SpawnProcess] = []
         try:
             started = [_start_worker(context, target, listening_socket) for _ in range(count)]
@@ -65,10 +69,25 @@ def run_workers(
                 wait([worker.sentinel for worker in workers], timeout=0.2)
                 for index, worker in enumerate(workers):
                     if not worker.is_alive() and not stop_signals:
+                        mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
                         time.sleep(RESTART_DELAY_SECONDS)
                         workers[index], _ = _start_worker(context, target, listening_socket)
         finally:
             _stop_workers(workers)
+
+
+@contextlib.contextmanager
+def _share_metrics() -> Iterator[None]:
+    """Give the processes a directory for their metrics, unless the user has set one."""
+    if DIRECTORY_VARIABLE in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="opposable-metrics-") as directory:
+        os.environ[DIRECTORY_VARIABLE] = directory
+        try:
+            yield
+        finally:
+            del os.environ[DIRECTORY_VARIABLE]
 
 
 def _start_worker(

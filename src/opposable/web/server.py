@@ -1,18 +1,11 @@
-"""The application of the service, and the HTTP server that runs it."""
+"""The application of the service."""
 
-import asyncio
-import contextlib
-import gc
 import os
-import signal
-import socket
-import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from importlib.metadata import version
-from types import FrameType
+from types import GenericAlias
 
-import uvicorn
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
@@ -27,15 +20,13 @@ from opposable.web.api.routes import add_routes
 from opposable.web.api_docs import install_api_docs
 from opposable.web.application import ServedPart, install_admin
 from opposable.web.errors import ApiError, to_api_error
-from opposable.web.gateway.routes import create_gateway_router, create_health_router
+from opposable.web.gateway.routes import create_gateway_routes, create_health_router
 from opposable.web.middleware.authentication import AuthenticationMiddleware, is_loopback
 from opposable.web.openai_errors import GatewayError, to_gateway_error
 
 API_KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
 MAX_BODY_BYTES = 32 * 1024 * 1024
 GATEWAY_PREFIX = "/v1/"
-GRACE_SECONDS = 5
-"""Seconds that a stopping server waits for active requests."""
 
 
 HANDLED_ERRORS = (
@@ -78,10 +69,10 @@ def create_app(
         install_admin(app, backend, api_key=api_key, max_body_bytes=max_body_bytes, only=only)
         if only in (None, "agents"):
             add_routes(app)
-        if only in (None, "gateway"):
-            app.include_router(create_gateway_router(backend.models, max_body_bytes, backend, allowed_models))
+        if only in (None, "gateway"):  # first: every route before it would cost each of its requests time
+            app.router.routes[:0] = create_gateway_routes(backend.models, max_body_bytes, backend, allowed_models)
     else:
-        app.include_router(create_gateway_router(backend, max_body_bytes))
+        app.router.routes[:0] = create_gateway_routes(backend, max_body_bytes)
         app.add_middleware(AuthenticationMiddleware, api_key=api_key)
     app.include_router(create_health_router())
     install_api_docs(app)
@@ -110,15 +101,6 @@ def read_api_key(variable: str) -> str:
     return key
 
 
-def get_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the factory of uvloop, or None for asyncio's own loop."""
-    try:
-        import uvloop
-    except ImportError:  # not available on Windows
-        return None
-    return uvloop.new_event_loop
-
-
 def require_key_unless_loopback(host: str, api_key: str, *, has_stored_keys: bool = False) -> None:
     """Check that a server that other hosts can reach has an API key.
 
@@ -133,139 +115,12 @@ def require_key_unless_loopback(host: str, api_key: str, *, has_stored_keys: boo
         )
 
 
-async def serve(
-    app: FastAPI,
-    host: str,
-    port: int,
-    on_ready: Callable[[str], None] = lambda url: None,
-    *,
-    listening_socket: socket.socket | None = None,
-) -> float:
-    """Serve until SIGINT or SIGTERM.
-
-    Args:
-        app: The application.
-        host: The address to listen on.
-        port: The port to listen on; 0 selects a free one.
-        on_ready: Called with the base URL.
-        listening_socket: A socket from `open_listening_socket`, by default a new one.
-
-    Returns:
-        The seconds since the signal to stop.
-
-    Raises:
-        BadInput: If the address cannot be used.
-    """
-    server_socket = listening_socket or open_listening_socket(host, port)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        log_config=None,  # the log of the service formats its records
-        access_log=False,
-        server_header=False,
-        ws="none",
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    gc.collect()
-    gc.freeze()  # collections need not scan objects that live as long as the server
-    server = _Server(config, lambda: on_ready(get_base_url(host, server_socket)))
-    await server.serve([server_socket])
-    return time.monotonic() - server.stopped_at
-
-
-def get_base_url(host: str, listening_socket: socket.socket) -> str:
-    """Return the base URL of the gateway on a socket."""
-    url_host = f"[{host}]" if ":" in host else host
-    return f"http://{url_host}:{listening_socket.getsockname()[1]}/v1"
-
-
-@contextlib.asynccontextmanager
-async def serve_in_background(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """Serve the application while the block runs; the value is the base URL.
-
-    Signals are not handled.
-
-    Raises:
-        BadInput: If the address cannot be used.
-    """
-    listening_socket = open_listening_socket(host, port)
-    ready = asyncio.Event()
-    config = uvicorn.Config(
-        app, log_level="warning", log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=GRACE_SECONDS
-    )
-    server = _Server(config, ready.set, signals=())
-    server_task = asyncio.create_task(server.serve([listening_socket]))
-    ready_task = asyncio.create_task(ready.wait())
-    await asyncio.wait({server_task, ready_task}, return_when=asyncio.FIRST_COMPLETED)
-    try:
-        yield get_base_url(host, listening_socket)
-    finally:
-        ready_task.cancel()
-        server.should_exit = True
-        await server_task
-
-
-class _Server(uvicorn.Server):
-    """A uvicorn server that calls `on_ready` and does not raise the stop signal again."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        on_ready: Callable[[], None],
-        signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM),
-    ) -> None:
-        super().__init__(config)
-        self._signals = signals
-        self.stopped_at = time.monotonic()
-        self._on_ready = on_ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_ready()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.stopped_at = time.monotonic()
-        super().handle_exit(sig, frame)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        try:
-            for number in self._signals:
-                loop.add_signal_handler(number, self.handle_exit, number, None)
-        except (NotImplementedError, RuntimeError):  # not supported on Windows or outside the main thread
-            yield
-            return
-        try:
-            yield
-        finally:
-            for number in self._signals:
-                loop.remove_signal_handler(number)
-
-
-def open_listening_socket(host: str, port: int) -> socket.socket:
-    """Open a socket that listens on an address; port 0 selects a free one.
-
-    Raises:
-        BadInput: If the address cannot be used.
-    """
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listening_socket = socket.create_server((host, port), family=family, backlog=2048)
-    except (OSError, OverflowError) as error:
-        reason = str(getattr(error, "strerror", None) or error).partition(" (while")[0]
-        raise BadInput(
-            f"Cannot listen on {host}:{port}: {reason}. Choose another address with --host and --port."
-        ) from error
-    # Connections inherit this option. Without it, each chunk of a stream waits 40 ms for the last acknowledgement.
-    listening_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening_socket
-
-
 async def _handle_error(request: Request, error: Exception) -> Response:
     """Respond in the format of the route: OpenAI's for the gateway, else the API's."""
     if not request.url.path.startswith(GATEWAY_PREFIX) and hasattr(request.app.state, "service"):
-        return to_api_error(error).to_response()
+        body_field = getattr(request.scope.get("route"), "body_field", None)
+        body_type = None if body_field is None else GenericAlias(dict, (str, body_field.field_info.annotation))
+        return to_api_error(error, body_type).to_response()
     if isinstance(error, HTTPException):
         message = f"{HTTPStatus(error.status_code).phrase}: {request.method} {request.url.path}"
         return GatewayError(error.status_code, message, headers=dict(error.headers or {})).to_response()

@@ -15,6 +15,9 @@ T = TypeVar("T")
 KEEPALIVE_SECONDS = 10.0
 """Seconds without an event after which a comment is sent, so that proxies do not close the stream."""
 
+CLIENT_CLOSED_REQUEST = Response(status_code=499)
+"""The response, to a request whose client disconnected."""
+
 KEEPALIVE_COMMENT = b": still working\n\n"
 SSE_HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -137,17 +140,27 @@ async def run_while_connected(receive: Receive, coroutine: Coroutine[None, None,
     Raises:
         ClientDisconnected: If the client disconnected first.
     """
-    work = asyncio.create_task(coroutine)
+    request_task = asyncio.current_task()
+    assert request_task is not None
+    is_disconnected = False
+
+    def cancel_request(watcher: asyncio.Task[None]) -> None:
+        nonlocal is_disconnected
+        if not watcher.cancelled():
+            is_disconnected = True
+            request_task.cancel()
+
     disconnect = asyncio.create_task(wait_for_disconnect(receive))
+    disconnect.add_done_callback(cancel_request)
     try:
-        await asyncio.wait({work, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            raise ClientDisconnected
-        return work.result()
+        return await coroutine
+    except asyncio.CancelledError:
+        if is_disconnected and request_task.uncancel() == 0:
+            raise ClientDisconnected from None
+        raise  # the server stops
     finally:
-        work.cancel()
+        disconnect.remove_done_callback(cancel_request)
         disconnect.cancel()
-        await asyncio.gather(work, disconnect, return_exceptions=True)
 
 
 async def wait_for_disconnect(receive: Receive) -> None:

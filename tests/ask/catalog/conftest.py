@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import psycopg
 import pytest
-from tests.servers import PostgresServer, postgresql  # noqa: F401
+from tests.servers import MysqlServer, PostgresServer, mysql, postgresql  # noqa: F401
 
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
@@ -33,7 +33,8 @@ SCHEMA = [
 def fill(execute, insert) -> None:
     for statement in SCHEMA:
         execute(statement)
-    insert("INSERT INTO cities VALUES (4, {}, {})", [HOSTILE, "x" * 300_000])
+        if statement.startswith("CREATE TABLE cities"):
+            insert("INSERT INTO cities VALUES (0, {}, {})", [HOSTILE, "x" * 300_000])
 
 
 @pytest.fixture(scope="session")
@@ -51,8 +52,19 @@ def shops(tmp_path_factory: pytest.TempPathFactory, postgresql: PostgresServer) 
     return {"sqlite": str(folder / "shop.sqlite"), "duckdb": str(folder / "shop.duckdb"), "postgres": url}
 
 
-@pytest.fixture(params=["sqlite", "duckdb", "postgres"])
-async def shop(request: pytest.FixtureRequest, shops: dict[str, str]) -> AsyncIterator[Database]:
-    database = await open_database(shops[request.param])
+@pytest.fixture(scope="session")
+def mysql_shop(mysql: MysqlServer) -> str:  # noqa: F811
+    url = mysql.new_database([statement.replace("VARCHAR", "VARCHAR(90)") for statement in SCHEMA])
+    with mysql.connect(url.partition("?")[0].rpartition("/")[2]) as server, server.cursor() as cursor:
+        cursor.execute("ALTER TABLE cities MODIFY zip LONGTEXT")
+        cursor.execute("INSERT INTO cities VALUES (0, %s, %s)", [HOSTILE, "x" * 300_000])
+        cursor.execute("ALTER TABLE employees MODIFY salary INTEGER COMMENT 'monthly pay in yuan'")
+    return url
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgres", "mysql"])
+async def shop(request: pytest.FixtureRequest) -> AsyncIterator[Database]:
+    shops = request.getfixturevalue("mysql_shop" if request.param == "mysql" else "shops")
+    database = await open_database(shops if isinstance(shops, str) else shops[request.param])
     yield database
     await database.close()

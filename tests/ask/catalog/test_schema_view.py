@@ -6,7 +6,7 @@ from opposable.ask.catalog import open_catalog
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_small_schema_is_shown_whole_with_keys_samples_and_named_values(tmp_path):
+async def test_a_small_schema_is_shown_whole_with_keys_and_samples(tmp_path):
     database = await open_sqlite(
         tmp_path,
         "CREATE TABLE team (id INTEGER PRIMARY KEY, city VARCHAR(40), founded DATE)",
@@ -19,7 +19,7 @@ async def test_a_small_schema_is_shown_whole_with_keys_samples_and_named_values(
     assert view.to_ddl() == (
         "CREATE TABLE team ( -- 2 rows\n"
         "  id INTEGER PRIMARY KEY,\n"
-        "  city VARCHAR, -- asked for: 'Paris'; e.g. 'Berlin'\n"
+        "  city VARCHAR, -- e.g. 'Berlin', 'Paris'\n"
         "  founded DATE -- e.g. '1999-01-02'\n"
         ");\n"
         'CREATE TABLE "team player" ( -- 1 rows\n'
@@ -29,7 +29,6 @@ async def test_a_small_schema_is_shown_whole_with_keys_samples_and_named_values(
         ");"
     )
     assert (view.omitted_tables, view.token_count < 200) == (0, True)
-    await catalog.close()
     await database.close()
 
 
@@ -42,11 +41,9 @@ async def test_values_cannot_pose_as_instructions_or_lines_of_the_schema(shop):
     assert not any(char in text for char in "\u202e\u0007")
     assert len(max(text.splitlines(), key=len)) < 400
     assert "x" * 100 not in text
-    await catalog.close()
 
 
 async def test_views_and_empty_tables_are_shown_too(shop):
     catalog = await open_catalog(shop)
     names = {table.table.full_name: table.table.kind for table in (await catalog.select_schema("x", 20_000)).tables}
     assert (names["rich"], names["empty_one"]) == ("view", "table")
-    await catalog.close()

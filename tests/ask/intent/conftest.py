@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import psycopg
 import pytest
-from tests.servers import postgresql  # noqa: F401
+from tests.servers import make_clickhouse, mysql, postgresql  # noqa: F401
 
 from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.ask.semantics.model import SemanticModel
@@ -72,14 +72,24 @@ def shop_urls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {kind: str(folder / f"shop.{kind}") for kind in ("sqlite", "duckdb")}
 
 
-@pytest.fixture(params=["sqlite", "duckdb", "postgres"])
+@pytest.fixture(params=["sqlite", "duckdb", "postgres", "mysql", "clickhouse"])
 async def shop(request: pytest.FixtureRequest, shop_urls: dict[str, str]) -> AsyncIterator[Database]:
     url = shop_urls.get(request.param)
     if url is None:
-        url = request.getfixturevalue("postgres_shop")
+        url = request.getfixturevalue(f"{request.param}_shop")
     database = await open_database(url)
     yield database
     await database.close()
+
+
+@pytest.fixture(scope="session")
+def clickhouse_shop(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return make_clickhouse(tmp_path_factory.mktemp("shop") / "db", SHOP.strip().removesuffix(";").split(";\n"))
+
+
+@pytest.fixture(scope="session")
+def mysql_shop(mysql) -> str:  # noqa: F811
+    return mysql.new_database(SHOP.strip().removesuffix(";").split(";\n"))
 
 
 @pytest.fixture(scope="session")

@@ -85,15 +85,15 @@ CASES = {
 async def test_rules_resolve_questions(question, shop_model):
     parsed = await SemanticParser(shop_model, VALUES).parse(question, TODAY)
     assert (parsed.intent, parsed.unmatched_words, parsed.ambiguities) == (CASES[question], (), ())
-    assert (parsed.source, parsed.is_resolved) == ("rules", True)
+    assert parsed.is_resolved
 
 
 @pytest.mark.parametrize(
     ("question", "unmatched_words", "ambiguities"),
     [
         ("revenue of purple elephants", ("purple elephants",), ()),
-        ("share of revenue by city", (), ("the word share",)),
-        ("各城市销售额占比", (), ("the word 占比",)),
+        ("share of revenue by city", ("share",), ()),
+        ("各城市销售额占比", ("占比",), ()),
         ("how is the weather", ("weather",), ("no metric of the semantic model is named",)),
         ("revenue growth", (), ("what a change is measured against",)),
         ("revenue above 100", (), ("a bound on a metric needs groups",)),

@@ -1,4 +1,4 @@
-"""A small database of sales on SQLite and DuckDB."""
+"""A small database of sales on SQLite, DuckDB, MariaDB and ClickHouse."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from tests.servers import MysqlServer, make_clickhouse, mysql  # noqa: F401
 
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
@@ -22,10 +23,19 @@ INSERT INTO customers VALUES (7,'Ann'),(8,'Bob'),(8,'Bob');
 """
 
 
-@pytest.fixture(params=["sqlite", "duckdb"])
+@pytest.fixture(scope="session")
+def mysql_sales(mysql: MysqlServer) -> str:  # noqa: F811
+    return mysql.new_database(DATA.strip().removesuffix(";").split(";\n"))
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "mysql", "clickhouse"])
 async def sales(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    path = tmp_path / f"sales.{request.param}"
-    if request.param == "sqlite":
+    path: Path | str = tmp_path / f"sales.{request.param}"
+    if request.param == "mysql":
+        path = request.getfixturevalue("mysql_sales")
+    elif request.param == "clickhouse":
+        path = make_clickhouse(tmp_path / "sales", DATA.strip().removesuffix(";").split(";\n"))
+    elif request.param == "sqlite":
         connection = sqlite3.connect(path)
         connection.executescript(DATA)
         connection.close()

@@ -20,7 +20,7 @@ from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
 CHINESE_PATTERN = re.compile(r"[\u4e00-\u9fff]")
-TEAM_OPTIONS = TeamOptions(model_decides_when_stuck=False)
+TEAM_OPTIONS = TeamOptions()
 
 
 @pytest.fixture(scope="module")

@@ -306,7 +306,7 @@ async def test_a_semantic_model_that_attacks_changes_and_leaks_nothing(lure, ope
                 database,
                 interpreter=layer,
                 brief_provider=EmptyBriefProvider(),
-                options=TeamOptions(model_decides_when_stuck=False, allow_corrections=False),
+                options=TeamOptions(allow_corrections=False),
             )
             for question in ("size by kind", "size in 2024", "size"):
                 outputs += [repr(event) async for event in team.stream(question)]

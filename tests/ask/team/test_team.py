@@ -127,7 +127,7 @@ async def test_a_repeated_mistake_causes_a_fresh_start_with_the_failed_attempts(
     ]
     model = ScriptedModel(*wrong)
     events = await collect_events(
-        Team(model, shop, options=TeamOptions(model_decides_when_stuck=False)),
+        Team(model, shop, options=TeamOptions()),
         "What do we pay in all?",
     )
     assert "the same problem came again: a fresh start" in [e.reason for e in events if isinstance(e, DecisionMade)]
@@ -140,7 +140,7 @@ async def test_a_repeated_mistake_causes_a_fresh_start_with_the_failed_attempts(
 
 async def test_the_team_gives_up_with_a_reason_rather_than_a_wrong_number(shop):
     model = ScriptedModel(*[format_sql_reply(f"SELECT a{n} FROM nothing{n}") for n in range(9)])
-    answer, end = await Team(model, shop, options=TeamOptions(model_decides_when_stuck=False)).answer("利润是多少？")
+    answer, end = await Team(model, shop, options=TeamOptions()).answer("利润是多少？")
     assert answer.text.startswith("无法可靠地回答这个问题：")
     assert (answer.sql, answer.rows, answer.confidence, answer.success) == ("", (), 0.0, False)
     assert answer.error

@@ -63,7 +63,7 @@ def test_the_usual_file_is_read():
         ),
         ({"mcpServers": {"a": {"command": "x", "env": {"T": "pre${T}"}}}}, "a: T: put a space before ${T}"),
         ({"mcpServers": {"a b": {"command": "x"}, "a/b": {"command": "y"}}}, "Two servers have the id 'a_b'"),
-        ({"mcpServers": {"a": {"command": "x", "env": {"KEY": 17}}}}, "a: env.KEY: Input should be a valid string"),
+        ({"mcpServers": {"a": {"command": "x", "env": {"KEY": 17}}}}, "a: env.KEY: must be text"),
     ],
 )
 def test_an_invalid_configuration_names_the_server(given, said):

@@ -482,7 +482,7 @@ class TestTrust:
             assert [one.name for one in server.tools] == ["echo", "pid"]
             set_aside = server.registration.set_aside
             assert list(set_aside) == ["no-object", "bare", "tool 4"]
-            assert set_aside["bare"] == "it is malformed: inputSchema: Field required"
+            assert set_aside["bare"] == "it is malformed: inputSchema: is required"
             assert await call_for_text(server, "echo") == (None, "raw")
 
     async def test_texts_of_a_server_are_sanitized(self, tools):

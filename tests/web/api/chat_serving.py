@@ -10,7 +10,8 @@ import orjson
 from opposable.models.base import Model
 from opposable.service.service import Service, open_service
 from opposable.settings import Settings
-from opposable.web.server import create_app, serve_in_background
+from opposable.web.http_server import serve_in_background
+from opposable.web.server import create_app
 
 
 def create_settings(folder: Path, **more) -> Settings:

@@ -1,13 +1,21 @@
 """An agent in the words of AG-UI, read back with its own event classes."""
 
+import asyncio
+import shutil
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
 import orjson
 import pytest
 from ag_ui.core import Event, RunAgentInput, UserMessage
 from pydantic import TypeAdapter
 from tests.web.api.chat_serving import serve_service
+from tests.web.installed_clients import install_npm_package
 
+from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelUnavailable
 from opposable.domain.messages import assistant_message
+from opposable.models.profile import ModelProfile
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
 pytestmark = pytest.mark.anyio
@@ -66,10 +74,33 @@ async def test_a_failed_run_ends_in_an_error(tmp_path):
         assert [(e.type.value, getattr(e, "message", "")) for e in events[-1:]] == [("RUN_ERROR", "The model is away.")]
 
 
+def build_input_with(*parts: dict) -> bytes:
+    message = {"id": "m1", "role": "user", "content": [{"type": "text", "text": "see"}, *parts]}
+    return orjson.dumps({"threadId": "t1", "runId": "r1", "messages": [message], "tools": [], "context": []})
+
+
+async def test_images_and_documents_reach_the_model(tmp_path):
+    image = {"type": "image", "source": {"type": "data", "value": "iVBORw0KGgo=", "mimeType": "image/png"}}
+    document = {"type": "document", "source": {"type": "data", "value": "JVBERi0xLjc=", "mimeType": "application/pdf"}}
+    model = ScriptedModel("a pixel")
+    model.profile = ModelProfile(images=True)
+    async with serve_service(tmp_path, model) as (session, _):
+        assert (await read_agui_events(session, build_input_with(image, document)))[-1].type.value == "RUN_FINISHED"
+    pixel = ImagePart("", b"\x89PNG\r\n\x1a\n", "image/png")
+    pdf = FilePart("", b"%PDF-1.7", "application/pdf", "document.pdf")
+    assert model.requests[0].messages[-1].parts == (TextPart("see"), pixel, pdf)
+
+
+AUDIO = {"type": "audio", "source": {"type": "url", "value": "https://a.example/b.mp3"}}
+HANDLE = {"type": "image", "source": {"type": "file", "value": "file-1"}}
+LOCAL = {"type": "image", "source": {"type": "url", "value": "file:///etc/passwd"}}
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
-    [(b"{}", 422), (build_input("hi", "a/b"), 422), (build_input(""), 400)],
-    ids=["no input", "a thread that cannot be", "no text"],
+    [(b"{}", 422), (build_input("hi", "a/b"), 422), (build_input(""), 400)]
+    + [(build_input_with(part), 400) for part in (AUDIO, HANDLE, LOCAL)],
+    ids=["no input", "a thread that cannot be", "no text", "audio", "a file at a provider", "a local file"],
 )
 async def test_invalid_questions_are_rejected(tmp_path, body, status):
     headers = {"content-type": "application/json"}
@@ -78,3 +109,21 @@ async def test_invalid_questions_are_rejected(tmp_path, body, status):
         session.post("/api/agents/default/agui", data=body, headers=headers) as response,
     ):
         assert (response.status, set(await response.json())) == (status, {"error"})
+
+
+async def test_the_client_of_the_protocol_receives_the_calls_and_the_answer(tmp_path):
+    node = shutil.which("node") or pytest.skip("node is not installed.")
+    client = install_npm_package("@ag-ui/client@1.0.0")
+    model = ScriptedModel(SUM, assistant_message("It is 100.", (), "25 * 4 is 100"))
+    model.profile = ModelProfile(images=True)
+    async with serve_service(tmp_path, model) as (session, _):
+        url = f"{session._base_url}/api/agents/default/agui"
+        command = (node, str(Path(__file__).parent / "agui_client.mjs"), str(client), url)
+        process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+        output, errors = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode == 0, errors.decode()
+    messages = [message for message in orjson.loads(output) if message["role"] != "reasoning"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant"]
+    assert messages[1]["toolCalls"][0]["function"]["name"] == "calculator"
+    assert messages[3]["content"] == "It is 100."
+    assert [type(part) for part in model.requests[0].messages[-1].parts] == [TextPart, ImagePart]

@@ -43,6 +43,31 @@ async def test_a_whole_answer_has_sql_rows_and_chart(tmp_path, shop):
         "error": None,
         "corrections": ["列 pri_ce → price"],
         "confidence": 0.5,
+        "doubts": [],
+        "candidates": [
+            {
+                "sql": "SELECT name, pri_ce FROM item ORDER BY price DESC",
+                "reason": "计算 name, pri_ce；来自 item",
+                "source": "generator",
+                "diagnosis": "",
+                "is_chosen": True,
+            }
+        ],
+        "intent": None,
+        "history": [
+            {
+                "member": "sql_generator",
+                "input_text": "还没有写出 SQL",
+                "output_text": "SELECT name, pri_ce FROM item ORDER BY price DESC",
+                "error": "",
+            },
+            {
+                "member": "result_evaluator",
+                "input_text": "SELECT name, pri_ce FROM item ORDER BY price DESC",
+                "output_text": "2 rows",
+                "error": "",
+            },
+        ],
         "usage": {"total_tokens": 15, "model_calls": 1},
     }
 

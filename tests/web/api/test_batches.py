@@ -4,11 +4,16 @@ import pytest
 from tests.servers import postgresql  # noqa: F401 - a fixture
 from tests.web.api.asking import open_service_client
 
-from opposable.domain.batches import RunOutcome
+from opposable.domain.batches import BatchTask, RunOutcome
+from opposable.service.batches import create_batch
 
 pytestmark = pytest.mark.anyio
 
-BODY = {"tasks": [{"id": "1", "task": "one"}, {"id": "2", "task": "two"}], "tool_rates": {"echo": {"calls": 1}}}
+BODY = {
+    "tasks": [{"id": "1", "task": "one"}, {"id": "2", "task": "two"}],
+    "tool_rates": {"echo": {"calls": 1}},
+    "tool_concurrency": {"echo": 2},
+}
 
 
 @pytest.fixture
@@ -23,6 +28,7 @@ async def test_a_batch_is_controlled_over_http(ask):
     created = await ask.request_json("POST", "/api/batches", BODY, 201)
     path = f"/api/batches/{created['batch_id']}"
     assert (created["status"], created["agent_id"], created["total"], created["ended"]) == ("running", "default", 2, 0)
+    assert (created["tool_concurrency"], created["model_concurrency"]) == ({"echo": 2}, None)
     assert created["tool_rates"] == {"echo": {"calls": 1, "seconds": 60.0}}
     assert (await ask.request_json("POST", f"{path}/pause"))["status"] == "paused"
     assert (await ask.request_json("POST", f"{path}/resume"))["status"] == "running"
@@ -40,6 +46,19 @@ async def test_a_batch_is_controlled_over_http(ask):
     assert [batch["batch_id"] for batch in (await ask.request_json("GET", "/api/batches"))["items"]] == [
         created["batch_id"]
     ]
+
+
+async def test_an_admin_controls_the_batches_of_the_command_line_and_of_all_keys(ask):
+    agent = await ask.service.get_agent()
+    from_command_line = await create_batch(ask.service.store, agent.spec, [BatchTask("1", "one")])
+    from_key = await ask.request_json("POST", "/api/batches", BODY, 201, key=await ask.create_key("chat"))
+    admin = await ask.create_key("admin")
+    listed = (await ask.request_json("GET", "/api/batches", key=admin))["items"]
+    assert {batch["batch_id"] for batch in listed} == {from_command_line.batch_id, from_key["batch_id"]}
+    for batch in listed:
+        path = f"/api/batches/{batch['batch_id']}"
+        assert (await ask.request_json("POST", f"{path}/cancel", key=admin))["status"] == "cancelled"
+        assert (await ask("GET", f"{path}/results", key=admin)).status_code == 200
 
 
 async def test_a_batch_belongs_to_its_key(ask):

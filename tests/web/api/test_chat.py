@@ -1,6 +1,7 @@
 """Chats over HTTP: whole, streamed, in conversations, with what goes wrong."""
 
 import asyncio
+import io
 import json
 import re
 
@@ -9,9 +10,13 @@ from tests.web.api.asking import wait_until_written
 from tests.web.api.chat_serving import read_events, serve_service
 from tests.web.serving import SlowModel
 
+from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelUnavailable
+from opposable.domain.messages import user_message
 from opposable.domain.specs import AgentSpec, AgentToolBinding
+from opposable.models.profile import ModelProfile
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
+from opposable.web.api.schemas import MessageResponse
 
 pytestmark = pytest.mark.anyio
 
@@ -170,9 +175,9 @@ async def test_the_header_selects_another_agent(tmp_path):
 
 REFUSED = {
     "an unknown agent": ({"message": "hi"}, {"X-Agent-ID": "stranger"}, 404, "There is no agent 'stranger'."),
-    "no message": ({}, {}, 422, "body.message: Field required"),
+    "no message": ({}, {}, 422, "body.message: is required"),
     "an empty message": ({"message": " "}, {}, 400, "The task is empty"),
-    "no text": ({"message": 5}, {}, 422, "body.message: Input should be a valid string"),
+    "no text": ({"message": 5}, {}, 422, "body.message: must be text"),
     "a wrong limit": ({"message": "hi", "max_tokens": 0}, {}, 422, "body.max_tokens"),
     "a wrong id": ({"message": "hi", "conversation_id": "a/b"}, {}, 422, "body.conversation_id"),
     "no such event": ({"message": "hi"}, {"Last-Event-ID": "x"}, 400, "Last-Event-ID is not an event id"),
@@ -310,3 +315,54 @@ async def test_a_call_that_needs_approval_waits_for_a_decision(tmp_path, decisio
                     result = data
         assert result["success"] == (decision == "approve")
         assert ("太贵了" in result["result"]) == (decision == "deny")
+
+
+PIXEL = ImagePart("", b"\x89PNG\r\n\x1a\n", "image/png")
+PIXEL_URL = "data:image/png;base64,iVBORw0KGgo="
+
+
+class SeeingModel(ScriptedModel):
+    """A scripted model that takes images."""
+
+    profile = ModelProfile(images=True)
+
+
+@pytest.mark.parametrize("path", ["/agent/chat", "/api/agent"])
+async def test_images_and_files_reach_the_model_and_stay_in_the_conversation(tmp_path, path):
+    pdf = {"url": "data:application/pdf;base64,JVBERi0xLjc=", "name": "a.pdf"}
+    body = {"message": "see", "attachments": [{"url": PIXEL_URL}, pdf], "conversation_id": "c", "stream": False}
+    if path == "/agent/chat":
+        del body["stream"]
+    model = SeeingModel("a pixel", "again")
+    async with serve_service(tmp_path, model) as (session, _):
+        async with session.post(path, json=body) as response:
+            assert (await response.json())["response"] == "a pixel"
+        async with session.post(path, json={"message": "again?", "conversation_id": "c"}) as response:
+            assert response.status == 200
+        async with session.get("/agent/conversations/c") as response:
+            stored = MessageResponse.model_validate((await response.json())["messages"][0])
+    parts = (TextPart("see"), PIXEL, FilePart("", b"%PDF-1.7", "application/pdf", "a.pdf"))
+    assert [request.messages[1] for request in model.requests] == [user_message("see", parts)] * 2
+    assert [part.type for part in stored.parts] == ["text", "image", "file"]
+
+
+@pytest.mark.parametrize(
+    ("attachments", "status", "message"),
+    [
+        ([{"url": "/etc/passwd"}], 422, "attachments"),
+        ([{"url": "data:text/plain;base64,aGk="}], 400, "is not an image"),
+        ([{"url": "http://127.0.0.1/a.png"}], 400, "Cannot fetch"),
+        ([{"url": PIXEL_URL}], 400, "takes no images"),
+        ([{"url": PIXEL_URL}] * 21, 422, "attachments"),
+        ([{"url": "data:image/png;base64," + "A" * 29_000_000}], 400, "at most 20,971,520 bytes"),
+    ],
+    ids=["a path", "text", "a private address", "a model of text", "too many", "too large"],
+)
+async def test_unusable_attachments_are_rejected(tmp_path, attachments, status, message):
+    body = io.BytesIO(json.dumps({"message": "see", "attachments": attachments}).encode())
+    async with (
+        serve_service(tmp_path, ScriptedModel("hi")) as (session, _),
+        session.post("/api/agent", data=body, headers={"content-type": "application/json"}) as response,
+    ):
+        assert response.status == status
+        assert message in await response.text()

@@ -6,15 +6,68 @@ from tests.web.api.asking import open_service_client
 pytestmark = pytest.mark.anyio
 
 BODIES = {
+    ("POST", "/agent/chat"): {"message": "hello"},
+    ("POST", "/api/agent"): {"message": "hello"},
+    ("POST", "/api/ask"): {"question": "How many?"},
+    ("POST", "/api/agents"): {"agent_id": "a"},
+    ("POST", "/api/tools"): {"tool_id": "a", "command": "serve"},
+    ("POST", "/api/tools/import/mcp"): {"config": {}},
+    ("POST", "/api/tools/import/openapi"): {"url": "https://a.example"},
+    ("POST", "/api/keys"): {"name": "front end"},
+    ("POST", "/api/tools/calculator/call"): {"arguments": {}},
+    ("POST", "/skills/calculator/run"): {"arguments": {}},
     ("POST", "/api/approvals/a"): {"decision": "approve"},
     ("POST", "/api/databases/query"): {"sql": "SELECT 1"},
     ("PUT", "/agent/conversations/a"): {"title": "Stock"},
     ("POST", "/api/batches"): {"tasks": [{"id": "1", "task": "Greet."}]},
 }
 
+RAW_WORDS = ("Input should", "Field required", "Extra inputs", "Value error", "pydantic", "input_value", "type=")
+
 
 async def test_an_unknown_field_is_named(tmp_path):
     async with open_service_client(tmp_path) as ask:
         for (method, path), body in BODIES.items():
             error = (await ask.request_json(method, path, body | {"nonsense": 1}, 422))["error"]
-            assert (path, "body.nonsense" in error["message"]) == (path, True)
+            assert (path, "nonsense: is not a known field" in error["message"]) == (path, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "problem"),
+    [
+        (
+            "/api/agent",
+            {"message": "hi", "max_token": 5},
+            "body.max_token: is not a known field (did you mean max_tokens?)",
+        ),
+        ("/api/ask", {"question": "?", "databse": "a"}, "body.databse: is not a known field (did you mean database?)"),
+        (
+            "/api/agents",
+            {"agent_id": "a", "limits": {"turn": 3}},
+            "body.limits.turn: is not a known field (did you mean turns?)",
+        ),
+        (
+            "/api/tools",
+            {"tool_id": "a", "endpoint": {"url_template": "https://a.example", "metod": "GET"}},
+            "body.http.endpoint.metod: is not a known field (did you mean method?)",
+        ),
+        (
+            "/api/tools/calculator/call",
+            {"argument": {}},
+            "body.argument: is not a known field (did you mean arguments?)",
+        ),
+    ],
+)
+async def test_the_nearest_field_is_named(tmp_path, path, body, problem):
+    async with open_service_client(tmp_path) as ask:
+        error = (await ask.request_json("POST", path, body, 422))["error"]
+        assert error["message"] == f"The request is not valid: {problem}."
+
+
+async def test_no_body_gets_the_words_of_the_validator(tmp_path):
+    wrong_bodies = ([], {"message": [], "stream": "perhaps", "max_tokens": "many"}, {"tool_id": 5, "endpoint": 7})
+    async with open_service_client(tmp_path) as ask:
+        for _, path in BODIES:
+            for body in wrong_bodies:
+                text = (await ask("POST", path, body)).text
+                assert not [word for word in RAW_WORDS if word in text], (path, text)

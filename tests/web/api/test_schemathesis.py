@@ -18,7 +18,8 @@ from opposable.models.scripted import ScriptedModel
 from opposable.service.service import open_service
 from opposable.settings import Settings
 from opposable.store.keys import generate_key
-from opposable.web.server import create_app, serve_in_background
+from opposable.web.http_server import serve_in_background
+from opposable.web.server import create_app
 
 EXAMPLES = 8
 """Requests of each operation."""

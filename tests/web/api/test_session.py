@@ -11,6 +11,14 @@ async def test_the_session_has_the_scopes_of_the_key(tmp_path):
         key = await ask.create_key("chat", "tools:read")
         session = await ask.request_json("GET", "/api/session", key=key)
         assert (session["scopes"], session["models"], session["agent_id"]) == (["chat", "tools:read"], ["m"], "")
+        profile = {
+            "calling": "native",
+            "assisted": False,
+            "images": False,
+            "image_placeholders": False,
+            "context": None,
+        }
+        assert session["profiles"] == {"m": profile}
 
 
 async def test_signing_in_needs_a_valid_key(tmp_path):

@@ -5,9 +5,12 @@ import asyncio
 import orjson
 import pytest
 from tests.web.api.asking import open_service_client
+from tests.web.api.chat_serving import serve_service
 
 from opposable.domain.records import Failure
+from opposable.domain.specs import FunctionToolSpec
 from opposable.models.scripted import ScriptedModel
+from opposable.tools.function import FunctionTool
 
 pytestmark = pytest.mark.anyio
 
@@ -121,6 +124,31 @@ async def test_a_call_is_recorded_with_its_trace_and_without_secrets(tmp_path):
         table = (await ask("GET", "/api/executions/export?format=csv")).text.splitlines()
         assert (table[0].split(",")[0], len(table)) == ("execution_id", 2)
         assert (await ask.request_json("GET", "/api/executions?failure=any"))["items"] == []
+
+
+@pytest.mark.parametrize("path", ["/api/tools/forever/call", "/skills/forever/run"])
+async def test_a_client_that_leaves_cancels_its_call(tmp_path, path):
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    async def forever() -> None:
+        """Never ends."""
+        started.set()
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            stopped.set()
+
+    async with serve_service(tmp_path, ScriptedModel("hello")) as (session, service):
+        service.library.register(FunctionToolSpec(tool_id="forever", module_path="x"), [FunctionTool(forever)])
+        call = asyncio.create_task(session.post(path, json={}))
+        await asyncio.wait_for(started.wait(), 10)
+        call.cancel()
+        await asyncio.wait_for(stopped.wait(), 10)
+        async with asyncio.timeout(5):
+            while not (records := (await service.store.executions.list()).items):  # noqa: ASYNC110 - written later
+                await asyncio.sleep(0.02)
+    assert [(one.tool_id, one.failure) for one in records] == [("forever", "cancelled")]
+    assert "disconnected" in records[0].result
 
 
 async def wait_for_execution(ask, execution_id: str):
@@ -296,6 +324,16 @@ async def test_mcp_servers_are_imported_from_client_configurations(tmp_path):
     async with open_service_client(tmp_path) as ask:
         body_json = await ask.request_json("POST", "/api/tools/import/mcp", {"config": config})
         assert (body_json["accepted"], [one["where"] for one in body_json["left_out"]]) == ([], ["clock"])
+        old = {
+            "notes": {"url": "https://notes.example.com/mcp"},
+            "old": {"type": "sse", "url": "https://old.example/sse"},
+        }
+        body = {"config": {"mcpServers": old}, "dry_run": True}
+        body_json = await ask.request_json("POST", "/api/tools/import/mcp", body)
+        assert [one for one in body_json["left_out"] if one["where"] == "old"] == [
+            {"where": "old", "why": "MCP no longer has the transport sse. Give the server's streamable HTTP address."}
+        ]
+        assert "notes" in [one["tool_id"] for one in body_json["accepted"]]
         await ask.request_json("POST", "/api/tools/import/mcp", {"config": {}}, 400)
 
 

@@ -1,6 +1,7 @@
 """A service with a scripted model for the console, and a page of a real browser."""
 
 import asyncio
+import base64
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,13 +11,17 @@ from pathlib import Path
 import orjson
 from playwright.async_api import Browser, Page, async_playwright, expect
 
+from opposable.domain.content import ImagePart
+from opposable.domain.errors import ModelUnavailable
 from opposable.domain.events import Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.specs import AgentSpec, AgentToolBinding
+from opposable.models.profile import ModelProfile
 from opposable.models.scripted import reply_with_calls, tool_call
 from opposable.service.service import Service, open_service
 from opposable.settings import Settings
-from opposable.web.server import create_app, serve_in_background
+from opposable.web.http_server import serve_in_background
+from opposable.web.server import create_app
 
 expect.set_options(timeout=15_000)
 ROOT = Path(__file__).parents[3]
@@ -24,10 +29,20 @@ SAMPLE = ROOT / "examples" / "data" / "chinook.sqlite"
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 EXECUTABLE = next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 HOSTILE_TEXT = (
     "<script>window.hacked = 1</script> <img src=x onerror='window.hacked = 2'>\n\n"
     "![beacon](http://127.0.0.1:9/beacon.png?secret=1) [click](javascript:window.hacked=3)"
 )
+
+
+def draw() -> list[ImagePart]:
+    """Draw: return an image, and the address of another one."""
+    return [ImagePart("", PIXEL, "image/png"), ImagePart("http://127.0.0.1:9/beacon.png")]
+
+
 ANSWER = """Both results are in.
 
 | item | price |
@@ -42,10 +57,11 @@ total = 4.50 + 6.20
 
 
 class ConsoleModel:
-    """A model that answers by keywords of the last message: calculate, parallel, slow, hostile, fail, approve."""
+    """A model that answers by keywords of the last message: calculate, parallel, slow, hostile, fail, approve, unreachable, draw."""
 
-    def __init__(self, name: str = "scripted") -> None:
+    def __init__(self, name: str = "scripted", *, images: bool = True) -> None:
         self.name = name
+        self.profile = ModelProfile(images=images)
 
     async def stream(self, messages, tools=(), options=None):
         """Stream the reply for the last message."""
@@ -55,6 +71,8 @@ class ConsoleModel:
             for _ in range(600):
                 yield TextDelta("word ")
                 await asyncio.sleep(0.05)
+        if last.role == "user" and "unreachable" in text:
+            raise ModelUnavailable("The model server is out of memory.")
         reply = self._reply(last, [tool.name for tool in tools])
         if any("unicorns" in message.content for message in messages):
             reply = "```sql\nSELECT Name FROM Unicorn\n```"
@@ -65,8 +83,14 @@ class ConsoleModel:
 
     def _reply(self, last: Message, tools: list[str]) -> str | Message:
         text = last.content
+        if last.media and last.role == "user":
+            return f"I see {len(last.media)} attachments."
+        if text == "draw":
+            return reply_with_calls(tool_call("draw", "{}"))
         if not tools and "Atlantis" in text and last.role == "user":
             return "```sql\nSELECT Total FROM Invoice WHERE BillingCountry = 'Atlantis'\n```"
+        if not tools and "two drafts" in text and last.role == "user":
+            return '{"candidates": [{"sql": "SELECT Name FROM Genres"}, {"sql": "SELECT Name FROM Genre ORDER BY 1"}]}'
         if not tools and "SELECT" not in text and last.role == "user":
             return "```sql\nSELECT BillingCountry, SUM(Total) AS revenue FROM Invoice GROUP BY 1 ORDER BY 2 DESC LIMIT 8\n```"
         if last.role == "tool":
@@ -155,7 +179,7 @@ async def open_proxy(url: str) -> AsyncIterator[tuple[str, BreakableProxy]]:
 @asynccontextmanager
 async def serve_console(folder: Path, *, api_key: str = "", **settings) -> AsyncIterator[Console]:
     """Serve the console with a scripted model, an agent that needs approval and a database."""
-    models = {"scripted": ConsoleModel(), "other": ConsoleModel("other")}
+    models = {"scripted": ConsoleModel(), "other": ConsoleModel("other", images=False)}
     service_settings = Settings(_env_file=None, home=folder, roots=(folder,), **settings)
     async with (
         open_service(service_settings, models) as service,

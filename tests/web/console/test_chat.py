@@ -1,10 +1,13 @@
 """Chat in a real browser: streaming, calls, approval, stop, broken connections, hostile output."""
 
+import base64
 import re
 
 import pytest
 from playwright.async_api import expect
-from tests.web.console.serving import open_proxy, serve_console
+from tests.web.console.serving import PIXEL, open_proxy, serve_console
+
+from opposable.domain.specs import AgentSpec, AgentToolBinding, FunctionToolSpec
 
 pytestmark = pytest.mark.anyio
 
@@ -81,6 +84,58 @@ async def test_a_broken_connection_is_resumed(tmp_path):
         text = await page.get_by_role("article").inner_text()
         assert set(text.split()) == {"slow", "word"}
         assert console.service.runner.active_count == 1
+
+
+async def test_images_are_attached_pasted_and_still_there_after_a_reload(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open()
+        await page.locator("input[type=file]").set_input_files(
+            {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"text"}
+        )
+        await expect(page.get_by_role("alert")).to_contain_text("“notes.txt” cannot be attached")
+        await page.locator("input[type=file]").set_input_files(
+            {"name": "photo.png", "mimeType": "image/png", "buffer": PIXEL}
+        )
+        await expect(page.get_by_role("img", name="photo.png")).to_be_visible()
+        await page.get_by_role("textbox", name="Write a message").evaluate(
+            """(field, bytes) => {
+                const data = new DataTransfer();
+                data.items.add(new File([new Uint8Array(bytes)], "pasted.png", { type: "image/png" }));
+                field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+            }""",
+            list(PIXEL),
+        )
+        await expect(page.get_by_role("img", name="pasted.png")).to_be_visible()
+        await send(page, "what is this?")
+        await expect(page.get_by_text("I see 2 attachments.")).to_be_visible()
+        await page.reload()
+        await expect(page.locator("article img")).to_have_count(2)
+        loaded = "[...document.querySelectorAll('article img')].every((image) => image.naturalWidth === 1)"
+        assert await page.evaluate(loaded)
+        await page.goto(console.url + "/chat?model=other")
+        await expect(page.get_by_role("button", name="This model takes text only")).to_be_disabled()
+
+
+async def test_images_of_tools_and_answers_are_shown_and_remote_ones_are_not_loaded(tmp_path):
+    module = "tests.web.console.serving"
+    async with serve_console(tmp_path, modules=(module,)) as console:
+        spec = FunctionToolSpec(tool_id="draw", module_path=module, function_name="draw")
+        await console.service.store.tools.add(spec)
+        await console.service.refresh()
+        painter = AgentSpec(agent_id="painter", tools=(AgentToolBinding(tool_id="draw"),))
+        await console.service.store.agents.add(painter)
+        page = await console.open("/chat?agent=painter")
+        await send(page, "draw")
+        call = page.locator("[data-tool-call=draw]")
+        await expect(call.locator("img")).to_have_count(1)
+        await expect(call.locator("[data-blocked-image]")).to_have_count(1)
+        await call.get_by_role("button", name="Open Image").click()
+        await expect(page.get_by_role("dialog").locator("img")).to_be_visible()
+        await page.keyboard.press("Escape")
+        await send(page, f"![drawn](data:image/png;base64,{base64.b64encode(PIXEL).decode()})")
+        await expect(page.locator(".markdown").get_by_role("img", name="drawn")).to_be_visible()
+        await page.get_by_role("link", name="Details").first.click()
+        await expect(page.get_by_role("region", name="Timeline").locator("img")).to_have_count(1)
 
 
 async def test_hostile_output_is_shown_as_text(tmp_path):

@@ -1,14 +1,19 @@
 """The pages except chat in a real browser: main paths, narrow screens, accessibility, size of the first load."""
 
+import json
 import re
+import sys
 from pathlib import Path
 
+import aiohttp
+import duckdb
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from playwright.async_api import Page, expect
+from benchmarks.console import add_run, create_call_events, create_table_events
 from tests.servers import postgresql  # noqa: F401 - a fixture
-from tests.web.console.serving import ROOT, serve_console
+from tests.web.console.serving import ROOT, SAMPLE, Console, serve_console
 
 from opposable.domain.batches import BatchTask, RunOutcome
 from opposable.domain.specs import AgentSpec
@@ -17,6 +22,7 @@ from opposable.service.batches import create_batch
 pytestmark = pytest.mark.anyio
 
 MAX_FIRST_LOAD_BYTES = 300_000
+RAW_SERVER = ROOT / "tests" / "tools" / "mcp" / "raw_server.py"
 AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
 PATHS = (
     "/chat",
@@ -26,6 +32,7 @@ PATHS = (
     "/tools/new",
     "/data?agent=analyst",
     "/runs",
+    "/runs?tab=calls",
     "/runs?tab=charts",
     "/batches",
     "/agents",
@@ -93,7 +100,7 @@ async def test_an_http_tool_is_tried_before_it_is_saved(tmp_path):
 async def test_a_question_is_answered_with_sql_that_runs_again(tmp_path):
     async with serve_console(tmp_path) as console:
         page = await console.open("/data?agent=analyst")
-        await page.get_by_label("Question").fill("Which countries bring the most revenue?")
+        await page.get_by_role("textbox", name="Question").fill("Which countries bring the most revenue?")
         await page.get_by_role("button", name="Ask", exact=True).click()
         table = page.get_by_role("table", name="Result")
         await expect(table.get_by_role("cell", name="USA")).to_be_visible()
@@ -101,6 +108,8 @@ async def test_a_question_is_answered_with_sql_that_runs_again(tmp_path):
         await page.get_by_label("SQL").fill("SELECT Name FROM Genre ORDER BY 1")
         await page.get_by_role("button", name="Run again").click()
         await expect(table.get_by_role("cell", name="Blues")).to_be_visible()
+        await page.get_by_role("columnheader", name="Name").get_by_role("button").click(click_count=2, delay=50)
+        await expect(table.get_by_role("cell").first).to_have_text("World")
         async with page.expect_download() as download:
             await page.get_by_role("button", name="CSV").click()
         text = Path(await (await download.value).path()).read_text(encoding="utf-8-sig")
@@ -114,7 +123,7 @@ async def test_a_question_is_answered_with_sql_that_runs_again(tmp_path):
 
 async def ask_data(page: Page, question: str) -> None:
     """Ask a question on the page of the data."""
-    await page.get_by_label("Question").fill(question)
+    await page.get_by_role("textbox", name="Question").fill(question)
     await page.get_by_role("button", name="Ask", exact=True).click()
 
 
@@ -126,6 +135,92 @@ async def test_doubts_and_errors_of_an_answer_are_shown(tmp_path):
         await ask_data(page, "How many unicorns are there?")
         await expect(page.get_by_role("alert", name="No answer")).to_contain_text("Unicorn")
         await expect(page.get_by_text("Confidence")).to_be_hidden()
+
+
+async def test_an_answer_is_confirmed_and_found_again(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/data?agent=analyst")
+        await ask_data(page, "Which countries bring the most revenue?")
+        await page.get_by_role("button", name="Confirm", exact=True).click()
+        await expect(page.get_by_role("button", name="Confirmed")).to_be_disabled()
+        async with page.expect_download() as download:
+            await page.get_by_role("button", name="Parquet").click()
+        rows = duckdb.read_parquet(str(await (await download.value).path())).fetchall()
+        assert (rows[0][0], len(rows)) == ("USA", 8)
+        assert isinstance(rows[0][1], float)
+        await ask_data(page, "How many unicorns are there?")
+        await page.get_by_role("tab", name="Questions").click()
+        history = page.get_by_role("region", name="Latest questions")
+        await expect(history.get_by_role("link")).to_have_count(2)
+        await history.get_by_role("link", name="Which countries").click()
+        await expect(page.get_by_role("heading", name="Which countries")).to_be_visible()
+        await expect(page.get_by_role("cell", name="USA")).to_be_visible()
+        confirmed = page.get_by_role("region", name="Confirmed questions")
+        await confirmed.get_by_role("button", name="Delete the confirmed question").click()
+        await expect(confirmed).to_be_hidden()
+        await expect(page.get_by_role("button", name="Confirm", exact=True)).to_be_enabled()
+
+
+async def test_other_queries_that_were_tried_can_be_opened(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/data?agent=analyst")
+        await ask_data(page, "Show the two drafts")
+        others = page.get_by_role("region", name="Other queries that were tried")
+        await others.get_by_role("button", name="FROM Genres").click()
+        await expect(page.get_by_label("SQL", exact=True)).to_contain_text("SELECT Name FROM Genres")
+
+
+async def test_the_metrics_and_the_check_of_a_semantic_model_are_shown(tmp_path):
+    metrics = """{revenue: {expr: "sum(invoice.Total)", table: invoice, synonyms: [sales], unit: USD},
+  mistake: {expr: "sum(invoice.Price)", table: invoice}}"""
+    (tmp_path / "model.yaml").write_text(f"tables: {{invoice: {{source: Invoice}}}}\nmetrics: {metrics}\n")
+    async with serve_console(tmp_path) as console:
+        semantics = str(tmp_path / "model.yaml")
+        spec = AgentSpec(agent_id="seller", name="Seller", database=f"sqlite:///{SAMPLE}", semantics=semantics)
+        await console.service.store.agents.add(spec)
+        page = await console.open("/data?agent=seller")
+        await page.get_by_role("tab", name="Metrics").click()
+        model = page.get_by_role("region", name="Metrics")
+        await expect(model.get_by_role("alert")).to_contain_text("metrics.mistake")
+        await model.get_by_role("button", name="revenue").click()
+        await expect(model).to_contain_text("sum(invoice.Total)")
+        await expect(model).to_contain_text("sales")
+
+
+async def test_a_new_tool_of_a_server_waits_until_it_is_accepted(tmp_path):
+    definition = {"name": "lookup", "description": "Finds a word.", "inputSchema": {"type": "object"}}
+    (tmp_path / "tools.json").write_text(json.dumps([definition]))
+    command = {"command": sys.executable, "args": [str(RAW_SERVER), str(tmp_path / "tools.json")], "pin": "ask"}
+    async with serve_console(tmp_path, programs=True) as console:
+        page = await console.open("/tools")
+        server = {"tool_type": "mcp_server", "tool_id": "words", **command}
+        assert (await page.request.post(console.url + "/api/tools", data=server)).ok
+        await page.goto(console.url + "/tools/words")
+        await page.get_by_role("button", name="lookup").click()
+        await expect(page.get_by_text("new, in quarantine")).to_be_visible()
+        await expect(page.get_by_role("region", name="Waits for you")).to_contain_text("Finds a word.")
+        await page.get_by_role("button", name="Accept this definition").click()
+        await expect(page.get_by_text("accepted", exact=True)).to_be_visible()
+        await page.get_by_role("tab", name="Try it").click()
+        await page.get_by_role("button", name="Run", exact=True).click()
+        await expect(page.get_by_role("region", name="Result")).to_contain_text("raw")
+
+
+async def test_an_agent_shows_how_its_model_is_used_and_loads_an_earlier_version(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/agents/careful")
+        await expect(page.get_by_role("group", name="Model profile")).to_contain_text("Tool calls: native")
+        await page.get_by_role("combobox", name="Assistance for small models").click()
+        await page.get_by_role("option", name="On", exact=True).click()
+        await page.get_by_role("textbox", name="Name").fill("Bold clerk")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("careful, version 2")).to_be_visible()
+        assert (await console.service.get_agent("careful")).spec.assisted is True
+        await page.get_by_role("button", name="Load version 1 into the form").click()
+        await expect(page.get_by_role("textbox", name="Name")).to_have_value("Careful clerk")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("careful, version 3")).to_be_visible()
+        assert (await console.service.get_agent("careful")).spec.assisted is None
 
 
 async def test_a_batch_is_shown_and_controlled(tmp_path, postgresql):  # noqa: F811
@@ -150,6 +245,12 @@ async def test_a_batch_is_shown_and_controlled(tmp_path, postgresql):  # noqa: F
         await page.get_by_role("button", name="Retry failed tasks").click()
         await expect(page.get_by_text("0 of 2 tasks ended")).to_be_visible()
         await page.get_by_role("button", name="Cancel the batch").click()
+        dialog = page.get_by_role("dialog", name="Cancel the batch?")
+        await dialog.get_by_role("button", name="Go back").click()
+        await expect(dialog).to_be_hidden()
+        await expect(page.get_by_text("0 of 2 tasks ended")).to_be_visible()
+        await page.get_by_role("button", name="Cancel the batch").click()
+        await dialog.get_by_role("button", name="Cancel the batch").click()
         await expect(page.get_by_text("2 of 2 tasks ended")).to_be_visible()
         await expect(page.get_by_role("button", name="Pause")).to_be_hidden()
         await page.reload()
@@ -172,6 +273,65 @@ async def test_a_run_is_shown_with_its_calls(tmp_path):
         await page.get_by_role("tab", name="Calls").click()
         await page.get_by_role("button", name="calculator").click()
         await expect(page.get_by_role("dialog").get_by_role("region", name="Arguments")).to_contain_text("1/0")
+
+
+async def test_a_run_shows_the_doubts_and_the_error_of_its_answer(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/data?agent=analyst")
+        await ask_data(page, "Show the totals of the invoices from Atlantis")
+        await expect(page.get_by_role("alert", name="Doubts about this answer")).to_be_visible()
+        await ask_data(page, "How many unicorns are there?")
+        await expect(page.get_by_role("alert", name="No answer")).to_be_visible()
+        await open_item(page, "Runs")
+        await page.get_by_role("link", name="unicorns").click()
+        await expect(page.get_by_role("alert", name="No answer")).to_contain_text("Unicorn")
+        await open_item(page, "Runs")
+        await page.get_by_role("link", name="Atlantis").click()
+        await expect(page.get_by_role("alert", name="Doubts about this answer")).to_contain_text("Atlantis")
+        await expect(page.get_by_role("region", name="SQL")).to_contain_text("BillingCountry")
+
+
+async def test_a_failed_run_says_why(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/chat?message=unreachable")
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.get_by_role("alert", name="The run failed")).to_contain_text("out of memory")
+        await page.get_by_role("link", name="Details").click()
+        await expect(page.get_by_role("alert", name="The run failed")).to_contain_text("out of memory")
+
+
+async def test_stopping_a_run_asks_first(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/chat?message=slow")
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.get_by_text("word word")).to_be_visible()
+        await open_item(page, "Runs")
+        await page.get_by_role("link", name="slow").click()
+        await page.get_by_role("button", name="Stop the run").click()
+        dialog = page.get_by_role("dialog", name="Stop this run?")
+        await dialog.get_by_role("button", name="Go back").click()
+        await expect(dialog).to_be_hidden()
+        assert console.service.runner.active_count == 1
+        await page.get_by_role("button", name="Stop the run").click()
+        await dialog.get_by_role("button", name="Stop the run").click()
+        await expect(page.get_by_text("Stopped.")).to_be_visible()
+        assert console.service.runner.active_count == 0
+
+
+async def test_a_long_run_and_a_large_table_draw_only_what_is_visible(tmp_path):
+    async with serve_console(tmp_path) as console:
+        await add_run(console, "calls", create_call_events(), "chat")
+        await add_run(console, "table", create_table_events(), "data")
+        page = await console.open("/runs/calls")
+        timeline = page.get_by_role("region", name="Timeline")
+        await expect(timeline).to_contain_text("Model turn 1")
+        assert await page.evaluate("document.querySelectorAll('*').length") < 1_000
+        await timeline.evaluate("element => element.scrollTo(0, element.scrollHeight)")
+        await expect(timeline).to_contain_text("All pages are read.")
+        await page.goto(console.url + "/data?agent=analyst&run=table")
+        table = page.get_by_role("table", name="Result")
+        await expect(table).to_have_attribute("aria-rowcount", "100001")
+        assert await page.evaluate("document.querySelectorAll('*').length") < 1_500
 
 
 async def test_an_agent_is_created_and_changed(tmp_path):
@@ -217,6 +377,7 @@ async def test_a_key_is_shown_once_and_revoked(tmp_path):
         await expect(page.get_by_text("front end", exact=True)).to_be_visible()
         await page.reload()
         await page.get_by_role("button", name="Revoke front end").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
         await expect(page.get_by_label("API key")).to_be_visible()
 
 
@@ -232,11 +393,25 @@ async def test_the_tour_leads_through_three_steps(tmp_path):
         await expect(page.get_by_role("region", name="First steps")).to_be_hidden()
 
 
+async def create_runs(console: Console) -> list[str]:
+    """Run a failing call, a failing model, and a question with a doubt; return the paths of the runs."""
+    async with aiohttp.ClientSession(console.url) as session:
+        for message in ("please fail", "unreachable"):
+            await session.post("/api/agent", json={"message": message, "stream": False})
+        question = {"question": "Show the totals of the invoices from Atlantis", "stream": False}
+        await session.post("/api/ask", json=question, headers={"X-Agent-ID": "analyst"})
+        async with session.get("/api/runs") as response:
+            paths = [f"/runs/{run['run_id']}" for run in (await response.json())["items"]]
+    assert len(paths) == 3
+    return [path for path in paths for _ in range(2)]
+
+
 async def test_pages_are_accessible_and_fit_narrow_screens(tmp_path):
     if not AXE.is_file():
         pytest.skip("axe-core is not installed; `make console` installs it")
+    problems: dict[str, object] = {}
     async with serve_console(tmp_path) as console:
-        for number, path in enumerate(PATHS):
+        for number, path in enumerate([*PATHS, *await create_runs(console)]):
             options = {"locale": ("en-US", "zh-CN")[number % 2], "color_scheme": ("light", "dark")[number // 2 % 2]}
             page = await console.open(path, **options)
             errors: list[str] = []
@@ -250,10 +425,11 @@ async def test_pages_are_accessible_and_fit_narrow_screens(tmp_path):
                 for violation in found["violations"]
                 if violation["impact"] in ("serious", "critical")
             ]
-            assert (path, serious, errors) == (path, [], [])
             await page.set_viewport_size({"width": 375, "height": 720})
-            assert (path, await measure_width(page)) == (path, 375)
+            if (state := (serious, errors, await measure_width(page))) != ([], [], 375):
+                problems[path] = state
             await page.context.close()
+        assert problems == {}
 
 
 async def test_the_first_load_is_small_and_from_this_server(tmp_path):

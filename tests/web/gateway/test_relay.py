@@ -3,14 +3,13 @@
 import aiohttp
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events, respond_json
 from tests.web.serving import serve_models
 
 from opposable.models.calling_modes import apply_calling_mode
 from opposable.models.http_client import RetryPolicy
 from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.models.profile import set_images
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 
@@ -318,45 +317,19 @@ async def test_images_pass_to_a_server_and_are_refused_by_a_model_of_text():
         assert (status, b"takes no images" in raw) == (400, True)
 
 
+async def test_placeholders_replace_images_for_a_server_without_them():
+    asked = [{"role": "user", "content": [{"type": "text", "text": "see"}, IMAGE]}]
+    async with chat_server(build_completion("hi")) as server:
+        model = connect(server)
+        set_images(model, "placeholder")
+        async with serve_models(model) as url:
+            assert (await post(url, {"messages": asked}))[0] == 200
+    assert server.bodies[0]["messages"] == [{"role": "user", "content": "see\n[image image/png, 8 bytes]"}]
+
+
 async def test_an_error_in_a_stream_passes():
     chunk = {"error": {"message": "overloaded"}}
     upstream = respond_events(build_delta(content="a"), chunk, done=False)
     async with chat_server(upstream) as server, serve_models(connect(server)) as url:
         _, raw, _ = await post(url, {"messages": HI, "stream": True})
     assert raw.endswith(b"data: " + orjson.dumps(chunk) + b"\n\n")
-
-
-WORDS = st.sampled_from(["user", "assistant", "tool", "function", "object", "add", "c1", "auto", "json_schema", "text"])
-KEYS = st.sampled_from(
-    ["role", "content", "type", "text", "tool_calls", "id", "function", "name", "arguments", "tool_call_id", "schema"]
-)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | WORDS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
-    max_leaves=15,
-)
-PARAMETERS_TO_FUZZ = ["tools", "tool_choice", "stop", "n", "stream_options", "response_format", "seed", "logprobs"]
-FUZZED_BODY = st.fixed_dictionaries(
-    {"model": st.just("m"), "messages": st.just(HI) | st.lists(JSON, max_size=3) | JSON, "stream": st.booleans()},
-    optional=dict.fromkeys([*PARAMETERS_TO_FUZZ, "top_p"], JSON),
-)
-
-
-@pytest.mark.parametrize("mode", ["native", "auto", "prompted"])
-async def test_no_body_fails_with_a_server_error(mode):
-    async with chat_server(respond_json(WHOLE)) as server, serve_models(connect(server, mode)) as url:
-        for body in draw_examples(FUZZED_BODY, 60):
-            status, raw, _ = await post(url, body)
-            assert status < 500, (body, raw)
-
-
-def draw_examples(strategy, count):
-    drawn = []
-
-    @settings(max_examples=count, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
-    @given(strategy)
-    def draw(value):
-        drawn.append(value)
-
-    draw()
-    return drawn

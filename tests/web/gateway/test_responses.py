@@ -3,7 +3,7 @@
 import openai
 import orjson
 import pytest
-from tests.models.chat_server import chat_server, respond_events, respond_json
+from tests.models.chat_server import build_completion, chat_server, respond_events, respond_json
 from tests.web.api.chat_serving import create_settings
 from tests.web.gateway.test_relay import post
 from tests.web.serving import serve_app, serve_models
@@ -286,3 +286,31 @@ async def test_a_model_without_a_server_has_no_embeddings():
         for path in ("embeddings", "completions"):
             status, raw, _ = await post(url, {"input": "a", "prompt": "a"}, path)
             assert (status, orjson.loads(raw)["error"]["code"]) == (400, "unsupported_api")
+
+
+async def test_hints_reach_a_server_and_are_ignored_without_one():
+    hints = {"reasoning": {"effort": "low", "summary": "auto"}, "text": {"verbosity": "low"}, "service_tier": "flex"}
+    others = {"prompt_cache_key": "k", "metadata": {"k": "v"}, "truncation": "auto", "include": []}
+    async with chat_server(build_completion("hi")) as server:
+        model = OpenAICompatibleModel("upstream", server.url)
+        async with serve_models(model) as url:
+            assert (await post(url, {"input": "hi", **hints, **others}, "responses"))[0] == 200
+    sent = {"model", "messages", "reasoning_effort", "verbosity", "service_tier"}
+    assert server.bodies[0].keys() == sent
+    async with serve_models(ScriptedModel("hi")) as url:
+        assert (await post(url, {"input": "hi", **hints, **others}, "responses"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [({"include": ["message.output_text.logprobs"]}, "include"), ({"top_logprobs": 2}, "top_logprobs")],
+)
+async def test_log_probabilities_are_rejected_by_a_server_without_responses(fields, param):
+    async with (
+        chat_server(build_completion("hi")) as server,
+        serve_models(OpenAICompatibleModel("upstream", server.url)) as url,
+    ):
+        status, raw, _ = await post(url, {"input": "hi", **fields}, "responses")
+    error = orjson.loads(raw)["error"]
+    assert (status, error["param"], server.bodies) == (400, param, [])
+    assert "parsed from its text" not in error["message"]

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
@@ -22,7 +23,7 @@ from opposable.tools.mcp.remote_server import McpServer
 from opposable.tools.mcp.result_content import McpContent
 from opposable.tools.traits import ToolTraits
 from opposable.web.mcp.http import create_mcp_app, serve_mcp_http
-from opposable.web.mcp.server import LibraryServer
+from opposable.web.mcp.server import LibraryServer, to_mcp_tool
 
 pytestmark = pytest.mark.anyio
 PROGRAM = str(Path(__file__).with_name("serving.py"))
@@ -172,6 +173,44 @@ async def test_hints_come_from_the_owners_spec():
             "say": {"read_only_hint": False, "idempotent_hint": True},
             "notify": {"read_only_hint": False, "idempotent_hint": False},
         }
+
+
+@dataclass
+class Order:
+    number: int
+    note: str = ""
+
+
+async def test_results_with_known_fields_have_an_output_schema():
+    def find_order(number: int) -> Order:
+        """Find an order."""
+        return Order(number, "x" * 30_000)
+
+    def count(text: str) -> dict[str, int]:
+        """Count."""
+        return {"n": len(text)}
+
+    def misannotated() -> Order:
+        """Return no order."""
+        return "there is none"
+
+    async with serve_mcp(ToolLibrary([find_order, count, misannotated])) as url:
+        library = ToolLibrary()
+        server = await register_server(library, McpServerSpec(tool_id="far", url=url))
+        try:
+            async with Client(url) as client:
+                tools = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+                order = await client.call_tool("find_order", {"number": 7})
+                no_order = await client.call_tool("misannotated", {})
+            served_again = to_mcp_tool(library.find_tool("far.find_order").definition, library)
+        finally:
+            await server.aclose()
+    assert sorted(tools["find_order"]["properties"]) == ["note", "number"]
+    assert tools["count"] is None
+    assert order.structured_content == {"number": 7, "note": "x" * 30_000}
+    assert len(order.content[0].text) < 30_000
+    assert served_again.output_schema == tools["find_order"]
+    assert (no_order.is_error, no_order.content[0].text) == (True, "there is none")
 
 
 async def test_declarations_pass_from_server_to_client():

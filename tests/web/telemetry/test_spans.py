@@ -5,12 +5,14 @@ import pytest
 from fastapi import FastAPI
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from opposable.domain.errors import ModelUnavailable
+from opposable.models.profile import ModelProfile
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service.service import open_service
 from opposable.settings import Settings
 from opposable.web.api.routes import add_routes
 from opposable.web.application import install_admin
-from opposable.web.gateway.routes import create_gateway_router
+from opposable.web.gateway.routes import create_gateway_routes
 
 pytestmark = pytest.mark.anyio
 
@@ -18,10 +20,10 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
 
 
-async def collect_spans(tmp_path, *requests, content=False):
+async def collect_spans(tmp_path, *requests, content=False, model=None, is_success=True):
     exporter = InMemorySpanExporter()
     given = Settings(_env_file=None, home=tmp_path, roots=(tmp_path,), traces=True, traces_content=content)
-    model = ScriptedModel(
+    model = model or ScriptedModel(
         reply_with_calls(tool_call("calculator", '{"expression": "6*7", "password": "hunter22"}', "c1")), "42", "42"
     )
     async with open_service(given, {"m": model}) as service:
@@ -29,14 +31,14 @@ async def collect_spans(tmp_path, *requests, content=False):
         app.state.service = service
         install_admin(app, service, api_key="", max_body_bytes=10_000, exporter=exporter)
         add_routes(app)
-        app.include_router(create_gateway_router(service.models, 10_000))
-        transport = httpx2.ASGITransport(app)
+        app.router.routes[:0] = create_gateway_routes(service.models, 10_000)
+        transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
         async with (
             app.router.lifespan_context(app),
             httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client,
         ):
             for path, body in requests:
-                assert (await client.post(path, json=body, headers=PARENT)).status_code == 200
+                assert (await client.post(path, json=body, headers=PARENT)).is_success == is_success
     return exporter.get_finished_spans()
 
 
@@ -75,3 +77,28 @@ async def test_calls_without_a_run_are_separate_spans(tmp_path):
         ("execute_tool echo", "invalid_arguments"),
     ]
     assert {f"{span.parent.span_id:016x}" for span in spans} == {"00f067aa0ba902b7"}
+
+
+class UnavailableModel(ScriptedModel):
+    profile = ModelProfile(provider="openai")
+
+    async def stream(self, messages, tools=(), options=None):
+        raise ModelUnavailable("gone")
+        yield
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/agent/chat", {"message": "hi"}),
+        ("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
+    ],
+)
+async def test_a_failed_model_request_has_a_span_with_its_provider(tmp_path, path, body):
+    spans = await collect_spans(tmp_path, (path, body), model=UnavailableModel(""), is_success=False)
+    [chat] = [span for span in spans if span.name == "chat scripted"]
+    assert (chat.attributes["gen_ai.provider.name"], chat.attributes["error.type"], chat.status.is_ok) == (
+        "openai",
+        "model_unavailable",
+        False,
+    )

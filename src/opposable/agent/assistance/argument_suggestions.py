@@ -7,9 +7,6 @@ from typing import Any
 MAX_VALUE_CHARACTERS = 200
 """Characters of a compared value."""
 
-MAX_LISTED_VALUES = 40
-"""Values of a list that are considered."""
-
 _MAX_CHARACTERS_READ = 2_000
 """Characters of an error that are read."""
 _MAX_VALUES_COMPARED = 300

@@ -44,10 +44,11 @@ async def assist(
     model: Model,
     library: ToolLibrary,
     messages: Sequence[Message],
-    guards: GuardOptions = ALL_GUARDS,
+    guards: GuardOptions | None = None,
     failure_memory: ScopedMemory | None = None,
 ) -> tuple[Model, RunPolicy]:
-    """Return the model and the policy of one assisted run on `messages`."""
+    """Return the model and the policy of one assisted run on `messages`. All rules are on by default."""
+    guards = guards or ALL_GUARDS
     task = next((message.content for message in reversed(messages) if message.role == "user"), "")
     run = AssistedRun(library, task, detect_conversation_language(messages), guards)
     if failure_memory is not None and guards.failure_memory:

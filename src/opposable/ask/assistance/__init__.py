@@ -5,9 +5,8 @@ A rule never sees SQL that the engine accepts. Its repair is used only if the en
 
 from collections.abc import Callable
 
-from opposable.ask.assistance.missing_joins import add_missing_joins
+from opposable.ask.assistance.missing_joins import RepairedSql, add_missing_joins
 from opposable.ask.assistance.similar_names import replace_similar_names
-from opposable.ask.assistance.sql_tree import RepairedSql
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema
 

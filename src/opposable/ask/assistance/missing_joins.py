@@ -3,32 +3,35 @@
 from typing import Any
 
 from opposable.ask.assistance import messages
-from opposable.ask.assistance.sql_tree import (
-    RepairedSql,
-    find_columns_in_select,
-    find_keys_between,
-    get_source_identifier,
-    get_sources,
-    repair_each_select,
-    resolve_source_tables,
-)
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path
+
+RepairedSql = tuple[str, tuple[str, ...]]
+"""SQL and the corrections made in it."""
 
 
 def add_missing_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
     """Join the missing tables; SQL that several tables could complete is unchanged."""
-    return repair_each_select(sql, dialect, lambda select: _add_missing_joins(select, dialect, schema))
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        tree = sqlglot.parse_one(sql, dialect=dialect)
+    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
+        return sql, ()
+    selects = list(tree.find_all(exp.Select))
+    corrections = [line for select in selects for line in _add_missing_joins(select, dialect, schema)]
+    return (tree.sql(dialect=dialect), tuple(corrections)) if corrections else (sql, ())
 
 
 def _add_missing_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) -> list[str]:
     from sqlglot import exp
 
     corrections: list[str] = []
-    sources = resolve_source_tables(select, schema)
+    sources = _resolve_sources(select, schema)
     if sources is None:
         return []
-    for column in find_columns_in_select(select):
+    for column in _find_columns(select):
         if _is_resolved(column, sources, select) or any(table.find_column(column.name) for table in sources.values()):
             continue  # the qualifier is wrong: name repair corrects it
         paths = _find_join_paths(column.name, sources, schema)
@@ -41,7 +44,7 @@ def _add_missing_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) ->
         select.join(f"{quote_table_path(table, dialect)} AS {name}", on=on, dialect=dialect, copy=False)
         sources[name] = table
         corrections.append(messages.table_joined(table.name, column.name))
-        for other in find_columns_in_select(select):
+        for other in _find_columns(select):
             if other.name.casefold() == column.name.casefold() and not _is_resolved(other, sources, select):
                 other.set("table", exp.to_identifier(name))
         column.set("table", exp.to_identifier(name))
@@ -50,8 +53,9 @@ def _add_missing_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) ->
 
 def _format_source_name(select: Any, alias: str, dialect: Dialect) -> str:
     """Return the name of a source as the SELECT writes it, with quotes and case."""
-    source = next(item for item in get_sources(select) if item.alias_or_name.casefold() == alias)
-    return str(get_source_identifier(source).sql(dialect=dialect))
+    source = next(item for item in _get_sources(select) if item.alias_or_name.casefold() == alias)
+    identifier = source.args["alias"].this if source.args.get("alias") else source.this
+    return str(identifier.sql(dialect=dialect))
 
 
 def _is_resolved(column: Any, sources: dict[str, Table], select: Any) -> bool:
@@ -77,6 +81,42 @@ def _find_join_paths(
         if table.full_name in used_names or table.find_column(column) is None:
             continue
         for alias, source in sources.items():
-            for key, other_key in find_keys_between(source, table):
+            for key, other_key in _find_keys_between(source, table):
                 paths.setdefault(table.full_name, (alias, key, table, other_key))
     return list(paths.values())
+
+
+def _find_columns(select: Any) -> list[Any]:
+    """Return the columns that belong to the SELECT itself, not to a subquery."""
+    from sqlglot import exp
+
+    return [column for column in select.find_all(exp.Column) if column.find_ancestor(exp.Select) is select]
+
+
+def _get_sources(select: Any) -> list[Any]:
+    """Return the sources of a SELECT: of FROM, then of the joins."""
+    from_ = select.args.get("from_")
+    return [*([from_.this] if from_ else []), *(join.this for join in select.args.get("joins") or ())]
+
+
+def _resolve_sources(select: Any, schema: DatabaseSchema) -> dict[str, Table] | None:
+    """Return the tables of a SELECT by alias; None if a source is not a table."""
+    found: dict[str, Table] = {}
+    for item in _get_sources(select):
+        table = schema.find_table(item.name, item.db) if type(item).__name__ == "Table" else None
+        if table is None:
+            return None
+        found[item.alias_or_name.casefold()] = table
+    return found or None
+
+
+def _find_foreign_keys(source: Table, target: Table) -> list[tuple[str, str]]:
+    """Return the foreign keys of `source` to `target` as pairs of column names."""
+    names = (target.full_name.casefold(), target.name.casefold())
+    references = [(column.name, *column.references.rpartition(".")) for column in source.columns if column.references]
+    return [(column, key) for column, table, _, key in references if table.casefold() in names]
+
+
+def _find_keys_between(first: Table, second: Table) -> list[tuple[str, str]]:
+    """Return the pairs of columns that foreign keys connect, in either direction."""
+    return [*_find_foreign_keys(first, second), *((y, x) for x, y in _find_foreign_keys(second, first))]

@@ -1,6 +1,6 @@
 """Replaces a name that does not exist by the only similar name: `montly_rental` → `monthly_rental`."""
 
-from opposable.ask.assistance.sql_tree import RepairedSql
+from opposable.ask.assistance.missing_joins import RepairedSql
 from opposable.domain.errors import InvalidArguments, ToolRefused
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.name_repair import repair_names

@@ -1,7 +1,6 @@
-"""The catalog of a database: its schema, sample values and an index of its values."""
+"""The catalog of a database: its schema and samples of its values."""
 
-from opposable.ask.catalog.catalog import Catalog, CatalogLimits, open_catalog
+from opposable.ask.catalog.catalog import Catalog, open_catalog
 from opposable.ask.catalog.schema_view import SchemaView, TableView
-from opposable.ask.catalog.value_matching import ValueMatch
 
-__all__ = ["Catalog", "CatalogLimits", "SchemaView", "TableView", "ValueMatch", "open_catalog"]
+__all__ = ["Catalog", "SchemaView", "TableView", "open_catalog"]

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opposable.ask.catalog.prompt_text import estimate_tokens, format_prompt_value
-from opposable.ask.catalog.value_matching import ValueMatch
-from opposable.ask.catalog.value_sampling import get_column_kind
+from opposable.ask.catalog.table_samples import get_column_kind
 from opposable.parsers import escape_special_tokens
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import Column, Table, quote_name, quote_table_path, to_one_line
@@ -24,14 +23,12 @@ class TableView:
         table: The whole table.
         columns: The columns that are shown.
         samples: A few values of each column.
-        matches: The values of this table that the question names.
         omitted_columns: The number of columns that are not shown.
     """
 
     table: Table
     columns: tuple[Column, ...]
     samples: Mapping[str, tuple[str, ...]]
-    matches: tuple[ValueMatch, ...] = ()
     omitted_columns: int = 0
 
     def to_ddl(self, dialect: Dialect) -> str:
@@ -50,10 +47,8 @@ class TableView:
         parts = [to_one_line(quote_name(column.name, dialect)) or "", shorten_type(column.type)]
         parts += ["PRIMARY KEY"] if column.primary_key else []
         parts += [f"REFERENCES {_format_reference(column.references)}"] if column.references else []
-        named_values = [format_prompt_value(match.value) for match in self.matches if match.column == column.name]
-        samples = [text for text in self._select_samples(column) if text not in named_values]
+        samples = self._select_samples(column)
         notes = [to_one_line(column.comment, _MAX_COMMENT_CHARACTERS) or ""]
-        notes += [f"asked for: {', '.join(named_values)}"] if named_values else []
         notes += [f"e.g. {', '.join(samples)}"] if samples else []
         return " ".join(part for part in parts if part), _format_notes(notes)
 
@@ -79,13 +74,11 @@ class SchemaView:
     Attributes:
         dialect: The SQL dialect of the database.
         tables: The tables that are shown.
-        matches: The values that the question names.
         omitted_tables: The number of tables that are not shown.
     """
 
     dialect: Dialect
     tables: tuple[TableView, ...]
-    matches: tuple[ValueMatch, ...] = ()
     omitted_tables: int = 0
 
     def to_ddl(self) -> str:
@@ -93,7 +86,12 @@ class SchemaView:
 
         Values of the database appear in SQL comments only, in quotes.
         """
-        return "\n".join(table.to_ddl(self.dialect) for table in self.tables)
+        more = (
+            f"\n-- and {self.omitted_tables} more tables that do not concern the question"
+            if self.omitted_tables
+            else ""
+        )
+        return "\n".join(table.to_ddl(self.dialect) for table in self.tables) + more
 
     @property
     def token_count(self) -> int:

@@ -10,7 +10,7 @@ from opposable.ask.semantics.model import SECTIONS, SemanticModel
 MeaningKind = Literal[
     "metric", "dimension", "filter", "exclusion", "value",
     "group", "which", "count", "most", "least", "descending", "ascending", "top", "bottom", "not", "not_after", "apart",
-    "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "of", "stop", "change", "hard",
+    "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "of", "stop", "change",
 ]  # fmt: skip
 
 
@@ -58,8 +58,6 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "of": "of|的|'s",
     "change": "growth|grow|grew|growth rate|increase|increased|change|changed|rate of change|compare|compared|comparison"
     "|增长|增长率|增长了|增加|变化|变动|增幅|涨幅|变化率|增速|对比|相比|比较",
-    "hard": "percentage|percent|share|proportion|ratio|rank|ranking|median|running|cumulative|average|mean|never|only"
-    "|both|always|more|less|minus|difference|distinct|unique|first|last|earliest|latest|newest|oldest|占比|比例|百分比|份额|排名|中位数|累计|平均|均值|从未|没有|只|差|差额|首次|最早|最新|最近|最晚",
     "stop": "the|a|an|is|are|was|were|be|been|do|did|doe|doing|have|has|had|having|we|our|ours|us|you|your|i|me|my|it|its"
     "|they|them|their|there|this|that|these|those|what|how|much|many|please|show|show me|list|give|give me|tell|tell me"
     "|find|get|display|calculate|compute|report|see|know|want|need|would like|could|can|will|to|in|on|at|for|from|with"

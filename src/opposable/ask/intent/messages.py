@@ -75,9 +75,9 @@ def describe_unclear_grouping(dimension: str) -> LocalizedText:
     return LocalizedText(f"whether rows are wanted by {dimension}", f"是否按 {dimension} 分组")
 
 
-def describe_unsupported_word(word: str) -> LocalizedText:
-    """Describe a word whose operation the rules do not support."""
-    return LocalizedText(f"the word {word}", f"“{word}”一词")
+def describe_unknown_word(word: str) -> LocalizedText:
+    """Describe a phrase that is no term of the semantic model and no value."""
+    return LocalizedText(f"the semantic model has no term for {word}", f"语义模型中没有“{word}”")
 
 
 def describe_missing_count_target() -> LocalizedText:

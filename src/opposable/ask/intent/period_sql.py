@@ -1,4 +1,4 @@
-"""Days and periods as sqlglot trees of the three SQL dialects."""
+"""Days and periods as sqlglot trees of the SQL dialects."""
 
 import datetime
 from typing import Any
@@ -21,6 +21,8 @@ _STANDARD_DATE_PARTS = {
     "week": "CAST(DATE_TRUNC('week', t) AS DATE)",
     "day": "CAST(t AS DATE)",
 }
+_MYSQL_DATE_PARTS = _STANDARD_DATE_PARTS | {"week": "CAST(DATE_SUB(t, INTERVAL (WEEKDAY(t)) DAY) AS DATE)"}
+_DATE_PARTS: dict[Dialect, dict[str, str]] = {"sqlite": _SQLITE_DATE_PARTS, "mysql": _MYSQL_DATE_PARTS}
 _LABEL_TEMPLATES = {
     "quarter": "CAST(y AS TEXT) || '-Q' || CAST(q AS TEXT)",
     "month": "CAST(y AS TEXT) || CASE WHEN m < 10 THEN '-0' ELSE '-' END || CAST(m AS TEXT)",
@@ -80,7 +82,7 @@ def build_period_label(time: Any, grain: Grain, dialect: Dialect, shift: Compari
 def _build_date_part(part: str, time: Any, dialect: Dialect) -> Any:
     import sqlglot
 
-    template = (_SQLITE_DATE_PARTS if dialect == "sqlite" else _STANDARD_DATE_PARTS)[part]
+    template = _DATE_PARTS.get(dialect, _STANDARD_DATE_PARTS)[part]
     return _substitute_columns(sqlglot.parse_one(template, dialect=dialect), {"t": time})
 
 

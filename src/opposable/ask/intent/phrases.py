@@ -8,11 +8,10 @@ from opposable.ask.intent.lexicon import TERM_AND_VALUE_KINDS, TERM_KINDS, Lexic
 from opposable.ask.intent.number_parsing import ENGLISH_NUMBERS, NUMBER_PATTERN, parse_number
 from opposable.ask.intent.time_expressions import Span
 from opposable.ask.intent.tokenizer import Word, tokenize
-from opposable.ask.intent.value_lookup import ValueMention, find_dimensions
+from opposable.ask.intent.value_lookup import ValueMention
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.text_normalization import lowercase_halfwidth
 
-_MIN_MENTION_SCORE = 0.9
 _NUMBER = re.compile(NUMBER_PATTERN, re.ASCII)
 
 ValuesByStart = dict[int, list[tuple[int, Meaning, bool]]]
@@ -85,11 +84,10 @@ def split_phrases(
 def _group_mentions_by_start(question: str, mentions: Sequence[ValueMention], model: SemanticModel) -> ValuesByStart:
     values: ValuesByStart = {}
     for mention in mentions:
-        if mention.score >= _MIN_MENTION_SCORE:
+        if mention.dimension in model.dimensions:
             is_exact = question[mention.start : mention.end] == str(mention.value) and mention.end - mention.start > 1
-            for dimension in find_dimensions(mention, model):
-                meaning = Meaning("value", dimension, str(mention.value))
-                values.setdefault(mention.start, []).append((mention.end, meaning, is_exact))
+            meaning = Meaning("value", mention.dimension, str(mention.value))
+            values.setdefault(mention.start, []).append((mention.end, meaning, is_exact))
     return values
 
 

@@ -16,7 +16,6 @@ from opposable.ask.intent.messages import (
     describe_several_meanings,
     describe_unclear_grouping,
     describe_unclear_order,
-    describe_unsupported_word,
 )
 from opposable.ask.intent.phrases import Phrase
 from opposable.ask.intent.rule_filters import apply_numbers, collect_named_filters, collect_value_filters
@@ -36,10 +35,14 @@ _ORDER_KINDS: tuple[MeaningKind, ...] = ("most", "least", "descending", "ascendi
 
 
 @dataclass(frozen=True, slots=True)
-class RuleParseResult:
-    """The intent that the rules found, and what they could not resolve.
+class ParsedIntent:
+    """The intent of a question, and what the rules could not resolve.
 
-    `unmatched_words` are phrases of the question without a meaning here.
+    Attributes:
+        intent: What the question asks for.
+        unmatched_words: Phrases of the question without a meaning in the semantic model.
+        ambiguities: What can be understood in more than one way, or not at all.
+        assumptions: What the parser assumed where the question does not say.
     """
 
     intent: StructuredIntent
@@ -52,8 +55,14 @@ class RuleParseResult:
         """Whether the rules understood every word in exactly one way."""
         return not self.unmatched_words and not self.ambiguities
 
+    @property
+    def confidence(self) -> float:
+        """The confidence in the intent, from 0 to 1."""
+        doubt_count = len(self.unmatched_words) + len(self.ambiguities)
+        return max(0.1, round((0.95 if self.assumptions else 1.0) - 0.25 * doubt_count, 2))
 
-def parse_by_rules(phrases: list[Phrase], time: TimeParseResult, model: SemanticModel) -> RuleParseResult:
+
+def parse_by_rules(phrases: list[Phrase], time: TimeParseResult, model: SemanticModel) -> ParsedIntent:
     """Parse the intent of a question from its phrases and its time."""
     state = RuleState(phrases, model, time, ambiguities=list(time.ambiguities), assumptions=list(time.assumptions))
     rules = (
@@ -194,7 +203,6 @@ def _describes_neighbor(state: RuleState, position: int) -> bool:
 
 def _flag_unsupported(state: RuleState) -> None:
     """Report the parts of the question that the rules recognize but cannot express."""
-    state.ambiguities += [describe_unsupported_word(phrase.text) for phrase in state.phrases if phrase.is_a("hard")]
     if not state.metrics and any(phrase.is_a("count") for phrase in state.phrases):
         state.ambiguities.append(describe_missing_count_target())
     if not state.metrics and not state.groups:
@@ -212,7 +220,7 @@ def _flag_unsupported(state: RuleState) -> None:
         state.ambiguities.append(describe_bound_without_groups())
 
 
-def _build_result(state: RuleState) -> RuleParseResult:
+def _build_result(state: RuleState) -> ParsedIntent:
     metrics = tuple(dict.fromkeys(metric for _, metric in state.metrics))
     groups = tuple(dict.fromkeys(dimension for _, dimension in state.groups))
     is_grouped = bool(groups) or state.has_time_groups
@@ -228,7 +236,7 @@ def _build_result(state: RuleState) -> RuleParseResult:
         limit=limit,
     )
     unmatched_words = tuple(p.text for p in state.phrases if not p.meanings and p.number is None)
-    return RuleParseResult(intent, unmatched_words, tuple(dict.fromkeys(state.ambiguities)), tuple(state.assumptions))
+    return ParsedIntent(intent, unmatched_words, tuple(dict.fromkeys(state.ambiguities)), tuple(state.assumptions))
 
 
 def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -> tuple[OrderBy | None, int | None]:

@@ -8,7 +8,7 @@ from opposable.ask.intent.date_parsing import parse_date_period
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
 from opposable.ask.intent.messages import describe_monthly_trend, describe_rolling_period, describe_several_periods
 from opposable.ask.intent.number_parsing import parse_number
-from opposable.ask.intent.periods import Period, add_months, get_granularity, get_quarter_period
+from opposable.ask.intent.periods import Period, add_months, get_granularity, get_quarter_period, get_year_period
 from opposable.ask.intent.time_patterns import (
     AFTER_PATTERN,
     AMOUNT_PREFIX_PATTERN,
@@ -38,6 +38,9 @@ Span = tuple[int, int]
 
 _CONSUMED_CHARACTER = chr(0)
 """Replaces the characters that a rule has parsed, so that no other rule parses them."""
+
+_CHINESE_YEAR_DIGITS = re.compile(r"[零〇一二三四五六七八九]{4}(?=年)")
+_DIGITS_BY_CHARACTER = str.maketrans("零〇一二三四五六七八九", "00123456789")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,10 @@ def find_time(question: str, today: datetime.date) -> TimeParseResult:
     Returns:
         The result, whose `time` is None where the question names no time.
     """
-    state = _TimeParseState(lowercase_halfwidth(question), today)
+    text = _CHINESE_YEAR_DIGITS.sub(
+        lambda match: match[0].translate(_DIGITS_BY_CHARACTER), lowercase_halfwidth(question)
+    )
+    state = _TimeParseState(text, today)
     rules = (
         _parse_comparison,
         _parse_to_date,
@@ -133,9 +139,7 @@ def _parse_comparison(state: _TimeParseState) -> None:
 
 def _parse_to_date(state: _TimeParseState) -> None:
     today = state.today
-    if state.consume_pattern(YTD_PATTERN):
-        state.is_to_date = True
-        state.periods.append(Period(datetime.date(today.year, 1, 1), today))
+    state.is_to_date = state.consume_pattern(YTD_PATTERN) is not None
     if state.consume_pattern(MTD_PATTERN):
         state.periods.append(Period(today.replace(day=1), today))
     if state.consume_pattern(QTD_PATTERN):
@@ -228,14 +232,23 @@ def _build_result(state: _TimeParseState) -> TimeParseResult:
     if len(periods) == 2:
         periods = _merge_period_pair(periods, state)
     period = periods[0] if periods else None
+    if state.is_to_date and state.comparison is not None:
+        end = period.end if period and period.end else state.today
+        period = Period(datetime.date(end.year, 1, 1), end)
     comparison = _resolve_comparison(state.comparison, period, state.grain)
     ambiguities = (describe_several_periods(),) if len(periods) > 1 else ()
     time: TimeIntent | None = None
     if state.is_to_date and comparison is None:
-        time = TimeIntent(granularity="year", year=state.today.year, comparison="ytd", grain=state.grain)
+        time = _build_year_to_date(period or get_year_period(state.today.year), state.grain)
     elif period is not None or comparison is not None or state.grain is not None:
         time = build_time_intent(period, comparison, state.grain)
     return TimeParseResult(time, tuple(sorted(state.spans)), ambiguities, tuple(state.assumptions))
+
+
+def _build_year_to_date(period: Period, grain: Grain | None) -> TimeIntent:
+    """Build the days from the first day of a year to the end of a period."""
+    time = build_time_intent(period, "ytd", grain)
+    return time if time.year or period.end is None else time.model_copy(update={"year": period.end.year})
 
 
 def _merge_period_pair(periods: list[Period], state: _TimeParseState) -> list[Period]:

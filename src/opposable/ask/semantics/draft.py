@@ -15,6 +15,8 @@ _MAX_TABLES = 60
 _NUMERIC_TYPE_NAMES = ("INT", "DEC", "NUM", "REAL", "DOUB", "FLOA", "MONEY", "HUGE")
 _DATE_TYPE_NAMES = ("DATE", "TIME")
 _TEXT_TYPE_NAMES = ("CHAR", "TEXT", "STRING", "CLOB", "ENUM", "BOOL")
+_NESTED_TYPE_NAMES = ("ARRAY(", "MAP(", "NESTED(", "TUPLE(")
+"""The types of ClickHouse that hold other types."""
 _KEY_NAME_PATTERN = re.compile(
     r"(?:^|[_\s])(?:id|key|code|no|nr|zip|phone|fax|year|latitude|longitude)$|(?<=[a-z])(?:Id|ID|Key|Code)$",
     re.IGNORECASE,
@@ -127,8 +129,8 @@ class _Drafter:
 
         A column that is the primary key of its own table refers to no other table.
         """
-        many, one = _format_table_path(table), _format_table_path(other)
-        many_column, one_key = _quote_sql_name(column.name), _quote_sql_name(key)
+        many, one = self._format_path(table), self._format_path(other)
+        many_column, one_key = self._quote(column.name), self._quote(key)
         counts = await self._fetch_row(
             f"SELECT COUNT(*), COUNT(DISTINCT {many_column}) FROM {many} WHERE NOT {many_column} IS NULL"  # noqa: S608 - quoted by sqlglot
         )
@@ -153,6 +155,14 @@ class _Drafter:
             return ()
         return result.rows[0] if result.rows else ()
 
+    def _quote(self, name: str) -> str:
+        quotes = "mysql" if self._database.dialect == "mysql" else "postgres"
+        return str(build_identifier(name).sql(dialect=quotes))
+
+    def _format_path(self, table: Table) -> str:
+        name = self._quote(table.name)
+        return f"{self._quote(table.schema)}.{name}" if table.schema else name
+
     def _add_count_metric(self, table: Table) -> None:
         self._metrics[self._allocate_id(f"{table.name}_count")] = {
             "expr": "COUNT(*)",
@@ -162,10 +172,12 @@ class _Drafter:
 
     async def _add_column_terms(self, table: Table, column: Column) -> None:
         """Add the time, the dimension, or the sum and average of a column, by its type."""
-        type_name = column.type.upper()
+        type_name = "TEXT" if column.type.upper().startswith("ENUM") else column.type.upper()
+        if type_name.startswith(_NESTED_TYPE_NAMES):
+            return
         if any(name in type_name for name in _DATE_TYPE_NAMES):
             if await self._has_parsable_dates(table, column):
-                self._times.setdefault(table.full_name, _quote_sql_name(column.name))
+                self._times.setdefault(table.full_name, self._quote(column.name))
         elif any(name in type_name for name in _NUMERIC_TYPE_NAMES):
             if not _KEY_NAME_PATTERN.search(column.name) and not column.references:
                 self._add_sum_and_average(table, column)
@@ -177,7 +189,7 @@ class _Drafter:
             short_name = f"{word}_{column.name}"
             ref = self._allocate_id(short_name, f"{word}_{table.name}_{column.name}")
             metric: dict[str, Any] = {
-                "expr": f"{function}({_quote_sql_name(column.name)})",
+                "expr": f"{function}({self._quote(column.name)})",
                 "table": self._names[table.full_name],
             }
             if ref.casefold() == re.sub(r"\W+", "_", short_name).casefold():
@@ -185,8 +197,8 @@ class _Drafter:
             self._metrics[ref] = metric
 
     async def _add_dimension(self, table: Table, column: Column) -> None:
-        expr = _quote_sql_name(column.name)
-        counts = await self._fetch_row(f"SELECT COUNT(*), COUNT(DISTINCT {expr}) FROM {_format_table_path(table)}")  # noqa: S608 - quoted by sqlglot
+        expr = self._quote(column.name)
+        counts = await self._fetch_row(f"SELECT COUNT(*), COUNT(DISTINCT {expr}) FROM {self._format_path(table)}")  # noqa: S608 - quoted by sqlglot
         if not counts or not counts[1]:
             return
         row_count, value_count = counts
@@ -202,9 +214,9 @@ class _Drafter:
         """
         if self._database.dialect != "sqlite":
             return True
-        name = _quote_sql_name(column.name)
+        name = self._quote(column.name)
         counts = await self._fetch_row(
-            f"SELECT COUNT({name}), COUNT(STRFTIME('%Y', {name})) FROM {_format_table_path(table)}"  # noqa: S608 - quoted by sqlglot
+            f"SELECT COUNT({name}), COUNT(STRFTIME('%Y', {name})) FROM {self._format_path(table)}"  # noqa: S608 - quoted by sqlglot
         )
         return bool(counts) and counts[0] > 0 and counts[0] == counts[1]
 
@@ -235,15 +247,6 @@ def _format_source(table: Table) -> str:
 
 def _quote_name(name: str) -> str:
     return name if re.fullmatch(r"\w+", name) else '"' + name.replace('"', '""') + '"'
-
-
-def _quote_sql_name(name: str) -> str:
-    return str(build_identifier(name).sql(dialect="postgres"))
-
-
-def _format_table_path(table: Table) -> str:
-    name = _quote_sql_name(table.name)
-    return f"{_quote_sql_name(table.schema)}.{name}" if table.schema else name
 
 
 def _is_same_key(column: str, key: str) -> bool:

@@ -55,6 +55,9 @@ def bind_expression(expr: str, table: str, model: SemanticModel, dialect: str) -
             raise BadInput(f"{column.sql()}: write table.column, or give the entry a table.")
         tables[column_table.id] = None
         column.set("table", build_identifier(column_table.id))
+    for name in tree.find_all(exp.Identifier) if dialect == "clickhouse" else ():
+        if not name.name.isascii():
+            name.set("quoted", True)
     return BoundExpression(tree, tuple(tables))
 
 

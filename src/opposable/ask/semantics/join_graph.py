@@ -156,7 +156,7 @@ def build_identifier(name: str) -> Any:
     """
     from sqlglot import exp
 
-    is_safe = name.isascii() and name == name.lower() and quote_name(name) == name
+    is_safe = name.isascii() and name == name.lower() and quote_name(name) == quote_name(name, "mysql") == name
     return exp.to_identifier(name, quoted=not is_safe)
 
 

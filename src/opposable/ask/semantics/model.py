@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from opposable.domain.specs import FrozenModel
+from opposable.domain.specs import MAX_ID_CHARACTERS, FrozenModel
 from opposable.sql.schema import fold_name
 
 MAX_TERMS = 2_000
@@ -18,7 +18,7 @@ class Term(FrozenModel):
     Unqualified columns of `expr` belong to the table with the id `table`.
     """
 
-    id: str = Field(pattern=r"^\w[\w .\-]{0,99}$")
+    id: str = Field(pattern=r"^\w[\w .\-]*$", max_length=MAX_ID_CHARACTERS)
     expr: str = Field(min_length=1, max_length=4_000)
     table: str = ""
     synonyms: tuple[str, ...] = ()

@@ -34,6 +34,8 @@ def format_answer_sentence(
         empty_reason: Why there are no rows, if that is known.
     """
     zh = language == "zh"
+    row_count = len(rows)
+    columns, rows = _shorten_comparisons(columns, rows)
     if not rows or (empty_reason and all(cell is None for row in rows for cell in row)):
         if zh:
             return f"没有符合条件的数据：{empty_reason}。" if empty_reason else "没有符合条件的数据。"
@@ -47,11 +49,34 @@ def format_answer_sentence(
         ]
         return f"{'，'.join(pairs)}。" if zh else f"{', '.join(pairs)}."
     listed_rows = [" ".join(_format_cell(cell, zh) for cell in row[:3]) for row in rows[:MAX_LISTED_ROWS]]
-    has_more = truncated or len(rows) > MAX_LISTED_ROWS
-    count = f"{len(rows)}+" if truncated else str(len(rows))
+    has_more = truncated or row_count > MAX_LISTED_ROWS
+    count = f"{row_count}+" if truncated else str(row_count)
     if zh:
         return f"共 {count} 条结果：{'；'.join(listed_rows)}{'；等等' if has_more else ''}。"
     return f"{count} results: {'; '.join(listed_rows)}{'; and more' if has_more else ''}."
+
+
+def _shorten_comparisons(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+    """Write the growth of a metric in percent, and leave out the value before it."""
+    growths = _find_growth_columns(columns)
+    if not growths:
+        return columns, rows
+    shown = [
+        at
+        for at, name in enumerate(columns)
+        if name.removesuffix("_previous") + "_growth" not in growths or not name.endswith("_previous")
+    ]
+    return [columns[at] for at in shown], [
+        [f"{row[at]:+.1%}" if columns[at] in growths and row[at] is not None else row[at] for at in shown]
+        for row in rows
+    ]
+
+
+def _find_growth_columns(columns: Sequence[str]) -> set[str]:
+    """Return the columns that compare a metric of the result with the period before."""
+    return {name for name in columns if name.endswith("_growth") and name.removesuffix("_growth") in columns}
 
 
 def format_failure_sentence(reason: str, language: Language) -> str:
@@ -63,6 +88,13 @@ def format_failure_sentence(reason: str, language: Language) -> str:
             explanation = f"最后一次尝试没有成功（{explanation}）"
         return f"无法可靠地回答这个问题：{explanation or '没有写出可以执行的 SQL'}。"
     return f"This question could not be answered reliably: {explanation or 'no SQL was written that runs'}."
+
+
+def format_doubts(doubts: Sequence[str], language: Language) -> str:
+    """Return what an answer is unsure of as a sentence that follows its text, or ""."""
+    if not doubts:
+        return ""
+    return f"不确定：{'；'.join(doubts)}。" if language == "zh" else f" This is uncertain: {'; '.join(doubts)}."
 
 
 def build_chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any] | None:
@@ -81,6 +113,7 @@ def build_chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[s
     if axis is None:
         return None
     value_columns = [at for at in numeric_columns if at != axis and not _is_key_column(columns[at])]
+    value_columns = [at for at in value_columns if columns[at] not in _find_growth_columns(columns)]
     if not value_columns or len({str(row[axis]) for row in rows}) < len(rows):
         return None
     return {

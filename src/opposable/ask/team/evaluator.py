@@ -7,7 +7,13 @@ from typing import Any
 
 from opposable.ask.assistance import repair_rejected_sql
 from opposable.ask.team import messages
-from opposable.ask.team.literals import ValueFinder, find_text_literals, find_unmatched_condition, value_exists
+from opposable.ask.team.literals import (
+    find_locations,
+    find_near_values,
+    find_text_literals,
+    find_unmatched_condition,
+    value_exists,
+)
 from opposable.ask.team.state import Candidate, CandidateOutcome
 from opposable.domain.errors import ToolError
 from opposable.domain.localized_text import LocalizedText
@@ -63,9 +69,7 @@ def normalize_problem(problem: str) -> str:
     return " ".join(plain.split())[:80]
 
 
-async def explain_empty_result(
-    database: Database, outcome: CandidateOutcome, value_finder: ValueFinder
-) -> CandidateOutcome:
+async def explain_empty_result(database: Database, outcome: CandidateOutcome) -> CandidateOutcome:
     """Report why a result is empty: a text that no row has, or a condition that no row satisfies.
 
     A text that no row has is a warning. If similar values exist, or another column has it, it is a suspicion too, so
@@ -78,10 +82,9 @@ async def explain_empty_result(
     for literal in find_text_literals(outcome.sql, database, await database.get_schema()):
         if await value_exists(database, literal):
             continue
-        near_values = list(await value_finder.find_near_values(literal.table, literal.column, literal.value))
+        near_values = await find_near_values(database, literal)
         is_spelling = any(near.casefold().strip() == literal.value.casefold().strip() for near in near_values)
-        locations = () if is_spelling else await value_finder.find_locations(literal.value)
-        columns = [f"{location.table}.{location.column}" for location in locations[:3]]
+        columns = [] if is_spelling else await find_locations(database, literal)
         warnings.append(messages.missing_value(literal.column, literal.value, near_values[:5], columns))
         has_alternatives = has_alternatives or bool(near_values or columns)
     if not warnings:

@@ -3,17 +3,10 @@
 import datetime
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
-from opposable.ask.catalog import CatalogLimits, open_catalog
 from opposable.ask.intent.value_lookup import load_dimension_values
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.team.briefing import (
-    CatalogBriefProvider,
-    CatalogValueFinder,
-    CombinedValueLookup,
-    SemanticModelInterpreter,
-)
+from opposable.ask.team.briefing import CatalogBriefProvider, SemanticModelInterpreter
 from opposable.ask.team.examples import LoadExamples
 from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.team import Team
@@ -27,8 +20,6 @@ async def open_team(
     database: Database,
     *,
     semantics: SemanticModel | None = None,
-    cache_directory: Path | None = None,
-    catalog_limits: CatalogLimits | None = None,
     options: TeamOptions | None = None,
     today: Callable[[], datetime.date] = datetime.date.today,
     load_examples: LoadExamples | None = None,
@@ -39,27 +30,21 @@ async def open_team(
         model: The model that writes SQL.
         database: The database to query.
         semantics: The semantic model of the database.
-        cache_directory: The folder that stores the catalog; None stores it in memory.
-        catalog_limits: The limits of reading the catalog.
         options: Which parts of the team to use.
         today: Returns the date on which questions are asked.
         load_examples: Returns the confirmed questions of the database.
     """
-    synonyms = {table.source: table.synonyms for table in semantics.tables.values()} if semantics else None
-    catalog = await open_catalog(database, cache_directory, catalog_limits, synonyms)
-    try:
-        interpreter = None
-        if semantics is not None:
-            values = CombinedValueLookup(catalog, await load_dimension_values(semantics, database, computed_only=True))
-            interpreter = SemanticModelInterpreter(semantics, database, values, today)
-        yield Team(
-            model,
-            database,
-            brief_provider=CatalogBriefProvider(catalog),
-            interpreter=interpreter,
-            value_finder=CatalogValueFinder(catalog, database),
-            options=options or TeamOptions(),
-            load_examples=load_examples,
+    interpreter = None
+    if semantics is not None:
+        interpreter = SemanticModelInterpreter(
+            semantics, database, await load_dimension_values(semantics, database), today
         )
-    finally:
-        await catalog.close()
+    synonyms = {table.source: table.synonyms for table in semantics.tables.values()} if semantics else None
+    yield Team(
+        model,
+        database,
+        brief_provider=CatalogBriefProvider(database, synonyms),
+        interpreter=interpreter,
+        options=options or TeamOptions(),
+        load_examples=load_examples,
+    )

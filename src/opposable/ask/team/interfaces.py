@@ -1,11 +1,10 @@
 """The interfaces of a team's parts, and the options that switch them on and off."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from opposable.ask.team.generator import Brief
 from opposable.domain.language import Language
-from opposable.domain.usage import NO_USAGE, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,25 +16,23 @@ class SemanticInterpretation:
         confidence: How likely the query answers the question, from 0 to 1.
         definitions: Definitions for the SQL prompt, used if there is no compiled query.
         assumptions: What the interpretation assumes, in the language of the question.
-        usage: The model usage.
+        intent: The structured intent as JSON, None if nothing was understood.
+        problems: What the semantic model does not cover, in the language of the question.
     """
 
     sql: str = ""
     confidence: float = 0.0
     definitions: str = ""
     assumptions: tuple[str, ...] = ()
-    usage: Usage = NO_USAGE
+    intent: dict[str, Any] | None = None
+    problems: tuple[str, ...] = ()
 
 
 class SemanticInterpreter(Protocol):
     """Interprets questions in the terms of a semantic model."""
 
     async def interpret(self, question: str, language: Language) -> SemanticInterpretation:
-        """Interpret a question.
-
-        Raises:
-            ModelError: The interpreter uses a model, and the model did not answer.
-        """
+        """Interpret a question."""
         ...
 
 
@@ -55,7 +52,6 @@ class TeamOptions:
         use_semantics: Whether the semantic model interprets the question first.
         check_values: Whether the values of an empty result are compared with those of the database.
         allow_corrections: Whether the model corrects SQL that failed or found no value.
-        model_decides_when_stuck: Whether the model chooses the next turn after repeated failures.
         assisted: Whether rejected SQL is repaired by the rules for small models; None asks the model's profile.
         time_limit_seconds: The time limit of one question.
     """
@@ -63,7 +59,6 @@ class TeamOptions:
     use_semantics: bool = True
     check_values: bool = True
     allow_corrections: bool = True
-    model_decides_when_stuck: bool = True
     assisted: bool | None = None
     time_limit_seconds: float = 300.0
 

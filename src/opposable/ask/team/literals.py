@@ -1,14 +1,26 @@
 """Finds the text values a query compares columns with, and similar values of the database."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from opposable.ask.catalog.table_samples import get_column_kind
 from opposable.domain.errors import ToolError
 from opposable.sql.database import Database, QueryLimits
+from opposable.sql.function_allowlist import Dialect
+from opposable.sql.name_similarity import compute_similarity, suggest_names
 from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path
 
 LOOKUP_LIMITS = QueryLimits(max_rows=20, max_cell_characters=200, timeout_seconds=2.0)
+SPELLING_LIMITS = QueryLimits(max_rows=2_000, max_cell_characters=200, timeout_seconds=2.0)
+"""The limits of the values that are compared by spelling."""
+
+MIN_SPELLING_SIMILARITY = 0.7
+MAX_SEARCHED_COLUMNS = 60
+"""The limit of columns that are searched for a value of another column."""
+
+_TRANSLATED_DIALECTS = frozenset({"mysql", "clickhouse"})
+"""Dialects whose quotes and text functions differ: their lookups are written for DuckDB and translated."""
+
 MAX_LITERALS = 6
 """The largest number of values looked up per query."""
 
@@ -22,55 +34,64 @@ class TextLiteral:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class ValueLocation:
-    """A value and the column that contains it; `table` is a full name."""
+async def find_near_values(database: Database, literal: TextLiteral) -> list[str]:
+    """Return the values of the column that are similar to a text, nearest first; empty if the query fails.
 
-    table: str
-    column: str
-    value: str
+    They contain the text or occur in it, in any case. If none does, they are spelled like it.
+    """
+    name, path = _quote_names(literal, database.dialect)
+    folded = literal.value.casefold().strip()
+    if not folded:
+        return []
+    inside = folded.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    text = f"lower(CAST({name} AS VARCHAR(200)))"
+    contains = f"{text} LIKE {_quote_text(f'%{inside}%')} ESCAPE '\\'"
+    occurs = f"{name} IS NOT NULL AND length({text}) > 2 AND {_quote_text(folded)} LIKE '%' || {text} || '%'"
+    # Names and texts are quoted, and the database only reads.
+    sql = f"SELECT DISTINCT CAST({name} AS VARCHAR(200)) AS v FROM {path}"  # noqa: S608
+    values = await _fetch_texts(database, f"{sql} WHERE {contains} OR ({occurs}) LIMIT 20", LOOKUP_LIMITS)
+    if values:
+        return sorted(values, key=lambda one: (one.casefold() != folded, abs(len(one) - len(literal.value)), one))
+    others = await _fetch_texts(database, f"{sql} LIMIT {SPELLING_LIMITS.max_rows}", SPELLING_LIMITS)
+    return [
+        other
+        for other in suggest_names(literal.value, others)
+        if compute_similarity(literal.value, other) > MIN_SPELLING_SIMILARITY
+    ]
 
 
-class ValueFinder(Protocol):
-    """Finds values of the database that are similar to a text."""
+async def find_locations(database: Database, literal: TextLiteral) -> list[str]:
+    """Return up to three other columns that have the text, as `table.column`."""
+    locations: list[str] = []
+    columns = [(table, column) for table in (await database.get_schema()).tables for column in table.columns]
+    text_columns = [pair for pair in columns if get_column_kind(pair[1]) == "text"][:MAX_SEARCHED_COLUMNS]
+    for table, column in text_columns:
+        other = TextLiteral(table, column.name, literal.value)
+        if other != literal and len(locations) < 3 and await value_exists(database, other, default=False):
+            locations.append(f"{table.full_name}.{column.name}")
+    return locations
 
-    async def find_near_values(self, table: Table, column: str, value: str) -> Sequence[str]:
-        """Return the similar values of a column, nearest first."""
-        ...
 
-    async def find_locations(self, value: str) -> Sequence[ValueLocation]:
-        """Return the columns that contain the text in any case; empty if that is unknown."""
-        ...
+async def _fetch_texts(database: Database, sql: str, limits: QueryLimits) -> list[str]:
+    try:
+        rows = (await database.run(_translate(sql, database.dialect), None, limits)).rows
+        return [str(row[0]) for row in rows if row[0] is not None]
+    except ToolError:
+        return []
 
 
-class QueryValueFinder:
-    """Finds similar values with a query: equal in another case, or containing the text."""
+def _quote_names(literal: TextLiteral, dialect: Dialect) -> tuple[str, str]:
+    """Return the column and the table in the quotes that a lookup is written with."""
+    written: Dialect = "duckdb" if dialect in _TRANSLATED_DIALECTS else dialect
+    return quote_name(literal.column, written), quote_table_path(literal.table, written)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def find_near_values(self, table: Table, column: str, value: str) -> Sequence[str]:
-        """Return the similar values; empty if the query fails or times out."""
-        name, path = quote_name(column, self._database.dialect), quote_table_path(table, self._database.dialect)
-        folded = value.casefold().strip()
-        if not folded:
-            return ()
-        inside = folded.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        text = f"lower(CAST({name} AS VARCHAR(200)))"
-        has = f"{text} LIKE {_quote_text(f'%{inside}%')} ESCAPE '\\'"
-        within = f"{name} IS NOT NULL AND length({text}) > 2 AND {_quote_text(folded)} LIKE '%' || {text} || '%'"
-        # Names and texts are quoted, and the database only reads.
-        sql = f"SELECT DISTINCT CAST({name} AS VARCHAR(200)) AS v FROM {path} WHERE {has} OR ({within}) LIMIT 20"  # noqa: S608
-        try:
-            rows = await self._database.run(sql, None, LOOKUP_LIMITS)
-        except ToolError:
-            return ()
-        found = [str(row[0]) for row in rows.rows if row[0] is not None]
-        return sorted(found, key=lambda one: (one.casefold().strip() != folded, abs(len(one) - len(value)), one))
+def _translate(sql: str, dialect: Dialect) -> str:
+    import sqlglot
 
-    async def find_locations(self, value: str) -> Sequence[ValueLocation]:
-        """Return nothing: a query does not search all columns."""
-        return ()
+    if dialect not in _TRANSLATED_DIALECTS:
+        return sql
+    return str(sqlglot.transpile(sql, read="duckdb", write=dialect, identify=True)[0])
 
 
 def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> list[TextLiteral]:
@@ -121,14 +142,14 @@ async def find_unmatched_condition(sql: str, database: Database) -> str:
     return ""
 
 
-async def value_exists(database: Database, literal: TextLiteral) -> bool:
-    """Return whether a row has the value; true if the query fails."""
-    name, path = quote_name(literal.column, database.dialect), quote_table_path(literal.table, database.dialect)
+async def value_exists(database: Database, literal: TextLiteral, *, default: bool = True) -> bool:
+    """Return whether a row has the value; `default` if the query fails."""
+    name, path = _quote_names(literal, database.dialect)
     try:
         sql = f"SELECT 1 FROM {path} WHERE {name} = {_quote_text(literal.value)} LIMIT 1"  # noqa: S608 - quoted
-        rows = await database.run(sql, None, LOOKUP_LIMITS)
+        rows = await database.run(_translate(sql, database.dialect), None, LOOKUP_LIMITS)
     except ToolError:
-        return True
+        return default
     return bool(rows.rows)
 
 

@@ -25,6 +25,11 @@ def candidate_pending() -> LocalizedText:
     return LocalizedText("a candidate waits to be run", "有一条 SQL 等待执行")
 
 
+def intent_compiled(intent: str) -> LocalizedText:
+    """State why the evaluator runs a query compiled from the semantic model."""
+    return LocalizedText(f"the question is understood as {intent}", f"问题理解为 {intent}")
+
+
 def no_sql_yet() -> LocalizedText:
     """State why the generator writes the first candidate."""
     return LocalizedText("no SQL has been written yet", "还没有写出 SQL")
@@ -66,6 +71,23 @@ def corrections_disabled() -> LocalizedText:
 def question_completed(question: str) -> LocalizedText:
     """State the question that a follow-up question was completed to."""
     return LocalizedText(f"the question is: {question}", f"问题理解为：{question}")
+
+
+# candidates
+
+
+def describe_query(
+    outputs: Sequence[str], tables: Sequence[str], conditions: Sequence[str], groups: Sequence[str]
+) -> LocalizedText:
+    """Describe what a query computes, reads, filters and groups by."""
+    parts = [
+        LocalizedText(f"computes {', '.join(outputs)}", f"计算 {', '.join(outputs)}"),
+        LocalizedText(f"from {', '.join(tables)}", f"来自 {', '.join(tables)}"),
+        LocalizedText(f"where {', '.join(conditions)}", f"条件为 {', '.join(conditions)}"),
+        LocalizedText(f"for each {', '.join(groups)}", f"按 {', '.join(groups)} 分组"),
+    ]
+    shown = (outputs, tables, conditions, groups)
+    return join_localized([part for part, names in zip(parts, shown, strict=True) if names], "; ", "；")
 
 
 # problems

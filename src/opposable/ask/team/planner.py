@@ -1,4 +1,4 @@
-"""Decides the next turn by rules, or asks the model if the team is stuck."""
+"""Decides the next turn by rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,19 +6,11 @@ from dataclasses import dataclass
 import orjson
 
 from opposable.ask.team import messages
-from opposable.ask.team.state import TeamAction, TeamMember, TeamState
-from opposable.domain.messages import Message, system_message, user_message
-from opposable.models.base import ModelOptions
+from opposable.ask.team.state import TeamAction, TeamState
 
 MAX_CORRECTIONS = 2
 MAX_DRAFTS = 3
 """Times the generator is asked for new SQL."""
-
-MEMBER_DESCRIPTIONS: dict[TeamMember, str] = {
-    "semantic_parser": "reads the question again in the terms of the semantic model",
-    "sql_generator": "writes new SQL, knowing what failed",
-    "result_evaluator": "runs SQL and makes the smallest correction",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +46,10 @@ def decide_turn(state: TeamState, has_semantics: bool) -> TurnDecision:
     if has_semantics and not state.has_parsed:
         return TurnDecision("semantic_parser", messages.semantic_model_first())
     if state.pending_candidates:
-        return TurnDecision("result_evaluator", messages.candidate_pending())
+        is_compiled = state.intent is not None and state.pending_candidates[0].source == "semantics"
+        intent = orjson.dumps(state.intent).decode() if is_compiled else ""
+        reason = messages.intent_compiled(intent) if intent else messages.candidate_pending()
+        return TurnDecision("result_evaluator", reason)
     if last is None:
         return TurnDecision("sql_generator", messages.no_sql_yet())
     if state.correction_count and state.get_run_outcomes():
@@ -68,65 +63,6 @@ def decide_turn(state: TeamState, has_semantics: bool) -> TurnDecision:
     if state.get_run_outcomes():
         return TurnDecision("finish", messages.no_better_candidate())
     return TurnDecision("give_up", last.problem)
-
-
-def is_stuck(state: TeamState) -> bool:
-    """Return whether several candidates failed, none ran, and a fresh start is left."""
-    return len(state.outcomes) > MAX_CORRECTIONS and not state.get_run_outcomes() and state.draft_count < MAX_DRAFTS
-
-
-def build_stuck_messages(state: TeamState) -> list[Message]:
-    """Build the prompt that asks the model for the next turn."""
-    team = "\n".join(f"- {member}: {skill}" for member, skill in MEMBER_DESCRIPTIONS.items())
-    return [
-        system_message(
-            "You lead a team that answers questions about a database with SQL. You do not write SQL yourself: you say "
-            f"whose turn it is.\n{team}\n- give_up: the data cannot answer the question"
-        ),
-        user_message(
-            f"Question: {state.question}\n\nWhat was done:\n{format_history(state)}\n\nWhose turn is it, and why?"
-        ),
-    ]
-
-
-TURN_DECISION_OPTIONS = ModelOptions(
-    stream=False,
-    max_tokens=120,
-    temperature=0.0,
-    response_schema={
-        "type": "object",
-        "properties": {
-            "action": {"enum": ["semantic_parser", "sql_generator", "give_up"]},
-            "reason": {"type": "string", "maxLength": 200},
-        },
-        "required": ["action", "reason"],
-        "additionalProperties": False,
-    },
-)
-
-
-def parse_decision(text: str, fallback: TurnDecision, has_semantics: bool) -> TurnDecision:
-    """Parse the model's decision; return `fallback` if it cannot be followed."""
-    try:
-        reply = orjson.loads(text)
-        action, reason = reply["action"], str(reply["reason"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return fallback
-    match action:
-        case "sql_generator":
-            return TurnDecision("sql_generator", reason)
-        case "semantic_parser" if has_semantics:
-            return TurnDecision("semantic_parser", reason)
-    return fallback
-
-
-def format_history(state: TeamState, limit: int = 8) -> str:
-    """Format the last turns, one line each."""
-    lines = []
-    for number, turn in list(enumerate(state.turns, 1))[-limit:]:
-        mark = "failed" if turn.error else "done"
-        lines.append(f"{number}. {turn.member} ({mark}): {turn.error or turn.output_text}")
-    return "\n".join(lines)
 
 
 def list_failed_attempts(state: TeamState, limit: int = 3) -> Sequence[str]:

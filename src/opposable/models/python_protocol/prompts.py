@@ -10,7 +10,6 @@ import orjson
 
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.base import ForcedTool
 from opposable.parsers.schema_coercion import SchemaNode
 
 CODE_FENCE = "```"
@@ -102,16 +101,6 @@ def render_annotation(schema: dict[str, Any]) -> str:
     if kind == "array" and isinstance(schema.get("items"), dict) and schema["items"]:
         return f"list[{render_annotation(schema['items'])}]"
     return _PYTHON_TYPES.get(kind, "str")
-
-
-def render_call_prefix(choice: ForcedTool, tools: Sequence[ToolDefinition] = ()) -> str:
-    """Render the beginning of a forced call: its name and that of the first required argument."""
-    schema = next((tool.parameters for tool in tools if tool.name == choice.name), {})
-    name = next(iter(schema.get("required") or ()), "")
-    if not name:
-        return f"{choice.name}("
-    quote = '"' if (_get_properties(schema).get(name) or {}).get("type") == "string" else ""
-    return f"{choice.name}({name}={quote}"
 
 
 def render_calls(calls: Sequence[ToolCall]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import QueryLimits, QueryResult, get_file_version
+from opposable.sql.database import QueryLimits, QueryResult
 from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
 from opposable.sql.duckdb.parse_tree_guard import check_parse_tree
 from opposable.sql.duckdb.schema_reader import quote_full_path, read_schema
@@ -58,10 +58,6 @@ class DuckdbDatabase:
     async def get_schema(self) -> DatabaseSchema:
         """Return the tables and views."""
         return self._schema
-
-    async def get_data_version(self) -> str:
-        """Return the size and time of the file."""
-        return await asyncio.to_thread(get_file_version, self._path)
 
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None

@@ -68,18 +68,6 @@ class PostgresDatabase:
         """Return the tables and views that the role may read."""
         return self._schema
 
-    async def get_data_version(self) -> str:
-        """Return the server's count of row changes."""
-        sql = (
-            "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)::text, current_setting('server_version_num')"
-            " FROM pg_stat_user_tables"
-        )
-
-        async def work(connection: Any) -> str:
-            return ":".join(str(part) for part in await (await connection.execute(sql)).fetchone())
-
-        return await self._run_in_transaction(work, QueryLimits())
-
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import QueryLimits, QueryResult, get_file_version
+from opposable.sql.database import QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS, Dialect
 from opposable.sql.interruptible_threads import run_interruptible
@@ -64,10 +64,6 @@ class SqliteDatabase:
     async def get_schema(self) -> DatabaseSchema:
         """Return the tables and views."""
         return self._schema
-
-    async def get_data_version(self) -> str:
-        """Return the size and time of the file."""
-        return await asyncio.to_thread(get_file_version, self._path)
 
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import McpServerSpec
+from opposable.domain.validation_problems import describe_problems
 
 _SPEC_FIELDS = ("command", "args", "env", "cwd", "url", "headers")
 _HTTP_TRANSPORTS = ("http", "streamable-http", "streamable_http", "streamableHttp")
@@ -73,7 +74,7 @@ def _create_spec(name: str, entry: Any) -> McpServerSpec:
     try:
         return McpServerSpec(tool_id=tool_id, display_name=name, enabled=entry.get("disabled") is not True, **fields)
     except ValidationError as error:
-        raise BadInput(f"{name}: {_describe_error(error)}") from error
+        raise BadInput(f"{name}: {describe_problems(error, McpServerSpec)}") from error
 
 
 def _to_reference(location: str, value: Any) -> Any:
@@ -87,12 +88,3 @@ def _to_reference(location: str, value: Any) -> Any:
     if prefix and not prefix.endswith(" "):
         raise BadInput(f"{location}: put a space before ${{{variable[1]}}}, or give the variable alone.")
     return f"{prefix}env:{variable[1]}"
-
-
-def _describe_error(error: ValidationError) -> str:
-    """Describe the problems without the values, which may be secret."""
-    problems = []
-    for item in error.errors(include_url=False, include_input=False, include_context=False):
-        path = ".".join(str(step) for step in item["loc"])
-        problems.append(f"{path}: {item['msg']}" if path else item["msg"])
-    return "; ".join(problem.replace("Value error, ", "") for problem in problems)

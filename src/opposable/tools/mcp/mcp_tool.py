@@ -11,7 +11,7 @@ import orjson
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ToolFailed
-from opposable.domain.specs import McpServerSpec
+from opposable.domain.specs import MAX_ID_CHARACTERS, McpServerSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.json_schema_validation import ValidateArguments, compile_validator
 from opposable.tools.mcp.connection import McpConnection, OnProgress
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mcp.types import Tool as ServerTool
 
 MAX_NAME_CHARACTERS = 128
-MAX_ID_CHARACTERS = 100
 MAX_SCHEMA_BYTES = 100_000
 """The largest accepted schema of one tool, as JSON."""
 MAX_TITLE_CHARACTERS = 200
@@ -46,6 +45,7 @@ class McpTool:
         check: Validates arguments.
         connection: The connection to the server.
         raise_if_unavailable: Raises for a tool that must not be called now.
+        output_schema: The server's JSON Schema of the results, if it has one.
     """
 
     name: str
@@ -57,6 +57,7 @@ class McpTool:
     check: ValidateArguments
     connection: McpConnection
     raise_if_unavailable: Callable[[str], None]
+    output_schema: dict[str, Any] | None = None
 
     @property
     def streams(self) -> bool:
@@ -133,6 +134,7 @@ def create_tool(
         validate,
         connection,
         raise_if_unavailable,
+        sanitize_schema(server_tool.output_schema),
     )
 
 

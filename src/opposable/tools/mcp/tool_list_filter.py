@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from opposable.domain.validation_problems import list_problems
+
 
 class ToolListFilter:
     """Filters the messages of a server.
@@ -35,8 +37,9 @@ class ToolListFilter:
             problems = [item for item in error.errors(include_url=False) if item["loc"][:1] == ("tools",)]
             if not problems:
                 return True  # the problem is outside of the tool
-            path = ".".join(str(step) for step in problems[0]["loc"][2:])
-            self.dropped[name or f"tool {number + 1}"] = f"it is malformed: {path}: {problems[0]['msg']}"
+            first = {**problems[0], "loc": problems[0]["loc"][2:]}
+            [(path, description)] = list_problems([first])
+            self.dropped[name or f"tool {number + 1}"] = f"it is malformed: {path}: {description}"
             return False
         if self.protocol_version in MODERN_PROTOCOL_VERSIONS and (
             problem := find_invalid_x_mcp_header(tool["inputSchema"])

@@ -7,6 +7,7 @@ import orjson
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from opposable.domain.errors import BadInput
+from opposable.domain.validation_problems import describe_problems
 
 _FENCE = "---"
 
@@ -97,9 +98,7 @@ def _validate_manifest(fields: Any) -> SkillManifest:
     try:
         return SkillManifest.model_validate(fields)
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        path = ".".join(str(step) for step in problem["loc"])
-        raise BadInput(f"its field {path} is not valid: {problem['msg']}.") from error
+        raise BadInput(f"a field is not valid: {describe_problems(error, SkillManifest, limit=1)}.") from error
 
 
 def _parse_yaml(text: str) -> Any:

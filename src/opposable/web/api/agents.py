@@ -216,7 +216,7 @@ def _parse_agent(body: bytes) -> AgentSpec:
     try:
         return AgentSpec.model_validate(data)
     except ValidationError as error:
-        raise to_api_error(error) from error
+        raise to_api_error(error, AgentSpec) from error
 
 
 def _agent_not_found_error(agent_id: str) -> Exception:

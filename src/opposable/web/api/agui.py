@@ -7,7 +7,11 @@ from typing import Annotated, Any
 from ag_ui.core import (
     PROTOCOL_VERSION,
     BaseEvent,
+    ContentPart,
     CustomEvent,
+    DataSource,
+    DocumentPart,
+    ImagePart,
     ReasoningEndEvent,
     ReasoningMessageContentEvent,
     ReasoningMessageEndEvent,
@@ -22,11 +26,13 @@ from ag_ui.core import (
     TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
+    TextPart,
     TokenUsage,
     ToolCallArgsEvent,
     ToolCallEndEvent,
     ToolCallResultEvent,
     ToolCallStartEvent,
+    UrlSource,
 )
 from ag_ui.encoder import EventEncoder
 from fastapi import APIRouter, Body, Depends, Request
@@ -76,15 +82,16 @@ async def run_agui_agent(
     agent_id: AgentIdPath,
     body: Annotated[RunAgentInput, Body(openapi_examples={"sum": {"summary": "A question", "value": INPUT_EXAMPLE}})],
 ) -> Response:
-    """Send the last user message to an agent and stream AG-UI events.
+    """Send the last user message, with its images and documents, to an agent and stream AG-UI events.
 
     The conversation is `threadId`.
 
     The service has the earlier turns of the conversation. The model cannot call tools of the front end. Approval
     requests are CUSTOM events.
     """
+    text, attachments = _get_last_user_content(body)
     chat_request = AgentChatRequest.model_validate(
-        {"message": _get_last_user_text(body), "conversation_id": body.thread_id, "stream": True}
+        {"message": text, "attachments": attachments, "conversation_id": body.thread_id, "stream": True}
     )
     active_run = await start_run(chat_request, request, service, principal, agent_id)
     return SseResponse(_encode_events(service, active_run, body), to_api_error, on_end=active_run.stop)
@@ -203,18 +210,27 @@ class AguiEventMapper:
         return f"{self._service_run_id}-m{self._message_count}"
 
 
-def _get_last_user_text(run_input: RunAgentInput) -> str:
-    """Return the text of the last user message.
+def _get_last_user_content(run_input: RunAgentInput) -> tuple[str, list[dict[str, str]]]:
+    """Return the text of the last user message, and its images and files as attachments.
 
     Raises:
-        ApiError: 400, if it has no text.
+        ApiError: 400, if it has no text, or a part that is neither text, image nor document.
     """
-    for message in reversed(run_input.messages):
-        if message.role == "user":
-            content: Any = message.content
-            parts = [content] if isinstance(content, str) else [getattr(part, "text", "") for part in content or ()]
-            text = "\n".join(part for part in parts if part)
-            if text:
-                return text
-            break
-    raise bad_input_error("The last message of the user must hold text.")
+    content = next((message.content for message in reversed(run_input.messages) if message.role == "user"), None)
+    parts = [TextPart(text=content)] if isinstance(content, str) else content or []
+    text = "\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text)
+    if not text:
+        raise bad_input_error("The last message of the user must hold text.")
+    return text, [_to_attachment(part) for part in parts if not isinstance(part, TextPart)]
+
+
+def _to_attachment(part: ContentPart) -> dict[str, str]:
+    if isinstance(part, ImagePart | DocumentPart):
+        match part.source:
+            case DataSource(value=data, mime_type=media_type):
+                return {"url": f"data:{media_type};base64,{data}"}
+            case UrlSource(value=url) if url.startswith(("https://", "http://", "data:")):
+                return {"url": url}
+    raise bad_input_error(
+        f"A part of the type {part.type} cannot be used. Send text, and images and documents as data or with an HTTP URL."
+    )

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from opposable.domain.records import Approval, ApprovalStatus
+from opposable.domain.records import Approval, ApprovalStatus, get_public_conversation_id
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
@@ -119,7 +119,8 @@ async def decide_approval(
 
 def serialize_approval(approval: Approval) -> dict[str, Any]:
     """Return an approval in the form of `ApprovalResponse`."""
-    return {name: getattr(approval, name) for name in ApprovalResponse.model_fields}
+    fields = {name: getattr(approval, name) for name in ApprovalResponse.model_fields}
+    return fields | {"conversation_id": get_public_conversation_id(approval.conversation_id)}
 
 
 async def _load_approval(service: Service, principal: Principal, approval_id: str) -> Approval:

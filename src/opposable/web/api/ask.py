@@ -8,18 +8,19 @@ from starlette.responses import Response
 
 from opposable.app.ask import answer_to_json
 from opposable.app.inputs import validate_task
+from opposable.domain.answers import QueryCandidate, TeamTurn
 from opposable.domain.errors import OpposableError
 from opposable.domain.specs import AgentSpec
 from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
-from opposable.web.api.chat import CLIENT_CLOSED_REQUEST, resolve_agent
+from opposable.web.api.chat import resolve_agent
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep, get_trace_id
 from opposable.web.api.run_event_sse import respond_with_run_events
 from opposable.web.api.schemas import AgentHeader
 from opposable.web.api.serializers import json_response
 from opposable.web.errors import bad_input_error, conflict_error, error_responses, forbidden_error
 from opposable.web.principal import Principal
-from opposable.web.sse_response import ClientDisconnected, run_while_connected
+from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, run_while_connected
 
 router = APIRouter(tags=["ask"], dependencies=[Depends(RequireScope("chat"))])
 
@@ -45,11 +46,13 @@ class AskRequest(BaseModel):
     The agent has the database; only admins can name another one.
     """
 
+    model_config = {"extra": "forbid"}
+
     question: str = Field(min_length=1, description="In English or Chinese.", examples=["哪个国家的客户最多？"])
     database: str = Field(
         default="",
         max_length=2000,
-        description="duckdb:///FILE, sqlite:///FILE or postgresql://…; default: that of the agent. Needs the scope admin.",
+        description="duckdb:///FILE, sqlite:///FILE, clickhouse:///DIRECTORY, postgresql://… or mysql://…; default: that of the agent. Needs the scope admin.",
     )
     semantics: str = Field(
         default="",
@@ -87,6 +90,10 @@ class AskResponse(BaseModel):
     corrections: list[str]
     warnings: list[str]
     confidence: float
+    doubts: list[str] = Field(description="What the answer is unsure of if its confidence is low.")
+    candidates: list[QueryCandidate] = Field(description="The SQL that was considered, in order.")
+    intent: dict[str, Any] | None = Field(description="The question in the ids of the semantic model.")
+    history: list[TeamTurn] = Field(description="The turns of the team.")
     usage: AskUsage
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from opposable.app.stored_tools import require_postgresql
 from opposable.domain.batches import DEFAULT_BATCH_CONCURRENCY, Batch, BatchStatus, BatchTask, QueuedRunStatus
-from opposable.domain.specs import ID_PATTERN, RateLimit
+from opposable.domain.specs import ID_PATTERN, MAX_ID_CHARACTERS, RateLimit
 from opposable.service.batches import batch_to_json, create_batch, require_unique_ids
 from opposable.service.service import Service
 from opposable.web.api.chat import resolve_agent
@@ -23,6 +23,7 @@ from opposable.web.principal import Principal
 
 router = APIRouter(prefix="/api/batches", tags=["batches"], dependencies=[Depends(RequireScope("chat"))])
 BatchId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", examples=["0" * 32])]
+Concurrency = Annotated[int, Field(ge=1, le=1000)]
 JSON_LINES = "application/x-ndjson"
 RESULTS_CONTENT: dict[str, Any] = {
     JSON_LINES: {"schema": {"type": "string"}, "example": '{"id":"1","status":"finished"}'}
@@ -36,6 +37,9 @@ class TaskRequest(BaseModel):
 
     id: str = Field(min_length=1, max_length=200)
     task: str = Field(min_length=1, max_length=100_000, pattern=r"\S")
+    expected: list[Annotated[str, Field(min_length=1, max_length=10_000, pattern=r"\S")]] = Field(
+        default=[], max_length=100, description="Texts that a correct answer contains, in an evaluation set."
+    )
 
 
 class BatchRequest(BaseModel):
@@ -43,11 +47,15 @@ class BatchRequest(BaseModel):
 
     model_config = {"extra": "forbid"}
 
-    agent_id: str | None = Field(default=None, pattern=ID_PATTERN, description="Default: the agent of the key.")
+    agent_id: str | None = Field(
+        default=None, pattern=ID_PATTERN, max_length=MAX_ID_CHARACTERS, description="Default: the agent of the key."
+    )
     tasks: list[TaskRequest] = Field(min_length=1, max_length=100_000)
     concurrency: int = Field(default=DEFAULT_BATCH_CONCURRENCY, ge=1, le=10_000, description="Tasks at a time.")
     model_rate: RateLimit | None = Field(default=None, description="The limit of model requests.")
     tool_rates: dict[str, RateLimit] = Field(default={}, description="The limits of calls by tool id.")
+    model_concurrency: Concurrency | None = Field(default=None, description="Model requests at a time.")
+    tool_concurrency: dict[str, Concurrency] = Field(default={}, description="Calls at a time by tool id.")
 
 
 class BatchResponse(BaseModel):
@@ -65,6 +73,8 @@ class BatchResponse(BaseModel):
     concurrency: int
     model_rate: RateLimit | None
     tool_rates: dict[str, RateLimit]
+    model_concurrency: int | None
+    tool_concurrency: dict[str, int]
     created_at: datetime
     ended_at: datetime | None
 
@@ -76,7 +86,7 @@ async def add_batch(service: ServiceDep, principal: PrincipalDep, body: BatchReq
     """Store tasks for an agent. Workers execute them, each as a run of its own."""
     require_postgresql(service.settings)
     agent = await resolve_agent(service, principal, body.agent_id)
-    tasks = require_unique_ids([BatchTask(task.id, task.task) for task in body.tasks])
+    tasks = require_unique_ids([BatchTask(task.id, task.task, tuple(task.expected)) for task in body.tasks])
     batch = await create_batch(
         service.store,
         agent,
@@ -85,6 +95,8 @@ async def add_batch(service: ServiceDep, principal: PrincipalDep, body: BatchReq
         concurrency=body.concurrency,
         model_rate=body.model_rate,
         tool_rates=body.tool_rates,
+        model_concurrency=body.model_concurrency,
+        tool_concurrency=body.tool_concurrency,
     )
     return json_response(await _describe(service, batch), 201)
 
@@ -93,8 +105,12 @@ async def add_batch(service: ServiceDep, principal: PrincipalDep, body: BatchReq
 async def list_batches(
     service: ServiceDep, principal: PrincipalDep, after: AfterQuery = "", limit: LimitQuery = 100
 ) -> Response:
-    """List the batches of the API key, newest first."""
-    page = await service.store.batches.list(owner=principal.key_id, after=after, limit=limit)
+    """List the batches of the API key, newest first; all batches for the scope `admin`.
+
+    Batches of the command line belong to no key.
+    """
+    owner = None if principal.has_scope("admin") else principal.key_id
+    page = await service.store.batches.list(owner=owner, after=after, limit=limit)
     items = [await _describe(service, batch) for batch in page.items]
     return json_response({"items": items, "next": page.next_cursor})
 
@@ -170,12 +186,12 @@ async def _describe(service: Service, batch: Batch) -> dict[str, Any]:
 
 
 async def _load_batch(service: Service, principal: Principal, batch_id: str) -> Batch:
-    """Return a batch of the API key.
+    """Return a batch of the API key, or any batch for the scope `admin`.
 
     Raises:
         ApiError: 404, if the batch does not exist or belongs to another key.
     """
     batch = await service.store.batches.get(batch_id)
-    if batch is None or batch.owner != principal.key_id:
+    if batch is None or (batch.owner != principal.key_id and not principal.has_scope("admin")):
         raise not_found_error(f"There is no batch {batch_id!r}.")
     return batch

@@ -1,6 +1,6 @@
 """The routes that send a message to an agent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 from uuid import uuid4
@@ -10,6 +10,8 @@ from starlette.responses import Response
 
 from opposable.agent.limits import Limits
 from opposable.app.inputs import validate_task
+from opposable.app.media import load_media_from_url
+from opposable.domain.content import ContentPart, TextPart
 from opposable.domain.errors import OpposableError
 from opposable.domain.specs import AgentSpec
 from opposable.service.runner import ActiveRun
@@ -17,7 +19,14 @@ from opposable.service.service import DEFAULT_AGENT_ID, Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep, get_trace_id
 from opposable.web.api.run_event_sse import parse_last_event_id, respond_with_run_events
 from opposable.web.api.runs import load_own_run
-from opposable.web.api.schemas import AgentChatRequest, AgentChatResponse, AgentHeader, ChatRequest, ChatResponse
+from opposable.web.api.schemas import (
+    AgentChatRequest,
+    AgentChatResponse,
+    AgentHeader,
+    Attachment,
+    ChatRequest,
+    ChatResponse,
+)
 from opposable.web.api.serializers import json_response, serialize_answer
 from opposable.web.errors import (
     ApiError,
@@ -29,11 +38,10 @@ from opposable.web.errors import (
 )
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.principal import Principal
-from opposable.web.sse_response import ClientDisconnected, run_while_connected
+from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, run_while_connected
 
 router = APIRouter(tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
 
-CLIENT_CLOSED_REQUEST = Response(status_code=499)
 """Only logged: the client has disconnected."""
 
 STREAM_EXAMPLE = """id: 7f3:2
@@ -127,6 +135,7 @@ async def start_run(
         StoreError: If the store fails.
     """
     message = validate_task(body.message)
+    parts = await _load_attachments(message, body.attachments)
     spec = await resolve_agent(service, principal, agent_id)
     if body.model:
         spec = spec.model_copy(update={"model": body.model})
@@ -140,7 +149,16 @@ async def start_run(
         limits=_apply_request_limits(service.get_agent_limits(spec), body),
         stream=getattr(body, "stream", False),
         is_new_conversation=is_new_conversation,
+        parts=parts,
     )
+
+
+async def _load_attachments(text: str, attachments: Sequence[Attachment]) -> tuple[ContentPart, ...]:
+    """Return the text, images and files of a message, () for text alone. URLs may have public addresses only."""
+    if not attachments:
+        return ()
+    media = [await load_media_from_url(attachment.url, name=attachment.name) for attachment in attachments]
+    return (TextPart(text), *media)
 
 
 async def resolve_agent(service: Service, principal: Principal, agent_id: str | None) -> AgentSpec:

@@ -54,7 +54,7 @@ async def get_conversation(
     conversation = await service.get_conversation(conversation_id, principal.key_id)
     if conversation is None:
         raise not_found_error(f"There is no conversation {conversation_id!r}.")
-    messages = await service.store.conversations.list_messages(conversation_id, start=start)
+    messages = await service.store.conversations.list_messages(conversation.conversation_id, start=start)
     return json_response(
         {**serialize_conversation(conversation), "messages": [message_to_json(message) for message in messages]}
     )
@@ -74,7 +74,7 @@ async def rename_conversation(
     title = " ".join(body.title.encode("utf-8", "replace").decode().split())
     if not title:
         raise bad_input_error("The title is empty. Write at least one character.")
-    if conversation is None or not await service.store.conversations.rename(conversation_id, title):
+    if conversation is None or not await service.store.conversations.rename(conversation.conversation_id, title):
         raise not_found_error(f"There is no conversation {conversation_id!r}.")
     return json_response(serialize_conversation(replace(conversation, title=title)))
 
@@ -87,6 +87,6 @@ async def delete_conversation(
 ) -> Response:
     """Delete a conversation with its messages."""
     conversation = await service.get_conversation(conversation_id, principal.key_id)
-    if conversation is None or not await service.store.conversations.delete(conversation_id):
+    if conversation is None or not await service.store.conversations.delete(conversation.conversation_id):
         raise not_found_error(f"There is no conversation {conversation_id!r}.")
     return json_response({"deleted": True})

@@ -122,7 +122,7 @@ async def get_database_schema(
     service: ServiceDep, principal: PrincipalDep, database: DatabaseQuery = "", agent_id: AgentHeader = None
 ) -> SchemaResponse:
     """Get the tables and columns of the database of an agent."""
-    opened = await _open_database(service, principal, agent_id, database)
+    opened = await open_database(service, principal, agent_id, database)
     schema = await opened.get_schema()
     return SchemaResponse(
         database=opened.name,
@@ -157,7 +157,7 @@ async def query_database(
     agent_id: AgentHeader = None,
 ) -> Response:
     """Run one read-only SELECT on the database of an agent."""
-    opened = await _open_database(service, principal, agent_id, body.database)
+    opened = await open_database(service, principal, agent_id, body.database)
     try:
         result = await SqlTools(opened).execute(body.sql, limit=body.limit)
     except ToolError as error:
@@ -165,8 +165,12 @@ async def query_database(
     return json_response({"corrections": [], **result})
 
 
-async def _open_database(service: Service, principal: Principal, agent_id: str | None, database: str) -> Database:
-    """Return the database of the agent, or the one that an admin names."""
+async def open_database(service: Service, principal: Principal, agent_id: str | None, database: str) -> Database:
+    """Return the database of the agent, or the one that an admin names.
+
+    Raises:
+        ApiError: 400, 403 or 404, if it is missing or the key must not use it.
+    """
     if database and not principal.has_scope("admin"):
         raise forbidden_error("Naming a database needs the scope 'admin'. Use an agent that has a database.")
     spec = await resolve_agent(service, principal, agent_id)

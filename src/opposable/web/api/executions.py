@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -12,7 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
 from opposable.domain.json_forms import execution_to_json
-from opposable.domain.records import Execution, ExecutionFilter
+from opposable.domain.records import Execution, ExecutionFilter, get_public_conversation_id
 from opposable.domain.tools import FailureKind
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
@@ -92,7 +93,7 @@ async def list_executions(
 
     Without the scope `admin`, the filter must name a run or a conversation of the API key.
     """
-    await _check_ownership(service, principal, execution_filter)
+    execution_filter = await _limit_to_owner(service, principal, execution_filter)
     page = await service.store.executions.list(execution_filter, after=after, limit=limit)
     return PageResponse(items=[_to_response(execution) for execution in page.items], next=page.next_cursor)
 
@@ -110,7 +111,7 @@ async def export_executions(
     format: Annotated[Literal["ndjson", "csv"], Query()] = "ndjson",
 ) -> StreamingResponse:
     """Stream all matching executions as JSON lines or CSV, newest first."""
-    await _check_ownership(service, principal, execution_filter)
+    execution_filter = await _limit_to_owner(service, principal, execution_filter)
     await service.store.executions.list(
         execution_filter, limit=1
     )  # report an unavailable store before the stream starts
@@ -130,18 +131,22 @@ async def get_execution(
     return _to_response(execution)
 
 
-async def _check_ownership(service: Service, principal: Principal, execution_filter: ExecutionFilter) -> None:
-    """Check that the filter matches only executions of the API key.
+async def _limit_to_owner(service: Service, principal: Principal, execution_filter: ExecutionFilter) -> ExecutionFilter:
+    """Return the filter, limited to the executions that the API key may see.
 
     Raises:
-        ApiError: 403 or 404, if it does not.
+        ApiError: 403 or 404, if it names no run and no conversation of the key.
     """
     if principal.has_scope("admin"):
-        return
-    if not execution_filter.run_id and not execution_filter.conversation_id:
+        return execution_filter
+    run_id, conversation_id = execution_filter.run_id, execution_filter.conversation_id
+    if not run_id and not conversation_id:
         raise forbidden_error("Without the scope 'admin', the filter needs a run_id or a conversation_id.")
-    if not await _can_see(service, principal, execution_filter.run_id, execution_filter.conversation_id):
+    if not await _can_see(service, principal, run_id, conversation_id):
         raise not_found_error("There is no run or conversation with this id.")
+    if conversation_id:
+        conversation_id = await service.find_stored_conversation_id(conversation_id, principal.key_id)
+    return replace(execution_filter, conversation_id=conversation_id, owner=principal.key_id)
 
 
 async def _can_see(service: Service, principal: Principal, run_id: str, conversation_id: str) -> bool:
@@ -156,7 +161,7 @@ async def _can_see(service: Service, principal: Principal, run_id: str, conversa
 async def _stream_ndjson(service: Service, execution_filter: ExecutionFilter) -> AsyncIterator[bytes]:
     lines: list[bytes] = []
     async for execution in service.store.executions.export(execution_filter):
-        lines.append(orjson.dumps(execution_to_json(execution), option=orjson.OPT_APPEND_NEWLINE))
+        lines.append(orjson.dumps(_to_public_json(execution), option=orjson.OPT_APPEND_NEWLINE))
         if len(lines) == 200:
             yield b"".join(lines)
             lines.clear()
@@ -168,7 +173,7 @@ async def _stream_csv(service: Service, execution_filter: ExecutionFilter) -> As
     writer = csv.writer(page)
     writer.writerow(CSV_COLUMNS)
     async for execution in service.store.executions.export(execution_filter):
-        form = execution_to_json(execution)
+        form = _to_public_json(execution)
         writer.writerow([_format_cell(form[name]) for name in CSV_COLUMNS])
         if page.tell() > 60_000:
             yield page.getvalue().encode("utf-8", "replace")
@@ -194,7 +199,11 @@ def _format_cell(value: Any) -> str:
 
 
 def _to_response(execution: Execution) -> ExecutionResponse:
-    return ExecutionResponse(**execution_to_json(execution))
+    return ExecutionResponse(**_to_public_json(execution))
+
+
+def _to_public_json(execution: Execution) -> dict[str, Any]:
+    return execution_to_json(execution) | {"conversation_id": get_public_conversation_id(execution.conversation_id)}
 
 
 def _to_utc(time: datetime | None) -> datetime | None:

@@ -129,11 +129,14 @@ async def import_mcp(
 ) -> ImportResponse:
     """Add each server of a configuration.
 
-    Servers that are programs need OPPOSABLE_PROGRAMS=true.
+    Invalid servers are left out with the reason. Servers that are programs need OPPOSABLE_PROGRAMS=true.
     """
     from opposable.tools.mcp.config import read_servers  # lazy: MCP needs the extra "mcp"
 
-    return await _import_specs(service, principal, read_servers(body.config), [], body)
+    skipped: dict[str, str] = {}
+    specs = read_servers(body.config, skipped=skipped)
+    left_out = [SkippedItem(where=name, why=reason) for name, reason in skipped.items()]
+    return await _import_specs(service, principal, specs, left_out, body)
 
 
 @router.post("/skill", dependencies=REQUIRE_WRITE, responses=error_responses(), summary="Import skills from a folder")

@@ -2,10 +2,10 @@
 
 from fastapi import FastAPI
 
-from opposable.web.api import agui, approvals, ask, batches, chat, conversations, databases, runs
+from opposable.web.api import agui, approvals, ask, batches, chat, conversations, databases, runs, semantics
 
 
 def add_routes(app: FastAPI) -> None:
     """Add the routers to the application."""
-    for module in (chat, agui, ask, databases, conversations, runs, batches, approvals):
+    for module in (chat, agui, ask, databases, semantics, conversations, runs, batches, approvals):
         app.include_router(module.router)

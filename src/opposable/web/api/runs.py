@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.responses import Response
 
 from opposable.domain.json_forms import run_to_json
-from opposable.domain.records import Run, RunStatus
-from opposable.domain.specs import ID_PATTERN
+from opposable.domain.records import Run, RunKind, RunStatus
+from opposable.domain.specs import ID_PATTERN, MAX_ID_CHARACTERS
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
@@ -44,9 +44,10 @@ async def load_own_run(service: Service, principal: Principal, run_id: str) -> R
 async def list_runs(
     service: ServiceDep,
     principal: PrincipalDep,
-    agent_id: Annotated[str, Query(pattern=f"^$|{ID_PATTERN}")] = "",
+    agent_id: Annotated[str, Query(pattern=f"^$|{ID_PATTERN}", max_length=MAX_ID_CHARACTERS)] = "",
     conversation_id: Annotated[str, Query(pattern=f"^$|{CONVERSATION_ID}")] = "",
     status: RunStatus | None = None,
+    kind: RunKind | None = None,
     after: AfterQuery = "",
     limit: LimitQuery = 100,
 ) -> Response:
@@ -54,11 +55,15 @@ async def list_runs(
 
     A new run appears within a second.
     """
+    is_admin = principal.has_scope("admin")
+    if conversation_id and not is_admin:
+        conversation_id = await service.find_stored_conversation_id(conversation_id, principal.key_id)
     page = await service.store.runs.list(
-        owner=None if principal.has_scope("admin") else principal.key_id,
+        owner=None if is_admin else principal.key_id,
         agent_id=agent_id,
         conversation_id=conversation_id,
         status=status,
+        kind=kind,
         after=after,
         limit=limit,
     )

@@ -1,26 +1,47 @@
 """Request and response models of chats, conversations and runs."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Header
 from pydantic import BaseModel, Field
 
-from opposable.domain.records import RunStatus
-from opposable.domain.specs import ID_PATTERN
+from opposable.domain.records import RunKind, RunStatus
+from opposable.domain.specs import ID_PATTERN, MAX_ID_CHARACTERS
 
 CONVERSATION_ID = r"^[A-Za-z0-9][A-Za-z0-9._:\-]{0,199}$"
 
 AgentHeader = Annotated[
     str | None,
-    Header(alias="X-Agent-ID", pattern=ID_PATTERN, description="The id of the agent; default: the default agent."),
+    Header(
+        alias="X-Agent-ID",
+        pattern=ID_PATTERN,
+        max_length=MAX_ID_CHARACTERS,
+        description="The id of the agent; default: the default agent.",
+    ),
 ]
+
+
+class Attachment(BaseModel):
+    """An image (PNG, JPEG, GIF or WebP) or a PDF of at most 20 MB."""
+
+    model_config = {"extra": "forbid"}
+
+    url: str = Field(
+        pattern=r"^(data:|https?://)",
+        description="A data URL with the content in Base64, or an HTTP URL with a public address, which is fetched.",
+        examples=["data:image/png;base64,iVBORw0KGgo="],
+    )
+    name: str = Field(default="", max_length=200, description="The name of a file.", examples=["invoice.pdf"])
 
 
 class ChatRequest(BaseModel):
     """A message to an agent."""
 
+    model_config = {"extra": "forbid"}
+
     message: str = Field(min_length=1, description="The text of the user.", examples=["请计算 25 乘以 4"])
+    attachments: list[Attachment] = Field(default=[], max_length=20, description="Images and files of the message.")
     conversation_id: str | None = Field(
         default=None,
         pattern=CONVERSATION_ID,
@@ -110,14 +131,28 @@ class MessageToolCall(BaseModel):
     arguments: str
 
 
+class MessagePart(BaseModel):
+    """A text, image or file of a message: `text`, or `url`, or `data` in Base64 with its `media_type`."""
+
+    type: Literal["text", "image", "file"]
+    text: str = ""
+    url: str = ""
+    data: str = ""
+    media_type: str = ""
+    name: str = ""
+    detail: str = ""
+
+
 class MessageResponse(BaseModel):
     """A message.
 
-    `call_id` and `name` belong to role "tool", `thinking` to role "assistant".
+    `call_id` and `name` belong to role "tool", `thinking` to role "assistant". A message with images or files has all
+    its `parts` in order.
     """
 
     role: str = Field(examples=["user"])
     content: str
+    parts: list[MessagePart] = []
     tool_calls: list[MessageToolCall] = []
     call_id: str = ""
     name: str = ""
@@ -172,6 +207,7 @@ class RunResponse(BaseModel):
     tool_calls: int = 0
     started_at: datetime
     ended_at: datetime | None = None
+    kind: RunKind = Field(default="chat", description="`data` for a question about data.")
 
 
 class CancelResponse(BaseModel):

@@ -6,7 +6,7 @@ import orjson
 from starlette.responses import Response
 
 from opposable.domain.events import ToolFinished
-from opposable.domain.records import Conversation
+from opposable.domain.records import Conversation, get_public_conversation_id
 from opposable.service.runner import ActiveRun
 from opposable.store.column_types import to_json
 
@@ -31,7 +31,7 @@ def serialize_answer(active_run: ActiveRun) -> dict[str, Any]:
     return {
         "success": run.status == "finished",
         "response": run.text,
-        "conversation_id": run.conversation_id,
+        "conversation_id": get_public_conversation_id(run.conversation_id),
         "trace_id": run.trace_id,
         "tool_calls": [_serialize_call(call) for call in active_run.finished_calls],
         "meta": {
@@ -48,7 +48,7 @@ def serialize_answer(active_run: ActiveRun) -> dict[str, Any]:
 def serialize_conversation(conversation: Conversation) -> dict[str, Any]:
     """Return a conversation in the form of `ConversationResponse`."""
     return {
-        "conversation_id": conversation.conversation_id,
+        "conversation_id": get_public_conversation_id(conversation.conversation_id),
         "agent_id": conversation.agent_id,
         "title": conversation.title,
         "messages_count": conversation.messages,

@@ -5,12 +5,25 @@ from importlib.metadata import version
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
+from opposable.models.profile import Calling, get_profile
 from opposable.web.api.dependencies import PrincipalDep, ServiceDep
 from opposable.web.console_files import SESSION_COOKIE
 from opposable.web.errors import bad_input_error, error_responses
 
 router = APIRouter(prefix="/api/session", tags=["service"])
 SESSION_SECONDS = 30 * 24 * 3600
+
+
+class ModelProfileResponse(BaseModel):
+    """How a model is used, as `opposable models check` measured it or by default."""
+
+    model_config = {"from_attributes": True}
+
+    calling: Calling
+    assisted: bool = Field(description="Whether assistance for small models is on.")
+    images: bool = Field(description="Whether the model sees images and files.")
+    image_placeholders: bool = Field(description="Whether a short text replaces images and files.")
+    context: int | None = Field(description="The context window in tokens; null if unknown.")
 
 
 class SessionResponse(BaseModel):
@@ -20,6 +33,7 @@ class SessionResponse(BaseModel):
     scopes: list[str]
     agent_id: str = Field(description="The only agent that the key may use; empty for any.")
     models: list[str] = Field(description="The names of the models; the first is the default.")
+    profiles: dict[str, ModelProfileResponse] = Field(description="How each model is used.")
     version: str
     has_key: bool = Field(description="Whether the request carried a key.")
 
@@ -32,6 +46,9 @@ async def get_session(request: Request, service: ServiceDep, principal: Principa
         scopes=sorted(principal.scopes),
         agent_id=principal.agent_id,
         models=list(service.models),
+        profiles={
+            name: ModelProfileResponse.model_validate(get_profile(model)) for name, model in service.models.items()
+        },
         version=version("opposable"),
         has_key="authorization" in request.headers,
     )

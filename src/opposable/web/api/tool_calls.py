@@ -15,9 +15,12 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.language import Language
 from opposable.domain.records import execution_from_result
 from opposable.domain.tools import ToolResult, new_call_id
+from opposable.domain.validation_problems import describe_unknown_field
 from opposable.web.api.dependencies import get_principal, get_service, get_trace_id
-from opposable.web.errors import ApiError, error_responses, missing_scope_error, not_found_error
+from opposable.web.cancelled_calls import create_cancelled_result
+from opposable.web.errors import ApiError, error_responses, missing_scope_error, not_found_error, validation_error
 from opposable.web.principal import Scope
+from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, run_while_connected
 
 router = APIRouter(tags=["tools"])
 CALL_SCOPE: Scope = "tools:write"
@@ -136,18 +139,20 @@ async def parse_call_body(request: Request, arguments_field: str, *text_fields: 
     except orjson.JSONDecodeError as error:
         raise ApiError(422, "invalid_request", f"The body is not valid JSON: {error}.") from error
     if not isinstance(body, dict):
-        raise _validation_error("body", "must be a JSON object")
+        raise validation_error([("body", "must be a JSON object")])
+    known_fields = (arguments_field, *text_fields)
     for name, value in body.items():
         if name == arguments_field and not isinstance(value, dict):
-            raise _validation_error(f"body.{name}", "must be a JSON object with the arguments by name")
+            raise validation_error([(f"body.{name}", "must be a JSON object with the arguments by name")])
         if name != arguments_field and (name not in text_fields or not isinstance(value, str)):
-            raise _validation_error(f"body.{name}", "must be a string" if name in text_fields else "is unknown")
+            problem = "must be text" if name in text_fields else describe_unknown_field(name, known_fields)
+            raise validation_error([(f"body.{name}", problem)])
     body.setdefault(arguments_field, {})
     return body
 
 
 async def call_and_record(request: Request, tool_id: str, action: str, arguments: dict[str, Any]) -> Response:
-    """Call a tool, record the call, and return its result.
+    """Call a tool, record the call, and return its result. A client that disconnects cancels the call.
 
     Raises:
         ApiError: 404, if there is no such tool.
@@ -158,11 +163,19 @@ async def call_and_record(request: Request, tool_id: str, action: str, arguments
     trace_id = get_trace_id(request)
     context = CallContext(call_id=new_call_id(), trace_id=trace_id, language=_get_language(request))
     started_at = time.perf_counter()
-    result = await service.library.call_action(tool_id, action, arguments, context)
-    seconds = time.perf_counter() - started_at
     tool_name = f"{tool_id}.{action}" if action else tool_id
+    call = service.library.call_action(tool_id, action, arguments, context)
+    is_connected = True
+    try:
+        result = await run_while_connected(request.receive, call)
+    except ClientDisconnected:
+        is_connected = False
+        result = create_cancelled_result(context, tool_name, started_at)
+    seconds = time.perf_counter() - started_at
     execution = execution_from_result(result, tool_name, arguments, trace_id=trace_id)
     service.recorder.record(execution)
+    if not is_connected:
+        return CLIENT_CLOSED_REQUEST
     return Response(
         serialize_tool_result(tool_name, result, trace_id, execution.execution_id, seconds),
         media_type="application/json",
@@ -195,7 +208,3 @@ def serialize_tool_result(tool: str, result: ToolResult, trace_id: str, executio
 
 def _get_language(request: Request) -> Language:
     return "zh" if request.headers.get("accept-language", "").lower().startswith("zh") else "en"
-
-
-def _validation_error(field: str, problem: str) -> ApiError:
-    return ApiError(422, "invalid_request", f"The request is not valid: {field} {problem}.", fields=[(field, problem)])

@@ -28,7 +28,8 @@ class AgentModel:
 
     def __init__(self, service: Service, agent: AgentSpec, owner: str, trace_id: str) -> None:
         self.name = f"{AGENT_PREFIX}{agent.agent_id}"
-        self.profile = ModelProfile(images=get_profile(service.get_model(agent.model)).images)
+        inner = get_profile(service.get_model(agent.model))
+        self.profile = ModelProfile(images=inner.images, image_placeholders=inner.image_placeholders)
         self._service = service
         self._agent = agent
         self._owner = owner

@@ -17,7 +17,7 @@ from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
 from opposable.models.base import ForcedTool, Model, ModelOptions
 from opposable.models.marker_calls import MarkerCallsModel
-from opposable.models.profile import check_media, get_profile
+from opposable.models.profile import adapt_media, get_profile
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web.gateway.parameters import resolve_extra_body
 from opposable.web.gateway.request import CompletionRequest
@@ -44,11 +44,11 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
         GatewayError: 400, for a parameter that the model does not support.
         ModelError: If the model fails.
     """
-    check_media(model, request.messages)
     if any(message.parts for message in request.messages):
-        request = replace(request, messages=await inline_remote_media(request.messages))
-    if request.extra:
-        extra_body = resolve_extra_body(model, request.extra)
+        messages = adapt_media(model, request.messages)
+        request = replace(request, messages=await inline_remote_media(messages))
+    if request.extra or request.hints:
+        extra_body = resolve_extra_body(model, request.extra, request.hints)
         request = replace(request, options=replace(request.options, extra_body=extra_body))
     if get_profile(model).calling == "native":
         events = _stream_native(model, request)

@@ -174,7 +174,8 @@ def _parse_user(content: Any, path: str, tool_names: dict[str, str], *, is_syste
         if not isinstance(call_id, str) or not call_id:
             raise bad_request_error(block_path, f"{block_path} is the result of a tool and must have a tool_use_id.")
         text, parts = _parse_blocks(block.get("content") or "", f"{block_path}.content")
-        results.append(tool_message(call_id, tool_names.get(call_id, ""), text, parts))
+        is_error = block.get("is_error") is True
+        results.append(tool_message(call_id, tool_names.get(call_id, ""), text, parts, is_error=is_error))
     if not others:
         return results
     text, parts = _parse_blocks(others, path)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from opposable.models.base import Model
+from opposable.models.profile import get_profile
 from opposable.models.upstream import find_upstream
 from opposable.web.openai_errors import GatewayError, bad_request_error
 
@@ -68,24 +69,26 @@ def select_extra_parameters(body: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def resolve_extra_body(model: Model, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters to send to the model's server.
+def resolve_extra_body(
+    model: Model, parameters: Mapping[str, Any], hints: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the parameters to send to the model's server, with the hints that it supports.
 
     Raises:
         GatewayError: 400, for a parameter that the model does not support.
     """
     for name in parameters:
         if name in REPLY_PARAMETERS:
-            raise _unsupported_error(
-                name, f"{name} is not supported for {model.name}, whose tool calls are parsed from its text."
-            )
+            is_native = get_profile(model).calling == "native"
+            reason = " in this API" if is_native else ", whose tool calls are parsed from its text"
+            raise _unsupported_error(name, f"{name} is not supported for {model.name}{reason}.")
     if find_upstream(model, "chat/completions") is not None:
-        return dict(parameters)
+        return {**(hints or {}), **parameters}
     supported = _get_supported_parameters(model)
     for name in parameters:
         if name not in supported and name not in HINTS:
             raise _unsupported_error(name, f"{name} is not supported by the model {model.name}. Remove it.")
-    return {name: value for name, value in parameters.items() if name in supported}
+    return {name: value for name, value in {**(hints or {}), **parameters}.items() if name in supported}
 
 
 def _get_supported_parameters(model: Any) -> frozenset[str]:

@@ -44,6 +44,8 @@ def find_relay(model: Model, body: Mapping[str, Any]) -> Upstream | None:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
         return None
+    if get_profile(model).image_placeholders and any(isinstance(message.get("content"), list) for message in messages):
+        return None
     if not body.get("tools") and not any(m.get("tool_calls") or m.get("role") == "tool" for m in messages):
         return upstream
     calling = get_profile(model).calling

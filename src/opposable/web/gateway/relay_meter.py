@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,13 +13,13 @@ from opposable.models.base import Model
 from opposable.models.upstream import Upstream
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.openai_errors import GatewayError
-from opposable.web.telemetry.metered_model import record_usage
+from opposable.web.telemetry.metered_model import is_model_failure, record_usage
 
 BYTES_PER_TOKEN = 4
 
 
 class RelayMeter:
-    """A context manager that records the tokens of one relayed request at its end.
+    """A context manager that records the tokens or the failure of one relayed request at its end.
 
     A reply that was cut because the client left is estimated: a streamed event is about a token.
 
@@ -46,8 +47,8 @@ class RelayMeter:
         usage = self.usage
         if not usage.total_tokens and (self._event_count or (kind is not None and not issubclass(kind, Exception))):
             usage = Usage(self._estimate_prompt_tokens(), self._event_count)
-        if usage.total_tokens or kind is None:
-            record_usage(self._model, Usage(usage.input_tokens, usage.output_tokens, 1), self._started_at_ns)
+        if usage.total_tokens or kind is None or is_model_failure(error):
+            record_usage(self._model, replace(usage, requests=1), self._started_at_ns, error)
 
     def count_events(self, block: bytes) -> None:
         """Count the events that the client received."""

@@ -40,6 +40,7 @@ class CompletionRequest:
         single_call_only: Whether a reply may have at most one call (`parallel_tool_calls: false`).
         include_usage: Whether a stream ends with the token counts.
         extra: The parameters that the gateway does not use itself.
+        hints: More such parameters, which models that do not support them ignore.
     """
 
     model: str
@@ -49,6 +50,7 @@ class CompletionRequest:
     single_call_only: bool = False
     include_usage: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    hints: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def is_without_tools(self) -> bool:

@@ -111,8 +111,26 @@ def parse_response_request(body: Mapping[str, Any]) -> ResponseRequest:
         messages = tuple(match_results_to_calls(messages))
     extra = select_extra_parameters({k: v for k, v in body.items() if k not in _OWNED and k not in HINTS})
     is_single = body.get("parallel_tool_calls") is False
-    completion = CompletionRequest(model, messages, tools, options, is_single, extra=extra)
+    hints = _parse_hints(body)
+    completion = CompletionRequest(model, messages, tools, options, is_single, extra=extra, hints=hints)
     return ResponseRequest(completion, body, custom_tools, namespaces, previous_id, body.get("store") is not False)
+
+
+def _parse_hints(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the hints that servers of chat completions have too, by their names there.
+
+    Raises:
+        GatewayError: 400, for log probabilities, which only a relayed response has.
+    """
+    include = body.get("include")
+    if isinstance(include, list) and "message.output_text.logprobs" in include:
+        message = "message.output_text.logprobs is not supported for this model. Remove it from include."
+        raise bad_request_error("include", message, "unsupported_parameter")
+    reasoning, text = body.get("reasoning"), body.get("text")
+    effort = reasoning.get("effort") if isinstance(reasoning, dict) else None
+    verbosity = text.get("verbosity") if isinstance(text, dict) else None
+    hints = {"reasoning_effort": effort, "verbosity": verbosity, "service_tier": body.get("service_tier")}
+    return {name: value for name, value in hints.items() if value is not None}
 
 
 def _parse_format(value: Any) -> dict[str, Any] | None:

@@ -1,13 +1,15 @@
 """The routes of the gateway: chat completions, messages, responses, embeddings, completions, models, health."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import aclosing
 from typing import Any
 
 import orjson
 from fastapi import APIRouter
+from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import request_response
 
 from opposable.models.base import Model
 from opposable.models.upstream import ApiPath, find_upstream
@@ -24,22 +26,32 @@ from opposable.web.gateway.response_store import ResponseStore
 from opposable.web.gateway.responses import create_response, stream_response
 from opposable.web.gateway.served_models import ServedModels
 from opposable.web.openai_errors import GatewayError, bad_request_error, to_gateway_error, to_messages_error
-from opposable.web.sse_response import ClientDisconnected, SseResponse, run_while_connected
+from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, SseResponse, run_while_connected
 
-CLIENT_CLOSED_REQUEST = Response(status_code=499)
 """Only logged: the client has disconnected."""
 
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 ToError = Callable[[Exception], GatewayError]
 Fetch = Callable[[Model, dict[str, Any], Request], Awaitable[bytes]]
 Stream = Callable[[Model, dict[str, Any], Request], AsyncGenerator[bytes, None]]
 
 
-def create_gateway_router(
+class DirectRoute(APIRoute):
+    """A documented route whose handler takes the request as it is, without the dependency injection of FastAPI."""
+
+    def __init__(self, path: str, endpoint: Handler, *, methods: list[str], **options: Any) -> None:
+        super().__init__(
+            path, endpoint, methods=methods, generate_unique_id_function=lambda route: route.name, **options
+        )
+        self.app = request_response(endpoint)
+
+
+def create_gateway_routes(
     models: Mapping[str, Model],
     max_body_bytes: int,
     service: Service | None = None,
     allowed_models: Mapping[str, Collection[str]] | None = None,
-) -> APIRouter:
+) -> list[DirectRoute]:
     """Create the routes of the gateway.
 
     Args:
@@ -48,7 +60,6 @@ def create_gateway_router(
         service: The service whose agents are models too, and which stores responses; None for models alone.
         allowed_models: The models that an API key may use, by the name of the key. Other keys may use all.
     """
-    router = APIRouter()
     served = ServedModels(models, service, allowed_models or {})
     responses = ResponseStore(service.store.conversations if service is not None else None)
 
@@ -126,7 +137,7 @@ def create_gateway_router(
         await served.find(name, request)
         return _json_response(served.serialize(name))
 
-    routes: list[tuple[str, str, Callable[..., Awaitable[Response]], dict[str, Any]]] = [
+    routes: list[tuple[str, str, Handler, dict[str, Any]]] = [
         ("POST", "/v1/chat/completions", create_chat_completion, docs.CHAT_COMPLETIONS_DOCS),
         ("POST", "/v1/messages", create_anthropic_message, docs.MESSAGES_DOCS),
         ("POST", "/v1/messages/count_tokens", count_message_tokens, docs.COUNT_TOKENS_DOCS),
@@ -137,9 +148,10 @@ def create_gateway_router(
         ("GET", "/v1/models", list_models, docs.LIST_MODELS_DOCS),
         ("GET", "/v1/models/{name:path}", get_model, docs.GET_MODEL_DOCS),
     ]
-    for method, path, handler, openapi_extra in routes:
-        router.add_api_route(path, handler, methods=[method], openapi_extra=openapi_extra)
-    return router
+    return [
+        DirectRoute(path, handler, methods=[method], openapi_extra=openapi_extra, name=handler.__name__)
+        for method, path, handler, openapi_extra in routes
+    ]
 
 
 def create_health_router() -> APIRouter:

@@ -12,11 +12,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.tools.library import ToolLibrary
 from opposable.web.errors import ApiError, to_api_error
+from opposable.web.http_server import serve
+from opposable.web.mcp.endpoint import MCP_PATH
 from opposable.web.mcp.server import SERVER_NAME, LibraryServer, RecordCall
 from opposable.web.middleware.authentication import is_loopback
-from opposable.web.server import serve
 
-MCP_PATH = "/mcp"
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 CheckKey = Callable[[str], Awaitable[bool]]

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -28,12 +30,16 @@ from mcp.types import Tool as ServedTool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from opposable.domain.call_context import CallContext
-from opposable.domain.specs import ToolSpec
+from opposable.domain.specs import HttpToolSpec, ToolSpec
 from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
+from opposable.tools.base import Tool
+from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 from opposable.tools.mcp.mcp_tool import IDEMPOTENCY_META_KEY, McpTool
 from opposable.tools.mcp.result_content import McpContent
+from opposable.tools.result_text import value_to_text
 from opposable.tools.traits import NO_TRAITS
+from opposable.web.cancelled_calls import create_cancelled_result
 
 PAGE_SIZE = 100
 """Tools on one page of the list; a client requests the next page with a cursor."""
@@ -128,6 +134,10 @@ class LibraryServer:
         next_cursor = str(end) if end < len(self._listed_tools) else None
         return ListToolsResult(tools=self._listed_tools[start:end], next_cursor=next_cursor)
 
+    def _get_output_schema(self, name: str) -> dict[str, Any] | None:
+        tool = self._library.find_tool(name)
+        return None if tool is None else get_output_schema(tool)
+
     def _get_input_schema(self, name: str) -> dict[str, Any] | None:
         tool = self._library.find_tool(name)
         return None if tool is None else tool.definition.parameters
@@ -136,14 +146,16 @@ class LibraryServer:
         self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams
     ) -> CallToolResult:
         meta: Mapping[str, Any] = context.meta or {}
-        async with _forward_progress(context) as report:
-            call = CallContext(
-                call_id=new_call_id(), idempotency_key=str(meta.get(IDEMPOTENCY_META_KEY, "")), report=report
-            )
-            result = await self._library.call(params.name, params.arguments or {}, call)
-        if self._record_call is not None:
-            self._record_call(params.name, params.arguments or {}, result)
-        return to_mcp_result(result)
+        call = CallContext(call_id=new_call_id(), idempotency_key=str(meta.get(IDEMPOTENCY_META_KEY, "")))
+        name, arguments, started_at = params.name, params.arguments or {}, time.perf_counter()
+        result: ToolResult | None = None
+        try:
+            async with _forward_progress(context) as report:
+                result = await self._library.call(name, arguments, replace(call, report=report))
+        finally:
+            if self._record_call is not None:
+                self._record_call(name, arguments, result or create_cancelled_result(call, name, started_at))
+        return to_mcp_result(result, has_output_schema=self._get_output_schema(name) is not None)
 
 
 @contextlib.asynccontextmanager
@@ -180,11 +192,13 @@ def to_mcp_tool(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
     Its hints come from what its spec declares, and from its own MCP server.
     """
     library_tool: Any = library.find_tool(definition.name)
-    tool = getattr(library_tool, "tool", library_tool)
+    tool = _unwrap_tool(library_tool)
     spec = _find_spec(tool.tool_id, library)
     hints = dict(tool.hints) if isinstance(tool, McpTool) else {}
     traits = library.get_traits(definition.name) or NO_TRAITS
     hints |= {"read_only_hint": traits.read_only, "idempotent_hint": traits.idempotent}
+    if traits.untrusted_output or isinstance(spec, HttpToolSpec):
+        hints.setdefault("open_world_hint", True)
     title = tool.title if isinstance(tool, McpTool) else getattr(spec, "display_name", "")
     if not title and definition.name != tool.tool_id.replace(".", "_"):
         title = tool.tool_id  # the safe name of a tool in another script is not readable
@@ -193,8 +207,20 @@ def to_mcp_tool(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
         title=title or None,
         description=definition.description,
         input_schema={**definition.parameters, "type": "object"},
+        output_schema=get_output_schema(tool),
         annotations=ToolAnnotations(**hints),
     )
+
+
+def get_output_schema(tool: Tool) -> dict[str, Any] | None:
+    """Return the JSON Schema of a tool's results if they are objects of a known form, else None."""
+    tool = _unwrap_tool(tool)
+    return tool.output_schema if isinstance(tool, FunctionTool | McpTool) else None
+
+
+def _unwrap_tool(tool: Any) -> Any:
+    """Return the tool that a binding wraps."""
+    return getattr(tool, "tool", tool)
 
 
 def _find_spec(tool_id: str, library: ToolLibrary) -> ToolSpec | None:
@@ -206,16 +232,21 @@ def _find_spec(tool_id: str, library: ToolLibrary) -> ToolSpec | None:
     return None
 
 
-def to_mcp_result(result: ToolResult) -> CallToolResult:
+def to_mcp_result(result: ToolResult, *, has_output_schema: bool = False) -> CallToolResult:
     """Return a result in the form of the protocol.
 
-    An object also becomes structured content.
+    An object also becomes structured content, in full if the tool has an output schema. The text may be truncated.
+    A result that is not an object despite an output schema is an error: clients reject it otherwise.
     """
     content: list[ContentBlock] = [TextContent(text=result.content)]
     if result.failure is not None:
         return CallToolResult(content=content, is_error=True)
     if isinstance(result.data, McpContent):
         return CallToolResult.model_validate({"content": list(result.data.blocks)})
+    if has_output_schema:
+        value = None if isinstance(result.data, str) else orjson.loads(value_to_text(result.data))
+        is_object = isinstance(value, dict)
+        return CallToolResult(content=content, structured_content=value if is_object else None, is_error=not is_object)
     if isinstance(result.data, dict) and not result.cut:
         return CallToolResult(content=content, structured_content=orjson.loads(result.content))
     return CallToolResult(content=content)

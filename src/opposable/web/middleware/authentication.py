@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -270,6 +271,7 @@ def _to_gateway_error(error: ApiError) -> GatewayError:
     return GatewayError(error.status, str(error), kind=kind, code=error.body["error"]["kind"], headers=error.headers)
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address is that of localhost."""
     try:

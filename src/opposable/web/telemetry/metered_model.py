@@ -1,4 +1,4 @@
-"""A model wrapper that reports replies to token budgets, metrics and traces."""
+"""A model wrapper that reports replies and failures to token budgets, metrics and traces."""
 
 import asyncio
 import logging
@@ -8,11 +8,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 
 from opposable.agent.reply_length import estimate_prompt_tokens, lower_max_tokens
-from opposable.domain.errors import ModelError, ModelRejected
+from opposable.domain.errors import ModelError, ModelRejected, get_error_kind
 from opposable.domain.events import CallDelta, ModelEvent, Reply
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
-from opposable.domain.usage import Usage
+from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.fallback import FallbackModel
 from opposable.models.profile import get_profile
@@ -22,11 +22,11 @@ from opposable.web.telemetry.tracing import ModelCall
 log = logging.getLogger("opposable.models")
 
 OnModelCall = Callable[[ModelCall], None]
-"""Called with each reply of a model."""
+"""Called with each reply and each failure of a model."""
 
 
 class MeteredModel:
-    """A wrapper around a model that reports its replies.
+    """A wrapper around a model that reports its replies and failures.
 
     Attributes:
         inner: The wrapped model.
@@ -68,15 +68,18 @@ class MeteredModel:
                 fields = {"model": self.name, "kind": type(error).__name__, "reason": str(error)[:300]}
                 log.warning("model failed", extra=fields)
             is_cut = received.characters or isinstance(error, GeneratorExit | asyncio.CancelledError)
-            if is_cut and not has_reply:
-                prompt_tokens = estimate_prompt_tokens(messages, tools)
-                self.record_usage(Usage(prompt_tokens, received.estimate_tokens(), 1), started_at_ns)
+            usage = NO_USAGE
+            if is_cut:
+                usage = Usage(estimate_prompt_tokens(messages, tools), received.estimate_tokens(), 1)
+            if not has_reply and (is_cut or isinstance(error, ModelError)):
+                self.record_usage(usage, started_at_ns, error)
             raise
 
-    def record_usage(self, usage: Usage, started_at_ns: int) -> None:
-        """Report a reply that took these tokens, from this time until now."""
+    def record_usage(self, usage: Usage, started_at_ns: int, error: BaseException | None = None) -> None:
+        """Report a reply or failure that took these tokens, from this time until now."""
         CURRENT_CALLER.get().record_tokens(usage.total_tokens)
-        call = ModelCall(self.name, usage, started_at_ns, time.time_ns())
+        ended_at_ns, failure = time.time_ns(), _get_failure(error)
+        call = ModelCall(self.name, usage, started_at_ns, ended_at_ns, failure, self.profile.provider)
         for listener in self._listeners:
             listener(call)
 
@@ -85,10 +88,23 @@ class MeteredModel:
         await self.inner.aclose()
 
 
-def record_usage(model: Model, usage: Usage, started_at_ns: int) -> None:
-    """Report a reply that did not pass through the model, if the model is metered."""
+def record_usage(model: Model, usage: Usage, started_at_ns: int, error: BaseException | None = None) -> None:
+    """Report a reply or failure that did not pass through the model, if the model is metered."""
     if isinstance(model, MeteredModel):
-        model.record_usage(usage, started_at_ns)
+        model.record_usage(usage, started_at_ns, error)
+
+
+def is_model_failure(error: BaseException | None) -> bool:
+    """Return whether an error is a failure of the model, and neither of the request nor a cancellation."""
+    return bool(_get_failure(error))
+
+
+def _get_failure(error: BaseException | None) -> str:
+    """Return the kind of a model's error, also of one that another error was raised from, else ""."""
+    for candidate in (error, getattr(error, "__cause__", None)):
+        if isinstance(candidate, ModelError):
+            return get_error_kind(candidate)
+    return ""
 
 
 class _ReceivedText:

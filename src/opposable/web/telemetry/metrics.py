@@ -1,7 +1,14 @@
-"""Prometheus metrics: requests, runs, tool calls, tokens and records."""
+"""Prometheus metrics: requests, runs, tool calls, models and records.
 
+Several processes on one socket share their metrics in the directory of the variable PROMETHEUS_MULTIPROC_DIR.
+"""
+
+import asyncio
+import os
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal
 
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Execution, Run
@@ -20,6 +27,9 @@ RUN_SECONDS_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 MAX_TOOL_LABELS = 500
 """Tools with a label of their own; all others share the label "other"."""
 OTHER_LABEL = "other"
+DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+REFRESH_SECONDS = 1.0
+"""Seconds between updates of the state that a process shares with the others."""
 ACTIVE_STATUSES = ("running", "waiting")
 
 
@@ -63,13 +73,24 @@ class Metrics:
             "opposable_tokens", "Input and output tokens of models.", ("model", "direction"), registry=registry
         )
         self._replies = Counter("opposable_model_replies", "Model replies.", ("model",), registry=registry)
+        self._failures = Counter(
+            "opposable_model_failures", "Failed model requests.", ("model", "kind"), registry=registry
+        )
+        self._model_seconds = Histogram(
+            "opposable_model_seconds",
+            "Duration of model requests in seconds.",
+            ("model",),
+            buckets=RUN_SECONDS_BUCKETS,
+            registry=registry,
+        )
+        self._state: list[tuple[Any, Callable[[], float]]] = []
         self._tool_labels: dict[str, str] = {}
         self._children: dict[tuple[str, ...], Any] = {}
 
     def watch(self, service: "Service") -> None:
         """Count what the service records, and export the state of its recorder and runs."""
         service.recorder.add_watcher(lambda record: self.count_record(record, service))
-        gauges = {
+        state: dict[str, tuple[str, Callable[[], float]]] = {
             "opposable_records_waiting": ("Records waiting to be written.", lambda: service.recorder.status.waiting),
             "opposable_records_written": ("Written records.", lambda: service.recorder.status.written),
             "opposable_records_lost": ("Lost records.", lambda: service.recorder.status.lost),
@@ -80,8 +101,31 @@ class Metrics:
             ),
             "opposable_runs_going": ("Active runs of this process.", lambda: service.runner.active_count),
         }
-        for name, (description, read_value) in gauges.items():
-            self._gauge(name, description, registry=self._registry).set_function(read_value)
+        for name, (description, read_value) in state.items():
+            mode: Literal["livemin", "livesum"] = "livemin" if name == "opposable_recorder_up" else "livesum"
+            gauge = self._gauge(name, description, registry=self._registry, multiprocess_mode=mode)
+            self._state.append((gauge, read_value))
+
+    @asynccontextmanager
+    async def share(self) -> AsyncIterator[None]:
+        """Share the state of this process with the others while the block runs, if there are others."""
+        task = asyncio.create_task(self._refresh_periodically()) if DIRECTORY_VARIABLE in os.environ else None
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _refresh_periodically(self) -> None:
+        while True:
+            self._refresh()
+            await asyncio.sleep(REFRESH_SECONDS)
+
+    def _refresh(self) -> None:
+        """Set the gauges to the current state."""
+        for gauge, read_value in self._state:
+            gauge.set(read_value())
 
     def count_record(self, record: Record, service: "Service") -> None:
         """Count a tool call or a run that has ended."""
@@ -95,11 +139,15 @@ class Metrics:
                 self._run_seconds.observe((record.ended_at - record.started_at).total_seconds())
 
     def count_model_call(self, call: ModelCall) -> None:
-        """Count one reply of a model and its tokens."""
+        """Count one request to a model, with its tokens and duration."""
         model, usage = call.model, call.usage
         self._get_child("tokens", model, "input").inc(usage.input_tokens)
         self._get_child("tokens", model, "output").inc(usage.output_tokens)
-        self._get_child("replies", model).inc()
+        self._get_child("model_seconds", model).observe(call.seconds)
+        if call.failure:
+            self._get_child("failures", model, call.failure).inc()
+        else:
+            self._get_child("replies", model).inc()
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -107,11 +155,17 @@ class Metrics:
         self._get_child("request_seconds", route).observe(seconds)
 
     def render(self) -> tuple[bytes, str]:
-        """Return all metrics in the text format of Prometheus, and its media type."""
-        from prometheus_client import generate_latest
+        """Return the metrics of all processes in the text format of Prometheus, and its media type."""
+        from prometheus_client import CollectorRegistry, generate_latest
         from prometheus_client.exposition import CONTENT_TYPE_LATEST
+        from prometheus_client.multiprocess import MultiProcessCollector
 
-        return generate_latest(self._registry), CONTENT_TYPE_LATEST
+        self._refresh()
+        registry = self._registry
+        if DIRECTORY_VARIABLE in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry), CONTENT_TYPE_LATEST
 
     def _get_child(self, metric: str, *labels: str) -> Any:
         """Return the child of the attribute `_<metric>` with these labels, cached."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("opposable.web")
 
 SERVICE_NAME = "opposable"
+UNKNOWN_PROVIDER = "custom"
+"""The provider in the span of a model that names none."""
 _TRACE_ID_DIGITS = 32
 
 
@@ -152,14 +154,19 @@ class SpanRecorder:
         span.end(ended_at_ns)
 
     def _record_model_call(self, call: ModelCall, parent: Any) -> None:
+        from opentelemetry.trace import StatusCode
+
         attributes = {
             "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": SERVICE_NAME,
+            "gen_ai.provider.name": call.provider or UNKNOWN_PROVIDER,
             "gen_ai.request.model": call.model,
             "gen_ai.usage.input_tokens": call.usage.input_tokens,
             "gen_ai.usage.output_tokens": call.usage.output_tokens,
         }
         span = self._start_span(f"chat {call.model}", call.started_at_ns, attributes, parent, is_client=True)
+        if call.failure:
+            span.set_status(StatusCode.ERROR)
+            span.set_attribute("error.type", call.failure)
         span.end(call.ended_at_ns)
 
     def _start_span(

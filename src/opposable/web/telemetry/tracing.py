@@ -17,12 +17,23 @@ TRACE_SCOPE_KEY = "opposable.trace"
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One reply of a model. Times are in nanoseconds since 1970."""
+    """One request to a model, with its reply or failure.
+
+    Times are in nanoseconds since 1970. `failure` is the kind of the error, "" for a reply. `provider` is that of the
+    model's profile.
+    """
 
     model: str
     usage: Usage
     started_at_ns: int
     ended_at_ns: int
+    failure: str = ""
+    provider: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The duration."""
+        return (self.ended_at_ns - self.started_at_ns) / 1e9
 
 
 @dataclass(slots=True)

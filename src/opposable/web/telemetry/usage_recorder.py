@@ -21,7 +21,9 @@ class UsageRecorder:
         self._pending: dict[tuple[str, str], Usage] = {}
 
     def record(self, call: ModelCall) -> None:
-        """Add a model call of the current caller."""
+        """Add a model call of the current caller; one that failed before its first token does not count."""
+        if call.failure and not call.usage.total_tokens:
+            return
         key = (CURRENT_CALLER.get().principal.key_id, call.model)
         usage = Usage(call.usage.input_tokens, call.usage.output_tokens, 1)
         self._pending[key] = self._pending.get(key, NO_USAGE) + usage

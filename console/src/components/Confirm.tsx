@@ -1,0 +1,45 @@
+import { Button, type ButtonProps, Group, Modal, Stack, Text } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { ErrorAlert } from "./States";
+
+type Question = { title: string; text: string; label: string; action: () => Promise<unknown> };
+type DialogProps = Question & { isOpen: boolean; onClose: () => void };
+
+/** A question before an action that cannot be undone; it stays open with the error if the action fails. */
+export function ConfirmDialog({ title, text, label, action, isOpen, onClose }: DialogProps) {
+  const { t } = useTranslation();
+  const run = useMutation({ mutationFn: action, onSuccess: onClose });
+  return (
+    <Modal opened={isOpen} onClose={onClose} title={title}>
+      <Stack>
+        <Text size="sm">{text}</Text>
+        <ErrorAlert error={run.error} />
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={onClose} data-autofocus>
+            {t("back")}
+          </Button>
+          <Button color="red.8" loading={run.isPending} onClick={() => run.mutate()}>
+            {label}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
+
+type ConfirmButtonProps = Question & ButtonProps & { "aria-label"?: string };
+
+/** A button that asks before it acts. */
+export function ConfirmButton({ title, text, label, action, ...button }: ConfirmButtonProps) {
+  const [isAsking, setAsking] = useState(false);
+  return (
+    <>
+      <Button size="xs" {...button} onClick={() => setAsking(true)}>
+        {label}
+      </Button>
+      <ConfirmDialog {...{ title, text, label, action }} isOpen={isAsking} onClose={() => setAsking(false)} />
+    </>
+  );
+}

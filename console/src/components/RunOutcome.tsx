@@ -1,0 +1,28 @@
+import { Alert, Text } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import type { RunState } from "../api/runState";
+
+/** Why a run ended without a complete answer: it failed, was stopped, or reached a limit. */
+export function RunOutcome({ run }: { run: Pick<RunState, "phase" | "error" | "reason"> }) {
+  const { t } = useTranslation();
+  if (run.phase === "failed") {
+    return (
+      <Alert color="red" variant="light" title={t("chat.failed")} role="alert">
+        {run.error || t("run.lost")}
+      </Alert>
+    );
+  }
+  if (run.phase === "cancelled") {
+    return (
+      <Text size="sm" c="dimmed">
+        {t("chat.stopped")}
+      </Text>
+    );
+  }
+  if (run.phase !== "finished" || run.reason === "answer" || !run.reason) return null;
+  return (
+    <Alert color="orange" variant="light">
+      {t("run.limit", { limit: t(`limit.${run.reason}`, run.reason) })}
+    </Alert>
+  );
+}

@@ -1,0 +1,212 @@
+"""Selects the tables and columns of a large schema that a question names, within a budget of tokens."""
+
+import math
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+
+from opposable.ask.catalog.prompt_text import estimate_tokens
+from opposable.ask.catalog.schema_view import SchemaView, TableView
+from opposable.domain.text_normalization import extract_index_words, normalize_text, singularize, split_identifier
+from opposable.sql.schema import Column, DatabaseSchema, Table
+
+_TABLE_NAME_WEIGHT, _COLUMN_NAME_WEIGHT, _COMMENT_WEIGHT, _SAMPLE_WEIGHT = 4.0, 2.0, 1.0, 0.7
+_NEIGHBOR_WEIGHT = 0.25
+_MAX_JOIN_DISTANCE = 3
+_MAX_TABLE_BUDGET_SHARE = 0.35
+"""The largest share of the budget for one table, after the first."""
+_MIN_COLUMNS = 4
+
+Samples = Mapping[str, Mapping[str, Sequence[str]]]
+"""A few values of each column, by the full name of the table and the name of the column."""
+
+WordWeights = dict[str, float]
+
+
+class SchemaSelector:
+    """Selects the part of one schema that a question needs, for any question.
+
+    Args:
+        schema: The schema.
+        samples: A few values of each column, by full table name and column name.
+        synonyms: Other names of tables ("orders") and columns ("orders.amount").
+    """
+
+    def __init__(self, schema: DatabaseSchema, samples: Samples, synonyms: Mapping[str, Sequence[str]]) -> None:
+        self._schema = schema
+        self._samples = samples
+        self._tables = {table.full_name: table for table in schema.tables}
+        self._joinable_tables = _find_joinable_tables(schema)
+        self._own_weights: dict[str, WordWeights] = {}
+        self._column_weights: dict[tuple[str, str], WordWeights] = {}
+        for name, table in self._tables.items():
+            self._own_weights[name] = _weigh_words(table, (), synonyms.get(name, ()), _TABLE_NAME_WEIGHT)
+            for column in table.columns:
+                values = samples.get(name, {}).get(column.name, ())
+                names = synonyms.get(f"{name}.{column.name}", ())
+                self._column_weights[name, column.name] = _weigh_words(column, values, names, _COLUMN_NAME_WEIGHT)
+        self._table_weights = {name: _merge_weights(self._get_all_weights(name)) for name in self._tables}
+        counts = Counter(word for weights in self._table_weights.values() for word in weights)
+        self._rarity = {word: math.log(1 + len(self._tables) / count) for word, count in counts.items()}
+
+    def select(self, question: str, budget_tokens: int) -> SchemaView:
+        """Return the tables and columns for a question; a schema that fits the budget is shown whole.
+
+        Args:
+            question: The question.
+            budget_tokens: About how many tokens the DDL may have. The view has at least one table.
+        """
+        for samples in (self._samples, {}):
+            views = tuple(_view_table(table, table.columns, samples) for table in self._schema.tables)
+            if sum(self._count_tokens(view) for view in views) <= budget_tokens:
+                return SchemaView(self._schema.dialect, views)
+        words = {singularize(word) for word in extract_index_words(normalize_text(question))} & self._rarity.keys()
+        scores = {name: self._score_table(name, words) for name in self._tables}
+        selected: dict[str, TableView] = {}
+        remaining = budget_tokens
+        for name in self._rank_tables(scores):
+            limit = min(remaining, int(budget_tokens * _MAX_TABLE_BUDGET_SHARE)) if selected else remaining
+            view = self._fit_table(self._tables[name], words, limit)
+            tokens = self._count_tokens(view)
+            is_unrelated = scores[name] <= 0 and remaining < budget_tokens // 4
+            if not selected or not (is_unrelated or tokens > remaining):
+                selected[name] = view
+                remaining -= tokens
+        shown = tuple(selected[name] for name in self._tables if name in selected)
+        return SchemaView(self._schema.dialect, shown, len(self._tables) - len(selected))
+
+    def _get_all_weights(self, table: str) -> list[WordWeights]:
+        columns = self._tables[table].columns
+        return [self._own_weights[table], *(self._column_weights[table, column.name] for column in columns)]
+
+    def _score_table(self, table: str, words: set[str]) -> float:
+        """Sum the weights of the words; a table whose whole name occurs scores more."""
+        name_words = {word for word, weight in self._own_weights[table].items() if weight == _TABLE_NAME_WEIGHT}
+        is_named = bool(name_words) and name_words <= words
+        return self._sum_weights(self._table_weights[table], words) + (2 * _TABLE_NAME_WEIGHT if is_named else 0)
+
+    def _sum_weights(self, weights: WordWeights, words: set[str]) -> float:
+        return sum(weights[word] * self._rarity[word] for word in words if word in weights)
+
+    def _rank_tables(self, scores: Mapping[str, float]) -> list[str]:
+        """Rank all tables, best first; the tables that join a table to those before it precede it."""
+        totals = {
+            name: score + _NEIGHBOR_WEIGHT * max((scores[other] for other in self._joinable_tables[name]), default=0)
+            for name, score in scores.items()
+        }
+        ranked: dict[str, None] = {}
+        for name in sorted(totals, key=lambda name: (-totals[name], -len(self._joinable_tables[name]), name)):
+            if scores[name] > 0:
+                ranked |= dict.fromkeys(self._find_join_path(name, ranked))
+            ranked[name] = None
+        return list(ranked)
+
+    def _find_join_path(self, start: str, ranked_tables: Mapping[str, None]) -> list[str]:
+        """Return the tables between `start` and the nearest ranked table, or []."""
+        queue: deque[list[str]] = deque([[start]])
+        seen = {start}
+        while ranked_tables and start not in ranked_tables and queue:
+            path = queue.popleft()
+            if path[-1] in ranked_tables:
+                return path[:0:-1]
+            if len(path) <= _MAX_JOIN_DISTANCE:
+                others = [other for other in self._joinable_tables[path[-1]] if other not in seen]
+                seen.update(others)
+                queue += [[*path, other] for other in others]
+        return []
+
+    def _fit_table(self, table: Table, words: set[str], budget_tokens: int) -> TableView:
+        """Return a view of a table that fits the budget: without samples, then without the columns that score least."""
+        for samples in (self._samples, {}):
+            view = _view_table(table, table.columns, samples)
+            if self._count_tokens(view) <= budget_tokens:
+                return view
+        scores = {c.name: self._score_column(table.full_name, c.name, words) for c in table.columns}
+        ranked = sorted(table.columns, key=lambda column: (not _is_key(column), -scores[column.name]))
+        count = max(sum(map(_is_key, ranked)), min(len(ranked), _MIN_COLUMNS))
+        view = _view_table(table, ranked[:count], {})
+        while count < len(ranked):
+            count += 1
+            longer = _view_table(table, ranked[:count], {})
+            if self._count_tokens(longer) > budget_tokens:
+                break
+            view = longer
+        return view
+
+    def _score_column(self, table: str, column: str, words: set[str]) -> float:
+        weights = self._column_weights[table, column]
+        return self._sum_weights(weights, words) / math.sqrt(max(len(weights), 1))
+
+    def _count_tokens(self, view: TableView) -> int:
+        return estimate_tokens(view.to_ddl(self._schema.dialect))
+
+
+def _is_key(column: Column) -> bool:
+    return column.primary_key or column.references is not None
+
+
+def _view_table(table: Table, columns: Sequence[Column], samples: Samples) -> TableView:
+    shown = tuple(column for column in table.columns if column in columns)
+    values = {name: tuple(texts) for name, texts in samples.get(table.full_name, {}).items()}
+    return TableView(table, shown, values, len(table.columns) - len(shown))
+
+
+def _weigh_words(
+    item: Table | Column, values: Sequence[str], synonyms: Sequence[str], name_weight: float
+) -> WordWeights:
+    """Return the words that may name a table or column, with their weights."""
+    weights: WordWeights = {}
+    for value in values:
+        weights |= {singularize(w): _SAMPLE_WEIGHT for w in extract_index_words(normalize_text(value)) if len(w) > 1}
+    comment_words = extract_index_words(normalize_text(item.comment or ""))
+    weights |= {singularize(word): _COMMENT_WEIGHT for word in comment_words}
+    for name in [*synonyms, item.name]:
+        weights |= dict.fromkeys(split_identifier(name), name_weight)
+    return weights
+
+
+def _merge_weights(parts: Iterable[WordWeights]) -> WordWeights:
+    """Return the highest weight of each word."""
+    merged: WordWeights = {}
+    for weights in parts:
+        merged |= {word: max(weight, merged.get(word, 0)) for word, weight in weights.items()}
+    return merged
+
+
+def _find_joinable_tables(schema: DatabaseSchema) -> dict[str, tuple[str, ...]]:
+    """Return the tables that each table joins, by full name.
+
+    Tables join by foreign keys, and a column without one joins the table whose primary key it is named after.
+    """
+    joinable: dict[str, dict[str, None]] = {table.full_name: {} for table in schema.tables}
+    tables_by_key_name = _index_tables_by_key_name(schema)
+    for table in schema.tables:
+        for column in table.columns:
+            if column.references:
+                others = [_find_referenced_table(schema, column.references)]
+            else:
+                others = [*tables_by_key_name.get(column.name.casefold(), [])]
+            for other in others if len(others) <= 3 else []:
+                if other and other != table.full_name:
+                    joinable[table.full_name][other] = None
+                    joinable[other][table.full_name] = None
+    return {name: tuple(others) for name, others in joinable.items()}
+
+
+def _index_tables_by_key_name(schema: DatabaseSchema) -> dict[str, list[str]]:
+    """Return the tables by the names of columns that refer to them (`order_id`)."""
+    tables_by_key_name: dict[str, list[str]] = {}
+    for table in schema.tables:
+        primary_key = [column.name.casefold() for column in table.columns if column.primary_key]
+        if len(primary_key) != 1:
+            continue
+        key = primary_key[0]
+        stem = singularize(table.name.casefold())
+        names = {f"{stem}_{key}", f"{stem}{key}", f"{stem}_id"} | ({key} - {"id", "code", "name"})
+        for name in names:
+            tables_by_key_name.setdefault(name, []).append(table.full_name)
+    return tables_by_key_name
+
+
+def _find_referenced_table(schema: DatabaseSchema, references: str) -> str | None:
+    table = schema.find_table(references.rpartition(".")[0] or references) or schema.find_table(references)
+    return table.full_name if table else None

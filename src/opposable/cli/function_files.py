@@ -1,0 +1,94 @@
+"""Python files of functions: added as tools, and reviewed again when they change."""
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from opposable.app.allowed_files import AllowedFiles
+from opposable.app.stored_tools import open_allowed_files, save_tools
+from opposable.app.tool_factory import create_builtin_library
+from opposable.cli.options import err, read_settings
+from opposable.cli.rendering import style_text
+from opposable.domain.errors import BadInput
+from opposable.domain.specs import FunctionToolSpec
+from opposable.settings import Settings
+from opposable.tools.python_file import create_file_specs
+
+
+def read_function_file(
+    settings: Settings, file: Path, *, assume_yes: bool = False
+) -> tuple[list[FunctionToolSpec], dict[str, str]]:
+    """Return the specs of a file's functions, after the person has allowed its code to run.
+
+    Args:
+        settings: The settings, with the built-in tools.
+        file: The file.
+        assume_yes: Whether to allow the file without a question.
+
+    Returns:
+        The specs, and the reason for each function that cannot become a tool.
+
+    Raises:
+        BadInput: The file cannot be read or loaded, or the person does not allow it.
+    """
+    path = file.resolve()
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"Cannot read {file}: {error.strerror}.") from error
+    allowed_files = open_allowed_files()
+    if not assume_yes and not allowed_files.is_allowed(path, source):
+        if not _is_terminal():
+            raise BadInput(
+                f"Adding {file} runs its code, now and in later commands. Review it, then pass --yes to allow it."
+            )
+        question = f"This runs the code of {path}, now and in later commands, until it changes. Allow it? [y/N] "
+        if not _confirm(question):
+            raise BadInput(f"{file} is not allowed, and nothing of it has run.")
+    specs, left_out = create_file_specs(path, source)
+    allowed_files.allow(path, source)
+    builtin = create_builtin_library(settings)
+    taken = [spec.tool_id for spec in specs if builtin.get_spec(spec.tool_id) is not None]
+    left_out |= dict.fromkeys(taken, "A built-in tool has this name. Rename the function.")
+    return [spec for spec in specs if spec.tool_id not in taken], left_out
+
+
+def review_changed_files() -> None:
+    """Ask about allowed files that have changed since, and store their functions again.
+
+    Without a terminal, or if the person declines, their tools are not available.
+    """
+    allowed_files = open_allowed_files()
+    for path in _list_changed_files(allowed_files):
+        question = f"{path} has changed. Run its code, now and in later commands, until it changes again? [y/N] "
+        if _is_terminal() and _confirm(question):
+            settings = read_settings()
+            specs, left_out = read_function_file(settings, path, assume_yes=True)
+            asyncio.run(save_tools(settings, specs))
+            _warn(f"{name}: {reason}" for name, reason in left_out.items())
+        else:
+            _warn([f"{path} has changed, so its tools are not available. Run: opposable tools add {path}"])
+
+
+def _list_changed_files(allowed_files: AllowedFiles) -> list[Path]:
+    """Return the allowed files with another content. A missing file has nothing to review."""
+    return [
+        path
+        for path in map(Path, allowed_files.read())
+        if path.is_file() and not allowed_files.is_allowed(path, path.read_bytes())
+    ]
+
+
+def _is_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _confirm(question: str) -> bool:
+    err.print(style_text((question, "yellow")), end="", soft_wrap=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes", "是", "好")
+
+
+def _warn(messages: Iterable[str]) -> None:
+    for message in messages:
+        err.print(style_text((f"Warning: {message}", "yellow")), soft_wrap=True)

@@ -1,0 +1,119 @@
+"""Problems of invalid data in plain words, from the errors of pydantic."""
+
+import difflib
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+_PROBLEMS = {
+    "missing": "is required",
+    "string_type": "must be text",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "set_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "mapping_type": "must be an object",
+    "json_invalid": "is not valid JSON",
+    "datetime_type": "must be a date and time, such as 2026-01-31T12:00:00Z",
+    "datetime_parsing": "must be a date and time, such as 2026-01-31T12:00:00Z",
+    "datetime_from_date_parsing": "must be a date and time, such as 2026-01-31T12:00:00Z",
+}
+_TEMPLATES = {
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match the pattern {pattern}",
+    "too_short": "must have at least {min_length} items",
+    "too_long": "must have at most {max_length} items",
+    "union_tag_invalid": "must have the field {discriminator} with one of {expected_tags}",
+    "union_tag_not_found": "must have the field {discriminator}",
+}
+
+
+def describe_problems(error: ValidationError, model: Any = None, limit: int = 5) -> str:
+    """Return the problems of an error in one line: `limits.turns: must be greater than 0; name: is required`.
+
+    Values are left out: they may be secret.
+
+    Args:
+        error: The error.
+        model: The type that was validated, to name similar fields.
+        limit: The number of problems to describe.
+    """
+    problems = list_problems(error.errors(include_url=False, include_input=False), model)
+    return "; ".join(f"{path or 'the data'}: {problem}" for path, problem in problems[:limit])
+
+
+def list_problems(errors: Sequence[Mapping[str, Any]], model: Any = None) -> list[tuple[str, str]]:
+    """Return the dotted path and the problem of each error, as `describe_problems` does."""
+    return [(".".join(map(str, error["loc"])), _describe_problem(error, model)) for error in errors]
+
+
+def _describe_problem(error: Mapping[str, Any], model: Any) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "string_too_short" and context.get("min_length") == 1:
+        return "must not be empty"
+    if kind == "extra_forbidden":
+        path = error["loc"]
+        return describe_unknown_field(str(path[-1]), list(dict.fromkeys(_iterate_field_names(model, path[:-1]))))
+    problem = _PROBLEMS.get(kind)
+    if problem is None and kind in _TEMPLATES:
+        limits = {name: int(value) if _is_whole(value) else value for name, value in context.items()}
+        problem = _TEMPLATES[kind].format_map(limits)
+    if problem is None:
+        problem = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input ").replace("should ", "must ", 1)
+    return problem
+
+
+def describe_unknown_field(name: str, known_names: Sequence[str]) -> str:
+    """Return the problem of an unknown field, with the nearest known field or all of them."""
+    if similar := difflib.get_close_matches(name, known_names, n=1):
+        return f"is not a known field (did you mean {similar[0]}?)"
+    return "is not a known field" + (f" (the fields are {', '.join(known_names)})" if known_names else "")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer()
+
+
+def _iterate_field_names(annotation: Any, path: Sequence[Any]) -> Iterator[str]:
+    """Yield the names of the fields at a path of an error, in every model of a union."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if not path:
+            yield from (field.alias or name for name, field in annotation.model_fields.items())
+        for name, field in annotation.model_fields.items():
+            if path and path[0] in (name, field.alias):
+                yield from _iterate_field_names(field.annotation, path[1:])
+    elif origin is Annotated:
+        yield from _iterate_field_names(arguments[0], path)
+    elif origin in (Union, types.UnionType):
+        chosen = [option for option in arguments if path and _has_tag(option, path[0])]
+        for option in chosen or arguments:
+            yield from _iterate_field_names(option, path[1:] if chosen else path)
+    elif arguments and path:  # a list, a tuple or a mapping; its last argument is the type of the items
+        items = [argument for argument in arguments if argument is not ...]
+        yield from _iterate_field_names(items[-1], path[1:])
+
+
+def _has_tag(model: Any, tag: Any) -> bool:
+    """Return whether a tag of a discriminated union, or the name of a class, chooses this model."""
+    fields = getattr(model, "model_fields", {})
+    return bool(tag == getattr(model, "__name__", "")) or any(field.default == tag for field in fields.values())

@@ -1,0 +1,81 @@
+"""Records the replies of a model, so that evaluations that share prompts request each reply once."""
+
+import hashlib
+import sqlite3
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from opposable.domain.events import ModelEvent, Reply, Token
+from opposable.domain.messages import Message, assistant_message
+from opposable.domain.tools import ToolDefinition
+from opposable.domain.usage import Usage
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.profile import get_profile
+
+
+class RecordedModel:
+    """A model whose text replies are stored in a SQLite file and returned again for the same request.
+
+    Args:
+        model: The model that replies to new requests.
+        path: The file; it is created if it does not exist.
+    """
+
+    def __init__(self, model: Model, path: Path) -> None:
+        self.name = model.name
+        self.profile = get_profile(model)
+        self._model = model
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.execute("CREATE TABLE IF NOT EXISTS reply (request TEXT PRIMARY KEY, reply BLOB)")
+
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Yield the recorded reply of a request, or the reply of the model.
+
+        Raises: `ModelError`.
+        """
+        key = _compute_key(self.name, messages, options)
+        recorded = self._connection.execute("SELECT reply FROM reply WHERE request = ?", (key,)).fetchone()
+        if recorded is not None:
+            yield _parse_reply(orjson.loads(recorded[0]))
+            return
+        async with aclosing(self._model.stream(messages, tools, options)) as events:
+            async for event in events:
+                if isinstance(event, Reply):
+                    self._connection.execute("INSERT OR IGNORE INTO reply VALUES (?, ?)", (key, _format_reply(event)))
+                yield event
+
+    async def aclose(self) -> None:
+        """Close the file and the model."""
+        self._connection.close()
+        await self._model.aclose()
+
+
+def _compute_key(name: str, messages: Sequence[Message], options: ModelOptions) -> str:
+    request = [name, [(message.role, message.content) for message in messages], asdict(options)]
+    return hashlib.sha256(orjson.dumps(request, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _format_reply(reply: Reply) -> bytes:
+    return orjson.dumps(
+        {
+            "content": reply.message.content,
+            "finish": reply.finish,
+            "usage": [reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.requests],
+            "tokens": [(token.text, token.alternatives) for token in reply.tokens],
+        }
+    )
+
+
+def _parse_reply(record: dict[str, Any]) -> Reply:
+    tokens = tuple(
+        Token(text, tuple((other, probability) for other, probability in alternatives))
+        for text, alternatives in record["tokens"]
+    )
+    return Reply(assistant_message(record["content"]), record["finish"], Usage(*record["usage"]), tokens)

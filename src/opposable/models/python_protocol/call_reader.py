@@ -1,0 +1,75 @@
+"""Tool calls from the code of a reply."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
+from opposable.models.python_protocol.prompts import CODE_FENCE, list_parameters
+from opposable.parsers import parse
+from opposable.parsers.schema_coercion import SchemaNode
+
+MAX_CALLS = 64
+"""Calls read from one reply."""
+
+MAX_EXACT_NUMBER = 2**53
+"""Integers below this are exact as decimals."""
+
+_DECODER = json.JSONDecoder()
+
+
+def read_calls(code: str, tools: Sequence[ToolDefinition], *, is_truncated: bool = False) -> tuple[ToolCall, ...]:
+    """Return the calls of offered tools in `code`, in the form that the grammar enforces.
+
+    Code in another form, from servers that ignore the grammar, is left to the parser of written calls.
+
+    Args:
+        code: The code that the model wrote.
+        tools: The tools that may be called.
+        is_truncated: Whether the token limit cut the code off. An unfinished call is left out.
+    """
+    calls: list[ToolCall] = []
+    left = code.strip()
+    while left and len(calls) < MAX_CALLS and (found := _read_call(left, tools)):
+        calls.append(found[0])
+        left = left[found[1] :].lstrip()
+    if not left or len(calls) == MAX_CALLS or (calls and is_truncated):
+        return tuple(calls)
+    end = "" if is_truncated else CODE_FENCE
+    parsed = parse(f"{CODE_FENCE}python\n{code.strip()}\n{end}", tuple(tools), truncated=is_truncated)
+    return tuple(
+        ToolCall(new_call_id(), call.name, call.arguments, dialect="python", repairs=call.repairs)
+        for call in parsed.calls[:MAX_CALLS]
+    )
+
+
+def _read_call(code: str, tools: Sequence[ToolDefinition]) -> tuple[ToolCall, int] | None:
+    """Return the call `name(key=JSON, ...)` that the code begins with, and its length."""
+    tool = next((tool for tool in tools if code.startswith(f"{tool.name}(")), None)
+    if tool is None:
+        return None
+    schema = SchemaNode(tool.parameters)
+    names = sorted(list_parameters(tool), key=len, reverse=True)
+    arguments: dict[str, Any] = {}
+    at = len(tool.name) + 1
+    while not code.startswith(")", at):
+        name = next((name for name in names if code.startswith(f"{name}=", at)), None)
+        if name is None or name in arguments:
+            return None
+        try:
+            value, at = _DECODER.raw_decode(code, at + len(name) + 1)
+        except (ValueError, RecursionError):
+            return None
+        arguments[name] = _unify_numbers(value, schema.get_property(name))
+        if code.startswith(", ", at):
+            at += 2
+        elif not code.startswith(")", at):
+            return None
+    return ToolCall(new_call_id(), tool.name, arguments, dialect="python"), at + 1
+
+
+def _unify_numbers(value: Any, schema: SchemaNode) -> Any:
+    """Return a list of decimals with items of one type: [1, 2.5] as [1.0, 2.5]."""
+    if not isinstance(value, list) or schema.get_alternative("array").get_item_schema(0).allowed_types() != {"number"}:
+        return value
+    return [float(item) if type(item) is int and abs(item) < MAX_EXACT_NUMBER else item for item in value]

@@ -1,0 +1,52 @@
+"""Dates in the only format that a parameter description names, such as YYYY-MM-DD."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from opposable.models.python_protocol.attempt import Attempt
+from opposable.models.python_protocol.prompts import get_schema
+
+REPAIR = "date in the described format"
+
+_FORMAT_PATTERN = re.compile(
+    r"(?<![a-z])(y{4}|[md]{1,2})([-/.])([md]{1,2})\2(y{4}|[md]{1,2})(?![a-z]|.?h{1,2}:)", re.IGNORECASE
+)
+
+
+def find_date_format(schema: dict[str, Any]) -> str:
+    """Return the only format that the description of a text names, such as "yyyy-mm-dd"; "" without one."""
+    description = schema.get("description")
+    if schema.get("type") != "string" or "enum" in schema or not isinstance(description, str):
+        return ""
+    formats = {match[0].lower() for match in _FORMAT_PATTERN.finditer(description)}
+    return formats.pop() if len(formats) == 1 else ""
+
+
+def build_date_pattern(date_format: str) -> str:
+    """Return a pattern for dates in a format, in which days and months may have one digit.
+
+    A small model that must write two digits continues 2023-10-1 to 2023-10-10.
+    """
+    digits = re.sub("y+", "[0-9]{4}", re.sub("[md]+", "[0-9]{1,2}", date_format.replace(".", "[.]")))
+    return f"^{digits}$"
+
+
+async def pad_dates(attempt: Attempt) -> Attempt:
+    """Write days and months with as many digits as the described format."""
+    calls = []
+    for call in attempt.calls:
+        properties = get_schema(call, attempt.tools).properties()
+        padded = {name: _pad_date(value, properties.get(name)) for name, value in call.arguments.items()}
+        is_changed = padded != call.arguments
+        calls.append(replace(call, arguments=padded, raw=None, repairs=(*call.repairs, REPAIR)) if is_changed else call)
+    return replace(attempt, calls=tuple(calls))
+
+
+def _pad_date(value: Any, schema: Any) -> Any:
+    date_format = find_date_format(schema) if isinstance(schema, dict) and isinstance(value, str) else ""
+    if not date_format or not re.match(build_date_pattern(date_format), value):
+        return value
+    lengths = [len(part) for part in re.split("[-/.]", date_format)]
+    mark = date_format[lengths[0]]
+    return mark.join(part.zfill(length) for part, length in zip(value.split(mark), lengths, strict=True))

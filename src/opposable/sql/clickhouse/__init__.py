@@ -1,0 +1,1 @@
+"""ClickHouse data directories as read-only databases."""

@@ -1,0 +1,271 @@
+"""ClickHouse data directories as read-only databases, through chDB in this process.
+
+The engine's read-only mode, its classification of the statement and a check of its syntax tree protect them.
+"""
+
+import asyncio
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+
+from opposable.domain.errors import BadInput, ToolRefused, ToolUnavailable
+from opposable.sql import messages
+from opposable.sql.clickhouse.schema_reader import read_schema
+from opposable.sql.clickhouse_functions import CLICKHOUSE_FUNCTIONS, CLICKHOUSE_TABLE_FUNCTIONS
+from opposable.sql.database import QueryLimits, QueryResult
+from opposable.sql.errors import QueryTimedOut, translate_engine_error
+from opposable.sql.function_allowlist import Dialect
+from opposable.sql.interruptible_threads import run_interruptible
+from opposable.sql.result_rows import build_query_result
+from opposable.sql.schema import DatabaseSchema, quote_name, to_one_line
+from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
+
+T = TypeVar("T")
+
+URL_FORM = "clickhouse:///path/to/directory"
+_POOL_THREADS = 4
+_OPEN_SECONDS = 60.0
+_MAX_SCHEMA_ROWS = 1_000_000
+_SAMPLED_ROWS = 1_000
+"""Rows that are read for a column's sample values."""
+_SETTINGS = {
+    "readonly": 1,
+    "max_memory_usage": 512 * 1024 * 1024,
+    "max_threads": 2,
+    "max_block_size": 4_096,
+    "result_overflow_mode": "break",
+    "join_use_nulls": 1,  # as in standard SQL: rows without a match have NULL, not 0 or ''
+    "cast_keep_nullable": 1,
+    "output_format_json_quote_denormals": 1,
+}
+"""Settings of every connection. `readonly` also forbids table functions that read files or servers."""
+_TREE_PATTERN = re.compile(r"^ *(?:(Function|TableIdentifier) (\S+)|(ColumnsApplyTransformer))", re.MULTILINE)
+_ALLOWED_FUNCTIONS = CLICKHOUSE_FUNCTIONS | CLICKHOUSE_TABLE_FUNCTIONS | {"_cast", "sqlstandardvalues"}
+_IN_PATTERN = re.compile(r"( *)Function (?:global)?(?:not)?in ", re.IGNORECASE)
+_SYSTEM_DATABASES = ("system.", "information_schema.")
+_CANCELLED = re.compile(r"\((?:QUERY_WAS_CANCELLED|TIMEOUT_EXCEEDED)\w*\)")
+
+
+class ClickhouseDatabase:
+    """A `Database` over one data directory; each query has its own connection, and so its own settings."""
+
+    dialect: Dialect = "clickhouse"
+
+    def __init__(self, path: Path, connection: Any, schema: DatabaseSchema) -> None:
+        self.name = path.name
+        self.identity = str(path.resolve())
+        self._path = path
+        self._connection = connection
+        self._schema = schema
+        self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="clickhouse")
+        self._closed = False
+
+    async def get_schema(self) -> DatabaseSchema:
+        """Return the tables and views."""
+        return self._schema
+
+    async def explain(
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+    ) -> None:
+        """Bind and plan `sql`."""
+        refuse_unlisted_tables(parse_safe_query(sql, "clickhouse", self._schema), self._schema)
+
+        def work(connection: Any) -> None:
+            _check_syntax_tree(connection, sql, parameters)
+            _query(connection, f"EXPLAIN {sql}", parameters, "TSVRaw")
+
+        await self._run_in_thread(work, limits or QueryLimits())
+
+    async def run(
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+    ) -> QueryResult:
+        """Run `sql`; see `Database.run`."""
+        bounds = limits or QueryLimits()
+        refuse_unlisted_tables(parse_safe_query(sql, "clickhouse", self._schema), self._schema)
+
+        def work(connection: Any) -> QueryResult:
+            started = time.perf_counter()
+            _check_syntax_tree(connection, sql, parameters)
+            columns, rows = _fetch(connection, sql, parameters)
+            return build_query_result(columns, rows, bounds, time.perf_counter() - started)
+
+        return await self._run_in_thread(work, bounds)
+
+    async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
+        """Return distinct values from the first rows of a table."""
+        known_table = self._schema.find_table(table)
+        samples: dict[str, list[Any]] = {}
+        for column in known_table.columns if known_table else ():
+            assert known_table is not None
+            name = quote_name(column.name, "clickhouse")
+            path = f"{quote_name(known_table.schema or 'default')}.{quote_name(known_table.name, 'clickhouse')}"
+            source = f"SELECT {name} AS v FROM {path} LIMIT {_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
+            sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL ORDER BY v LIMIT {int(limit)}"  # noqa: S608 - built above
+            result = await self.run(sql, limits=QueryLimits(limit, 80))
+            samples[column.name] = [row[0] for row in result.rows]
+        return samples
+
+    async def close(self) -> None:
+        """Close the directory once its queries have ended."""
+        self._closed = True
+        await asyncio.to_thread(self._pool.shutdown, True, cancel_futures=True)
+        await asyncio.to_thread(self._connection.close)
+
+    async def _run_in_thread(self, work: Callable[[Any], T], limits: QueryLimits) -> T:
+        from chdb._exceptions import ChdbError
+
+        if self._closed:
+            raise ToolUnavailable(f"The database {self.name} is closed.")
+        query_tag = uuid.uuid4().hex
+
+        def run_on_connection() -> T:
+            connection = connect(self._path, limits, query_tag)
+            try:
+                return work(connection)
+            finally:
+                connection.close()
+
+        def interrupt() -> None:
+            with suppress(ChdbError):
+                self._connection.query(f"KILL QUERY WHERE Settings['log_comment'] = '{query_tag}' ASYNC")
+
+        try:
+            return await run_interruptible(self._pool, run_on_connection, interrupt, limits.timeout_seconds + 0.2)
+        except TimeoutError:
+            raise QueryTimedOut(limits.timeout_seconds) from None
+        except ChdbError as error:
+            if _CANCELLED.search(str(error)):
+                raise QueryTimedOut(limits.timeout_seconds) from None
+            raise translate_engine_error(ValueError(_format_error(error)), self._path) from error
+
+
+def connect(path: Path, limits: QueryLimits, query_tag: str = "") -> Any:
+    """Open a connection that only reads, with the limits of one query.
+
+    Raises:
+        RuntimeError: The directory is in use, or another one is open in this process.
+    """
+    import chdb
+
+    settings = _SETTINGS | {
+        "max_execution_time": max(0.001, limits.timeout_seconds),
+        "max_result_rows": limits.max_rows + 1,
+        "log_comment": query_tag,
+    }
+    options = "&".join(f"{name}={value}" for name, value in settings.items())
+    open_connection: Any = chdb.connect
+    return open_connection(f"{path.absolute()}?{options}")
+
+
+async def open_clickhouse(path: Path) -> ClickhouseDatabase:
+    """Open a data directory of ClickHouse or chDB.
+
+    Raises:
+        BadInput: It is not a data directory, another program has it open, or another one is open in this process.
+    """
+    try:
+        from chdb._exceptions import ChdbError
+    except ImportError as error:
+        raise BadInput('ClickHouse needs the extra "clickhouse": pip install "opposable[sql,clickhouse]".') from error
+    if not (path / "metadata").is_dir() or "?" in str(path):
+        raise BadInput(f"`{path}` is not a data directory of ClickHouse. Use {URL_FORM}.")
+    try:
+        return await asyncio.to_thread(_open, path)
+    except (RuntimeError, ChdbError) as error:
+        reason = _format_error(error)
+        if "already initialized" in reason:
+            reason = "another directory is open in this process. Close it first"
+        elif "Error initializing" in reason:
+            reason = "another program has it open. Close that program first"
+        raise BadInput(f"`{path}` cannot be opened: {to_one_line(reason, 300).rstrip('.')}.") from error
+
+
+def _open(path: Path) -> ClickhouseDatabase:
+    connection = connect(path, QueryLimits(_MAX_SCHEMA_ROWS, timeout_seconds=_OPEN_SECONDS))
+    try:
+        schema = read_schema(lambda sql: _fetch(connection, sql)[1])
+        return ClickhouseDatabase(path, connection, schema)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _check_syntax_tree(connection: Any, sql: str, parameters: dict[str, Any] | None) -> None:
+    """Check that the engine itself parses `sql` as one query that calls only functions of the allow list.
+
+    Raises:
+        ToolRefused: It does not.
+        chdb.ChdbError: It is not valid SQL.
+    """
+    found = connection._conn.classify_query(sql)  # noqa: SLF001 - the wrapper has no method for it
+    if found["query_class"].name not in ("READ_ONLY", "UNKNOWN") or found["statement_count"] > 1:
+        raise ToolRefused(messages.engine_refused("only one SELECT statement may run here."))
+    tree = _query(connection, f"EXPLAIN AST {sql}", parameters, "TSVRaw").decode("utf-8", "replace")
+    for kind, name, transformer in _TREE_PATTERN.findall(tree):
+        folded = name.casefold()
+        if transformer or (kind == "Function" and folded not in _ALLOWED_FUNCTIONS):
+            raise ToolRefused(
+                messages.engine_refused(f"the function {to_one_line(name or 'in APPLY')} is not available.")
+            )
+        if kind == "TableIdentifier" and folded.startswith(_SYSTEM_DATABASES):
+            raise ToolRefused(messages.system_table(to_one_line(name)))
+    if name := _find_table_after_in(tree.splitlines()):
+        raise ToolRefused(f"IN {to_one_line(name)} may read a table: write IN (SELECT …), or has(array, value).")
+
+
+def _find_table_after_in(lines: list[str]) -> str:
+    """Return the first name directly after IN, which the engine reads as a table; "" without one."""
+    for start, line in enumerate(lines):
+        if not (function := _IN_PATTERN.match(line)):
+            continue
+        last = ""
+        for argument in lines[start + 1 :]:
+            indent = len(argument) - len(argument.lstrip(" "))
+            if indent <= len(function[1]):
+                break
+            last = argument.strip() if indent == len(function[1]) + 2 else last
+        if last.startswith("Identifier "):
+            return last.removeprefix("Identifier ")
+    return ""
+
+
+def _fetch(connection: Any, sql: str, parameters: dict[str, Any] | None = None) -> tuple[tuple[str, ...], list[Any]]:
+    """Return the columns and the rows, with decimal numbers as `Decimal`."""
+    text = _query(connection, sql, parameters, "JSONCompact").decode("utf-8", "replace")
+    result = json.loads(text, parse_float=Decimal)
+    columns = tuple(column["name"] for column in result["meta"])
+    is_float = [column["type"].removeprefix("Nullable(").startswith("Float") for column in result["meta"]]
+    rows = [
+        tuple(
+            float(value) if number and isinstance(value, str) else value
+            for value, number in zip(row, is_float, strict=True)
+        )
+        for row in result["data"]
+    ]
+    return columns, rows
+
+
+def _query(connection: Any, sql: str, parameters: dict[str, Any] | None, output_format: str) -> bytes:
+    escaped = {key: _escape_parameter(value) for key, value in (parameters or {}).items()}
+    return bytes(connection.query(sql, output_format, params=escaped).bytes())
+
+
+def _escape_parameter(value: Any) -> str:
+    """Return the text of a parameter as the engine parses it: tab-separated values."""
+    if value is None:
+        return "\\N"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
+
+
+def _format_error(error: BaseException) -> str:
+    """Return the engine's message without its codes and version."""
+    text = re.sub(r"Code: \d+\. DB::Exception: |Failed to create connection: ", "", str(error))
+    return re.sub(r"(?:\s*\((?:version [\d.]+|[A-Z_]+)\)\.?)+\s*$", "", text)

@@ -1,0 +1,1 @@
+"""MySQL and MariaDB databases, opened read-only."""

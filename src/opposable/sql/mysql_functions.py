@@ -1,0 +1,28 @@
+"""The functions that a query on MySQL or MariaDB may call."""
+
+_AGGREGATES = """any_value avg bit_and bit_or bit_xor count cume_dist dense_rank first_value group_concat grouping json_arrayagg
+    json_objectagg lag last_value lead max median min nth_value ntile percent_rank percentile_cont percentile_disc rank
+    row_number std stddev stddev_pop stddev_samp sum var_pop var_samp variance"""
+_NUMBERS = """abs acos asin atan atan2 bit_count ceil ceiling conv cos cot crc32 degrees exp floor format greatest least ln log
+    log10 log2 mod pi pow power radians rand round sign sin sqrt tan truncate"""
+_TEXT = """ascii bin bit_length char char_length character_length chr concat concat_ws convert elt field find_in_set from_base64
+    hex initcap instr lcase left length lengthb locate lower lpad ltrim make_set match against md5 mid oct octet_length ord
+    position quote regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse right rpad rtrim sha sha1
+    sha2 soundex space strcmp substr substring substring_index to_base64 to_char trim ucase unhex upper"""
+_TIME = """add_months adddate addtime convert_tz curdate current_date current_time current_timestamp curtime date date_add
+    date_format date_sub datediff day dayname dayofmonth dayofweek dayofyear extract from_days from_unixtime get_format
+    hour last_day localtime localtimestamp makedate maketime microsecond minute month monthname now period_add period_diff
+    quarter sec_to_time second str_to_date subdate subtime sysdate time time_format time_to_sec timediff timestamp
+    timestampadd timestampdiff to_days to_seconds unix_timestamp utc_date utc_time utc_timestamp week weekday weekofyear
+    year yearweek"""
+_JSON = """json_array json_array_append json_array_insert json_compact json_contains json_contains_path json_depth json_detailed
+    json_equals json_exists json_extract json_insert json_keys json_length json_loose json_merge_patch json_merge_preserve
+    json_normalize json_object json_overlaps json_pretty json_query json_quote json_remove json_replace json_search json_set
+    json_table json_type json_unquote json_valid json_value"""
+_OTHER = """bin_to_uuid cast coalesce exists if ifnull inet6_aton inet6_ntoa inet_aton inet_ntoa interval is_uuid isnull nullif
+    nvl nvl2 point row st_asgeojson st_astext st_contains st_distance st_distance_sphere st_geomfromtext st_intersects
+    st_latitude st_longitude st_within st_x st_y uuid uuid_to_bin"""
+MYSQL_FUNCTIONS = frozenset(f"{_AGGREGATES} {_NUMBERS} {_TEXT} {_TIME} {_JSON} {_OTHER}".split())
+MYSQL_TABLE_FUNCTIONS = frozenset({"json_table"})
+MYSQL_KEYWORDS = frozenset({"binary", "columns", "div", "index", "nested", "of", "rlike", "signed", "unsigned", "xor"})
+"""Keywords of MySQL that may precede a parenthesis."""

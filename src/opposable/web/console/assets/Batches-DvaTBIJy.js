@@ -1,0 +1,1 @@
+export{t as BatchProgress,n as BatchesPage}from"./Batches-oV80h3SM.js";

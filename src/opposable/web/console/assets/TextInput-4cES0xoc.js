@@ -1,1 +1,0 @@
-import{h as e,s as t}from"./Text-YGZajaoV.js";import{t as n}from"./InputBase-CTDJisC_.js";import{t as r}from"./jsx-runtime-LKYXHABd.js";var i=r(),a=t(t=>{let r=e([`Input`,`InputWrapper`,`TextInput`],null,t);return(0,i.jsx)(n,{component:`input`,...r,__staticSelector:`TextInput`})});a.classes=n.classes,a.displayName=`@mantine/core/TextInput`;export{a as t};

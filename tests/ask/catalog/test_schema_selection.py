@@ -1,0 +1,37 @@
+import pytest
+from tests.ask.catalog.databases import build_many_tables, open_sqlite
+
+from opposable.ask.catalog import open_catalog
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_wide_table_is_shown_by_its_keys_and_the_named_columns(shop):
+    catalog = await open_catalog(shop)
+    view = await catalog.select_schema("average of measure 77 in wide", 200)
+    wide = next(t for t in view.tables if t.table.name == "wide")
+    names = [column.name for column in wide.columns]
+    assert {"id", "measure_77"} <= set(names)
+    assert wide.omitted_columns == 152 - len(names) > 100
+    assert f"-- and {wide.omitted_columns} more columns" in view.to_ddl()
+
+
+async def test_of_many_tables_the_named_ones_are_selected_with_the_joins_between_them(tmp_path):
+    database = await open_sqlite(tmp_path, *build_many_tables())
+    catalog = await open_catalog(database)
+    view = await catalog.select_schema("How many orders hold something supplied by Exotic Liquids?", 400)
+    selected = {table.table.name for table in view.tables}
+    assert selected >= {"orders", "suppliers", "order_items", "products"}
+    assert view.omitted_tables == 250 - len(selected) > 200
+    assert view.token_count <= 440
+    chinese = await catalog.select_schema("每个客户的合同金额是多少？", 300)
+    assert {table.table.name for table in chinese.tables} >= {"客户", "合同"}
+    await database.close()
+
+
+async def test_synonyms_select_their_tables(tmp_path):
+    database = await open_sqlite(tmp_path, *build_many_tables())
+    catalog = await open_catalog(database, synonyms={"archive_77": ("流水",), "archive_78.remark": ("turnover",)})
+    assert "archive_77" in {t.table.name for t in (await catalog.select_schema("今年流水是多少", 300)).tables}
+    assert "archive_78" in {t.table.name for t in (await catalog.select_schema("Show the turnover", 300)).tables}
+    await database.close()

@@ -1,0 +1,86 @@
+"""An answer records its candidates with reasons and diagnoses, its intent and the turns of the team."""
+
+from pathlib import Path
+
+import pytest
+from tests.ask.team.shop import format_sql_reply, make_shop
+
+from opposable.ask.semantics.loader import parse_semantic_model
+from opposable.ask.team.answer_record import describe_sql
+from opposable.ask.team.factory import open_team
+from opposable.models.scripted import ScriptedModel
+from opposable.sql.factory import open_database
+
+pytestmark = pytest.mark.anyio
+
+MODEL = "metrics: {payroll: {expr: SUM(salary), table: person, synonyms: [total pay]}}"
+
+
+@pytest.fixture
+async def shop(tmp_path: Path):
+    database = await open_database(str(make_shop(tmp_path / "shop.sqlite")))
+    yield database
+    await database.close()
+
+
+async def test_candidates_have_reasons_diagnoses_and_one_is_chosen(shop):
+    replies = ["SELECT max(wage) FROM person WHERE id > 1", "SELECT max(salary) FROM person WHERE id > 1"]
+    async with open_team(ScriptedModel(*map(format_sql_reply, replies)), shop) as team:
+        answer, _ = await team.answer("What is the highest wage?")
+    assert [(one.sql, one.source, one.is_chosen) for one in answer.candidates] == [
+        (replies[0], "generator", False),
+        (replies[1], "correction", True),
+    ]
+    assert answer.candidates[1].reason == "computes MAX(salary); from person; where id > 1"
+    assert "no column wage" in answer.candidates[0].diagnosis
+    assert [(turn.member, bool(turn.error)) for turn in answer.history] == [
+        ("sql_generator", False),
+        ("result_evaluator", True),
+        ("sql_generator", False),
+        ("result_evaluator", False),
+    ]
+
+
+async def test_candidates_that_a_model_lists_have_its_reasons(shop):
+    reply = (
+        '{"candidates": [{"sql": "SELECT wage FROM person", "reason": "wage"}, {"sql": "SELECT 1", "reason": "one"}]}'
+    )
+    async with open_team(ScriptedModel(reply), shop) as team:
+        answer, _ = await team.answer("What is the wage?")
+    assert [(one.reason, one.is_chosen) for one in answer.candidates] == [("wage", False), ("one", True)]
+
+
+async def test_the_intent_is_recorded_with_the_words_that_no_term_covers(shop):
+    model = ScriptedModel(format_sql_reply("SELECT sum(salary) FROM person"))
+    async with open_team(model, shop, semantics=parse_semantic_model(MODEL)) as team:
+        covered, _ = await team.answer("total pay")
+        other, _ = await team.answer("total pay of the juniors")
+    assert (covered.intent, covered.candidates[0].source) == (
+        {"intent_type": "basic", "metrics": ["payroll"]},
+        "semantics",
+    )
+    assert other.intent == covered.intent
+    assert other.history[0].error == "the semantic model has no term for juniors"
+
+
+async def test_an_answer_that_is_given_up_has_its_candidates_too(shop):
+    replies = [format_sql_reply(f"SELECT a{n} FROM nothing{n}") for n in range(9)]
+    async with open_team(ScriptedModel(*replies), shop) as team:
+        answer, _ = await team.answer("利润是多少？")
+    assert not answer.success
+    assert not any(one.is_chosen for one in answer.candidates)
+    assert "没有表" in answer.candidates[0].diagnosis
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        (
+            "SELECT d.name, count(*) FROM person p JOIN department d ON p.department_id = d.id GROUP BY d.name HAVING count(*) > 1",
+            "computes d.name, COUNT(*); from person, department; where COUNT(*) > 1; for each d.name",
+        ),
+        ("SELECT (", ""),
+    ],
+)
+def test_a_query_is_described_by_its_clauses(sql, reason):
+    assert describe_sql(sql, "sqlite") == reason

@@ -1,0 +1,53 @@
+"""A recorded model requests each reply once."""
+
+import pytest
+
+from opposable.ask.single_prompt import request_reply
+from opposable.domain.events import ModelEvent, Reply, Token
+from opposable.domain.messages import assistant_message, user_message
+from opposable.domain.usage import Usage
+from opposable.evals.text_to_sql.recorded_model import RecordedModel
+from opposable.models.base import ModelOptions
+from opposable.models.profile import ModelProfile
+
+pytestmark = pytest.mark.anyio
+
+
+class CountingModel:
+    """A model that replies with the number of its requests."""
+
+    name = "counting"
+    profile = ModelProfile(assisted=True)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def stream(self, messages, tools=(), options=None):
+        self.count += 1
+        event: ModelEvent = Reply(
+            assistant_message(str(self.count)), "length", Usage(3, 2, 1), (Token("1", (("1", -0.5), ("2", -1.5))),)
+        )
+        yield event
+
+    async def aclose(self) -> None:
+        """Do nothing: no resource is open."""
+
+
+async def test_a_request_is_answered_from_the_file_the_second_time(tmp_path):
+    model = CountingModel()
+    options = ModelOptions(stream=False, seed=1)
+    replies = []
+    for _ in range(2):
+        recorded = RecordedModel(model, tmp_path / "replies.sqlite")
+        replies.append(await request_reply(recorded, [user_message("a")], options))
+        await recorded.aclose()
+    assert (replies[0], model.count, recorded.profile.assisted) == (replies[1], 1, True)
+
+
+async def test_other_messages_and_options_are_other_requests(tmp_path):
+    model = CountingModel()
+    recorded = RecordedModel(model, tmp_path / "replies.sqlite")
+    for text, seed in (("a", 1), ("a", 2), ("b", 1), ("a", 1)):
+        await request_reply(recorded, [user_message(text)], ModelOptions(stream=False, seed=seed))
+    await recorded.aclose()
+    assert model.count == 3

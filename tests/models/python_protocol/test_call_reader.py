@@ -1,0 +1,77 @@
+"""Calls in the code of a reply."""
+
+import pytest
+
+from opposable.domain.tools import ToolDefinition
+from opposable.models.python_protocol.call_reader import MAX_CALLS, read_calls
+
+FIND = ToolDefinition(
+    "find",
+    "",
+    {
+        "type": "object",
+        "properties": {
+            "what": {"type": "string"},
+            "what-else": {"type": "string"},
+            "near": {},
+            "limit": {"type": "integer"},
+        },
+    },
+)
+PING = ToolDefinition("net-ping", "", {"type": "object"})
+FIND_ALL = ToolDefinition("find_all", "", {"type": "object", "properties": {"what": {"type": "string"}}})
+
+
+@pytest.mark.parametrize(
+    ("code", "calls"),
+    [
+        ('find(what="tea")\n', [("find", {"what": "tea"})]),
+        ('find(what="tea", limit=3)\nnet-ping()', [("find", {"what": "tea", "limit": 3}), ("net-ping", {})]),
+        ('find(what-else="a, limit=2) \\"b\\" \\u8336")', [("find", {"what-else": 'a, limit=2) "b" 茶'})]),
+        (
+            'find(near={"lat": 1.5,\n "tags": ["a", null, true]})',
+            [("find", {"near": {"lat": 1.5, "tags": ["a", None, True]}})],
+        ),
+        ('find_all(what="x")', [("find_all", {"what": "x"})]),
+        ("pass", []),
+        ("", []),
+        ("unknown(what=1)", []),
+    ],
+    ids=["one", "two", "text", "nested", "a longer name", "no call", "nothing", "unknown"],
+)
+def test_calls_with_json_values_are_read(code, calls):
+    assert [(call.name, call.arguments) for call in read_calls(code, (FIND, FIND_ALL, PING))] == calls
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["find(what='tea', limit=3)", "find(\n    limit=3,\n    what='tea',\n)", "find(what = 'tea', limit = 3)"],
+)
+def test_python_that_no_grammar_enforced_is_left_to_the_parser_of_written_calls(code):
+    [call] = read_calls(code, (FIND,))
+    assert (call.name, call.arguments) == ("find", {"what": "tea", "limit": 3})
+
+
+def test_what_the_token_limit_cut_off_is_left_out():
+    code = 'find(what="tea")\nfind(what="cof'
+    assert [call.arguments for call in read_calls(code, (FIND,), is_truncated=True)] == [{"what": "tea"}]
+    assert read_calls('find(what="cof', (FIND,), is_truncated=True) == ()
+
+
+def test_calls_without_end_are_bounded():
+    assert len(read_calls("net-ping()\n" * 500, (PING,))) == MAX_CALLS
+
+
+@pytest.mark.parametrize(
+    ("items", "written", "value"),
+    [
+        ("number", "[1, 2.5]", "[1.0, 2.5]"),
+        ("integer", "[1, 2]", "[1, 2]"),
+        ("number", "[9007199254740993]", "[9007199254740993]"),
+    ],
+)
+def test_a_list_of_decimals_has_items_of_one_type(items, written, value):
+    numbers = {"type": "array", "items": {"type": items}}
+    tool = ToolDefinition("mean", "", {"type": "object", "properties": {"numbers": numbers}})
+    [call] = read_calls(f"mean(numbers={written})", (tool,))
+    assert repr(call.arguments["numbers"]) == value

@@ -1,0 +1,51 @@
+"""Dates in the described format."""
+
+import pytest
+
+from opposable.domain.messages import user_message
+from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.models.base import ModelOptions
+from opposable.models.python_protocol.attempt import Attempt
+from opposable.models.python_protocol.date_formats import REPAIR, build_date_pattern, find_date_format, pad_dates
+from opposable.models.scripted import ScriptedModel
+
+
+@pytest.mark.parametrize(
+    ("description", "date_format", "pattern"),
+    [
+        ("The day, in the format YYYY-MM-DD.", "yyyy-mm-dd", "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}$"),
+        ("日期，格式 yyyy.mm.dd", "yyyy.mm.dd", "^[0-9]{4}[.][0-9]{1,2}[.][0-9]{1,2}$"),
+        ("MM/DD/YYYY, such as 01/31/2025 (MM/DD/YYYY)", "mm/dd/yyyy", "^[0-9]{1,2}/[0-9]{1,2}/[0-9]{4}$"),
+        ("YYYY-MM-DD or MM/DD/YYYY", "", "^$"),
+        ("YYYY-MM-DD HH:MM", "", "^$"),
+        ("YYYY-MM-DDTHH:MM:SS", "", "^$"),
+        ("Any day.", "", "^$"),
+        (None, "", "^$"),
+    ],
+)
+def test_a_description_names_one_format(description, date_format, pattern):
+    schema = {"type": "string", "description": description}
+    assert find_date_format(schema) == date_format
+    assert build_date_pattern(date_format) == pattern
+    assert find_date_format({**schema, "enum": ["today"]}) == find_date_format({**schema, "type": "integer"}) == ""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("value", "padded"),
+    [
+        ("2023-10-1", "2023-10-01"),
+        ("2023-10-01", "2023-10-01"),
+        ("1 October", "1 October"),
+        ("1-2-2023", "1-2-2023"),
+        (7, 7),
+    ],
+)
+async def test_days_and_months_are_padded(value, padded):
+    about = {"type": "string", "description": "As YYYY-MM-DD."}
+    tool = ToolDefinition("book", "", {"type": "object", "properties": {"day": about, "note": {"type": "string"}}})
+    call = ToolCall("c", "book", {"day": value, "note": "2023-10-1"})
+    attempt = Attempt(ScriptedModel(), (user_message(""),), (tool,), True, "", ModelOptions(), calls=(call,))
+    [made] = (await pad_dates(attempt)).calls
+    assert made.arguments == {"day": padded, "note": "2023-10-1"}
+    assert made.repairs == ((REPAIR,) if padded != value else ())

@@ -1,0 +1,42 @@
+"""The declared steps."""
+
+import pytest
+
+from opposable.domain.events import Reply, Token
+from opposable.domain.messages import assistant_message, user_message
+from opposable.domain.tools import ToolDefinition
+from opposable.models.base import ModelOptions
+from opposable.models.python_protocol.model import PythonProtocolModel
+from opposable.models.python_protocol.pipeline import PIPELINE
+from opposable.models.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+NOTE = ToolDefinition(
+    "note", "Note a text.", {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+)
+INVENTED = Reply(assistant_message('note(text="the moon")'), tokens=(Token("note", (("note", -0.6), ("pass", -0.9))),))
+
+
+async def request_calls(inner, without=()):
+    stream = PythonProtocolModel(inner, without=without).stream((user_message("Hello"),), (NOTE,), ModelOptions())
+    return [part async for part in stream][-1].message.tool_calls
+
+
+def test_each_step_has_its_own_name_and_a_purpose():
+    names = [step.name for step in PIPELINE]
+    assert len(names) == len(set(names))
+    assert all(step.purpose for step in PIPELINE)
+
+
+async def test_a_step_can_be_left_out():
+    assert await request_calls(ScriptedModel(INVENTED, "Hello.")) == ()
+    assert len(await request_calls(ScriptedModel(INVENTED), ("acceptance",))) == 1
+
+
+async def test_without_the_grammar_replies_are_free():
+    with_grammar, free = ScriptedModel(INVENTED, "Hello."), ScriptedModel(INVENTED, "Hello.")
+    await request_calls(with_grammar)
+    await request_calls(free, ("grammar",))
+    assert "note(" in with_grammar.requests[0].options.extra_body["grammar"]
+    assert "grammar" not in free.requests[0].options.extra_body

@@ -1,0 +1,131 @@
+"""ClickHouse: directories, names, views that read more than the directory, and the engine's own checks."""
+
+import subprocess
+import sys
+
+import pytest
+from tests.servers import make_clickhouse
+
+from opposable.domain.errors import BadInput, ToolRefused
+from opposable.sql.clickhouse import engine as clickhouse_engine
+from opposable.sql.factory import open_database
+from opposable.sql.tools import SchemaTools, SqlTools
+
+pytestmark = pytest.mark.anyio
+
+UNTRUSTED_SQL = [
+    "SET data_type_default_nullable = 0",
+    "CREATE TABLE plain (id Int32, note String DEFAULT upper('x'), twice Int32 ALIAS id * 2) ENGINE = MergeTree ORDER BY id",
+    "INSERT INTO plain (id) VALUES (1)",
+    "CREATE TABLE leaky (id Int32, secret String ALIAS file('{dir}/secret.txt')) ENGINE = MergeTree ORDER BY id",
+    "CREATE TABLE outside (word String) ENGINE = File(LineAsString, '{dir}/secret.txt')",
+    "CREATE TABLE web (word String) ENGINE = URL('http://127.0.0.1:1/', LineAsString)",
+    "CREATE VIEW harmless AS SELECT id, note FROM plain",
+    "CREATE VIEW nested AS SELECT id FROM harmless",
+    "CREATE VIEW lure AS SELECT file('{dir}/secret.txt') AS word",
+    "CREATE VIEW behind AS SELECT word FROM lure",
+    "CREATE VIEW other AS SELECT * FROM outside",
+    "CREATE VIEW about AS SELECT name FROM system.tables",
+]
+
+
+async def test_tables_and_views_that_read_more_than_the_directory_are_not_listed(tmp_path):
+    (tmp_path / "secret.txt").write_text("SECRET-4711")
+    url = make_clickhouse(tmp_path / "db", [sql.replace("{dir}", str(tmp_path)) for sql in UNTRUSTED_SQL])
+    database = await open_database(url)
+    assert {table.name for table in (await database.get_schema()).tables} == {"plain", "harmless", "nested"}
+    assert (await database.run("SELECT id, twice FROM plain")).rows == ((1, 2),)
+    for table in ("leaky", "outside", "web", "lure", "behind", "other", "about"):
+        for sql in (f"SELECT * FROM {table}", f"SELECT 1 IN {table}", f"SELECT globalIn('SECRET-4711', {table})"):
+            with pytest.raises(ToolRefused) as raised:
+                await database.run(sql)
+            assert "SECRET" not in str(raised.value)
+    await database.close()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT file('/etc/passwd')",
+        "SELECT * FROM file('/etc/passwd', LineAsString)",
+        "SELECT * FROM url('file:///etc/passwd', LineAsString)",
+        "SELECT * FROM system.tables",
+        "SELECT 1 IN system.one",
+        "SELECT 1 INTO OUTFILE '{dir}/out.txt'",
+        "SELECT 1; SELECT 2",
+        "SELECT * APPLY(file) FROM customers",
+        "INSERT INTO orders SELECT * FROM orders",
+        "DROP TABLE orders",
+        "SET readonly = 0",
+        "SELECT 1 SETTINGS readonly = 0",
+    ],
+)
+async def test_the_engine_refuses_without_the_guard(clickhouse_shop, tmp_path, monkeypatch, sql):
+    """Check the read-only mode, the engine's classification and its syntax tree alone."""
+    monkeypatch.setattr(clickhouse_engine, "parse_safe_query", lambda *_: None)
+    monkeypatch.setattr(clickhouse_engine, "refuse_unlisted_tables", lambda *_: None)
+    with pytest.raises(ToolRefused):
+        await clickhouse_shop.run(sql.replace("{dir}", str(tmp_path)))
+    assert not (tmp_path / "out.txt").exists()
+
+
+async def test_types_comments_and_keys_are_listed(clickhouse_shop):
+    tables = {table["name"]: table for table in await SchemaTools(clickhouse_shop).list_tables()}
+    assert tables["customers"] == {"name": "customers", "kind": "table", "columns": 4, "rows": 3, "comment": "who buys"}
+    assert tables["hr.people"] == {"name": "hr.people", "kind": "table", "columns": 3, "rows": 1}
+    listed = (await SchemaTools(clickhouse_shop).list_columns("types", samples=True))["columns"]
+    assert [column["type"] for column in listed][:3] == ["UInt64", "Int256", "Decimal(38, 4)"]
+    assert [column["nullable"] for column in listed][5:7] == [False, True]
+    assert [column["samples"] for column in listed][4:6] == [["l"], [{"k": 1}]]
+
+
+async def test_names_get_the_case_and_the_quotes_that_the_engine_reads(clickhouse_shop):
+    found = await SqlTools(clickhouse_shop).execute(
+        "SELECT d.名称 AS 名 FROM 部门 d WHERE d.预算 > 500 AND d.名称 <> '名称'"
+    )
+    assert (found["rows"], found["sql"]) == (
+        [["研发部"]],
+        'SELECT d."名称" AS "名" FROM "部门" d WHERE d."预算" > 500 AND d."名称" <> \'名称\'',
+    )
+    found = await SqlTools(clickhouse_shop).execute("SELECT Id FROM ORDERS WHERE ID = 1")
+    assert (found["rows"], found["sql"]) == ([[1]], "SELECT id FROM orders WHERE id = 1")
+
+
+async def test_parameters_arrive_with_their_signs_and_types(clickhouse_shop):
+    text = "it's \\ {x:String}\t\n 100%"
+    found = await SqlTools(clickhouse_shop).execute(
+        "SELECT {{text}}, {{n}} + 1, {{x}} * 2, {{flag}}, {{none}} IS NULL",
+        {"text": text, "n": 2, "x": 1.5, "flag": True, "none": None},
+    )
+    assert found["rows"] == [[text, 3, 3, True, 1]]
+
+
+async def test_rows_without_a_match_have_null(clickhouse_shop):
+    sql = (
+        "SELECT c.id, o.id FROM customers c LEFT JOIN orders o ON o.customer_id = c.id AND o.amount > 50 ORDER BY c.id"
+    )
+    assert (await clickhouse_shop.run(sql)).rows == ((1, None), (2, None), (3, 4))
+
+
+async def test_a_directory_that_cannot_be_opened_is_reported_in_one_sentence(tmp_path, clickhouse_shop):
+    with pytest.raises(BadInput, match=r"is not a data directory of ClickHouse\. Use clickhouse:///path"):
+        await open_database(f"clickhouse:///{tmp_path}")
+    (tmp_path / "other" / "metadata").mkdir(parents=True)
+    with pytest.raises(BadInput, match="cannot be opened: another directory is open in this process"):
+        await open_database(f"clickhouse:///{tmp_path}/other")
+    assert not (tmp_path / "other" / "store").exists()
+
+
+def hold_open(code: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+async def test_a_directory_that_another_program_has_open_is_reported(tmp_path):
+    url = make_clickhouse(tmp_path / "db", ["CREATE TABLE t (a Int8) ENGINE = Log"])
+    code = f"import chdb; c = chdb.connect({str(tmp_path / 'db')!r}); print('open', flush=True); input()"
+    with hold_open(code) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(BadInput, match=r"cannot be opened: another program has it open\. Close that program first"):
+            await open_database(url)
+        holder.kill()
