@@ -63,22 +63,19 @@ def create_large_table(path: Path, row_count: int) -> None:
         )
 
 
-async def measure_team(name: str, path: Path, question: str, sql: str, cache: Path) -> None:
-    """Measure the first answer, the next one, and the first one with a cached catalog."""
+async def measure_team(name: str, path: Path, question: str, sql: str) -> None:
+    """Measure the first answer and the next one."""
     model = TimedModel(f"```sql\n{sql}\n```")
     database = await open_database(str(path))
     started_at = time.perf_counter()
-    async with open_team(model, database, cache_directory=cache) as team:
+    async with open_team(model, database) as team:
         first = await _time_answer(team, question, model, started_at)
         repeated = await _time_answer(team, question, model, time.perf_counter())
-    started_at = time.perf_counter()
-    async with open_team(model, database, cache_directory=cache) as team:
-        cached = await _time_answer(team, question, model, started_at)
     started_at = time.perf_counter()
     await database.run(sql)
     query_seconds = time.perf_counter() - started_at
     await database.close()
-    print(f"{name:22} {first:9.2f} {repeated:9.3f} {cached:9.3f} {query_seconds:9.3f} {model.characters // 4:9}")
+    print(f"{name:22} {first:9.2f} {repeated:9.3f} {query_seconds:9.3f} {model.characters // 4:9}")
 
 
 async def _time_answer(team: Team, question: str, model: TimedModel, started_at: float) -> float:
@@ -92,16 +89,16 @@ async def _time_answer(team: Team, question: str, model: TimedModel, started_at:
 async def main() -> None:
     """Print the table."""
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROW_COUNT
-    print(f"{'seconds without model':22} {'first':>7} {'next':>9} {'cached':>9} {'SQL alone':>9} {'tokens':>9}")
+    print(f"{'seconds without model':22} {'first':>7} {'next':>9} {'SQL alone':>9} {'tokens':>9}")
     with tempfile.TemporaryDirectory() as folder:
         tables, sales = Path(folder, "tables.duckdb"), Path(folder, "sales.duckdb")
         create_many_tables(tables)
         create_large_table(sales, rows)
         question = "How many rows of area 217 have the field 217 3 value 217 5?"
         sql = "SELECT count(*) FROM area_217 WHERE field_217_3 = 'value 217 5'"
-        await measure_team(f"{TABLE_COUNT} tables", tables, question, sql, Path(folder, "a"))
+        await measure_team(f"{TABLE_COUNT} tables", tables, question, sql)
         sql = "SELECT region, sum(amount) FROM sales GROUP BY region"
-        await measure_team(f"{rows:,} rows", sales, "Total amount by region?", sql, Path(folder, "b"))
+        await measure_team(f"{rows:,} rows", sales, "Total amount by region?", sql)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,24 @@
 """Measures what the gateway adds to a request and to a streamed delta of a model server.
 
-    python benchmarks/gateway.py        Linux only: the gateway's CPU time is read from /proc
+    python benchmarks/gateway.py        Linux only: CPU time and memory are read from /proc
+    python benchmarks/gateway.py --litellm /path/to/bin/litellm --streams 100000
 
 Server, gateway and client are separate processes. Milliseconds are the median time of sequential requests, through the
 gateway and directly to the server in the same round. Microseconds are the CPU time of the gateway.
 """
 
+import argparse
 import asyncio
 import os
+import re
+import socket
 import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import aiohttp
@@ -34,6 +38,9 @@ TOOLS = [
 ]
 REQUEST_BODY = {"model": "m", "messages": [{"role": "user", "content": "go"}]}
 STREAM_DELTA_COUNT = 5000
+CONCURRENT_CLIENTS = 8
+LITELLM_KEY = "sk-" + "0123456789abcdef" * 4
+"""LiteLLM starts only with a key; the other servers here accept any."""
 
 
 @contextmanager
@@ -95,23 +102,78 @@ async def measure_requests(session: aiohttp.ClientSession, server: str, scenario
     )
 
 
-async def measure_proxy_cpu(session: aiohttp.ClientSession, server: str, scenario: str, **body_fields: object) -> str:
-    """Measure the CPU time of the gateway for a relayed request, and that of a proxy of plain aiohttp."""
-    upstream = f"{server}/{scenario}/v1"
-    body = orjson.dumps(REQUEST_BODY | body_fields)
-    count = 500
-    figures = {}
-    commands = {
-        "gateway": ("-m", "opposable", "serve", "--model", f"{upstream}#m", "--port", 0),
-        "plain aiohttp": (PROXY_SCRIPT, upstream),
+@contextmanager
+def run_litellm(program: str, upstream: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run the proxy of LiteLLM and yield it with its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    command = [program, "--model", "openai/m", "--alias", "m", "--api_base", upstream, "--host", "127.0.0.1"]
+    environment = os.environ | {
+        "OPENAI_API_KEY": "none",
+        "LITELLM_MASTER_KEY": LITELLM_KEY,
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "LITELLM_LOG": "ERROR",
     }
-    for name, command in commands.items():
-        with run_process(*command) as (process, url):
+    running = subprocess.Popen(
+        [*command, "--port", port], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        while running.poll() is None:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", int(port))):
+                break
+            time.sleep(0.2)
+        yield running, f"http://127.0.0.1:{port}/v1"
+    finally:
+        running.kill()
+        running.wait()
+
+
+async def measure_proxies(session: aiohttp.ClientSession, server: str, litellm: str) -> None:
+    """Print the time that each proxy adds to a relayed request, and how many requests it serves on one core."""
+    upstream = f"{server}/calls-0/v1"
+    body = orjson.dumps(REQUEST_BODY)
+    gateway = ("-m", "opposable", "serve", "--model", f"{upstream}#m", "--port", 0)
+    proxies = {"gateway": run_process(*gateway), "plain aiohttp": run_process(PROXY_SCRIPT, upstream)}
+    if litellm:
+        proxies["litellm"] = run_litellm(litellm, upstream)
+    direct_times = await time_requests(session, upstream, body, 200)
+    for name, proxy in proxies.items():
+        with proxy as (process, url):
             await time_requests(session, url, body, 200)
+            times: list[float] = []
+            for _ in range(3):  # in turns, so that both see the same load of the machine
+                direct_times += await time_requests(session, upstream, body, 100)
+                times += await time_requests(session, url, body, 100)
             started_at = get_cpu_seconds(process.pid)
-            await time_requests(session, url, body, count)
-            figures[name] = (get_cpu_seconds(process.pid) - started_at) / count
-    return "  ".join(f"{name} CPU {seconds * 1e6:.0f} µs per request" for name, seconds in figures.items())
+            await asyncio.gather(*(time_requests(session, url, body, 100) for _ in range(CONCURRENT_CLIENTS)))
+            cpu_seconds = (get_cpu_seconds(process.pid) - started_at) / (100 * CONCURRENT_CLIENTS)
+        added = (statistics.median(times) - statistics.median(direct_times)) * 1e3
+        figures = f"added {added:.2f} ms  CPU {cpu_seconds * 1e6:.0f} µs per request"
+        print(f"relayed, {name:<13}", f"{figures}  {1 / cpu_seconds:,.0f} requests/s per core", flush=True)
+
+
+async def measure_memory(session: aiohttp.ClientSession, server: str, count: int) -> str:
+    """Measure the memory of the gateway after shares of many streamed requests, with and without tools."""
+    upstream = f"{server}/stream-20/v1"
+    bodies = [orjson.dumps(REQUEST_BODY | {"stream": True} | fields) for fields in ({}, {"tools": TOOLS})]
+    with run_process("-m", "opposable", "serve", "--model", f"{upstream}#m", "--port", 0) as (gateway, url):
+        megabytes = []
+        for share in (0.05, 0.45, 0.25, 0.25):  # the first ones fill the caches
+            rounds = max(round(count * share) // CONCURRENT_CLIENTS, 1)
+            await asyncio.gather(
+                *(time_requests(session, url, bodies[n % 2], rounds) for n in range(CONCURRENT_CLIENTS))
+            )
+            megabytes.append(get_resident_megabytes(gateway.pid))
+    places = ("5 %", "50 %", "75 %", "100 %")
+    sizes = "  ".join(f"{place}: {size:.1f} MB" for place, size in zip(places, megabytes, strict=True))
+    return f"after {count:,} streams  {sizes}"
+
+
+def get_resident_megabytes(pid: int) -> float:
+    """Return the memory of a process."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) / 1024
 
 
 async def measure_stream_deltas(session: aiohttp.ClientSession, server: str, kind: str, **body_fields: object) -> str:
@@ -129,14 +191,28 @@ async def measure_stream_deltas(session: aiohttp.ClientSession, server: str, kin
     return f"gateway CPU {statistics.median(figures) * 1e6:.1f} µs per delta"
 
 
-async def main() -> None:
+def parse_arguments() -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--litellm", default="", help="the program `litellm` of an environment with litellm[proxy]")
+    parser.add_argument("--streams", type=int, default=2_000, help="streamed requests for the memory (default: 2000)")
+    parser.add_argument("--only", choices=["proxies", "memory"], help="measure only this")
+    return parser.parse_args()
+
+
+async def main(arguments: argparse.Namespace) -> None:
     """Print all figures, one line each."""
-    headers = {"content-type": "application/json"}
+    headers = {"content-type": "application/json", "authorization": f"Bearer {LITELLM_KEY}"}
     with run_process(SERVER_SCRIPT) as (_, server):
         async with aiohttp.ClientSession(headers=headers, cookie_jar=aiohttp.DummyCookieJar()) as session:
+            if arguments.only != "memory":
+                await measure_proxies(session, server, arguments.litellm)
+            if arguments.only != "proxies":
+                print("memory              ", await measure_memory(session, server, arguments.streams), flush=True)
+            if arguments.only is not None:
+                return
             print("plain request       ", await measure_requests(session, server, "calls-0"), flush=True)
             print("call of 10 tools    ", await measure_requests(session, server, "calls-1", tools=TOOLS), flush=True)
-            print("relayed request     ", await measure_proxy_cpu(session, server, "calls-0"), flush=True)
             print("plain, in bursts    ", await measure_stream_deltas(session, server, "stream"), flush=True)
             print(
                 "parsed, in bursts  ", await measure_stream_deltas(session, server, "stream", tools=TOOLS), flush=True
@@ -146,4 +222,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(parse_arguments()))

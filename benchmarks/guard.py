@@ -255,7 +255,6 @@ async def measure_store(store: Store, count: int, label: str) -> None:
             "a tool with 200,000, for an agent without failures",
             lambda: failures.get_failures_by_tool(["hot"], ["", "agent-without-failures"]),
         ),
-        ("the failures of one call", lambda: failures.get_failures_for_call("hot", "", f"{7:032x}", ["agent7"])),
         ("the last 50", lambda: failures.list(limit=50)),
         ("the last 50 of a tool with 200,000", lambda: failures.list(tool_id="hot", limit=50)),
         ("one by the prefix of its id", lambda: failures.list_by_id_prefix(hot_id[:8])),

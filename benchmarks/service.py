@@ -118,11 +118,11 @@ async def measure_in_process() -> None:
 
 
 async def run_server(home: str) -> None:
-    from opposable.web import server
+    from opposable.web import http_server, server
 
     settings = Settings(_env_file=None, home=Path(home))
     async with open_service(settings, {"m": CallingModel(3, 0.05)}) as service:
-        await server.serve(server.create_app(service), "127.0.0.1", 0, lambda url: print(url, flush=True))
+        await http_server.serve(server.create_app(service), "127.0.0.1", 0, lambda url: print(url, flush=True))
 
 
 def measure_over_http() -> None:

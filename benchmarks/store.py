@@ -92,14 +92,11 @@ async def measure_failures(store, count: int) -> dict[str, float]:
     filling_seconds = time.perf_counter() - started_at
     rng = random.Random(1)
 
-    async def query_known_call() -> None:
-        failure = make_failure(rng.randrange(count))
-        assert await store.failures.get_failures_for_call(
-            failure.tool_id, failure.action, failure.fingerprint, ["", failure.scope]
-        )
+    async def query_known_failure() -> None:
+        assert await store.failures.get(make_failure(rng.randrange(count)).failure_id) is not None
 
-    async def query_unknown_call() -> None:
-        assert not await store.failures.get_failures_for_call(f"tool{rng.randrange(2000)}", "run", "new")
+    async def query_unknown_failure() -> None:
+        assert await store.failures.get(make_failure(count + rng.randrange(count)).failure_id) is None
 
     async def query_tools() -> None:
         assert await store.failures.get_failures_by_tool([f"tool{1 + 2 * rng.randrange(1000)}" for _ in range(10)])
@@ -109,8 +106,8 @@ async def measure_failures(store, count: int) -> dict[str, float]:
 
     figures = {"failures stored, rows/s": count / filling_seconds}
     for name, query in (
-        ("a known call", query_known_call),
-        ("an unknown call", query_unknown_call),
+        ("a known failure", query_known_failure),
+        ("an unknown failure", query_unknown_failure),
         ("10 tools' last failures", query_tools),
         ("one more failure", add_failure),
     ):

@@ -93,7 +93,7 @@ async def serve_plain() -> None:
     from fastapi import FastAPI
     from pydantic import BaseModel
 
-    from opposable.web.server import serve
+    from opposable.web.http_server import serve
 
     class Call(BaseModel):
         arguments: dict[str, str]
@@ -114,7 +114,8 @@ async def serve_service(home: str) -> None:
     from opposable.service.service import open_service
     from opposable.settings import Settings
     from opposable.store.keys import generate_key
-    from opposable.web.server import create_app, serve
+    from opposable.web.http_server import serve
+    from opposable.web.server import create_app
 
     models = {"scripted": ScriptedModel("hello")}
     async with open_service(Settings(_env_file=None, home=Path(home), roots=(Path(home),)), models) as service:
@@ -136,7 +137,7 @@ async def main(seconds: float) -> None:
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     if arguments[:1] in (["plain"], ["service"]):
-        from opposable.web.server import get_loop_factory
+        from opposable.web.http_server import get_loop_factory
 
         with asyncio.Runner(loop_factory=get_loop_factory()) as runner:
             runner.run(serve_plain() if arguments[0] == "plain" else serve_service(arguments[1]))

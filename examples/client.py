@@ -16,7 +16,7 @@ from opposable import Client, ScriptedModel
 from opposable.models.scripted import reply_with_calls, tool_call
 from opposable.service.service import open_service
 from opposable.settings import Settings
-from opposable.web import server
+from opposable.web import http_server, server
 
 
 @asynccontextmanager
@@ -26,7 +26,7 @@ async def serve_scripted_model() -> AsyncIterator[str]:
     with tempfile.TemporaryDirectory() as home:
         async with (
             open_service(Settings(home=Path(home)), {"scripted": model}) as service,
-            server.serve_in_background(server.create_app(service)) as url,
+            http_server.serve_in_background(server.create_app(service)) as url,
         ):
             yield url
 

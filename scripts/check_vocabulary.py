@@ -33,7 +33,10 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("src/opposable/parsers/quotation_patterns.py", "*"): "phrases that models write",
     ("src/opposable/ask/intent/lexicon.py", "tell"): 'a word of questions: "tell me …"',
     ("src/opposable/ask/catalog/stop_words.py", "tell"): 'a word of questions: "tell me …"',
-    ("src/opposable/sql/function_allowlist.py", "floor"): "a function of SQL",
+    **{
+        (f"src/opposable/sql/{module}.py", "floor"): "a function of SQL"
+        for module in ("function_allowlist", "mysql_functions", "clickhouse_functions")
+    },
     **{
         ("src/opposable/sql/tools.py", word): "descriptions of tools, which models read"
         for word in ("tell", "stands", "mend", "put right")
@@ -50,9 +53,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("tests/harmless/traces.py", "room"): "a tool that books rooms",
     ("tests/agent/assistance/test_follow_ups.py", "room"): "tools that book rooms",
     ("tests/agent/assistance/test_follow_ups.py", "rooms"): "tools that book rooms",
-    ("tests/models/python_protocol/test_request_grounding.py", "rooms"): "a parameter of a tool that finds places",
-    ("src/opposable/models/python_protocol/python_call_parser.py", "floor"): "floor division",
-    ("src/opposable/models/python_protocol/request_grounding.py", "stands"): "a pattern for descriptions of tools",
     ("src/opposable/agent/history.py", "room"): "a note in the history, which models read",
     **{
         ("src/opposable/agent/assistance/prompts.py", word): "texts that models read"
