@@ -1,5 +1,7 @@
 """Tokens and costs by key and model."""
 
+from contextlib import aclosing
+
 import aiohttp
 import pytest
 from tests.models.chat_server import build_completion, chat_server
@@ -20,24 +22,26 @@ async def test_relayed_and_other_requests_are_counted_by_key_and_model(tmp_path)
     key, record = generate_key("front end", ("chat",))
     admin_key, admin = generate_key("admin", ("admin",))
     settings = create_settings(tmp_path, prices={"openai:upstream": (1_000_000, 2_000_000)})
-    async with chat_server(build_completion("hi")) as server:
-        models = {"relayed": FallbackModel("relayed", [connect(server)]), "other": ScriptedModel("hi")}
-        async with open_service(settings, models) as service:
-            for stored in (record, admin):
-                await service.store.keys.add(stored)
-            async with serve_app(create_app(service)) as url, aiohttp.ClientSession(url) as session:
-                for name in ("relayed", "other", "other"):
-                    body = {"model": name, "messages": [{"role": "user", "content": "hi"}]}
-                    headers = {"authorization": f"Bearer {key}"}
-                    async with session.post("/v1/chat/completions", json=body, headers=headers) as response:
-                        assert response.status == 200
-                async with session.get("/api/usage", headers=headers) as response:
-                    assert response.status == 403
-                headers = {"authorization": f"Bearer {admin_key}"}
-                async with session.get("/api/usage", headers=headers) as response:
-                    usage = await response.json()
-                async with session.get("/api/usage", params={"since": "2999-01-01"}, headers=headers) as response:
-                    assert await response.json() == {"items": [], "cost": 0}
+    async with (
+        chat_server(build_completion("hi")) as server,
+        aclosing(FallbackModel("relayed", [connect(server)])) as relayed,
+        open_service(settings, {"relayed": relayed, "other": ScriptedModel("hi")}) as service,
+    ):
+        for stored in (record, admin):
+            await service.store.keys.add(stored)
+        async with serve_app(create_app(service)) as url, aiohttp.ClientSession(url) as session:
+            for name in ("relayed", "other", "other"):
+                body = {"model": name, "messages": [{"role": "user", "content": "hi"}]}
+                headers = {"authorization": f"Bearer {key}"}
+                async with session.post("/v1/chat/completions", json=body, headers=headers) as response:
+                    assert response.status == 200
+            async with session.get("/api/usage", headers=headers) as response:
+                assert response.status == 403
+            headers = {"authorization": f"Bearer {admin_key}"}
+            async with session.get("/api/usage", headers=headers) as response:
+                usage = await response.json()
+            async with session.get("/api/usage", params={"since": "2999-01-01"}, headers=headers) as response:
+                assert await response.json() == {"items": [], "cost": 0}
     common = {"key_id": record.key_id, "key_name": "front end"}
     assert usage == {
         "items": [
