@@ -5,9 +5,9 @@ from opposable.domain.errors import BadInput
 
 INVALID = {
     "metrics:\n  a: SUM(x)\nmetric: {}": "model.yaml, line 3: metric: there is no such section; did you mean metrics?",
-    "metrics:\n  a: {exp: SUM(x)}": "model.yaml, line 2: metrics.a.expr: is missing: add it.\n"
-    "model.yaml, line 2: metrics.a.exp: there is no such field; did you mean expr?",
-    "metrics:\n  a: {expr: [1]}": "model.yaml, line 2: metrics.a.expr: must be text, not a list.",
+    "metrics:\n  a: {exp: SUM(x)}": "model.yaml, line 2: metrics.a.expr: is required.\n"
+    "model.yaml, line 2: metrics.a.exp: is not a known field (did you mean expr?).",
+    "metrics:\n  a: {expr: [1]}": "model.yaml, line 2: metrics.a.expr: must be text.",
     "metrics:\n  a: SUM(x)\n  a: SUM(y)": "model.yaml, line 3: a is defined twice: remove one of them.",
     "metrics:\n  a: SUM(x)\nfilters:\n  a: x = 1": "model.yaml, line 4: filters.a: the id a is already used in metrics "
     "(line 2): rename one of them.",

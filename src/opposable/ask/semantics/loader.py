@@ -1,19 +1,15 @@
-"""Loads a semantic model from YAML in any of the three supported formats."""
+"""Loads a semantic model from YAML in either of the supported formats."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
-from opposable.ask.semantics.metricflow import parse_metricflow
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.semantics.ossie import parse_ossie
 from opposable.ask.semantics.short_form import parse_short_form
-from opposable.ask.semantics.yaml_reader import YamlDocument, parse_yaml
+from opposable.ask.semantics.yaml_reader import parse_yaml
 from opposable.domain.errors import BadInput
 
-SUPPORTED_FORMATS = (
-    "metrics, dimensions, filters and exclusions (the short form), semantic_model (Apache Ossie), "
-    "or semantic_models (MetricFlow)"
-)
+SUPPORTED_FORMATS = "metrics, dimensions, filters and exclusions (the short form), or semantic_model (Apache Ossie)"
 
 
 def load_semantic_model(path: str | Path) -> SemanticModel:
@@ -50,18 +46,10 @@ def parse_semantic_model(text: str, file: str | Path = "model.yaml") -> Semantic
     data = document.data
     if not isinstance(data, dict) or not data:
         raise BadInput(f"{document.file}, line 1: a semantic model is a mapping with {SUPPORTED_FORMATS}.")
-    return _parse_document(document).model_copy(update={"file": Path(file)})
-
-
-def _parse_document(document: YamlDocument) -> SemanticModel:
-    data = document.data
-    if "semantic_model" in data:
-        return parse_ossie(document)
-    if "semantic_models" in data:
-        return parse_metricflow(document)
     if "ontology" in data:
         raise BadInput(
             f"{document.file}, line 1: this is an Ossie ontology, which defines no tables: pass the Ossie "
             "core file (semantic_model: …) that maps them to a database."
         )
-    return parse_short_form(document)
+    model = parse_ossie(document) if "semantic_model" in data else parse_short_form(document)
+    return model.model_copy(update={"file": Path(file)})

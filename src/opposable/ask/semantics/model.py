@@ -2,14 +2,23 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from opposable.domain.specs import MAX_ID_CHARACTERS, FrozenModel
 from opposable.sql.schema import fold_name
 
 MAX_TERMS = 2_000
 """Most terms in one section of a model."""
+
+
+def _text_to_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value or ()
+
+
+TextList = Annotated[tuple[str, ...], BeforeValidator(_text_to_tuple)]
+"""A list of texts; a single text is a list of one."""
 
 
 class Term(FrozenModel):
@@ -21,7 +30,7 @@ class Term(FrozenModel):
     id: str = Field(pattern=r"^\w[\w .\-]*$", max_length=MAX_ID_CHARACTERS)
     expr: str = Field(min_length=1, max_length=4_000)
     table: str = ""
-    synonyms: tuple[str, ...] = ()
+    synonyms: TextList = ()
     description: str = ""
 
 
@@ -32,7 +41,7 @@ class Metric(Term):
     """
 
     time: str = ""
-    default_filters: tuple[str, ...] = ()
+    default_filters: TextList = ()
     unit: str = ""
 
 
@@ -42,7 +51,7 @@ class Dimension(Term):
     `values` maps a value of the column to its other names.
     """
 
-    values: dict[str, tuple[str, ...]] = Field(default={})
+    values: dict[str, TextList] = Field(default={})
     unit: str = ""
 
 
@@ -63,8 +72,8 @@ class ModelTable(FrozenModel):
     id: str
     source: str
     time: str = ""
-    key: tuple[str, ...] = ()
-    synonyms: tuple[str, ...] = ()
+    key: TextList = ()
+    synonyms: TextList = ()
     description: str = ""
 
 
@@ -110,7 +119,7 @@ class SemanticModel(FrozenModel):
     dimensions: dict[str, Dimension] = Field(default={})
     filters: dict[str, Filter] = Field(default={})
     exclusions: dict[str, Exclusion] = Field(default={})
-    default_filters: tuple[str, ...] = ()
+    default_filters: TextList = ()
     tables: dict[str, ModelTable] = Field(default={})
     joins: tuple[Join, ...] = ()
     time: str = ""

@@ -6,21 +6,20 @@ Filters, exclusions, default filters and a model's time are in a custom extensio
 import json
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from opposable.ask.semantics.expressions import parse_expression
-from opposable.ask.semantics.model import Dimension, Exclusion, Filter, Join, Metric, ModelTable, SemanticModel
+from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.semantics.short_form import parse_short_form
-from opposable.ask.semantics.yaml_reader import YamlDocument, YamlPath
-from opposable.ask.semantics.yaml_validation import validate_yaml
+from opposable.ask.semantics.yaml_reader import YamlDocument, YamlPath, validate_yaml
 from opposable.domain.errors import BadInput
 
 VENDOR_NAME = "OPPOSABLE"
 """The `vendor_name` of the extension whose JSON `data` holds filters, exclusions, default_filters and time."""
 
 _EXTENSION_KEYS = ("filters", "exclusions", "default_filters", "time")
-
 _MODEL_PATH: YamlPath = ("semantic_model", 0)
+_TIME_TYPES = ("Date", "DateTime", "DateTimeTz")
 
 
 class _OssieBase(BaseModel):
@@ -51,26 +50,24 @@ class _OssieItem(_OssieBase):
     name: str
     description: str = ""
     ai_context: str | dict[str, Any] = ""
-    custom_extensions: tuple[_CustomExtension, ...] = ()
 
-    @property
-    def synonyms(self) -> tuple[str, ...]:
-        """Other names of the item."""
-        synonyms = self.ai_context.get("synonyms", ()) if isinstance(self.ai_context, dict) else ()
-        return tuple(text for text in synonyms if isinstance(text, str))
+    def describe(self, *other_names: str) -> dict[str, Any]:
+        """Return the description and the other names of the item."""
+        names = self.ai_context.get("synonyms", ()) if isinstance(self.ai_context, dict) else ()
+        synonyms = [name for name in (*names, *other_names) if isinstance(name, str) and name]
+        return {"description": self.description, "synonyms": tuple(synonyms)}
 
 
 class _DatasetField(_OssieItem):
     expression: _OssieExpression
-    dimension: _DimensionRole | None = None
+    dimension: _DimensionRole = _DimensionRole()
     datatype: str = ""
     label: str = ""
 
     @property
     def is_time(self) -> bool:
         """Whether the field dates rows, as declared or by its type."""
-        declared = self.dimension.is_time if self.dimension else None
-        return self.datatype in ("Date", "DateTime", "DateTimeTz") if declared is None else declared
+        return self.datatype in _TIME_TYPES if self.dimension.is_time is None else self.dimension.is_time
 
 
 class _Dataset(_OssieItem):
@@ -80,10 +77,10 @@ class _Dataset(_OssieItem):
 
 
 class _Relationship(_OssieBase):
-    name: str
-    from_columns: tuple[str, ...]
-    to_columns: tuple[str, ...]
+    many: str = Field(alias="from")
     to: str
+    from_columns: tuple[str, ...] = Field(min_length=1)
+    to_columns: tuple[str, ...]
 
 
 class _OssieMetric(_OssieItem):
@@ -92,12 +89,13 @@ class _OssieMetric(_OssieItem):
 
 class _OssieModel(_OssieItem):
     datasets: tuple[_Dataset, ...]
-    relationships: tuple[dict[str, Any], ...] = ()
+    relationships: tuple[_Relationship, ...] = ()
     metrics: tuple[_OssieMetric, ...] = ()
+    custom_extensions: tuple[_CustomExtension, ...] = ()
 
 
 def parse_ossie(document: YamlDocument) -> SemanticModel:
-    """Parse the first semantic model of an Ossie core file.
+    """Parse the first semantic model of an Ossie core file by writing it in the short form.
 
     Expressions must have a form in ANSI SQL.
 
@@ -108,79 +106,59 @@ def parse_ossie(document: YamlDocument) -> SemanticModel:
     if not isinstance(models, list) or not models:
         raise document.build_error(("semantic_model",), "must be a list with one semantic model.")
     raw = validate_yaml(_OssieModel, models[0], document, _MODEL_PATH)
-    lines: dict[str, int] = {}
-    extension = _parse_extension(raw, document, _MODEL_PATH)
-    dimensions = _build_dimensions(raw, document, lines)
-    metrics = _build_metrics(raw, document, lines)
-    duplicate_id = next((ref for ref in metrics if ref in dimensions), None)
-    if duplicate_id:
-        problem = f"the id {duplicate_id} is also the name of a field: rename one of them."
-        raise document.build_error((*_MODEL_PATH, "metrics"), problem)
-    joins = [
-        _parse_relationship(item, document, (*_MODEL_PATH, "relationships", index))
-        for index, item in enumerate(raw.relationships)
-    ]
+    lines: dict[YamlPath, int] = {}
+    data = {
+        "name": raw.name,
+        "description": raw.description,
+        "tables": {dataset.name: _format_table(dataset) for dataset in raw.datasets},
+        "joins": [
+            _format_join(relationship, document, (*_MODEL_PATH, "relationships", index))
+            for index, relationship in enumerate(raw.relationships)
+        ],
+        "dimensions": _format_dimensions(raw, document, lines),
+        "metrics": _format_metrics(raw, document, lines),
+        **_parse_extension(raw, document),
+    }
+    model = parse_short_form(YamlDocument(data, lines, document.file))
     others = len(models) - 1
-    return SemanticModel(
-        name=raw.name,
-        description=raw.description,
-        dialect="",
-        tables={dataset.name: _to_model_table(dataset) for dataset in raw.datasets},
-        dimensions=dimensions,
-        metrics=metrics,
-        joins=tuple(joins),
-        lines=lines,
-        unsupported=(f"{others} more semantic models in the file are not read",) if others else (),
-        **extension,
-    )
+    notes = (f"{others} more semantic models in the file are not read",) if others else ()
+    return model.model_copy(update={"unsupported": notes})
 
 
-def _build_metrics(raw: _OssieModel, document: YamlDocument, lines: dict[str, int]) -> dict[str, Metric]:
-    metrics: dict[str, Metric] = {}
-    for index, metric in enumerate(raw.metrics):
-        path = (*_MODEL_PATH, "metrics", index)
-        lines[f"metrics.{metric.name}"] = document.get_line(path)
-        sql = _get_ansi_sql(metric.expression, document, path)
-        expr = _expand_computed_fields(sql, raw, document, path)
-        metrics[metric.name] = Metric(
-            id=metric.name, expr=expr, synonyms=metric.synonyms, description=metric.description
-        )
-    return metrics
-
-
-def _to_model_table(dataset: _Dataset) -> ModelTable:
+def _format_table(dataset: _Dataset) -> dict[str, Any]:
     time = next((field.expression.dialects[0].expression for field in dataset.fields if field.is_time), "")
-    return ModelTable(
-        id=dataset.name,
-        source=dataset.source,
-        key=dataset.primary_key,
-        time=time,
-        synonyms=dataset.synonyms,
-        description=dataset.description,
-    )
+    return {"source": dataset.source, "key": dataset.primary_key, "time": time, **dataset.describe()}
 
 
-def _build_dimensions(raw: _OssieModel, document: YamlDocument, lines: dict[str, int]) -> dict[str, Dimension]:
-    """Build a dimension for each field.
+def _format_join(relationship: _Relationship, document: YamlDocument, path: YamlPath) -> str:
+    if len(relationship.from_columns) != len(relationship.to_columns):
+        raise document.build_error(path, "needs as many from_columns as to_columns.")
+    pairs = zip(relationship.from_columns, relationship.to_columns, strict=True)
+    return " AND ".join(f'"{relationship.many}"."{a}" = "{relationship.to}"."{b}"' for a, b in pairs)
 
-    A name that several datasets have is prefixed by its dataset.
-    """
+
+def _format_dimensions(raw: _OssieModel, document: YamlDocument, lines: dict[YamlPath, int]) -> dict[str, Any]:
+    """Write a dimension for each field; a name that several datasets have is prefixed by its dataset."""
     names = [field.name for dataset in raw.datasets for field in dataset.fields]
-    dimensions: dict[str, Dimension] = {}
+    dimensions: dict[str, Any] = {}
     for i, dataset in enumerate(raw.datasets):
         for j, field in enumerate(dataset.fields):
             path = (*_MODEL_PATH, "datasets", i, "fields", j)
             ref = field.name if names.count(field.name) == 1 else f"{dataset.name}.{field.name}"
-            lines[f"dimensions.{ref}"] = document.get_line(path)
-            synonyms = (*field.synonyms, *((field.label,) if field.label else ()))
-            dimensions[ref] = Dimension(
-                id=ref,
-                expr=_get_ansi_sql(field.expression, document, path),
-                table=dataset.name,
-                synonyms=synonyms,
-                description=field.description,
-            )
+            lines["dimensions", ref] = document.get_line(path)
+            expr = _get_ansi_sql(field.expression, document, path)
+            dimensions[ref] = {"expr": expr, "table": dataset.name, **field.describe(field.label)}
     return dimensions
+
+
+def _format_metrics(raw: _OssieModel, document: YamlDocument, lines: dict[YamlPath, int]) -> dict[str, Any]:
+    metrics: dict[str, Any] = {}
+    for index, metric in enumerate(raw.metrics):
+        path = (*_MODEL_PATH, "metrics", index)
+        lines["metrics", metric.name] = document.get_line(path)
+        sql = _get_ansi_sql(metric.expression, document, path)
+        metrics[metric.name] = {"expr": _expand_computed_fields(sql, raw, document, path), **metric.describe()}
+    return metrics
 
 
 def _get_ansi_sql(expression: _OssieExpression, document: YamlDocument, path: YamlPath) -> str:
@@ -219,37 +197,17 @@ def _expand_computed_fields(expr: str, raw: _OssieModel, document: YamlDocument,
     return str(root.this.sql())
 
 
-def _parse_relationship(item: dict[str, Any], document: YamlDocument, path: YamlPath) -> Join:
-    relationship = validate_yaml(_Relationship, item, document, path)
-    many = item.get("from")
-    if not isinstance(many, str):
-        raise document.build_error(path, "has no from: add the dataset on the many side.")
-    if len(relationship.from_columns) != len(relationship.to_columns) or not relationship.from_columns:
-        raise document.build_error(path, "needs as many from_columns as to_columns, at least one.")
-    pairs = tuple(zip(relationship.from_columns, relationship.to_columns, strict=True))
-    return Join(many=many, one=relationship.to, on=pairs)
-
-
-def _parse_extension(raw: _OssieModel, document: YamlDocument, path: YamlPath) -> dict[str, Any]:
+def _parse_extension(raw: _OssieModel, document: YamlDocument) -> dict[str, Any]:
     """Parse the filters, exclusions, default filters and time of the custom extension."""
     for index, extension in enumerate(raw.custom_extensions):
         if extension.vendor_name.upper() != VENDOR_NAME:
             continue
-        data_path = (*path, "custom_extensions", index, "data")
+        path = (*_MODEL_PATH, "custom_extensions", index, "data")
         try:
             data = json.loads(extension.data)
         except ValueError as error:
-            raise document.build_error(data_path, f"is not valid JSON: {error}.") from error
+            raise document.build_error(path, f"is not valid JSON: {error}.") from error
         if not isinstance(data, dict) or set(data) - set(_EXTENSION_KEYS):
-            raise document.build_error(data_path, f"must be a JSON object with {', '.join(_EXTENSION_KEYS)}.")
-        short_form = {"metrics": {"_": "COUNT(*)"}, **data}  # the short form requires a metric
-        model = parse_short_form(YamlDocument(short_form, {(): document.get_line(data_path)}, document.file))
-        filters: dict[str, Filter] = model.filters
-        exclusions: dict[str, Exclusion] = model.exclusions
-        return {
-            "filters": filters,
-            "exclusions": exclusions,
-            "default_filters": model.default_filters,
-            "time": model.time,
-        }
+            raise document.build_error(path, f"must be a JSON object with {', '.join(_EXTENSION_KEYS)}.")
+        return data
     return {}

@@ -1,9 +1,9 @@
 """Parser of the short form of semantic models."""
 
 import re
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from opposable.ask.semantics.model import (
     MAX_TERMS,
@@ -16,14 +16,12 @@ from opposable.ask.semantics.model import (
     ModelTable,
     SemanticModel,
     Term,
+    TextList,
 )
-from opposable.ask.semantics.yaml_reader import YamlDocument, YamlPath
-from opposable.ask.semantics.yaml_validation import validate_yaml
+from opposable.ask.semantics.yaml_reader import YamlDocument, YamlPath, validate_yaml
 from opposable.domain.specs import FrozenModel
 from opposable.sql.name_similarity import suggest_names
 from opposable.sql.schema import fold_name, unquote_name
-
-T = TypeVar("T", bound=Term)
 
 _TERM_TYPES: dict[str, type[Term]] = {
     "metrics": Metric,
@@ -31,29 +29,12 @@ _TERM_TYPES: dict[str, type[Term]] = {
     "filters": Filter,
     "exclusions": Exclusion,
 }
-_TOP_LEVEL_KEYS = (
-    *SECTIONS,
-    "default_filters",
-    "name",
-    "description",
-    "table",
-    "tables",
-    "joins",
-    "time",
-    "dialect",
-    "version",
-)
+_OTHER_KEYS = ("default_filters", "name", "description", "table", "tables", "joins", "time", "dialect", "version")
+_TOP_LEVEL_KEYS = (*SECTIONS, *_OTHER_KEYS)
 _NAME_PATTERN = r'("(?:[^"]|"")+"|`[^`]+`|\w+)'
 _EQUALITY_PATTERN = re.compile(
     rf"\s*{_NAME_PATTERN}\s*\.\s*{_NAME_PATTERN}\s*=\s*{_NAME_PATTERN}\s*\.\s*{_NAME_PATTERN}\s*"
 )
-
-
-def _text_to_tuple(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
-TextList = Annotated[tuple[str, ...], BeforeValidator(_text_to_tuple)]
 
 
 class _TableDeclaration(FrozenModel):
@@ -98,20 +79,8 @@ def parse_short_form(document: YamlDocument) -> SemanticModel:
     _reject_duplicate_ids(document, sections, lines)
     joins = _parse_joins(document, lines)
     tables = _parse_tables(document, sections, joins, header.table, lines)
-    return SemanticModel(
-        name=header.name,
-        description=header.description,
-        time=header.time,
-        dialect=header.dialect,
-        default_filters=header.default_filters,
-        joins=joins,
-        tables=tables,
-        lines=lines,
-        metrics=sections["metrics"],
-        dimensions=sections["dimensions"],
-        filters=sections["filters"],
-        exclusions=sections["exclusions"],
-    )
+    header_fields = header.model_dump(exclude={"table"})
+    return SemanticModel(**header_fields, **sections, joins=joins, tables=tables, lines=lines)
 
 
 def _parse_section(document: YamlDocument, section: str, table: str, lines: dict[str, int]) -> dict[str, Any]:
@@ -125,7 +94,7 @@ def _parse_section(document: YamlDocument, section: str, table: str, lines: dict
             raise document.build_error((*path, "id"), f"is not {ref}: remove it, the key is the id.")
         if ref in terms:
             raise document.build_error(path, f"{ref} is defined twice: remove one of them.")
-        term = validate_yaml(_TERM_TYPES[section], _wrap_single_texts({**body, "id": ref}), document, path)
+        term = validate_yaml(_TERM_TYPES[section], {**body, "id": ref}, document, path)
         terms[ref] = term if term.table or not table else term.model_copy(update={"table": table})
         lines[f"{section}.{ref}"] = document.get_line(path)
         lines |= {f"{section}.{ref}.{key}": document.get_line((*path, key)) for key in body}
@@ -157,16 +126,6 @@ def _list_section_items(document: YamlDocument, section: str) -> list[tuple[Yaml
             raise document.build_error((section,), "must be a mapping: id, then its expr.")
 
 
-def _wrap_single_texts(body: dict[str, Any]) -> dict[str, Any]:
-    """Wrap a single text where a list is expected."""
-    for key in ("synonyms", "default_filters"):
-        if isinstance(body.get(key), str):
-            body[key] = (body[key],)
-    if isinstance(body.get("values"), dict):
-        body["values"] = {k: (v,) if isinstance(v, str) else v or () for k, v in body["values"].items()}
-    return body
-
-
 def _reject_duplicate_ids(document: YamlDocument, sections: dict[str, dict[str, Any]], lines: dict[str, int]) -> None:
     """Reject an id that two sections define.
 
@@ -175,12 +134,12 @@ def _reject_duplicate_ids(document: YamlDocument, sections: dict[str, dict[str, 
     section_by_id: dict[str, str] = {}
     for section, terms in sections.items():
         for ref in terms:
-            if ref in section_by_id:
-                first = f"{section_by_id[ref]} (line {lines[f'{section_by_id[ref]}.{ref}']})"
-                raise document.build_error(
-                    (section, ref), f"the id {ref} is already used in {first}: rename one of them."
+            other = section_by_id.setdefault(ref, section)
+            if other != section:
+                problem = (
+                    f"the id {ref} is already used in {other} (line {lines[f'{other}.{ref}']}): rename one of them."
                 )
-            section_by_id[ref] = section
+                raise document.build_error((section, ref), problem)
 
 
 def _parse_joins(document: YamlDocument, lines: dict[str, int]) -> tuple[Join, ...]:

@@ -1,12 +1,18 @@
-"""Safe YAML parser that records lines, with bounded size and depth."""
+"""Safe YAML parser that records lines, with bounded size and depth, and validation with errors by line."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from opposable.domain.errors import BadInput
+from opposable.domain.validation_problems import list_problems
+
+M = TypeVar("M", bound=BaseModel)
 
 MAX_YAML_CHARACTERS = 1_000_000
 MAX_YAML_DEPTH = 24
+_MAX_REPORTED_ERRORS = 5
 
 YamlPath = tuple[str | int, ...]
 
@@ -57,6 +63,24 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
     except yaml.YAMLError as error:
         raise BadInput(f"{file} is not valid YAML: {' '.join(str(error).split())}.") from error
     return YamlDocument(data, lines, file)
+
+
+def validate_yaml(model_type: type[M], data: Any, document: YamlDocument, path: YamlPath) -> M:
+    """Validate the data at `path` of a document.
+
+    Raises:
+        BadInput: The data is invalid. The message has up to five lines, each with file, line and problem.
+    """
+    try:
+        return model_type.model_validate(data)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)[:_MAX_REPORTED_ERRORS]
+        problems = [problem for _, problem in list_problems(errors, model_type)]
+        lines = [
+            str(document.build_error((*path, *item["loc"]), f"{problem}."))
+            for item, problem in zip(errors, problems, strict=True)
+        ]
+        raise BadInput("\n".join(dict.fromkeys(lines))) from None
 
 
 def _reject_unsafe_yaml(text: str, file: str) -> None:
