@@ -107,7 +107,7 @@ async def test_rules_resolve_questions(question, shop_model):
         ("每个城市销售额最高的客户", (), ("the best within each group",)),
         ("top 3 clients in each city by revenue", (), ("the best within each group",)),
         ("每个月销售额最高的城市", (), ("the best within each group",)),
-        ("orders with total above 10 by city", (), ("which total 10 bounds",)),
+        ("orders with total above 10 by city", (), ("what the number 10 means",)),
     ],
 )
 async def test_rules_report_unmatched_words_and_ambiguities(question, unmatched_words, ambiguities, shop_model):

@@ -102,7 +102,7 @@ def test_an_unknown_error_is_quoted_in_a_sentence_of_the_language():
 
 
 def test_every_decision_has_a_chinese_reason():
-    bad = CandidateOutcome(Candidate("SELECT 1", ""), "", problem=messages.no_sql_in_reply(), problem_kind="k")
+    bad = CandidateOutcome(Candidate("SELECT 1", ""), "", problem=messages.NO_SQL_IN_REPLY, problem_kind="k")
     good = CandidateOutcome(Candidate("SELECT 1", "", 0.1), "SELECT 1")
     states = [
         TeamState("", "zh"),

@@ -33,7 +33,7 @@ def estimate_confidence(sql: str, rows: Sequence[Sequence[Any]]) -> tuple[float,
     score = calibration["intercept"] + weights["joins"] * join_count + weights["is_empty"] * (not rows)
     confidence = round(1 / (1 + math.exp(-score)), 3)
     doubts = [messages.many_joins(join_count)] if join_count else []
-    doubts += [] if rows else [messages.empty_result()]
+    doubts += [] if rows else [messages.EMPTY_RESULT]
     return confidence, tuple(doubts) if confidence < DOUBT_THRESHOLD else ()
 
 

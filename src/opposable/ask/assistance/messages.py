@@ -13,6 +13,4 @@ def many_joins(count: int) -> LocalizedText:
     return LocalizedText(f"the SQL has {count} join{'s' if count > 1 else ''}", f"SQL 中有 {count} 个连接")
 
 
-def empty_result() -> LocalizedText:
-    """Report a result without rows."""
-    return LocalizedText("the result is empty", "结果为空")
+EMPTY_RESULT = LocalizedText("the result is empty", "结果为空")

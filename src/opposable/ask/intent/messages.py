@@ -5,15 +5,19 @@ from collections.abc import Sequence
 
 from opposable.domain.localized_text import LocalizedText
 
+MONTHLY_TREND = LocalizedText("the trend is shown by month", "趋势按月显示")
+SEVERAL_PERIODS = LocalizedText("the question names several periods", "问题中有多个时间段")
+MISSING_COUNT_TARGET = LocalizedText("what is counted", "统计的是什么")
+MISSING_METRIC = LocalizedText("no metric of the semantic model is named", "没有提到语义模型中的指标")
+MISSING_BASELINE = LocalizedText("what a change is measured against", "变化是相对于什么")
+BEST_WITHIN_GROUPS = LocalizedText("the best within each group", "每组中的最优者")
+BOUND_WITHOUT_GROUPS = LocalizedText("a bound on a metric needs groups", "对指标的限定需要分组")
+MISSING_RANKING_TARGET = LocalizedText("what is ranked", "排名的是什么")
+
 
 def describe_rolling_period(phrase: str, today: datetime.date) -> LocalizedText:
     """Describe a rolling period, such as "the last 3 months", that ends today."""
     return LocalizedText(f"{phrase} ends with {today}", f"“{phrase}”截止到 {today}")
-
-
-def describe_monthly_trend() -> LocalizedText:
-    """Describe a trend that is shown by month because the question names no grain."""
-    return LocalizedText("the trend is shown by month", "趋势按月显示")
 
 
 def describe_value_choice(phrase: str, chosen: str, others: Sequence[str]) -> LocalizedText:
@@ -40,11 +44,6 @@ def describe_partial_period(today: datetime.date) -> LocalizedText:
     )
 
 
-def describe_several_periods() -> LocalizedText:
-    """Describe a question that names more than one period."""
-    return LocalizedText("the question names several periods", "问题中有多个时间段")
-
-
 def describe_several_meanings(phrase: str, ids: Sequence[str]) -> LocalizedText:
     """Describe a phrase that may mean one of several terms."""
     return LocalizedText(f"{phrase} may be {' or '.join(ids)}", f"“{phrase}”可能是 {' 或 '.join(ids)}")
@@ -55,19 +54,9 @@ def describe_exclusion_only(phrase: str) -> LocalizedText:
     return LocalizedText(f"{phrase} is known only as something to leave out", f"“{phrase}”只定义为排除条件")
 
 
-def describe_unused_number(number: str) -> LocalizedText:
-    """Describe a number that is neither a limit nor a bound."""
-    return LocalizedText(f"the number {number}", f"数字 {number} 的含义不明")
-
-
-def describe_unnamed_amount(amount_word: str, number: str) -> LocalizedText:
-    """Describe a bound on an unnamed amount, such as "total above 10"."""
-    return LocalizedText(f"which {amount_word} {number} bounds", f"{number} 限定的是哪个“{amount_word}”")
-
-
-def describe_bound_without_target(number: str) -> LocalizedText:
-    """Describe a bound that applies to no metric or dimension of the question."""
-    return LocalizedText(f"what {number} bounds", f"{number} 限定的是什么")
+def describe_unclear_number(number: str) -> LocalizedText:
+    """Describe a number that is no limit, or bounds no metric or dimension of the question."""
+    return LocalizedText(f"what the number {number} means", f"数字 {number} 的含义不明")
 
 
 def describe_unclear_grouping(dimension: str) -> LocalizedText:
@@ -80,36 +69,4 @@ def describe_unknown_word(word: str) -> LocalizedText:
     return LocalizedText(f"the semantic model has no term for {word}", f"语义模型中没有“{word}”")
 
 
-def describe_missing_count_target() -> LocalizedText:
-    """Describe a count of something that is not a metric."""
-    return LocalizedText("what is counted", "统计的是什么")
-
-
-def describe_missing_metric() -> LocalizedText:
-    """Describe a question without a metric of the semantic model."""
-    return LocalizedText("no metric of the semantic model is named", "没有提到语义模型中的指标")
-
-
-def describe_missing_baseline() -> LocalizedText:
-    """Describe a change without the period it is measured against."""
-    return LocalizedText("what a change is measured against", "变化是相对于什么")
-
-
-def describe_best_within_groups() -> LocalizedText:
-    """Describe a question for the best row of each group."""
-    return LocalizedText("the best within each group", "每组中的最优者")
-
-
-def describe_bound_without_groups() -> LocalizedText:
-    """Describe a bound on a metric that is not grouped."""
-    return LocalizedText("a bound on a metric needs groups", "对指标的限定需要分组")
-
-
-def describe_missing_ranking_target() -> LocalizedText:
-    """Describe a ranking without a metric or without groups."""
-    return LocalizedText("what is ranked", "排名的是什么")
-
-
-def describe_unclear_order() -> LocalizedText:
-    """Describe a question that asks for both the highest and the lowest."""
-    return LocalizedText("whether the highest or the lowest come first", "从高到低还是从低到高")
+UNCLEAR_ORDER = LocalizedText("whether the highest or the lowest come first", "从高到低还是从低到高")

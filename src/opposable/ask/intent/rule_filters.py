@@ -2,10 +2,8 @@
 
 from opposable.ask.intent.intent import IntentFilter, Operator
 from opposable.ask.intent.messages import (
-    describe_bound_without_target,
     describe_exclusion_only,
-    describe_unnamed_amount,
-    describe_unused_number,
+    describe_unclear_number,
     describe_value_choice,
 )
 from opposable.ask.intent.phrases import Phrase
@@ -116,7 +114,7 @@ def apply_numbers(state: RuleState) -> None:
             state.limit = phrase.number
             state.is_lowest_first = state.is_at(before, "bottom")
         else:
-            state.ambiguities.append(describe_unused_number(phrase.text))
+            state.ambiguities.append(describe_unclear_number(phrase.text))
 
 
 def _is_limit(state: RuleState, before: int | None, after: int | None) -> bool:
@@ -127,11 +125,11 @@ def _is_limit(state: RuleState, before: int | None, after: int | None) -> bool:
 
 def _add_bound(state: RuleState, position: int, operator: Operator) -> None:
     phrase = state.phrases[position]
-    if amount_word := _find_unnamed_amount(state, position):
-        state.ambiguities.append(describe_unnamed_amount(amount_word, phrase.text))
+    if _bounds_unnamed_amount(state, position):
+        state.ambiguities.append(describe_unclear_number(phrase.text))
     target = _find_bound_target(state, position)
     if target is None:
-        state.ambiguities.append(describe_bound_without_target(phrase.text))
+        state.ambiguities.append(describe_unclear_number(phrase.text))
         return
     if target in state.model.dimensions:
         state.context_positions += [
@@ -166,10 +164,8 @@ def _find_bound_target(state: RuleState, position: int) -> str | None:
     return state.metrics[0][1] if state.metrics else None
 
 
-def _find_unnamed_amount(state: RuleState, position: int) -> str:
-    """Return the amount word of a bound without a term next to it, or ""."""
+def _bounds_unnamed_amount(state: RuleState, position: int) -> bool:
+    """Return whether an amount word without a term next to it is bounded, as in "total above 10"."""
     operator = state.find_neighbor(position, -1)
     noun = operator - 1 if operator is not None and state.is_at(operator, *OPERATORS_BEFORE_NUMBER) else -1
-    if noun < 1 or state.phrases[noun].text.casefold() not in _AMOUNT_WORDS or noun - 1 in state.roles:
-        return ""
-    return state.phrases[noun].text
+    return noun >= 1 and state.phrases[noun].text.casefold() in _AMOUNT_WORDS and noun - 1 not in state.roles

@@ -7,15 +7,15 @@ from typing import Literal
 from opposable.ask.intent.intent import IntentType, OrderBy, StructuredIntent
 from opposable.ask.intent.lexicon import MeaningKind
 from opposable.ask.intent.messages import (
-    describe_best_within_groups,
-    describe_bound_without_groups,
-    describe_missing_baseline,
-    describe_missing_count_target,
-    describe_missing_metric,
-    describe_missing_ranking_target,
+    BEST_WITHIN_GROUPS,
+    BOUND_WITHOUT_GROUPS,
+    MISSING_BASELINE,
+    MISSING_COUNT_TARGET,
+    MISSING_METRIC,
+    MISSING_RANKING_TARGET,
+    UNCLEAR_ORDER,
     describe_several_meanings,
     describe_unclear_grouping,
-    describe_unclear_order,
 )
 from opposable.ask.intent.phrases import Phrase
 from opposable.ask.intent.rule_filters import apply_numbers, collect_named_filters, collect_value_filters
@@ -204,20 +204,20 @@ def _describes_neighbor(state: RuleState, position: int) -> bool:
 def _flag_unsupported(state: RuleState) -> None:
     """Report the parts of the question that the rules recognize but cannot express."""
     if not state.metrics and any(phrase.is_a("count") for phrase in state.phrases):
-        state.ambiguities.append(describe_missing_count_target())
+        state.ambiguities.append(MISSING_COUNT_TARGET)
     if not state.metrics and not state.groups:
-        state.ambiguities.append(describe_missing_metric())
+        state.ambiguities.append(MISSING_METRIC)
     comparison = state.time.time.comparison if state.time.time else None
     if comparison in (None, "ytd") and any(phrase.is_a("change") for phrase in state.phrases):
-        state.ambiguities.append(describe_missing_baseline())
+        state.ambiguities.append(MISSING_BASELINE)
     has_each_word = any(phrase.is_a("group") and phrase.text.casefold() in _EACH_WORDS for phrase in state.phrases)
     is_ranked = state.limit is not None or any(p.is_a("most", "least", "top", "bottom") for p in state.phrases)
     is_grouped_by_time = bool(state.groups) and state.has_time_groups
     if is_ranked and (is_grouped_by_time or (has_each_word and len(state.groups) > 1)):
-        state.ambiguities.append(describe_best_within_groups())
+        state.ambiguities.append(BEST_WITHIN_GROUPS)
     is_grouped = state.groups or state.has_time_groups
     if not is_grouped and any(condition.dimension in state.model.metrics for condition in state.filters):
-        state.ambiguities.append(describe_bound_without_groups())
+        state.ambiguities.append(BOUND_WITHOUT_GROUPS)
 
 
 def _build_result(state: RuleState) -> ParsedIntent:
@@ -246,11 +246,11 @@ def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -
         return None, None
     if not is_grouped or not metrics:
         if is_superlative or state.limit is not None:
-            state.ambiguities.append(describe_missing_ranking_target())
+            state.ambiguities.append(MISSING_RANKING_TARGET)
         return None, state.limit
     is_ascending = state.is_lowest_first or bool(kinds & {"least", "ascending"})
     if is_ascending and kinds & {"most", "descending"} and not state.is_lowest_first:
-        state.ambiguities.append(describe_unclear_order())
+        state.ambiguities.append(UNCLEAR_ORDER)
     limit = state.limit
     if limit is None and is_superlative and not any(p.text in _PLURAL_QUESTION_WORDS for p in state.phrases):
         limit = 1

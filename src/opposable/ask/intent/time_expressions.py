@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from opposable.ask.intent.date_parsing import parse_date_period
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
-from opposable.ask.intent.messages import describe_monthly_trend, describe_rolling_period, describe_several_periods
+from opposable.ask.intent.messages import MONTHLY_TREND, SEVERAL_PERIODS, describe_rolling_period
 from opposable.ask.intent.number_parsing import parse_number
 from opposable.ask.intent.periods import Period, add_months, get_granularity, get_quarter_period, get_year_period
 from opposable.ask.intent.time_patterns import (
@@ -224,7 +224,7 @@ def _parse_grain(state: _TimeParseState) -> None:
             state.grain = GRAIN_BY_WORD[next(group for group in match.groups() if group)]
     if state.consume_pattern(TREND_PATTERN) and state.grain is None:
         state.grain = "month"
-        state.assumptions.append(describe_monthly_trend())
+        state.assumptions.append(MONTHLY_TREND)
 
 
 def _build_result(state: _TimeParseState) -> TimeParseResult:
@@ -236,7 +236,7 @@ def _build_result(state: _TimeParseState) -> TimeParseResult:
         end = period.end if period and period.end else state.today
         period = Period(datetime.date(end.year, 1, 1), end)
     comparison = _resolve_comparison(state.comparison, period, state.grain)
-    ambiguities = (describe_several_periods(),) if len(periods) > 1 else ()
+    ambiguities = (SEVERAL_PERIODS,) if len(periods) > 1 else ()
     time: TimeIntent | None = None
     if state.is_to_date and comparison is None:
         time = _build_year_to_date(period or get_year_period(state.today.year), state.grain)

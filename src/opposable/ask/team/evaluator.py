@@ -50,7 +50,7 @@ async def _execute(database: Database, candidate: Candidate) -> CandidateOutcome
     try:
         result = await SqlTools(database).execute(candidate.sql, limit=MAX_RESULT_ROWS)
     except (ToolError, TimeoutError) as error:
-        problem = _sanitize_message(get_error_message(error) or messages.query_timed_out())
+        problem = _sanitize_message(get_error_message(error) or messages.QUERY_TIMED_OUT)
         kind = "timeout" if isinstance(error, TimeoutError) else normalize_problem(str(error))
         return CandidateOutcome(candidate, "", problem=problem, problem_kind=kind)
     return CandidateOutcome(

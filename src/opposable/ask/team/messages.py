@@ -7,22 +7,23 @@ from collections.abc import Sequence
 
 from opposable.domain.localized_text import LocalizedText, join_localized
 
-# decisions
-
-
-def result_plausible() -> LocalizedText:
-    """State why the team finishes with the last result."""
-    return LocalizedText("the SQL ran and its result is plausible", "SQL 已执行，结果可信")
-
-
-def semantic_model_first() -> LocalizedText:
-    """State why the semantic parser begins."""
-    return LocalizedText("the question is read in the terms of the semantic model first", "先用语义模型的术语理解问题")
-
-
-def candidate_pending() -> LocalizedText:
-    """State why the evaluator runs a candidate."""
-    return LocalizedText("a candidate waits to be run", "有一条 SQL 等待执行")
+RESULT_PLAUSIBLE = LocalizedText("the SQL ran and its result is plausible", "SQL 已执行，结果可信")
+SEMANTIC_MODEL_FIRST = LocalizedText(
+    "the question is read in the terms of the semantic model first", "先用语义模型的术语理解问题"
+)
+CANDIDATE_PENDING = LocalizedText("a candidate waits to be run", "有一条 SQL 等待执行")
+NO_SQL_YET = LocalizedText("no SQL has been written yet", "还没有写出 SQL")
+CORRECTION_NOT_BETTER = LocalizedText("a correction brought nothing better", "修改没有带来更好的结果")
+FRESH_START_AFTER_REPEATED_PROBLEM = LocalizedText(
+    "the same problem came again: a fresh start", "同样的问题再次出现：重新开始"
+)
+FRESH_START_AFTER_CORRECTIONS = LocalizedText("correcting did not help: a fresh start", "修改没有用：重新开始")
+NO_BETTER_CANDIDATE = LocalizedText("no better candidate was found", "没有找到更好的 SQL")
+TIME_LIMIT_REACHED = LocalizedText("the time is up", "时间用完了")
+CORRECTIONS_DISABLED = LocalizedText("corrections are off", "没有启用修改")
+NO_SQL_IN_REPLY = LocalizedText("no SQL came", "模型没有写出 SQL")
+SAME_SQL_AGAIN = LocalizedText("the same SQL came again", "模型一再写出同样的 SQL")
+QUERY_TIMED_OUT = LocalizedText("it took too long", "查询用时过长")
 
 
 def intent_compiled(intent: str) -> LocalizedText:
@@ -30,50 +31,9 @@ def intent_compiled(intent: str) -> LocalizedText:
     return LocalizedText(f"the question is understood as {intent}", f"问题理解为 {intent}")
 
 
-def no_sql_yet() -> LocalizedText:
-    """State why the generator writes the first candidate."""
-    return LocalizedText("no SQL has been written yet", "还没有写出 SQL")
-
-
-def correction_not_better() -> LocalizedText:
-    """State why the team finishes after a correction."""
-    return LocalizedText("a correction brought nothing better", "修改没有带来更好的结果")
-
-
-def fresh_start_after_repeated_problem() -> LocalizedText:
-    """State why the generator starts again: the same problem occurred twice."""
-    return LocalizedText("the same problem came again: a fresh start", "同样的问题再次出现：重新开始")
-
-
-def fresh_start_after_corrections() -> LocalizedText:
-    """State why the generator starts again: corrections did not help."""
-    return LocalizedText("correcting did not help: a fresh start", "修改没有用：重新开始")
-
-
-def no_better_candidate() -> LocalizedText:
-    """State why the team finishes with a doubtful result."""
-    return LocalizedText("no better candidate was found", "没有找到更好的 SQL")
-
-
-def time_limit_reached() -> LocalizedText:
-    """State that the time limit ended the run."""
-    return LocalizedText("the time is up", "时间用完了")
-
-
-def corrections_disabled() -> LocalizedText:
-    """State that the options do not allow corrections."""
-    return LocalizedText("corrections are off", "没有启用修改")
-
-
-# assumptions
-
-
 def question_completed(question: str) -> LocalizedText:
     """State the question that a follow-up question was completed to."""
     return LocalizedText(f"the question is: {question}", f"问题理解为：{question}")
-
-
-# candidates
 
 
 def describe_query(
@@ -88,27 +48,6 @@ def describe_query(
     ]
     shown = (outputs, tables, conditions, groups)
     return join_localized([part for part, names in zip(parts, shown, strict=True) if names], "; ", "；")
-
-
-# problems
-
-
-def no_sql_in_reply() -> LocalizedText:
-    """Report a reply without SQL."""
-    return LocalizedText("no SQL came", "模型没有写出 SQL")
-
-
-def same_sql_again() -> LocalizedText:
-    """Report a reply with SQL that was tried before."""
-    return LocalizedText("the same SQL came again", "模型一再写出同样的 SQL")
-
-
-def query_timed_out() -> LocalizedText:
-    """Report a query that exceeded its time limit."""
-    return LocalizedText("it took too long", "查询用时过长")
-
-
-# warnings
 
 
 def missing_value(

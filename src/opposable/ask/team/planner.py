@@ -42,26 +42,26 @@ def decide_turn(state: TeamState, has_semantics: bool) -> TurnDecision:
     """
     last = state.last_outcome
     if last is not None and last.is_plausible and not state.pending_candidates:
-        return TurnDecision("finish", messages.result_plausible())
+        return TurnDecision("finish", messages.RESULT_PLAUSIBLE)
     if has_semantics and not state.has_parsed:
-        return TurnDecision("semantic_parser", messages.semantic_model_first())
+        return TurnDecision("semantic_parser", messages.SEMANTIC_MODEL_FIRST)
     if state.pending_candidates:
         is_compiled = state.intent is not None and state.pending_candidates[0].source == "semantics"
         intent = orjson.dumps(state.intent).decode() if is_compiled else ""
-        reason = messages.intent_compiled(intent) if intent else messages.candidate_pending()
+        reason = messages.intent_compiled(intent) if intent else messages.CANDIDATE_PENDING
         return TurnDecision("result_evaluator", reason)
     if last is None:
-        return TurnDecision("sql_generator", messages.no_sql_yet())
+        return TurnDecision("sql_generator", messages.NO_SQL_YET)
     if state.correction_count and state.get_run_outcomes():
-        return TurnDecision("finish", messages.correction_not_better())
+        return TurnDecision("finish", messages.CORRECTION_NOT_BETTER)
     if last.candidate.sql and not state.has_repeated_problem() and state.correction_count < MAX_CORRECTIONS:
         return TurnDecision("result_evaluator", last.problem or last.suspicion)
     if state.draft_count < MAX_DRAFTS:
         if state.has_repeated_problem():
-            return TurnDecision("sql_generator", messages.fresh_start_after_repeated_problem())
-        return TurnDecision("sql_generator", messages.fresh_start_after_corrections())
+            return TurnDecision("sql_generator", messages.FRESH_START_AFTER_REPEATED_PROBLEM)
+        return TurnDecision("sql_generator", messages.FRESH_START_AFTER_CORRECTIONS)
     if state.get_run_outcomes():
-        return TurnDecision("finish", messages.no_better_candidate())
+        return TurnDecision("finish", messages.NO_BETTER_CANDIDATE)
     return TurnDecision("give_up", last.problem)
 
 

@@ -154,9 +154,9 @@ class Team:
         rules = planner.decide_turn(state, self._interpreter is not None)
         last_action: TeamAction = "finish" if state.get_run_outcomes() else "give_up"
         if work.is_timed_out(self._options.time_limit_seconds):
-            return TurnDecision(last_action, messages.time_limit_reached())
+            return TurnDecision(last_action, messages.TIME_LIMIT_REACHED)
         if not self._options.allow_corrections and state.last_outcome is not None and not state.pending_candidates:
-            return TurnDecision(last_action, state.last_outcome.problem or messages.corrections_disabled())
+            return TurnDecision(last_action, state.last_outcome.problem or messages.CORRECTIONS_DISABLED)
         return rules
 
     async def _execute_turn(self, work: "_QuestionRun", decision: TurnDecision) -> AsyncGenerator[Event, None]:
@@ -234,7 +234,7 @@ class Team:
         tried_sql = {outcome.sql or outcome.candidate.sql for outcome in state.outcomes}
         new_candidates = [candidate for candidate in candidates if candidate.sql not in tried_sql or not is_correction]
         if not new_candidates:
-            problem = messages.same_sql_again() if candidates else messages.no_sql_in_reply()
+            problem = messages.SAME_SQL_AGAIN if candidates else messages.NO_SQL_IN_REPLY
             state.outcomes.append(CandidateOutcome(Candidate(""), "", problem=problem, problem_kind=problem))
         state.pending_candidates += new_candidates
         error = "" if new_candidates else state.outcomes[-1].problem
