@@ -19,7 +19,7 @@ _SEVERITY_COLORS = {"error": "red", "warning": "yellow", "info": "dim"}
 
 @cli.command("lint")
 def lint(
-    file: Annotated[Path, typer.Argument(help="Semantic model: short form or Apache Ossie")],
+    file: Annotated[Path, typer.Argument(help="Semantic model: short form, Apache Ossie or MetricFlow")],
     db: DatabaseOption = None,
     json: JsonOption = False,
 ) -> None:

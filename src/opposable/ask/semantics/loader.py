@@ -1,15 +1,19 @@
-"""Loads a semantic model from YAML in either of the supported formats."""
+"""Loads a semantic model from YAML in any of the three supported formats."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
+from opposable.ask.semantics.metricflow import parse_metricflow
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.semantics.ossie import parse_ossie
 from opposable.ask.semantics.short_form import parse_short_form
 from opposable.ask.semantics.yaml_reader import parse_yaml
 from opposable.domain.errors import BadInput
 
-SUPPORTED_FORMATS = "metrics, dimensions, filters and exclusions (the short form), or semantic_model (Apache Ossie)"
+SUPPORTED_FORMATS = (
+    "metrics, dimensions, filters and exclusions (the short form), semantic_model (Apache Ossie), "
+    "or semantic_models (MetricFlow)"
+)
 
 
 def load_semantic_model(path: str | Path) -> SemanticModel:
@@ -51,5 +55,7 @@ def parse_semantic_model(text: str, file: str | Path = "model.yaml") -> Semantic
             f"{document.file}, line 1: this is an Ossie ontology, which defines no tables: pass the Ossie "
             "core file (semantic_model: …) that maps them to a database."
         )
-    model = parse_ossie(document) if "semantic_model" in data else parse_short_form(document)
-    return model.model_copy(update={"file": Path(file)})
+    parse = (
+        parse_ossie if "semantic_model" in data else parse_metricflow if "semantic_models" in data else parse_short_form
+    )
+    return parse(document).model_copy(update={"file": Path(file)})

@@ -1,0 +1,44 @@
+from opposable.ask.semantics.loader import parse_semantic_model
+from opposable.ask.semantics.model import Join, ModelTable
+
+METRICFLOW = """
+semantic_models:
+  - name: orders
+    model: ref('fct_orders')
+    defaults: {agg_time_dimension: ordered}
+    entities: [{name: order, type: primary, expr: id}, {name: customer, type: foreign, expr: customer_id}]
+    dimensions: [{name: ordered, type: time, expr: order_date}, {name: status, type: categorical}]
+    measures:
+      - {name: total, agg: sum, expr: amount}
+      - {name: count, agg: count, expr: 1}
+      - {name: p95, agg: percentile, expr: amount}
+  - name: customers
+    model: ref('dim_customers')
+    entities: [{name: customer, type: primary, expr: id}]
+    dimensions: [{name: city, type: categorical}]
+metrics:
+  - {name: revenue, type: simple, label: 销售额, type_params: {measure: total}}
+  - {name: orders, type: simple, type_params: {measure: {name: count}}}
+  - {name: average, type: ratio, type_params: {numerator: revenue, denominator: orders}}
+  - {name: double, type: derived, type_params: {expr: r * 2, metrics: [{name: revenue, alias: r}]}}
+  - {name: running, type: cumulative, type_params: {measure: total}}
+  - {name: paid, type: simple, filter: "{{ Dimension('order__status') }} = 'paid'", type_params: {measure: total}}
+"""
+
+
+def test_metricflow_is_parsed_and_unsupported_metrics_are_listed():
+    model = parse_semantic_model(METRICFLOW)
+    assert {name: metric.expr for name, metric in model.metrics.items()} == {
+        "revenue": "SUM(amount)",
+        "orders": "COUNT(*)",
+        "average": '"revenue" / "orders"',
+        "double": "revenue * 2",
+    }
+    assert model.metrics["revenue"].synonyms == ("销售额",)
+    assert model.tables["orders"] == ModelTable(id="orders", source="fct_orders", time="order_date")
+    assert model.joins == (Join(many="orders", one="customers", on=(("customer_id", "id"),)),)
+    assert model.unsupported == (
+        "line 11: the measure p95 is not supported (agg: percentile)",
+        "line 21: the metric running is not supported (type: cumulative)",
+        "line 22: the metric paid is not supported (filter: write a filter in the short form instead)",
+    )
