@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from opposable.domain.content import TextPart
 from opposable.domain.language import Language, detect_language
 from opposable.domain.messages import Message, system_message, tool_message
-from opposable.domain.tools import ToolCall
+from opposable.domain.tools import ToolCall, ToolResult
 
 MISSING_RESULT = {"en": "There is no result: the call was not finished.", "zh": "没有结果：该调用没有完成。"}
 """The content of a missing result. It names no cause, so that the model draws no conclusion from it."""
@@ -44,13 +45,21 @@ def match_results_to_calls(messages: Sequence[Message]) -> list[Message]:
     return matched
 
 
-def trim_messages(messages: Sequence[Message], max_tokens: int) -> list[Message]:
-    """Return the messages that fit into about `max_tokens`, without the oldest ones.
+def to_result_message(result: ToolResult, takes_media: bool) -> Message:
+    """Return the message with a result, and with its images and files if the model takes them."""
+    parts = (TextPart(result.content), *result.media) if result.media and takes_media else ()
+    return tool_message(result.call_id, result.name, result.content, parts, is_error=result.failure is not None)
+
+
+def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Message]:
+    """Return the messages that fit into about `max_tokens`, without the oldest ones; None keeps all.
 
     Calls go together with their results. System messages, the first and the last user message always stay. What
     follows the last user message goes only when nothing else is left to drop, the oldest calls first. The first
     system message says that messages were left out.
     """
+    if max_tokens is None:
+        return messages
     groups = _group_messages(messages)
     is_included = [True] * len(groups)
     excess_tokens = estimate_tokens(messages) - max_tokens

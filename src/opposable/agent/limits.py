@@ -2,13 +2,13 @@
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
 from opposable.domain.errors import BadInput
-from opposable.domain.events import StopReason
+from opposable.domain.events import CUT_OFF, FinishReason, StopReason
 from opposable.domain.usage import Price, Usage
 
 T = TypeVar("T")
@@ -74,6 +74,13 @@ def find_exceeded_limit(limits: Limits, turn_count: int, call_count: int, usage:
     return None
 
 
+def find_stop_reason(finish: FinishReason, is_bounded: bool, limits: Limits, usage: Usage) -> StopReason:
+    """Return why a run ended with a reply, whose length may have been bounded by the tokens that were left."""
+    if (is_bounded and finish == "length") or count_remaining_tokens(limits, usage) < 0:
+        return "tokens"
+    return finish if finish in CUT_OFF else "answer"  # type: ignore[return-value]  # narrowed
+
+
 def count_remaining_tokens(limits: Limits, usage: Usage) -> float:
     """Return the tokens that the limits leave: negative if a run has used more than allowed."""
     if limits.tokens is limits.input_tokens is limits.output_tokens is None:
@@ -114,8 +121,12 @@ class Deadline:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def next_item(self, source: AsyncGenerator[T, None]) -> T | None:
-        """Return the next item of `source`, None at its end.
+    def next_item(self, source: AsyncGenerator[T, None]) -> Awaitable[T | None]:
+        """Return the next item of `source`, None at its end. Raises: as `wait`."""
+        return self.wait(anext, source, None)
+
+    async def wait(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
+        """Return what the function returns.
 
         Raises:
             DeadlineExceeded: The time is used up.
@@ -124,7 +135,7 @@ class Deadline:
             raise DeadlineExceeded
         self._waiting_task = task = asyncio.current_task()
         try:
-            return await anext(source, None)
+            return await function(*args)
         except asyncio.CancelledError as error:
             if self._is_expired and task is not None and task.uncancel() == 0:
                 raise DeadlineExceeded from error

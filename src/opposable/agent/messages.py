@@ -1,5 +1,8 @@
 """What the runtime says about a run, in English and Chinese."""
 
+from collections.abc import Sequence
+
+from opposable.agent.policy import Step
 from opposable.domain.events import StopReason
 from opposable.domain.language import Language
 
@@ -29,8 +32,11 @@ def note_last_reply(reason: StopReason, language: Language) -> str:
     )
 
 
-def format_missing_answer(reason: StopReason, last_success: tuple[str, str] | None, language: Language) -> str:
+def format_missing_answer(reason: StopReason, steps: Sequence[Step], language: Language) -> str:
     """Return the text of a run whose model gave no answer: why, and the last successful result with its tool."""
+    last_success = next(
+        ((step.call.name, step.result.content) for step in reversed(steps) if not step.result.failure), None
+    )
     english, chinese = _LIMIT_NAMES.get(reason, ("", ""))
     if language == "zh":
         said = f"任务在得出答案之前用完了{chinese}。" if chinese else "模型没有给出答案。"

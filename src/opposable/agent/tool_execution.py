@@ -9,7 +9,7 @@ from typing import Any
 from opposable import parsers  # lazy: loaded with the first call to repair
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import FieldProblem
-from opposable.domain.events import ToolDelta, ToolFinished, ToolStarted
+from opposable.domain.events import CUT_OFF, Reply, ToolDelta, ToolFinished, ToolStarted
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult, new_call_id
@@ -34,12 +34,12 @@ class ResolvedCall:
     requires_approval: bool = False
 
 
-def resolve_calls(calls: Sequence[ToolCall], library: ToolLibrary, language: Language) -> tuple[ResolvedCall, ...]:
-    """Resolve the calls of a reply.
-
-    One that cannot be resolved gets a failure, never a guess.
-    """
-    return tuple(_resolve_call(call, library, language) for call in assign_unique_ids(calls))
+def resolve_calls(reply: Reply, library: ToolLibrary, language: Language) -> Sequence[ResolvedCall]:
+    """Resolve the calls of a reply. One that cannot be resolved, or may be cut off, gets a failure, never a guess."""
+    calls = assign_unique_ids(reply.message.tool_calls)
+    if reply.finish in CUT_OFF:
+        calls = [replace(call, truncated=True) for call in calls]
+    return [_resolve_call(call, library, language) for call in calls]
 
 
 def with_calls(message: Message, resolved_calls: Sequence[ResolvedCall]) -> Message:
@@ -49,7 +49,7 @@ def with_calls(message: Message, resolved_calls: Sequence[ResolvedCall]) -> Mess
     return message if is_unchanged else replace(message, tool_calls=tuple(calls))
 
 
-def assign_unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+def assign_unique_ids(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
     """Return the calls, each with an id of its own."""
     used_ids: set[str] = set()
     unique_calls = []
@@ -113,13 +113,6 @@ async def execute_calls(
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-
-
-def cancel_call(call: ToolCall, language: Language) -> ToolFinished:
-    """Return the event of a call that the end of the run cancelled."""
-    return ToolFinished(
-        call, ToolResult(call.id, call.name, sentences.cancelled_call_message(call.name, language), "cancelled")
-    )
 
 
 def _refuse_calls_beyond(

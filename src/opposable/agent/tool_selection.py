@@ -12,9 +12,12 @@ from opposable.tools.failure_messages import unlisted_tools_note
 from opposable.tools.library import ToolLibrary
 from opposable.tools.meta_tools import READ_RESULT, SEARCH_TOOLS
 
+MAX_FORCED_REPLIES = 3
+"""A forced tool choice holds until a call succeeds, for this many replies at most."""
+
 
 class ToolSelection:
-    """The tools offered in one run.
+    """The tools offered in one run, and the options of its requests, with the tool choice.
 
     From a large library these are a search tool that names the others, the tools that match the task, and later those
     that were called or found. The order never changes, so that the prompt cache of a server stays valid. The first
@@ -24,7 +27,8 @@ class ToolSelection:
     def __init__(
         self, library: ToolLibrary, messages: Sequence[Message], options: ModelOptions, language: Language = "en"
     ) -> None:
-        self._library = library
+        self.library = library
+        self.options = options
         self._language = language
         self._has_stored_results = False
         self._selected_names: dict[str, None] = {}
@@ -41,23 +45,31 @@ class ToolSelection:
         """Add the tools that match the task, and list the names of the others. Call it once, before the first turn."""
         if not self._selected_names:
             return
-        matches = await self._library.search_by_meaning(self._task, self._library.disclosure.max_matches)
+        matches = await self.library.search_by_meaning(self._task, self.library.disclosure.max_matches)
         self._add_names(match.name for match in matches)
-        names = [name for name in self._library.names if name not in self._selected_names]
-        self._unlisted_names = join_names(names, self._library.max_definition_tokens)
+        names = [name for name in self.library.names if name not in self._selected_names]
+        self._unlisted_names = join_names(names, self.library.max_definition_tokens)
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """The definitions to send: the same object until something changes."""
         if not self._has_stored_results and not self._selected_names:
-            return self._library.definitions
-        state = (self._library.version, len(self._selected_names) + self._has_stored_results)
+            return self.library.definitions
+        state = (self.library.version, len(self._selected_names) + self._has_stored_results)
         if self._cached_definitions is None or self._cached_definitions[:2] != state:
             self._cached_definitions = (*state, self._build_definitions())
         return self._cached_definitions[2]
 
-    def update_from_results(self, results: Iterable[ToolResult]) -> None:
-        """Add the tools that were called or found."""
+    def withdraw(self) -> None:
+        """Forbid further calls."""
+        self.options = replace(self.options, tool_choice="none")
+
+    def update_from_results(self, results: Iterable[ToolResult], turn: int) -> None:
+        """Add the tools that were called or found, and end a forced choice that was followed."""
+        if self.options.tool_choice not in ("auto", "none") and (
+            turn >= MAX_FORCED_REPLIES or any(not result.failure for result in results)
+        ):
+            self.options = replace(self.options, tool_choice="auto")
         for result in results:
             self._has_stored_results = self._has_stored_results or bool(result.handle)
             if not self._selected_names or result.failure is not None:
@@ -72,14 +84,14 @@ class ToolSelection:
 
     def _build_definitions(self) -> tuple[ToolDefinition, ...]:
         if not self._selected_names:
-            definitions: Iterable[ToolDefinition] = self._library.definitions
+            definitions: Iterable[ToolDefinition] = self.library.definitions
         else:
-            tools = [self._library.find_tool(name) for name in self._selected_names]
+            tools = [self.library.find_tool(name) for name in self._selected_names]
             known = {tool.definition.name: tool.definition for tool in tools if tool is not None}
             if self._unlisted_names:
                 note = unlisted_tools_note(self._unlisted_names, self._language)
                 search = known[SEARCH_TOOLS]
                 known[SEARCH_TOOLS] = replace(search, description=f"{search.description}\n\n{note}")
             definitions = known.values()
-        result_reader = self._library.find_tool(READ_RESULT) if self._has_stored_results else None
+        result_reader = self.library.find_tool(READ_RESULT) if self._has_stored_results else None
         return (*definitions, result_reader.definition) if result_reader is not None else tuple(definitions)

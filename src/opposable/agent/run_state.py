@@ -1,0 +1,118 @@
+"""The state of a run: history, steps, usage, and whether it is finished."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field, replace
+
+from opposable.agent import messages as texts
+from opposable.agent.history import to_result_message
+from opposable.agent.limits import Limits, find_exceeded_limit
+from opposable.agent.policy import Directive, RunPolicy, Step
+from opposable.agent.tool_execution import ResolvedCall, execute_calls, resolve_calls, with_calls
+from opposable.agent.tool_selection import ToolSelection
+from opposable.domain.call_context import CallContext
+from opposable.domain.events import FinishReason, ModelReplied, Reply, StopReason, ToolDelta, ToolFinished, ToolStarted
+from opposable.domain.messages import Message, user_message
+from opposable.domain.tools import ToolResult
+from opposable.domain.usage import NO_USAGE, Usage
+from opposable.tools.failure_messages import cancelled_call_message
+
+
+@dataclass(slots=True)
+class RunState:
+    """What has happened in a run so far, and how it goes on.
+
+    Attributes:
+        history: The messages for the model.
+        calls: The calls of the latest reply, until their results are taken.
+        results: The results of these calls so far, by call id.
+        reason: The limit that ends the run, if any.
+        is_last_turn: Whether the next reply is the last one, without tools.
+    """
+
+    limits: Limits
+    context: CallContext
+    policy: RunPolicy
+    tools: ToolSelection
+    history: list[Message]
+    takes_media: bool
+    steps: list[Step] = field(default_factory=list)
+    calls: Sequence[ResolvedCall] = ()
+    results: dict[str, ToolResult] = field(default_factory=dict)
+    usage: Usage = NO_USAGE
+    turn_count: int = 0
+    text: str = ""
+    finish: FinishReason = "stop"
+    reason: StopReason | None = None
+    is_last_turn: bool = False
+    is_finished: bool = False
+    had_empty_reply: bool = False
+
+    def begin_turn(self) -> StopReason | None:
+        """Count the turn. Return the limit that makes it the last one, if any."""
+        limit = find_exceeded_limit(self.limits, self.turn_count, len(self.steps), self.usage)
+        if limit is not None:
+            self.reason = limit
+            self.end_with_best_answer(texts.note_last_reply(limit, self.context.language))
+        self.is_finished = self.is_last_turn
+        self.turn_count += 1
+        return limit
+
+    def take_reply(self, reply: Reply) -> ModelReplied:
+        """Resolve the calls of a reply, and append it to the history."""
+        self.finish = reply.finish
+        self.usage += reply.usage
+        self.calls = resolve_calls(reply, self.tools.library, self.context.language)
+        self.history.append(with_calls(reply.message, self.calls))
+        return ModelReplied(self.turn_count, self.history[-1], reply.finish, reply.usage)
+
+    def take_answer(self, message: Message) -> Directive | None:
+        """Take a reply without calls as the answer, unless the policy objects. An empty one is asked about once."""
+        is_empty = not message.content.strip()
+        self.text = self.text if is_empty else message.content
+        directive = None if self.is_last_turn else self.policy.before_answer(message, self.steps)
+        self.is_finished = directive is None and (not is_empty or self.had_empty_reply or self.is_last_turn)
+        if directive is None and not self.is_finished:
+            self.had_empty_reply = True
+            self.history.pop()  # the same request once more, with nothing added
+        return directive
+
+    def execute_calls(self) -> AsyncGenerator[ToolStarted | ToolDelta | ToolFinished, None]:
+        """Execute the calls of the reply that the policy lets run."""
+        self.calls = self.policy.screen(self.calls, self.steps)
+        self.history[-1] = with_calls(self.history[-1], self.calls)
+        remaining = None if self.limits.tool_calls is None else self.limits.tool_calls - len(self.steps)
+        return execute_calls(self.calls, self.tools.library, remaining, self.context, self.turn_count)
+
+    def take_results(self) -> None:
+        """Append the results of the turn to the steps and, annotated, to the history, in the order of their calls."""
+        results = [self.results[resolved.call.id] for resolved in self.calls]
+        self.steps += [Step(self.turn_count, one.call, result) for one, result in zip(self.calls, results, strict=True)]
+        annotated = self.policy.annotate(results, self.steps) if results else ()
+        self.history += [to_result_message(result, self.takes_media) for result in annotated]
+        self.calls, self.results = (), {}
+        self.tools.update_from_results(results, self.turn_count)
+
+    def cancel_unfinished_calls(self) -> list[ToolFinished]:
+        """Return the ends of the calls without a result; every call in the history needs one."""
+        calls = [resolved.call for resolved in self.calls if resolved.call.id not in self.results]
+        for call in calls:
+            message = cancelled_call_message(call.name, self.context.language)
+            self.results[call.id] = ToolResult(call.id, call.name, message, "cancelled")
+        ends = [ToolFinished(call, self.results[call.id]) for call in calls]
+        self.take_results()
+        return ends
+
+    def follow(self, directive: Directive) -> None:
+        """Go on as the policy directs."""
+        if directive.message:
+            self.history.append(user_message(directive.message))
+        if directive.action == "complete":
+            self.end_with_best_answer(f"[{directive.reason}]")
+
+    def end_with_best_answer(self, note: str) -> None:
+        """Make the next reply the last one, without tools; the last result has a note on why."""
+        self.is_last_turn = True
+        self.tools.withdraw()
+        last = self.history[-1]
+        if last.role == "tool":
+            self.history[-1] = replace(last, content=f"{last.content}\n\n{note}")
