@@ -41,6 +41,31 @@ async def test_a_stored_tool_is_available_until_it_is_deleted(tmp_path):
     assert (again.code, again.err) == (2, "Error: No tool named '计算器' is stored. No tool is stored yet.\n")
 
 
+async def test_an_earlier_version_is_compared_and_restored(tmp_path):
+    for description in ("数学计算", "Adds numbers."):
+        specs = write_specs(tmp_path, CALCULATOR | {"description": description})
+        assert (await run_program(tmp_path, "tools", "add", specs, "--replace")).code == 0
+    await run_program(tmp_path, "tools", "disable", "计算器")
+    listed = await run_program(tmp_path, "tools", "versions", "计算器", "--json")
+    versions = [(one["version"], one["saved_by"], one["spec"]["description"]) for one in listed.json["versions"]]
+    assert versions == [(2, "command line", "Adds numbers."), (1, "command line", "数学计算")]
+    assert "command line" in (await run_program(tmp_path, "tools", "versions", "计算器")).out
+    compared = (await run_program(tmp_path, "tools", "versions", "计算器", "1")).out
+    assert "--- version 1\n+++ version 2\n" in compared
+    assert '-  "description": "数学计算",\n+  "description": "Adds numbers.",\n' in compared
+    assert (await run_program(tmp_path, "tools", "versions", "计算器", "2")).out == "Version 2 equals version 2.\n"
+    assert (await run_program(tmp_path, "tools", "restore", "计算器", "1")).code == 0
+    [stored] = orjson.loads((await run_program(tmp_path, "tools", "export")).out)
+    assert (stored["description"], stored["enabled"]) == ("数学计算", False)
+    missing = await run_program(tmp_path, "tools", "restore", "计算器", "9")
+    assert (missing.code, missing.err) == (
+        2,
+        "Error: The tool '计算器' has no version 9. See: opposable tools versions 计算器\n",
+    )
+    unknown = await run_program(tmp_path, "tools", "versions", "nothing")
+    assert (unknown.code, "No tool named 'nothing' is stored" in unknown.err) == (2, True)
+
+
 async def test_an_unusable_tool_is_not_stored_and_its_variable_is_named(tmp_path):
     added = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, WEATHER))
     assert added.code == 1

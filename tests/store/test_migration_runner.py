@@ -21,8 +21,8 @@ from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url
 from opposable.store.migration_runner import _build_alembic_config, list_revisions, migrate_schema
 from opposable.store.migrations.versions.r0004_builtin_tool_modules import NEW_MODULES
-from opposable.store.tables import metadata
-from opposable.store.tools import ToolRepository
+from opposable.store.tables import metadata, tools
+from opposable.store.tools import _to_row
 
 pytestmark = pytest.mark.anyio
 
@@ -126,8 +126,8 @@ async def test_module_paths_of_stored_builtin_tools_are_rewritten(empty_url):
         for number, path in enumerate(old_paths)
     ]
     new_paths = [*NEW_MODULES.values(), "my_tools.clock"]
-    for spec in specs:
-        await ToolRepository(database).add(spec)
+    async with database.begin_write() as connection:
+        await connection.execute(tools.insert(), [_to_row(spec) for spec in specs])
     await database.close()
     async with open_store(empty_url) as store:
         stored_specs = [await store.tools.get(spec.tool_id) for spec in specs]

@@ -1,5 +1,7 @@
 """Tools are stored in the columns of the seed schema."""
 
+import asyncio
+
 import pytest
 from sqlalchemy import text
 from tests.store.records import SPECS, WEATHER
@@ -10,6 +12,7 @@ from opposable.domain.specs import (
     HttpToolSpec,
     McpServerSpec,
 )
+from opposable.store.tools import MAX_TOOL_VERSIONS
 
 pytestmark = pytest.mark.anyio
 
@@ -129,3 +132,67 @@ async def test_a_literal_secret_in_a_header_is_not_stored(store):
     referenced = server.model_copy(update={"headers": {"Authorization": "Bearer env:TOKEN"}})
     await store.tools.add(referenced)
     assert await store.tools.get("server") == referenced
+
+
+async def list_versions(store, tool_id="weather"):
+    return [
+        (version.version, version.spec.description, version.saved_by)
+        for version in await store.tools.list_versions(tool_id)
+    ]
+
+
+async def test_each_changed_spec_is_a_version(store):
+    await store.tools.add(WEATHER, saved_by="ann")
+    changed = WEATHER.model_copy(update={"description": "changed"})
+    for _ in range(2):
+        await store.tools.save(changed, saved_by="ben")
+    await store.tools.set_enabled("weather", False)
+    await store.tools.save(changed.model_copy(update={"enabled": False}), saved_by="cem")
+    newest, first = await store.tools.list_versions("weather")
+    assert (newest.version, newest.spec, newest.saved_by) == (2, changed, "ben")
+    assert (first.version, first.spec, first.saved_by) == (1, WEATHER, "ann")
+    assert newest.created_at > first.created_at
+    assert await store.tools.list_versions("sum") == ()
+    await store.tools.delete("weather")
+    await store.tools.save(changed)
+    assert await list_versions(store) == [(1, "changed", "")]
+
+
+async def test_a_spec_from_before_versions_or_changed_with_sql_becomes_a_version(store):
+    await store.tools.add(WEATHER)
+    async with store.tools._database.begin_write() as connection:
+        await connection.execute(text("DELETE FROM tool_versions"))
+    await store.tools.save(WEATHER.model_copy(update={"description": "second"}), saved_by="ben")
+    async with store.tools._database.begin_write() as connection:
+        await connection.execute(text("UPDATE tools SET description = 'third', updated_at = NULL"))
+    await store.tools.save(WEATHER, saved_by="cem")
+    assert await list_versions(store) == [
+        (4, "Tomorrow's weather", "cem"),
+        (3, "third", ""),
+        (2, "second", "ben"),
+        (1, "Tomorrow's weather", ""),
+    ]
+
+
+async def test_an_unreadable_tool_can_be_saved_again(store):
+    await store.tools.add(WEATHER)
+    async with store.tools._database.begin_write() as connection:
+        await connection.execute(text("UPDATE tools SET endpoint = '{}'"))
+    await store.tools.save(WEATHER)
+    assert len(await list_versions(store)) == 1
+
+
+async def test_the_oldest_versions_are_deleted(store):
+    for number in range(1, MAX_TOOL_VERSIONS + 3):
+        await store.tools.save(WEATHER.model_copy(update={"description": str(number)}))
+    numbers = [version.version for version in await store.tools.list_versions("weather")]
+    assert numbers == list(range(MAX_TOOL_VERSIONS + 2, 2, -1))
+
+
+async def test_simultaneous_changes_are_versions_of_their_own(store):
+    changes = [WEATHER.model_copy(update={"description": str(number)}) for number in range(8)]
+    await asyncio.gather(*(store.tools.save(spec) for spec in changes))
+    versions = await list_versions(store)
+    assert [number for number, _, _ in versions] == list(range(8, 0, -1))
+    assert {description for _, description, _ in versions} == {str(number) for number in range(8)}
+    assert (await store.tools.get("weather")).description == versions[0][1]

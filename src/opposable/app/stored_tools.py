@@ -23,6 +23,9 @@ from opposable.tools.tool_names import find_nearest_names
 if TYPE_CHECKING:
     from opposable.store.store import Store
 
+COMMAND_LINE = "command line"
+"""The name under which the command line saves tools and decides approvals; over HTTP it is that of an API key."""
+
 
 def state_directory(settings: Settings) -> Path:
     """Return the folder for state: `home` if set, else the user's data folder."""
@@ -207,7 +210,7 @@ async def save_tools(
             registration = await loader.load(spec, replace=True)
             try:
                 if registration.has_tools or (force and loader.get_server(spec.tool_id) is not None):
-                    await store.tools.save(spec)
+                    await store.tools.save(spec, saved_by=COMMAND_LINE)
             except BadInput as error:
                 registration = Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: str(error)})
             registrations.append(registration)
@@ -290,9 +293,8 @@ async def delete_tool(settings: Settings, tool_id: str) -> None:
         BadInput: No stored tool has the id.
     """
     async with open_default_store(settings) as store:
-        spec = await store.tools.get(tool_id)
-        if spec is None or not await store.tools.delete(tool_id):
-            raise BadInput(await _unknown_tool_message(store, tool_id))
+        spec = await require_stored_tool(store, tool_id)
+        await store.tools.delete(tool_id)
         others = await load_stored_specs(store)
     if isinstance(spec, FunctionToolSpec) and spec.file and not any(_are_of_one_file(spec, other) for other in others):
         open_allowed_files().revoke(spec.file)
@@ -307,6 +309,18 @@ async def set_tool_enabled(settings: Settings, tool_id: str, *, enabled: bool) -
     async with open_default_store(settings) as store:
         if not await store.tools.set_enabled(tool_id, enabled):
             raise BadInput(await _unknown_tool_message(store, tool_id))
+
+
+async def require_stored_tool(store: "Store", tool_id: str) -> AnyToolSpec:
+    """Return the spec of a stored tool.
+
+    Raises:
+        BadInput: No stored tool has the id.
+    """
+    spec = await store.tools.get(tool_id)
+    if spec is None:
+        raise BadInput(await _unknown_tool_message(store, tool_id))
+    return spec
 
 
 async def _unknown_tool_message(store: "Store", tool_id: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from opposable.app.stored_tools import COMMAND_LINE
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, out
 from opposable.cli.rendering import render_table, style_text, to_json
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from opposable.store.store import Store
 
 cli = typer.Typer(cls=HelpGroup, help="List and decide the calls that wait for approval.", no_args_is_help=True)
-
-DECIDED_BY = "command line"
-"""The `decided_by` of a decision; those over HTTP have the id of an API key."""
 
 
 @cli.command("list")
@@ -83,7 +81,7 @@ def _decide(approval_id: str, status: Literal["approved", "denied"], reason: str
         approval = await find_by_id_prefix(
             repository.list_by_id_prefix, approval_id, lambda one: one.approval_id, "approval"
         )
-        decided = await repository.decide(approval.approval_id, status, decided_by=DECIDED_BY, reason=reason)
+        decided = await repository.decide(approval.approval_id, status, decided_by=COMMAND_LINE, reason=reason)
         if decided is None:
             raise BadInput(
                 f"The approval {approval.approval_id} is not pending: it was decided, or its run has ended. "

@@ -1,10 +1,12 @@
 """The commands for stored tools: add, import, enable, export."""
 
 import asyncio
+import dataclasses
 import shlex
 from collections.abc import Sequence
+from difflib import unified_diff
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
@@ -16,17 +18,23 @@ from opposable.app.stored_tools import (
     load_stored_specs,
     open_existing_store,
     permissions_from_settings,
+    require_stored_tool,
     save_tools,
     set_tool_enabled,
 )
 from opposable.cli.function_files import read_function_file
 from opposable.cli.options import JsonOption, err, out, read_settings
-from opposable.cli.rendering import style_text, to_json
+from opposable.cli.rendering import render_table, style_text, to_json
+from opposable.cli.stored_records import format_minute, run_with_store
 from opposable.domain.errors import BadInput
+from opposable.domain.records import ToolVersion
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, Registration, SkillSpec
 from opposable.domain.validation_problems import describe_problems
 from opposable.tools.library import ToolLibrary
 from opposable.tools.tool_names import to_safe_name
+
+if TYPE_CHECKING:
+    from opposable.store.store import Store
 
 _SPEC: TypeAdapter[AnyToolSpec] = TypeAdapter(AnyToolSpec)
 
@@ -146,6 +154,68 @@ def disable(name: ToolIdArgument) -> None:
     out.print(style_text(f"{name} is disabled."))
 
 
+def list_versions(
+    name: ToolIdArgument,
+    version: Annotated[int | None, typer.Argument(help="Version to compare with the newest one")] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the versions of a stored tool, or compare one with the newest.
+
+    Example: opposable tools versions stock
+    """
+    versions = _load_versions(name)
+    if version is not None:
+        old, new = (_to_spec_json(v.spec) for v in (_find_version(versions, name, version), versions[0]))
+        labels = (f"version {version}", f"version {versions[0].version}")
+        diff = unified_diff(old.splitlines(), new.splitlines(), *labels, lineterm="")
+        out.print(style_text("\n".join(diff) or f"Version {version} equals version {versions[0].version}."))
+    elif json:
+        print(
+            to_json({"versions": [dataclasses.asdict(v) | {"spec": v.spec.model_dump(mode="json")} for v in versions]})
+        )
+    else:
+        rows = [(str(v.version), format_minute(v.created_at), v.saved_by, v.spec.description) for v in versions]
+        out.print(render_table(("version", "saved", "by", "description"), rows, limit=len(rows)))
+
+
+def restore(
+    name: ToolIdArgument,
+    version: Annotated[int, typer.Argument(help="Version to restore")],
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Save an earlier version of a stored tool as its newest one.
+
+    Example: opposable tools restore stock 1
+    """
+    spec = _find_version(_load_versions(name), name, version).spec
+    _save_and_report([spec], True, json, force=force)
+
+
+def _load_versions(tool_id: str) -> tuple[ToolVersion, ...]:
+    """Return the versions of a stored tool, newest first, each enabled if the tool is."""
+
+    async def load(store: "Store") -> tuple[ToolVersion, ...]:
+        stored = await require_stored_tool(store, tool_id)
+        versions = await store.tools.list_versions(tool_id)
+        return tuple(
+            dataclasses.replace(v, spec=v.spec.model_copy(update={"enabled": stored.enabled})) for v in versions
+        )
+
+    return run_with_store(load)
+
+
+def _find_version(versions: Sequence[ToolVersion], tool_id: str, number: int) -> ToolVersion:
+    for version in versions:
+        if version.version == number:
+            return version
+    raise BadInput(f"The tool {tool_id!r} has no version {number}. See: opposable tools versions {tool_id}")
+
+
+def _to_spec_json(spec: AnyToolSpec) -> str:
+    return to_json(spec.model_dump(mode="json", exclude_defaults=True, exclude={"enabled"}))
+
+
 def export_specs(
     file: Annotated[Path | None, typer.Argument(help="Output file (default: standard output)")] = None,
 ) -> None:
@@ -183,6 +253,8 @@ def register_commands(cli: typer.Typer) -> None:
         ("rm", remove),
         ("enable", enable),
         ("disable", disable),
+        ("versions", list_versions),
+        ("restore", restore),
         ("export", export_specs),
         ("import", import_specs),
     ):

@@ -13,7 +13,7 @@ from opposable.domain.tools import FailureKind, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 
 if TYPE_CHECKING:  # importing pydantic would double the start-up time of a library of plain functions
-    from opposable.domain.specs import AgentSpec, RateLimit
+    from opposable.domain.specs import AgentSpec, AnyToolSpec, RateLimit
 
 T = TypeVar("T")
 
@@ -154,6 +154,23 @@ class AgentRecord:
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolVersion:
+    """A version of a stored tool; versions count from 1.
+
+    Attributes:
+        spec: The spec as it was saved. Enabling and disabling a tool creates no version.
+        version: The number of the version.
+        saved_by: The name of the API key that saved it, "" if unknown.
+        created_at: When it was saved.
+    """
+
+    spec: "AnyToolSpec"
+    version: int
+    saved_by: str
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

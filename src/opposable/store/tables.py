@@ -52,6 +52,16 @@ tools = Table(
     Column("spec", JsonColumn, nullable=False, server_default=text("'{}'")),
 )
 
+tool_versions = Table(
+    "tool_versions",
+    metadata,
+    Column("tool_id", CleanString(100), ForeignKey("tools.id", ondelete="CASCADE"), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("spec", JsonColumn, nullable=False),
+    Column("saved_by", CleanText, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
 agents = Table(
     "agents",
     metadata,

@@ -53,6 +53,20 @@ async def test_a_tool_is_created_changed_and_deleted(tmp_path):
             await ask.request_json(method, f"/api/tools/sum{path}", {} if path == "/call" else None, 404)
 
 
+async def test_an_earlier_version_is_listed_and_restored(tmp_path):
+    async with open_service_client(tmp_path) as ask:
+        await ask.request_json("POST", "/api/tools", SUM, 201)
+        await ask.request_json("PUT", "/api/tools/sum", SUM | {"description": "Adds."})
+        await ask.request_json("POST", "/api/tools/sum/disable")
+        newest, first = (await ask.request_json("GET", "/api/tools/sum/versions"))["items"]
+        assert (newest["version"], newest["tool"]["description"], newest["saved_by"]) == (2, "Adds.", "owner")
+        assert (first["version"], first["tool"]["description"]) == (1, "")
+        await ask.request_json("PUT", "/api/tools/sum", first["tool"])
+        versions = (await ask.request_json("GET", "/api/tools/sum/versions"))["items"]
+        assert [(one["version"], one["tool"]["description"]) for one in versions] == [(3, ""), (2, "Adds."), (1, "")]
+        await ask.request_json("GET", "/api/tools/none/versions", status=404)
+
+
 def get_ids(page) -> list[str]:
     return [one["tool_id"] for one in page["items"]]
 

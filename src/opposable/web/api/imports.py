@@ -1,6 +1,7 @@
 """The routes that import OpenAPI documents, MCP configurations and skills."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -184,7 +185,7 @@ async def _import_spec(service: Service, principal: Principal, spec: AnyToolSpec
     if options.dry_run:
         await check_loadable(service, spec)
     else:
-        await save_tool(service, spec, service.store.tools.save)
+        await save_tool(service, spec, partial(service.store.tools.save, saved_by=principal.name))
 
 
 def _resolve_folder(path: str, service: Service) -> Path:

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Query, Response
@@ -69,6 +71,15 @@ class ToolHealthResponse(BaseModel):
     set_aside: dict[str, str] = Field(default={}, description="Actions that are not available, with the reason.")
 
 
+class ToolVersionResponse(BaseModel):
+    """A version of a tool. To restore it, update the tool with its spec."""
+
+    tool: AnyToolSpec
+    version: int = Field(examples=[1])
+    saved_by: str = Field(description="The name of the API key that saved it; empty if unknown.")
+    created_at: datetime
+
+
 @router.get("", dependencies=REQUIRE_READ, responses=error_responses(), summary="List tools")
 async def list_tools(
     service: ServiceDep,
@@ -134,7 +145,7 @@ async def create_tool(service: ServiceDep, principal: PrincipalDep, spec: ToolSp
         raise conflict_error(
             f"There is a tool {spec.tool_id!r} already; change it with PUT, or choose another tool_id."
         )
-    return await save_tool(service, spec, service.store.tools.add)
+    return await save_tool(service, spec, partial(service.store.tools.add, saved_by=principal.name))
 
 
 @router.get("/{tool_id}", dependencies=REQUIRE_READ, responses=error_responses(404), summary="Get a tool")
@@ -152,7 +163,7 @@ async def update_tool(
         raise BadInput(f"The path has the id {tool_id!r} and the body {spec.tool_id!r}. The id cannot change.")
     await load_tool(service, tool_id)
     await authorize_spec(spec, service, principal)
-    return await save_tool(service, spec, service.store.tools.save)
+    return await save_tool(service, spec, partial(service.store.tools.save, saved_by=principal.name))
 
 
 @router.delete(
@@ -164,6 +175,26 @@ async def delete_tool(service: ServiceDep, tool_id: ToolIdPath) -> Response:
         raise _tool_not_found_error(tool_id)
     await service.refresh()
     return Response(status_code=204)
+
+
+@router.get(
+    "/{tool_id}/versions",
+    dependencies=REQUIRE_READ,
+    responses=error_responses(404),
+    summary="List the versions of a tool",
+)
+async def list_tool_versions(service: ServiceDep, tool_id: ToolIdPath) -> PageResponse[ToolVersionResponse]:
+    """List the latest 50 versions, newest first. Enabling or disabling a tool creates no version."""
+    await load_tool(service, tool_id)
+    records = await service.store.tools.list_versions(tool_id)
+    return PageResponse(
+        items=[
+            ToolVersionResponse(
+                tool=record.spec, version=record.version, saved_by=record.saved_by, created_at=record.created_at
+            )
+            for record in records
+        ]
+    )
 
 
 @router.post("/{tool_id}/enable", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Enable a tool")
