@@ -24,6 +24,7 @@ class Settings(BaseSettings):
         cost: The maximum cost of a run, in the currency of `prices`.
         prices: The price of a million input tokens and of a million output tokens, by model name.
         database_url: The store of tools, agents, conversations and records (default: a SQLite file).
+        retention_days: Days after which the service deletes records of runs and tool calls (default: never).
         redis_url: The Redis or Valkey server for conversations and rate limits.
         private_hosts: Loopback and private addresses that HTTP tools may call.
         api_hosts: The hosts that `api_caller` may call.
@@ -53,6 +54,7 @@ class Settings(BaseSettings):
     cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     prices: dict[str, tuple[float, float]] = {}
     database_url: SecretStr = SecretStr("")
+    retention_days: int | None = Field(default=None, gt=0)
     redis_url: SecretStr = SecretStr("")
     private_hosts: tuple[str, ...] = ()
     api_hosts: tuple[str, ...] = ()

@@ -1,12 +1,14 @@
 """A service opened on a real store."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from opposable.app.stored_tools import open_default_store
 from opposable.domain.errors import BadInput
+from opposable.domain.records import Run, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding, EndpointConfig, HttpToolSpec
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service.service import BUILTIN_TOOLS, DEFAULT_AGENT_ID, open_service
@@ -161,3 +163,15 @@ async def test_untrusted_text_of_an_earlier_turn_restricts_an_agent(tmp_path):
         assert service.find_agent_warnings(agent) == []
         [warning] = service.find_agent_warnings(agent.model_copy(update={"after_untrusted": "allow"}))
         assert "reads untrusted text (read_mail) and can act on it (pay)" in warning
+
+
+async def test_old_records_are_deleted_where_the_owner_wants_it(tmp_path):
+    settings = create_settings(tmp_path).model_copy(update={"retention_days": 30})
+    today = get_utc_now()
+    async with open_default_store(settings) as store:
+        for run_id, age in (("old", 31), ("new", 29)):
+            await store.runs.save(Run(run_id, today - timedelta(days=age), status="finished"))
+    async with open_service(settings, {"m": ScriptedModel("hi")}) as service:
+        while len((await service.store.runs.list()).items) > 1:  # noqa: ASYNC110 - the store has no event for it
+            await asyncio.sleep(0.01)
+        assert [run.run_id for run in (await service.store.runs.list()).items] == ["new"]

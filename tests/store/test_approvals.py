@@ -21,9 +21,7 @@ async def test_approval_is_decided_once_and_bound_to_its_arguments(store):
     with pytest.raises(BadInput, match="already"):
         await store.approvals.add(approval)
     assert (await store.approvals.list(status="pending", owner="k")).items == (approval,)
-    assert await store.approvals.get_for_call("r", "c", canonical_sha256({**arguments, "path": "/y"})) is None
     decided = await store.approvals.decide("p1", "approved", decided_by="ann", reason="好")
     assert replace(decided, decided_at=None) == replace(approval, status="approved", decided_by="ann", reason="好")
     assert await store.approvals.decide("p1", "denied", decided_by="bob") is None
-    assert await store.approvals.get_for_call("r", "c", approval.sha256) == decided
     assert await store.approvals.get("p1") == decided

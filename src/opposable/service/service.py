@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -37,6 +38,7 @@ from opposable.service.run_plan import RunPlan, to_chat_request
 from opposable.service.runner import ActiveRun, Runner
 from opposable.settings import Settings
 from opposable.store.recorder import Recorder
+from opposable.store.retention import RetentionLimits
 from opposable.store.store import Store
 from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.library import ToolLibrary
@@ -57,6 +59,9 @@ RECORD_WRITE_SECONDS = 0.2
 
 TOOL_POLL_SECONDS = 2.0
 """Seconds between reads of the stored tools, which other processes can change."""
+
+RETENTION_SECONDS = 3600.0
+"""Seconds between deletions of records that are older than the setting `retention_days`."""
 
 
 @dataclass(slots=True)
@@ -415,12 +420,16 @@ async def open_service(
             service.remote_runs = RemoteRuns(store, runner)
         await _seed_defaults(store)
         await service.refresh()
-        poll_task = asyncio.create_task(_poll_stored_tools(service), name="stored tools")
+        tasks = [asyncio.create_task(_poll_stored_tools(service), name="stored tools")]
+        if settings.retention_days is not None:
+            limits = RetentionLimits(max_age=timedelta(days=settings.retention_days))
+            tasks.append(asyncio.create_task(_enforce_retention(store, limits), name="retention"))
         try:
             yield service
         finally:
-            poll_task.cancel()
-            await asyncio.gather(poll_task, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _seed_defaults(store: Store) -> None:
@@ -453,6 +462,13 @@ async def _poll_stored_tools(service: Service) -> None:
         await asyncio.sleep(TOOL_POLL_SECONDS)
         with contextlib.suppress(OpposableError):
             await service.refresh()
+
+
+async def _enforce_retention(store: Store, limits: RetentionLimits) -> None:
+    while True:
+        with contextlib.suppress(OpposableError):
+            await store.retention.enforce(limits)
+        await asyncio.sleep(RETENTION_SECONDS)
 
 
 def _get_tool_id(library: ToolLibrary, name: str) -> str:

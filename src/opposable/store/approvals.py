@@ -36,20 +36,6 @@ class ApprovalRepository:
         [rows] = await self._database.fetch_inline(select(approvals).where(approvals.c.id == approval_id))
         return _to_approval(rows[0]) if rows else None
 
-    async def get_for_call(self, run_id: str, call_id: str, sha256: str) -> Approval | None:
-        """Return the newest approval of a call.
-
-        Args:
-            run_id: The run that made the call.
-            call_id: The call within the run.
-            sha256: The digest of the call's arguments. Changed arguments need a new approval.
-        """
-        table = approvals.c
-        query = select(approvals).where(table.run_id == run_id, table.call_id == call_id, table.sha256 == sha256)
-        async with self._database.begin_read() as connection:
-            row = (await connection.execute(query.order_by(table.created_at.desc()).limit(1))).one_or_none()
-        return None if row is None else _to_approval(row)
-
     async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Approval, ...]:
         """Return at most `limit` approvals whose id starts with a prefix, ordered by id."""
         return await fetch_by_id_prefix(
