@@ -1,14 +1,25 @@
-"""Settings from environment variables (OPPOSABLE_…) or a `.env` file."""
+"""Settings from environment variables (OPPOSABLE_…), and preferences from a `.env` file."""
 
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, DotEnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+ENV_FILE_SETTINGS = frozenset(
+    ("model", "assist", "api", "images", "turns", "tool_calls", "seconds", "tokens", "cost", "prices", "log")
+)
+"""The settings that may be in a `.env` file. It may come with a foreign project, so it grants no access and names no
+store, server or file."""
+
+
+def is_env_file_setting(name: str, value: str | None) -> bool:
+    """Return whether a setting may be in a `.env` file. A model may if it is not a URL or a file."""
+    return name in ENV_FILE_SETTINGS and not (name == "model" and value and ("://" in value or "local:" in value))
 
 
 class Settings(BaseSettings):
-    """Settings, read once and passed down as values.
+    """Settings, read once and passed down as values. A `.env` file can set those of `ENV_FILE_SETTINGS`.
 
     Attributes:
         model: The name of the model, as for `--model`.
@@ -66,3 +77,21 @@ class Settings(BaseSettings):
     log: Literal["text", "json"] = "text"
     traces: bool = False
     traces_content: bool = False
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Leave out of the `.env` file what only the environment may set."""
+        assert isinstance(dotenv_settings, DotEnvSettingsSource)
+        dotenv_settings.env_vars = {
+            name: value
+            for name, value in dotenv_settings.env_vars.items()
+            if is_env_file_setting(name.lower().removeprefix("opposable_"), value)
+        }
+        return init_settings, env_settings, dotenv_settings

@@ -91,8 +91,7 @@ async def test_the_permissions_of_a_project_folder_do_not_count(tmp_path, shop, 
     monkeypatch.delenv("OPPOSABLE_HOME", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "own"))
     AllowedFiles(tmp_path / "project" / "allowed_files.json").allow(shop, SOURCE)
-    (tmp_path / ".env").write_text(f"OPPOSABLE_HOME={tmp_path / 'project'}\n")
-    settings = Settings(_env_file=tmp_path / ".env")
+    settings = Settings(_env_file=None, home=tmp_path / "project")
     async with open_default_store(settings) as store:
         await store.tools.save(create_spec(shop))
     async with open_tools(settings) as library:

@@ -20,7 +20,7 @@ from opposable.cli.rendering import shorten, style_text
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import RateLimit
 from opposable.domain.validation_problems import list_problems
-from opposable.settings import Settings
+from opposable.settings import Settings, is_env_file_setting
 
 out = Console(soft_wrap=True)
 err = Console(stderr=True)
@@ -64,7 +64,7 @@ def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] |
     Raises:
         BadInput: A setting or a folder is invalid.
     """
-    _warn_of_misspelt_variables()
+    _warn_of_ignored_variables()
     try:
         settings = Settings()
     except ValidationError as error:
@@ -89,18 +89,28 @@ def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] |
 
 
 @functools.cache
-def _warn_of_misspelt_variables() -> None:
-    """Warn once of variables that are no setting but resemble one. Others may be secrets of tools."""
+def _warn_of_ignored_variables() -> None:
+    """Warn once of settings that `.env` cannot set, and of variables that resemble a setting but are none.
+
+    Other variables may be secrets of tools.
+    """
     names = {f"OPPOSABLE_{name.upper()}" for name in Settings.model_fields} | OTHER_VARIABLES
-    variables = set(os.environ)
+    file_variables: dict[str, str | None] = {}
     with contextlib.suppress(OSError, UnicodeDecodeError):  # reported with the settings
-        variables |= dotenv_values(".env").keys()
-    for name in sorted(variables - names):
+        file_variables = dotenv_values(".env")
+    for name, value in sorted(file_variables.items()):
+        is_effective = is_env_file_setting(name.removeprefix("OPPOSABLE_").lower(), value) or name in os.environ
+        if name in names and value and not is_effective:
+            _warn(f"{name} in .env is ignored, because the file may come from others. Set it in the environment.")
+    for name in sorted({*os.environ, *file_variables} - names):
         suffix = name.removeprefix("OPPOSABLE_")
         suffixes = [known.removeprefix("OPPOSABLE_") for known in names]
         if suffix != name and (similar := difflib.get_close_matches(suffix, suffixes, n=1, cutoff=0.8)):
-            message = f"Warning: {name} is not a setting. Did you mean OPPOSABLE_{similar[0]}?"
-            err.print(style_text((message, "yellow")), soft_wrap=True)
+            _warn(f"{name} is not a setting. Did you mean OPPOSABLE_{similar[0]}?")
+
+
+def _warn(sentence: str) -> None:
+    err.print(style_text((f"Warning: {sentence}", "yellow")), soft_wrap=True)
 
 
 def read_text(argument: str) -> str:
