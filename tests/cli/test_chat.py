@@ -122,10 +122,46 @@ async def test_a_path_is_a_message_and_no_command(tmp_path: Path) -> None:
 
 
 async def test_a_message_can_have_several_lines(tmp_path: Path) -> None:
-    stdin = b'one\\\ntwo\n"""\nthree\n\nfour\n"""\n"""\nunfinished\n'
+    stdin = b'one\\\ntwo\n"""\nthree\n\nfour\n"""\n"""five\nsix"""\n"""seven"""\n"""\nunfinished\n'
     async with run_with_model(tmp_path, "chat", answers=[respond_text_deltas("Hi.")], stdin=stdin) as (_, server):
         asked = [content for role, content in read_requests(server)[-1] if role == "user"]
-    assert asked == ["one\ntwo", "three\n\nfour"]
+    assert asked == ["one\ntwo", "three\n\nfour", "five\nsix", "seven"]
+
+
+@needs_posix
+async def test_pasted_lines_are_one_message(tmp_path: Path) -> None:
+    async with chat_server(respond_text_deltas("Hi.")) as server:
+        terminal = Terminal()
+        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
+        await terminal.shows("> ")
+        terminal.type("\x1b[200~one\ntwo\n/exit\x1b[201~")
+        await terminal.shows("/exit")
+        terminal.type("\n")
+        await terminal.shows("Hi.")
+        await terminal.shows("> ")
+        terminal.type("\x04")
+        assert await terminal.close() == 0
+    assert read_requests(server)[0][-1] == ("user", "one\ntwo\n/exit")
+
+
+async def test_a_saved_conversation_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    stdin = (
+        b"/save a.json\none\n/save README.md\n/save a.json\ntwo\n/save a.json\n/new\n"
+        b"/load\n/load no.json\n/load README.md\n/load a.json\nthree\n"
+    )
+    async with run_with_model(tmp_path, "chat", answers=[respond_text_deltas("Hi.")], stdin=stdin) as (done, server):
+        asked = [content for role, content in read_requests(server)[-1] if role == "user"]
+    assert asked == ["one", "two", "three"]
+    assert (tmp_path / "README.md").read_text() == "mine"
+    assert [line for line in done.err.splitlines() if line.startswith("Error")] == [
+        "Error: The conversation is empty. Ask something before /save.",
+        "Error: README.md exists already. Save to another file.",
+        "Error: No file is given. Pass one that /save wrote: /load FILE.json",
+        "Error: There is no file no.json.",
+        "Error: README.md is not a conversation. Pass a .json file that /save wrote.",
+    ]
+    assert "4 earlier messages" in done.err
 
 
 async def test_the_model_can_be_changed_and_a_wrong_name_changes_nothing(tmp_path: Path) -> None:

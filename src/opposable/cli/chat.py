@@ -43,8 +43,10 @@ HELP = """\
 /model NAME   go on with another model (without NAME: show the current one)
 /new          begin a new conversation
 /save FILE    save the conversation as Markdown, or as JSON if FILE ends in .json
+/load FILE    go on with a conversation that was saved as JSON
 /exit         end (also Ctrl-D)
-End a line with \\ to write on in the next one, or write several lines between two lines of \"\"\"."""
+End a line with \\ to write on in the next one, or write several lines between \"\"\" and \"\"\".
+Pasted lines are one message."""
 
 LONG_TEXT_MARK = '"""'
 
@@ -67,8 +69,7 @@ def chat(
 
     Example: opposable chat --db examples/data/chinook.sqlite
     """
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401 - line editing and history at the prompt
+    _enable_line_editing()
     review_changed_files()
     settings = read_settings(root, assist)
     history = load_last_conversation(settings) if resume else []
@@ -101,6 +102,7 @@ class _Session:
         assume_yes: bool,
     ) -> None:
         self.history: list[Message] = []
+        self._saved_paths: set[Path] = set()
         self._runner = runner
         self._settings = settings
         self._tools = tools
@@ -136,6 +138,8 @@ class _Session:
                     err.print(style_text(("A new conversation begins.", "dim")))
                 case "/save":
                     self._save(argument.strip())
+                case "/load":
+                    self._load(argument.strip())
                 case _ if command[:1] == "/" and command[1:].isalpha():
                     raise BadInput(f"There is no command {command}. /help lists the commands.")
                 case _:
@@ -173,14 +177,31 @@ class _Session:
         self.print_banner()
 
     def _save(self, name: str) -> None:
+        """Save the conversation. A file that this chat did not save is not replaced."""
+        if not self.history:
+            raise BadInput("The conversation is empty. Ask something before /save.")
         path = Path(name or f"chat-{datetime.now().astimezone():%Y%m%d-%H%M%S}.md").expanduser()
         as_json = path.suffix == ".json"
         text = _to_json(self.history).decode() if as_json else format_as_markdown(self.history)
         try:
-            path.write_text(text, encoding="utf-8")
+            with path.open("w" if path.absolute() in self._saved_paths else "x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError as error:
+            raise BadInput(f"{path} exists already. Save to another file.") from error
         except OSError as error:
             raise BadInput(f"Cannot write {path}: {error.strerror}.") from error
+        self._saved_paths.add(path.absolute())
         err.print(style_text((f"The conversation is saved in {path}.", "dim")), soft_wrap=True)
+
+    def _load(self, name: str) -> None:
+        if not name:
+            raise BadInput("No file is given. Pass one that /save wrote: /load FILE.json")
+        self.history = _read_conversation(
+            Path(name).expanduser(),
+            missing=f"There is no file {name}.",
+            unreadable=f"{name} is not a conversation. Pass a .json file that /save wrote.",
+        )
+        self.print_banner()
 
 
 def format_as_markdown(history: list[Message]) -> str:
@@ -201,12 +222,20 @@ def load_last_conversation(settings: Settings) -> list[Message]:
         BadInput: No conversation is stored, or its file is damaged.
     """
     path = _get_last_conversation_path(settings)
+    return _read_conversation(
+        path,
+        missing="No conversation is stored yet. Leave --continue out.",
+        unreadable=f"The last conversation in {path} cannot be read. Leave --continue out.",
+    )
+
+
+def _read_conversation(path: Path, *, missing: str, unreadable: str) -> list[Message]:
     try:
         return [message_from_json(form) for form in orjson.loads(path.read_bytes())]
     except FileNotFoundError as error:
-        raise BadInput("No conversation is stored yet. Leave --continue out.") from error
+        raise BadInput(missing) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput(f"The last conversation in {path} cannot be read. Leave --continue out.") from error
+        raise BadInput(unreadable) from error
 
 
 def save_last_conversation(settings: Settings, history: list[Message]) -> None:
@@ -230,13 +259,21 @@ def _get_last_conversation_path(settings: Settings) -> Path:
     return state_directory(settings) / "last_chat.json"
 
 
+def _enable_line_editing() -> None:
+    """Enable line editing and history at the prompt; pasted lines stay together."""
+    with contextlib.suppress(ImportError):
+        import readline
+
+        readline.parse_and_bind("set enable-bracketed-paste on")
+
+
 def _read_message() -> str | None:
     """Read the next message of one or more lines; return None at the end of the conversation."""
     while sys.stdin is not None:
         try:
             text = _read_line("> ")
-            if text.strip() == LONG_TEXT_MARK:
-                return "\n".join(iter(lambda: _read_line("… "), LONG_TEXT_MARK))
+            if text.startswith(LONG_TEXT_MARK) and "\n" not in text:
+                return _read_long_text(text.removeprefix(LONG_TEXT_MARK))
             while text.endswith("\\"):
                 text = f"{text[:-1]}\n{_read_line('… ')}"
         except EOFError:
@@ -246,6 +283,13 @@ def _read_message() -> str | None:
             continue
         return text
     return None
+
+
+def _read_long_text(text: str) -> str:
+    """Read on until the mark that ends the text."""
+    while not text.rstrip().endswith(LONG_TEXT_MARK):
+        text += "\n" + _read_line("… ")
+    return text.rstrip().removesuffix(LONG_TEXT_MARK).strip("\n")
 
 
 def _read_line(prompt: str) -> str:

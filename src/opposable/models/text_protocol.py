@@ -78,13 +78,14 @@ class TextProtocolModel:
         else:
             parts = self.inner.stream(escape_results(messages), tools, options)
         parser = parsers.StreamParser(() if options.tool_choice == "none" else tools)
+        held = _HeldPlaceholder()
         reply: Reply | None = None
         async with aclosing(parts):
             async for part in parts:
                 if type(part) is TextDelta:
                     for event in parser.feed(part.text):
-                        if type(event) in FORWARDED_PARTS:
-                            yield event  # type: ignore[misc]  # forwarded parser events are model events
+                        if type(event) in FORWARDED_PARTS and (shown := held.add(event)) is not None:
+                            yield shown
                 elif type(part) is Reply:
                     reply = part
                 else:
@@ -95,8 +96,10 @@ class TextProtocolModel:
             parser.feed(reply.message.content)
         parse_result = parser.close(truncated=reply.finish in CUT_OFF)
         for event in parser.final_events if options.stream else ():
-            if type(event) in FORWARDED_PARTS:
-                yield event  # type: ignore[misc]  # as above
+            if type(event) in FORWARDED_PARTS and (shown := held.add(event)) is not None:
+                yield shown
+        if options.stream and (rest := held.finish()) is not None:
+            yield rest
         yield merge_parsed_calls(reply, parse_result, self.trust_native_calls)
 
     async def aclose(self) -> None:
@@ -104,13 +107,35 @@ class TextProtocolModel:
         await self.inner.aclose()
 
 
+class _HeldPlaceholder:
+    """Holds the beginning of a streamed text while it may be a placeholder of the instructions."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._is_over = False
+
+    def add(self, event: Any) -> ModelEvent | None:
+        """Return the event to yield now, None for text that is held."""
+        if type(event) is not TextDelta or self._is_over:
+            return event  # type: ignore[no-any-return]  # forwarded parser events are model events
+        self._text += event.text
+        beginning = self._text.strip()
+        if any(placeholder.startswith(beginning) for placeholder in protocol_texts.PLACEHOLDERS):
+            return None
+        self._is_over = True
+        return TextDelta(self._text)
+
+    def finish(self) -> TextDelta | None:
+        """Return the held text if it is no placeholder."""
+        is_shown = self._is_over or not self._text or self._text.strip() in protocol_texts.PLACEHOLDERS
+        return None if is_shown else TextDelta(self._text)
+
+
 def render_messages(
     messages: Sequence[Message], tools: Sequence[ToolDefinition], tool_choice: ToolChoice
 ) -> list[Message]:
     """Render the messages as text, with the tools described in the system message."""
-    language: Language = next(
-        (detect_language(message.content) for message in messages if message.role == "user"), "en"
-    )
+    language = find_language(messages)
     text_messages = flatten_tool_messages(
         escape_results(messages),
         lambda results: protocol_texts.render_results(results, language),
@@ -122,6 +147,11 @@ def render_messages(
     if text_messages and text_messages[0].role == "system":
         return [system_message(f"{text_messages[0].content}\n\n{protocol}"), *text_messages[1:]]
     return [system_message(protocol), *text_messages]
+
+
+def find_language(messages: Sequence[Message]) -> Language:
+    """Return the language of the first message of the user."""
+    return next((detect_language(message.content) for message in messages if message.role == "user"), "en")
 
 
 def flatten_tool_messages(

@@ -10,8 +10,14 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool, ToolChoice
 
-PLACEHOLDERS = ("…", "...")
-"""The placeholder of the answer in the instructions, as models repeat it; a model that does gave no answer."""
+PLACEHOLDERS = ("…", "...", "用中文写的回答")
+"""The placeholders of the answer in the instructions, as models repeat them; a model that does gave no answer."""
+
+ASK_FOR_ANSWER: dict[Language, str] = {
+    "en": "Answer the user's request in words, from these results.",
+    "zh": "请根据以上结果，用中文回答用户的请求。",
+}
+"""The request for an answer after a reply without one."""
 
 _ENGLISH_TEMPLATE = """# Tools
 
@@ -45,7 +51,7 @@ _CHINESE_TEMPLATE = """# 工具调用协议
 
 不需要调用工具时，只返回如下 JSON，不要包含其他文本：
 
-{{"action": "finish", "content": "…"}}
+{{"action": "finish", "content": "用中文写的回答"}}
 
 工具的结果随后会告诉你，不要编造结果。{must}"""
 

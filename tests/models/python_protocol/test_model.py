@@ -224,3 +224,23 @@ def test_only_the_last_request_is_followed_by_the_way_out():
         assistant_message("It rains."),
         user_message("b!"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "placeholder", "heading", "last_line"),
+    [
+        ("Analyze app.log", "...", "Result of", "Answer the user's request in words, from these results."),
+        ("分析一下 app.log", "用中文写的回答", "工具", "请根据以上结果，用中文回答用户的请求。"),
+    ],
+)
+async def test_a_copied_placeholder_is_followed_by_an_answer_from_the_results(said, placeholder, heading, last_line):
+    inner = ScriptedModel(f'{{"action": "finish", "content": "{placeholder}"}}', "20 errors.")
+    call = ToolCall("1", "get_weather", {"city": "Oslo"})
+    messages = (user_message(said), assistant_message("", (call,)), tool_message("1", "get_weather", "rain"))
+    got = await parts(inner, messages=messages)
+    assert "".join(part.text for part in got if type(part) is TextDelta) == got[-1].message.content == "20 errors."
+    first, second = inner.requests
+    assert (first.options.tool_choice, second.tools, len(second.messages)) == ("auto", (), 3)
+    assert second.messages[-1].content.startswith(heading)
+    assert second.messages[-1].content.endswith(last_line)
+    assert got[-1].usage.requests == 2

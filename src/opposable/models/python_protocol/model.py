@@ -11,13 +11,14 @@ from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
 from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import NO_USAGE
+from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions
 from opposable.models.marker_calls import escape_results
 from opposable.models.profile import ModelProfile
 from opposable.models.python_protocol import prompts as texts
 from opposable.models.python_protocol.attempt import Attempt
 from opposable.models.python_protocol.pipeline import run_pipeline
-from opposable.models.text_protocol import TextProtocolModel, flatten_tool_messages
+from opposable.models.text_protocol import TextProtocolModel, find_language, flatten_tool_messages
 
 DEFAULT_MAX_REPLY_TOKENS = 1024
 """The default length of a reply: small models can repeat themselves without end."""
@@ -57,7 +58,7 @@ class PythonProtocolModel:
         if not tools or options.tool_choice == "none":
             rest = self.inner.stream(flatten_messages(messages), (), options)
         elif ends_with_results(messages) and not isinstance(options.tool_choice, ForcedTool):
-            rest = self._text_protocol.stream(messages, tools, options)
+            rest = self._stream_after_results(messages, tools, options)
         else:
             reply = await self._generate_calls(messages, tools, options)
             if reply.message.tool_calls:
@@ -79,6 +80,22 @@ class PythonProtocolModel:
     async def aclose(self) -> None:
         """Close the inner model."""
         await self.inner.aclose()
+
+    async def _stream_after_results(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Stream further calls or the answer. A reply with neither is asked again as plain text, without tools."""
+        spent = None
+        async with aclosing(self._text_protocol.stream(messages, tools, options)) as parts:
+            async for part in parts:
+                if type(part) is Reply and is_empty(part):
+                    spent = part.usage
+                else:
+                    yield part
+        if spent is not None:
+            async with aclosing(self.inner.stream(build_result_prompt(messages), (), options)) as parts:
+                async for part in parts:
+                    yield replace(part, usage=spent + part.usage) if type(part) is Reply else part
 
     async def _generate_calls(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
@@ -135,6 +152,20 @@ def build_answer_prompt(messages: Sequence[Message]) -> list[Message]:
     own = [message.content for message in messages if message.role == "system"]
     rest = [message for message in flatten_messages(messages) if message.role != "system"]
     return [system_message("\n\n".join([*own, texts.NO_TOOL_INSTRUCTIONS])), *rest]
+
+
+def build_result_prompt(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages for an answer from results, without tools and in the language of the user."""
+    language = find_language(messages)
+    *earlier, results = flatten_tool_messages(
+        escape_results(messages), lambda group: protocol_texts.render_results(group, language), texts.render_calls
+    )
+    return [*earlier, user_message(f"{results.content}\n\n{protocol_texts.ASK_FOR_ANSWER[language]}")]
+
+
+def is_empty(reply: Reply) -> bool:
+    """Return whether a complete reply has neither text nor calls."""
+    return not reply.message.content.strip() and not reply.message.tool_calls and reply.finish not in CUT_OFF
 
 
 def flatten_messages(messages: Sequence[Message]) -> list[Message]:
