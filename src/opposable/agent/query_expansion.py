@@ -1,12 +1,10 @@
 """Keywords for a need, so that a full-text search finds tools by meaning and across languages."""
 
 import logging
-from contextlib import aclosing
 
 from opposable.domain.errors import ModelError
-from opposable.domain.events import Reply
 from opposable.domain.messages import assistant_message, system_message, user_message
-from opposable.models.base import Model, ModelOptions
+from opposable.models.base import Model, ModelOptions, request_reply
 
 MAX_NEED_CHARACTERS = 500
 
@@ -36,10 +34,7 @@ async def expand_query(model: Model, need: str) -> str:
     """Return English keywords for a need in any language; "" if the model fails."""
     messages = [*_PROMPT, user_message(" ".join(need[:MAX_NEED_CHARACTERS].split()))]
     try:
-        async with aclosing(model.stream(messages, (), _OPTIONS)) as parts:
-            async for part in parts:
-                if type(part) is Reply:
-                    return part.message.content.strip()
+        return (await request_reply(model, messages, (), _OPTIONS)).message.content.strip()
     except ModelError as error:
         log.warning("The search for tools uses the words of the task alone: %s", error)
-    return ""
+        return ""

@@ -1,14 +1,12 @@
 """The baseline of the evaluation: SQL from one prompt with the schema and the question."""
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator
 from itertools import islice
 
-from opposable.domain.errors import ModelError
 from opposable.domain.events import Reply
-from opposable.domain.messages import Message, system_message, user_message
-from opposable.models.base import Model, ModelOptions
+from opposable.domain.messages import system_message, user_message
+from opposable.models.base import Model, ModelOptions, request_reply
 from opposable.models.profile import adapt_options
 from opposable.parsers.token_escaping import WORD_JOINER
 from opposable.sql.lexer import split_segments
@@ -32,21 +30,9 @@ async def generate_sql(model: Model, dialect: str, schema: str, question: str) -
         ModelError: The request failed.
     """
     messages = (system_message(PROMPT_TEMPLATE.format(dialect=dialect, schema=schema)), user_message(question))
-    reply = await request_reply(model, messages, ModelOptions(stream=False, max_tokens=400, temperature=0.0))
+    options = adapt_options(model, ModelOptions(stream=False, max_tokens=400, temperature=0.0))
+    reply = await request_reply(model, messages, (), options)
     return extract_sql(reply.message.content), reply
-
-
-async def request_reply(model: Model, messages: Sequence[Message], options: ModelOptions) -> Reply:
-    """Request a reply and return it when it is complete. A reasoning model gets no sampling settings.
-
-    Raises:
-        ModelError: The request failed, or the stream ended without a reply.
-    """
-    async with aclosing(model.stream(messages, (), adapt_options(model, options))) as events:
-        async for event in events:
-            if isinstance(event, Reply):
-                return event
-    raise ModelError(f"The stream of model {model.name!r} ended without a reply.")
 
 
 def extract_sql(text: str) -> str:

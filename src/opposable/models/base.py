@@ -1,10 +1,12 @@
 """The model protocol: messages and tools in, a stream of parts out."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from opposable.domain.events import ModelEvent
+from opposable.domain.errors import ModelError
+from opposable.domain.events import ModelEvent, Reply
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
 
@@ -74,3 +76,21 @@ class Model(Protocol):
     async def aclose(self) -> None:
         """Release connections, threads and memory. A second call does nothing."""
         ...
+
+
+async def request_reply(
+    model: Model,
+    messages: Sequence[Message],
+    tools: Sequence[ToolDefinition] = (),
+    options: ModelOptions = DEFAULT_OPTIONS,
+) -> Reply:
+    """Request a reply and return it when it is complete.
+
+    Raises:
+        ModelError: The request failed, or the stream ended without a reply.
+    """
+    async with aclosing(model.stream(messages, tools, options)) as parts:
+        async for part in parts:
+            if type(part) is Reply:
+                return part
+    raise ModelError(f"The stream of model {model.name!r} ended without a reply.")

@@ -10,13 +10,14 @@ from typing import Any
 import orjson
 
 from opposable.domain.errors import ModelError
-from opposable.domain.events import Reply
 from opposable.domain.messages import user_message
 from opposable.domain.tools import ToolDefinition
-from opposable.models.base import Model, ModelOptions
+from opposable.models.base import Model, ModelOptions, request_reply
 
 MIN_QUESTIONS_TO_RECOMMEND = 30
 """With fewer questions, no other mode than the default one is recommended."""
+
+_OPTIONS = ModelOptions(stream=False, max_tokens=300)
 
 ExpectedCall = tuple[str, dict[str, Any]]
 """The name of a tool, and the arguments the call must have; a list is any one of its values."""
@@ -73,7 +74,7 @@ async def probe_model(model: Model, questions: Sequence[ProbeQuestion] | None = 
     for question in load_probe_questions() if questions is None else questions:
         started = time.perf_counter()
         try:
-            reply = await _request_reply(model, question.prompt)
+            reply = await request_reply(model, (user_message(question.prompt),), load_probe_tools(), _OPTIONS)
         except ModelError as error:
             yield ProbeResult(question, False, str(error), time.perf_counter() - started, 0)
             continue
@@ -98,15 +99,6 @@ def calls_match(expected_calls: Sequence[ExpectedCall], calls: Sequence[tuple[st
             return False
         unmatched.remove(match)
     return not unmatched
-
-
-async def _request_reply(model: Model, prompt: str) -> Reply:
-    async for part in model.stream(
-        (user_message(prompt),), load_probe_tools(), ModelOptions(stream=False, max_tokens=300)
-    ):
-        if type(part) is Reply:
-            return part
-    raise ModelError("The stream ended without a reply.")
 
 
 def _value_matches(actual: Any, expected: Any) -> bool:

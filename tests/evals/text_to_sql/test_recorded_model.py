@@ -2,12 +2,11 @@
 
 import pytest
 
-from opposable.ask.single_prompt import request_reply
 from opposable.domain.events import ModelEvent, Reply, Token
 from opposable.domain.messages import assistant_message, user_message
 from opposable.domain.usage import Usage
 from opposable.evals.text_to_sql.recorded_model import RecordedModel
-from opposable.models.base import ModelOptions
+from opposable.models.base import ModelOptions, request_reply
 from opposable.models.profile import ModelProfile
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +38,7 @@ async def test_a_request_is_answered_from_the_file_the_second_time(tmp_path):
     replies = []
     for _ in range(2):
         recorded = RecordedModel(model, tmp_path / "replies.sqlite")
-        replies.append(await request_reply(recorded, [user_message("a")], options))
+        replies.append(await request_reply(recorded, [user_message("a")], (), options))
         await recorded.aclose()
     assert (replies[0], model.count, recorded.profile.assisted) == (replies[1], 1, True)
 
@@ -48,6 +47,6 @@ async def test_other_messages_and_options_are_other_requests(tmp_path):
     model = CountingModel()
     recorded = RecordedModel(model, tmp_path / "replies.sqlite")
     for text, seed in (("a", 1), ("a", 2), ("b", 1), ("a", 1)):
-        await request_reply(recorded, [user_message(text)], ModelOptions(stream=False, seed=seed))
+        await request_reply(recorded, [user_message(text)], (), ModelOptions(stream=False, seed=seed))
     await recorded.aclose()
     assert model.count == 3

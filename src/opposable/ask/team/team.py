@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import orjson
 
-from opposable.ask.single_prompt import request_reply
 from opposable.ask.team import evaluator, follow_up, generator, messages, planner
 from opposable.ask.team.answer_record import build_answer
 from opposable.ask.team.briefing import CatalogBriefProvider
@@ -36,8 +35,8 @@ from opposable.domain.language import Language, detect_language
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall, ToolResult, new_call_id
-from opposable.models.base import Model, ModelOptions
-from opposable.models.profile import get_profile
+from opposable.models.base import Model, ModelOptions, request_reply
+from opposable.models.profile import adapt_options, get_profile
 from opposable.sql.database import Database
 
 MAX_TURNS = 16
@@ -268,7 +267,7 @@ class Team:
         """Request a reply; return None at the time limit."""
         try:
             async with asyncio.timeout(max(1.0, work.get_remaining_seconds(self._options.time_limit_seconds))):
-                reply = await request_reply(self._model, prompt_messages, options)
+                reply = await request_reply(self._model, prompt_messages, (), adapt_options(self._model, options))
         except TimeoutError:
             return None
         work.state.usage += reply.usage

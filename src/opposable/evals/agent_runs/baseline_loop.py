@@ -7,12 +7,11 @@ import orjson
 
 from opposable.agent.history import trim_messages
 from opposable.agent.limits import Limits
-from opposable.domain.events import Reply
 from opposable.domain.messages import Message, tool_message, user_message
-from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.domain.tools import ToolCall
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.evals.agent_runs.environment import Environment
-from opposable.models.base import Model, ModelOptions
+from opposable.models.base import Model, ModelOptions, request_reply
 
 _CALL_PATTERN = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 _OPTIONS = ModelOptions(stream=False)
@@ -33,8 +32,7 @@ async def run_baseline_loop(
     history: list[Message] = [user_message(task)]
     usage, call_count = NO_USAGE, 0
     for _ in range(limits.turns or _DEFAULT_MAX_TURNS):
-        messages = history if limits.context is None else trim_messages(history, limits.context)
-        reply = await _request_reply(model, messages, definitions)
+        reply = await request_reply(model, trim_messages(history, limits.context), definitions, _OPTIONS)
         usage += reply.usage
         message = reply.message
         calls = message.tool_calls or _parse_calls_in_text(message.content)
@@ -45,15 +43,6 @@ async def run_baseline_loop(
         results = await asyncio.gather(*(_execute_call(environment, call) for call in calls))
         history += [tool_message(call.id, call.name, result) for call, result in zip(calls, results, strict=True)]
     return "", call_count, usage
-
-
-async def _request_reply(model: Model, history: list[Message], definitions: tuple[ToolDefinition, ...]) -> Reply:
-    reply: Reply | None = None
-    async for event in model.stream(history, definitions, _OPTIONS):
-        if isinstance(event, Reply):
-            reply = event
-    assert reply is not None
-    return reply
 
 
 def _parse_calls_in_text(text: str) -> tuple[ToolCall, ...]:

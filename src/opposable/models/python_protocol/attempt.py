@@ -1,14 +1,13 @@
 """One request on its way to tool calls, and the code that the model writes for it."""
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from opposable.domain.errors import ModelError, ModelRejected
+from opposable.domain.errors import ModelRejected
 from opposable.domain.events import Reply
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.base import Model, ModelOptions
+from opposable.models.base import Model, ModelOptions, request_reply
 from opposable.models.python_protocol.prompts import CODE_FENCE, REPLY_PREFIX
 
 TOP_LOGPROBS = 20
@@ -62,17 +61,9 @@ async def generate_code(attempt: Attempt, grammar: str) -> tuple[str, Reply]:
     if grammar:
         constrained = replace(options, extra_body={**options.extra_body, "grammar": grammar})
         try:
-            reply = await _get_reply(attempt.model, messages, constrained)
+            reply = await request_reply(attempt.model, messages, (), constrained)
         except ModelRejected:
-            reply = await _get_reply(attempt.model, messages, options)
+            reply = await request_reply(attempt.model, messages, (), options)
     else:
-        reply = await _get_reply(attempt.model, messages, options)
+        reply = await request_reply(attempt.model, messages, (), options)
     return reply.message.content.removeprefix(REPLY_PREFIX), reply
-
-
-async def _get_reply(model: Model, messages: Sequence[Message], options: ModelOptions) -> Reply:
-    async with aclosing(model.stream(messages, (), options)) as parts:
-        async for part in parts:
-            if type(part) is Reply:
-                return part
-    raise ModelError(f"The stream of model {model.name!r} ended without a reply.")
