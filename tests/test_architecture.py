@@ -50,6 +50,7 @@ NOT_MIRRORED = {
     "web/gateway/test_clients_real.py": "public agent frameworks as clients, on the embedded model",
     "web/gateway/test_coding_agents.py": "the command lines of Claude Code and Codex as clients",
     "web/gateway/test_curl.py": "curl as a client",
+    "web/gateway/test_fidelity.py": "unusual requests, replies and errors that are relayed, on every API",
     "web/gateway/test_fuzzed_bodies.py": "changed bodies, on every API",
     "web/gateway/test_litellm.py": "LiteLLM as a client, in an environment of its own",
     "web/gateway/test_openai_sdk.py": "the OpenAI SDK as a client",

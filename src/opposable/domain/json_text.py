@@ -23,6 +23,18 @@ def parse_json(text: str) -> Any:
     return orjson.loads(text)
 
 
+def parse_reply_json(raw: bytes) -> Any:
+    """Parse the JSON of a model's server, which may have lone surrogates where a token ends inside a character.
+
+    Raises:
+        ValueError: `raw` is not JSON.
+    """
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return json.loads(raw)
+
+
 def dump_json(value: Any) -> bytes:
     """Serialize a value as UTF-8 JSON.
 

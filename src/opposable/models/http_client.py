@@ -31,6 +31,10 @@ CONTEXT_OVERFLOW_PATTERN = re.compile(
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 RELAYED_RETRIES = RETRYABLE_STATUSES - {409, 429}
 """The statuses that are retried for a request whose client gets the server's own response."""
+_RELAYED_RESPONSE_HEADERS = re.compile(
+    r"(x-)?request-id|retry-after(-ms)?|x-should-retry|x-ratelimit-.+|anthropic-(?!organization).+|openai-(?!org|proj).+"
+)
+"""The headers of a server's response that its client gets: not those about the account or the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +108,27 @@ class Endpoint:
             if payloads := _list_payloads([incomplete_line]):
                 yield payloads
 
-    async def post_unchanged(self, url: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+    async def post_unchanged(
+        self, url: str, body: bytes, headers: Mapping[str, str], response_headers: dict[str, str]
+    ) -> bytes:
         """Return the unparsed response to a request to another URL of the server.
 
-        Rate limits are not waited for: the client decides when to try again. Raises: `ModelError`.
+        Rate limits are not waited for: the client decides when to try again. The headers of the response for the client
+        are added to `response_headers`. Raises: `ModelError`.
         """
-        async with _OpenResponse(self, self._post_with_retries(body, url, headers, RELAYED_RETRIES)) as response:
+        pending = self._post_with_retries(body, url, headers, RELAYED_RETRIES, response_headers)
+        async with _OpenResponse(self, pending) as response:
             return await response.read()
 
-    async def stream_unchanged(self, url: str, body: bytes, headers: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+    async def stream_unchanged(
+        self, url: str, body: bytes, headers: Mapping[str, str], response_headers: dict[str, str]
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the server-sent events of another URL of the server as they are, one or more whole events at a time.
 
-        A response that is not a stream is yielded whole. Raises: `ModelError`.
+        A response that is not a stream is yielded whole; lines end in LF. Headers and errors: as `post_unchanged`.
         """
-        async with _OpenResponse(self, self._post_with_retries(body, url, headers, RELAYED_RETRIES)) as response:
+        pending = self._post_with_retries(body, url, headers, RELAYED_RETRIES, response_headers)
+        async with _OpenResponse(self, pending) as response:
             if response.content_type != "text/event-stream":
                 raw = await response.read()
                 if not raw.startswith((b"data:", b"event:", b":")):
@@ -126,7 +137,9 @@ class Endpoint:
                 return
             rest = b""
             async for chunk in response.content.iter_any():
-                rest += chunk.replace(b"\r\n", b"\n") if b"\r" in chunk else chunk
+                rest += chunk
+                if b"\r" in rest:
+                    rest = rest.replace(b"\r\n", b"\n")
                 end = rest.rfind(b"\n\n") + 2
                 if end > 1:
                     yield rest[:end]
@@ -158,7 +171,12 @@ class Endpoint:
         return _OpenResponse(self, self._post_with_retries(body, self.url, None, RETRYABLE_STATUSES))
 
     async def _post_with_retries(
-        self, body: bytes, url: str, headers: Mapping[str, str] | None, retryable_statuses: frozenset[int]
+        self,
+        body: bytes,
+        url: str,
+        headers: Mapping[str, str] | None,
+        retryable_statuses: frozenset[int],
+        response_headers: dict[str, str] | None = None,
     ) -> aiohttp.ClientResponse:
         """Return a response with status 200; retry as the policy allows."""
         attempt = 0
@@ -173,6 +191,9 @@ class Endpoint:
                     raise
                 await asyncio.sleep(self._get_wait_seconds(attempt, None))
                 continue
+            if response_headers is not None:
+                response_headers.clear()
+                response_headers.update(_select_relayed_headers(response.headers))
             if response.status == 200:
                 return response
             raw = await response.read()
@@ -271,6 +292,12 @@ def _translate_error(error: aiohttp.ClientError | TimeoutError, endpoint: Endpoi
         return ModelUnavailable(f"The model server at {endpoint.url} did not answer in time.")
     reason = endpoint.redact_key(str(error)) or type(error).__name__
     return ModelUnavailable(f"The connection to {endpoint.url} broke: {reason}")
+
+
+def _select_relayed_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers for the client of a relayed response, with names in lower case."""
+    named = ((name.lower(), value) for name, value in headers.items())
+    return {name: value for name, value in named if _RELAYED_RESPONSE_HEADERS.fullmatch(name)}
 
 
 def _list_payloads(lines: Iterable[bytes]) -> list[bytes]:

@@ -10,7 +10,7 @@ import orjson
 from opposable.domain.content import ContentPart, ImagePart, TextPart, join_text, to_data_url
 from opposable.domain.errors import ContextFull, ModelError, ModelRejected
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta, Token
-from opposable.domain.json_text import dump_json
+from opposable.domain.json_text import dump_json, parse_reply_json
 from opposable.domain.messages import Message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
@@ -396,7 +396,7 @@ def _encode_forced_tool(choice: ForcedTool) -> bytes:
 def parse_chunk(line: bytes) -> dict[str, Any]:
     """Return the JSON object of a streamed event, {} for other JSON. Raises: `ModelRejected` for anything else."""
     try:
-        chunk = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        chunk = parse_reply_json(line)
+    except ValueError as error:
         raise ModelRejected(f"The server streamed invalid JSON: {line[:120]!r}") from error
     return chunk if isinstance(chunk, dict) else {}

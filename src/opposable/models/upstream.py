@@ -4,12 +4,28 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import orjson
-
+from opposable.domain.json_text import dump_json
 from opposable.models.http_client import Endpoint
 
 ApiPath = Literal["chat/completions", "completions", "embeddings", "responses", "messages", "messages/count_tokens"]
 """A public API by its path after the base URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """A request of a client.
+
+    Attributes:
+        body: The JSON object of the request.
+        headers: The headers that reach a server with the same API.
+        query: The query string.
+        response_headers: The headers for the client's response: those of the server, once it has answered.
+    """
+
+    body: dict[str, Any]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    query: str = ""
+    response_headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +46,19 @@ class Upstream:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     max_tokens_key: str = ""
 
-    async def post(self, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> bytes:
+    async def post(self, request: ClientRequest) -> bytes:
         """Return the unparsed response to a request. Raises: `ModelError`."""
-        return await self.endpoint.post_unchanged(self.url, self._encode(body), headers or {})
+        return await self.endpoint.post_unchanged(*self._translate(request))
 
-    def stream(self, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> AsyncGenerator[bytes, None]:
+    def stream(self, request: ClientRequest) -> AsyncGenerator[bytes, None]:
         """Yield the server-sent events of a response as they are, one or more at a time. Raises: `ModelError`."""
-        return self.endpoint.stream_unchanged(self.url, self._encode(body), headers or {})
+        return self.endpoint.stream_unchanged(*self._translate(request))
 
-    def _encode(self, body: Mapping[str, Any]) -> bytes:
-        return orjson.dumps({**self.defaults, **body, "model": self.model})
+    def _translate(self, request: ClientRequest) -> tuple[str, bytes, Mapping[str, str], dict[str, str]]:
+        """Return the URL, the body and the headers for the server, and where those of its response go."""
+        url = f"{self.url}?{request.query}" if request.query else self.url
+        body = dump_json({**self.defaults, **request.body, "model": self.model})
+        return url, body, request.headers, request.response_headers
 
 
 def find_upstream(model: Any, path: ApiPath) -> Upstream | None:

@@ -10,6 +10,7 @@ from opposable.domain.errors import (
     BadInput,
     ContextFull,
     ModelError,
+    ModelNotFound,
     ModelRefusedKey,
     ModelRejected,
     ModelUnavailable,
@@ -76,8 +77,12 @@ def to_gateway_error(error: Exception) -> GatewayError:
             return error
         case ModelError(status=429):
             return _rate_limit_error(error)
-        case ModelRejected(status=400 | 409 | 413 | 422) if relayed := _parse_error_body(error):
+        case ModelRejected(status=status) | ModelNotFound(status=status) | ModelUnavailable(status=status) if 400 <= (
+            status or 0
+        ) < 500 and (relayed := _parse_error_body(error)):
             return relayed
+        case ModelNotFound():
+            return GatewayError(404, str(error), param="model", code="api_not_found")
         case BadInput():
             return GatewayError(400, str(error), code="bad_input")
         case StoreUnavailable():
@@ -85,7 +90,9 @@ def to_gateway_error(error: Exception) -> GatewayError:
                 503, str(error), kind="server_error", code="store_unavailable", headers=RETRY_AFTER_HEADERS
             )
         case ContextFull():
-            return bad_request_error("messages", str(error), "context_length_exceeded")
+            full = bad_request_error("messages", str(error), "context_length_exceeded")
+            relayed = _parse_error_body(error)
+            return relayed if relayed and relayed.body["error"].get("code") == full.body["error"]["code"] else full
         case ModelRejected():
             return GatewayError(400, str(error), code="rejected_by_model_server")
         case ModelUnavailable():
@@ -112,7 +119,7 @@ def _rate_limit_error(error: ModelError) -> GatewayError:
 
 
 def _parse_error_body(error: ModelError) -> GatewayError | None:
-    """Return the error of the model's server if it is in the format of OpenAI, else None."""
+    """Return the unchanged error of the model's server if it is in the format of an API, else None."""
     try:
         body = orjson.loads(error.response)
     except orjson.JSONDecodeError:
@@ -121,7 +128,7 @@ def _parse_error_body(error: ModelError) -> GatewayError | None:
     if not isinstance(detail, dict) or not isinstance(detail.get("message"), str):
         return None
     relayed = GatewayError(error.status or 400, detail["message"])
-    relayed.body = {"error": {"type": "invalid_request_error", "param": None, "code": None, **detail}}
+    relayed.body = body
     return relayed
 
 
@@ -131,9 +138,13 @@ class MessagesError(GatewayError):
     def __init__(self, error: GatewayError) -> None:
         super().__init__(error.status, str(error), headers=error.headers)
         detail = {"type": MESSAGES_ERROR_TYPES.get(error.status, "invalid_request_error"), "message": str(error)}
-        self.body = {"type": "error", "error": detail}
+        self.body = error.body if error.body.get("type") == "error" else {"type": "error", "error": detail}
 
 
 def to_messages_error(error: Exception) -> MessagesError:
     """Map any error to an error response in the format of Anthropic."""
-    return error if isinstance(error, MessagesError) else MessagesError(to_gateway_error(error))
+    if isinstance(error, MessagesError):
+        return error
+    if isinstance(error, ContextFull) and (relayed := _parse_error_body(error)) and "type" in relayed.body:
+        return MessagesError(relayed)
+    return MessagesError(to_gateway_error(error))

@@ -1,8 +1,9 @@
 """Server-sent events, and work that a disconnect of the client cancels."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from starlette.responses import Response
@@ -53,6 +54,7 @@ class SseResponse(Response):
         to_error_response: Maps an error of `events` to the format of the API.
         on_end: Called at the end of the stream, whatever the reason.
         format_error: Returns the last event of a stream that fails, from the JSON of its error.
+        headers: More headers of the response, in lower case. They may be set until the first event.
     """
 
     def __init__(
@@ -61,9 +63,11 @@ class SseResponse(Response):
         to_error_response: Callable[[Exception], ErrorResponse],
         on_end: Callable[[], None] = lambda: None,
         format_error: Callable[[bytes], bytes] = lambda error: b"data: " + error + b"\n\n",
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__()
         self._format_error = format_error
+        self._more_headers = headers
         self._is_started = False
         self._on_end = on_end
         self._events = events
@@ -125,7 +129,8 @@ class SseResponse(Response):
                     return
                 body += self._format_error(error_response.to_json())
             if not self._is_started:
-                await send({"type": "http.response.start", "status": 200, "headers": SSE_HEADERS})
+                more = [(name.encode(), value.encode("latin-1")) for name, value in self._more_headers.items()]
+                await send({"type": "http.response.start", "status": 200, "headers": SSE_HEADERS + more})
                 self._is_started = True
             if not body and not is_ended:
                 body = KEEPALIVE_COMMENT

@@ -1,32 +1,32 @@
 """Chat completions: relayed to a server, or made from the reply of any model."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
 from opposable.domain.events import Reply, TextDelta, ThinkingDelta
 from opposable.models.base import Model
+from opposable.models.upstream import ClientRequest
 from opposable.web.gateway.completions import fetch_reply, stream_reply
 from opposable.web.gateway.relay import CompletionRelay, find_relay
 from opposable.web.gateway.request import parse_body
 from opposable.web.gateway.response import ChunkSerializer, serialize_completion
 
 
-async def create_completion(model: Model, body: Mapping[str, Any]) -> bytes:
+async def create_completion(model: Model, client: ClientRequest) -> bytes:
     """Return the body of a whole completion.
 
     Raises:
         GatewayError: If the request is not valid.
         ModelError: If the model fails.
     """
-    upstream = find_relay(model, body)
+    upstream = find_relay(model, client.body)
     if upstream is not None:
-        return await CompletionRelay(upstream, model, body).fetch()
-    request = parse_body(body)
+        return await CompletionRelay(upstream, model, client).fetch()
+    request = parse_body(client.body)
     return serialize_completion(request.model, await fetch_reply(model, request))
 
 
-async def stream_completion(model: Model, body: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
+async def stream_completion(model: Model, client: ClientRequest) -> AsyncGenerator[bytes, None]:
     """Yield a completion as server-sent events.
 
     The first event is sent when the model starts to reply.
@@ -35,13 +35,13 @@ async def stream_completion(model: Model, body: Mapping[str, Any]) -> AsyncGener
         GatewayError: If the request is not valid.
         ModelError: If the model fails.
     """
-    upstream = find_relay(model, body)
+    upstream = find_relay(model, client.body)
     if upstream is not None:
-        async with aclosing(CompletionRelay(upstream, model, body).stream()) as blocks:
+        async with aclosing(CompletionRelay(upstream, model, client).stream()) as blocks:
             async for block in blocks:
                 yield block
         return
-    request = parse_body(body)
+    request = parse_body(client.body)
     serializer = ChunkSerializer(request.model, request.include_usage)
     opening = serializer.serialize_opening()
     async with aclosing(stream_reply(model, request)) as events:

@@ -6,27 +6,30 @@ from contextlib import aclosing
 from opposable.domain.errors import ModelError
 from opposable.models.base import Model
 from opposable.models.fallback import FallbackModel
+from opposable.models.upstream import ClientRequest
+
+Fetch = Callable[[Model, ClientRequest], Awaitable[bytes]]
+Stream = Callable[[Model, ClientRequest], AsyncGenerator[bytes, None]]
 
 
-async def fetch_first(model: Model, fetch: Callable[[Model], Awaitable[bytes]]) -> bytes:
+async def fetch_first(model: Model, client: ClientRequest, fetch: Fetch) -> bytes:
     """Return the answer of the model, or of the first fallback that does not fail.
 
     Raises: as the last one.
     """
     if not isinstance(model, FallbackModel):
-        return await fetch(model)
+        return await fetch(model, client)
     for candidate in model.candidates[:-1]:
         try:
-            return await fetch(candidate)
+            return await fetch(candidate, client)
         except ModelError as error:
             if not model.allows_fallback(error):
                 raise
-    return await fetch(model.candidates[-1])
+            client.response_headers.clear()
+    return await fetch(model.candidates[-1], client)
 
 
-async def stream_first(
-    model: Model, stream: Callable[[Model], AsyncGenerator[bytes, None]]
-) -> AsyncGenerator[bytes, None]:
+async def stream_first(model: Model, client: ClientRequest, stream: Stream) -> AsyncGenerator[bytes, None]:
     """Yield the events of the model, or of the first fallback that does not fail before its first event.
 
     Raises: as the last one.
@@ -35,7 +38,7 @@ async def stream_first(
     for candidate in candidates:
         is_started = False
         try:
-            async with aclosing(stream(candidate)) as events:
+            async with aclosing(stream(candidate, client)) as events:
                 async for event in events:
                     is_started = True
                     yield event
@@ -43,5 +46,6 @@ async def stream_first(
             is_last = is_started or candidate is candidates[-1]
             if is_last or not isinstance(model, FallbackModel) or not model.allows_fallback(error):
                 raise
+            client.response_headers.clear()
         else:
             return

@@ -1,57 +1,52 @@
 """Requests of other APIs relayed unchanged to a server that has them."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-import orjson
-
-from opposable.domain.errors import ModelNotFound
+from opposable.domain.json_text import dump_json, parse_reply_json
 from opposable.models.base import Model
-from opposable.models.upstream import Upstream
+from opposable.models.upstream import ClientRequest, Upstream
 from opposable.web.gateway.relay_meter import RelayMeter
-from opposable.web.openai_errors import GatewayError
 
 _CUT_OFF_REASONS = ("max_tokens", "refusal", "model_context_window_exceeded", None)
 """Stop reasons of Anthropic after which a call may be incomplete."""
 
 
-async def fetch_raw(
-    upstream: Upstream, model: Model, body: dict[str, Any], headers: Mapping[str, str] | None = None
-) -> bytes:
+async def fetch_raw(upstream: Upstream, model: Model, request: ClientRequest) -> bytes:
     """Return the unchanged response of the server, and record its tokens.
 
     Raises:
-        GatewayError: 404, if the server does not have the API.
-        ModelError: If the server fails.
+        ModelError: If the server fails, or does not have the API.
     """
-    with RelayMeter(model, body) as meter:
-        try:
-            raw = await upstream.post(meter.bound_by_budget(body, upstream), headers)
-        except ModelNotFound as error:
-            raise _not_found_error(error) from error
+    with RelayMeter(model, request.body) as meter:
+        raw = await upstream.post(meter.bound_by_budget(request, upstream))
         _read_usage(raw, meter)
         return raw
 
 
-async def stream_raw(
-    upstream: Upstream, model: Model, body: dict[str, Any], headers: Mapping[str, str] | None = None
-) -> AsyncGenerator[bytes, None]:
+async def stream_raw(upstream: Upstream, model: Model, request: ClientRequest) -> AsyncGenerator[bytes, None]:
     """Yield the unchanged events of the server, and record their tokens.
 
     Raises: as `fetch_raw`.
     """
-    with RelayMeter(model, body) as meter:
-        try:
-            async with aclosing(upstream.stream(meter.bound_by_budget(body, upstream), headers)) as blocks:
-                async for block in blocks:
-                    meter.count_events(block)
-                    if b'"usage"' in block:
-                        for frame in block.split(b"\n\n"):
-                            _read_usage(frame.rpartition(b"data:")[2], meter)
-                    yield block
-        except ModelNotFound as error:
-            raise _not_found_error(error) from error
+    with RelayMeter(model, request.body) as meter:
+        async with aclosing(upstream.stream(meter.bound_by_budget(request, upstream))) as blocks:
+            async for block in blocks:
+                meter.count_events(block)
+                if b'"usage"' in block:
+                    for frame in block.split(b"\n\n"):
+                        _read_usage(frame.rpartition(b"data:")[2], meter)
+                yield block
+
+
+def drop_cut_off_tool_use(raw: bytes) -> bytes:
+    """Return a message without calls if its end was cut off."""
+    message = _parse(raw) if b'"tool_use"' in raw else {}
+    if message.get("stop_reason", "tool_use") not in _CUT_OFF_REASONS:
+        return raw
+    message["content"] = [block for block in message["content"] if block.get("type") != "tool_use"]
+    return dump_json(message)
 
 
 async def hold_tool_use(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -93,11 +88,7 @@ def _read_usage(raw: bytes, meter: RelayMeter) -> None:
 
 def _parse(raw: bytes) -> dict[str, Any]:
     try:
-        data = orjson.loads(raw)
-    except orjson.JSONDecodeError:
+        data = parse_reply_json(raw)
+    except ValueError:
         return {}
     return data if isinstance(data, dict) else {}
-
-
-def _not_found_error(error: ModelNotFound) -> GatewayError:
-    return GatewayError(404, str(error), param="model", code="api_not_found")

@@ -4,22 +4,23 @@ Only calls are held back until the reply is complete: a reply that was cut off h
 or corrected. Everything else passes byte by byte.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import orjson
-
+from opposable.agent.history import match_results_to_calls
 from opposable.domain.errors import ModelRejected
 from opposable.domain.events import CUT_OFF, Reply, TextDelta, ThinkingDelta
+from opposable.domain.json_text import dump_json, parse_reply_json
+from opposable.domain.messages import Message, assistant_message, tool_message
 from opposable.domain.tools import ToolCall
 from opposable.models.base import Model
 from opposable.models.marker_calls import add_marked_calls, split_at_marker
 from opposable.models.openai_compatible import StreamAccumulator, parse_completion
 from opposable.models.profile import get_profile
-from opposable.models.upstream import Upstream, find_upstream
+from opposable.models.upstream import ClientRequest, Upstream, find_upstream
 from opposable.parsers import escape_special_tokens
 from opposable.web.gateway.completions import finalize_reply, stream_with_calls
 from opposable.web.gateway.relay_meter import RelayMeter
@@ -35,42 +36,44 @@ _USAGE_NOT_REQUESTED = b',"usage":null'
 def find_relay(model: Model, body: Mapping[str, Any]) -> Upstream | None:
     """Return the server to which a request can be relayed, None if the gateway has to process it.
 
-    Requests without tools are relayed to every server. With tools, the server must return calls natively, and the
-    conversation must have a result for every call, as servers require.
+    Requests without tools are relayed to every server. With tools, the server must return calls natively.
     """
     upstream = find_upstream(model, "chat/completions")
-    if upstream is None or body.get("functions"):
-        return None
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
         return None
     if get_profile(model).image_placeholders and any(isinstance(message.get("content"), list) for message in messages):
         return None
-    if not body.get("tools") and not any(m.get("tool_calls") or m.get("role") == "tool" for m in messages):
+    if not body.get("tools") and not body.get("functions") and not _has_calls(messages):
         return upstream
     calling = get_profile(model).calling
     response_format = body.get("response_format")
     has_schema = isinstance(response_format, dict) and response_format.get("type") != "text"
-    is_relayed = calling == "native" or (calling == "auto" and not has_schema)
-    return upstream if is_relayed and _are_results_matched(messages) else None
+    return upstream if calling == "native" or (calling == "auto" and not has_schema) else None
 
 
-def _are_results_matched(messages: list[dict[str, Any]]) -> bool:
-    """Return whether the results of every call directly follow it."""
-    open_calls: list[Any] = []
-    for message in messages:
-        if message.get("role") == "tool":
-            if message.get("tool_call_id") not in open_calls:
-                return False
-            open_calls.remove(message["tool_call_id"])
-            continue
-        if open_calls:
-            return False
-        calls = message.get("tool_calls") or []
-        if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-            return False
-        open_calls = [call.get("id") for call in calls]
-    return not open_calls
+def _has_calls(messages: Sequence[Mapping[str, Any]]) -> bool:
+    return any(message.get("tool_calls") or message.get("role") == "tool" for message in messages)
+
+
+def _match_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages with the results of every call directly after it, as servers require."""
+    outlines = [_outline(message) for message in messages]
+    originals = {id(outline): message for outline, message in zip(outlines, messages, strict=True)}
+    return [
+        originals.get(id(message)) or {"role": "tool", "tool_call_id": message.call_id, "content": message.content}
+        for message in match_results_to_calls(outlines)
+    ]
+
+
+def _outline(message: Mapping[str, Any]) -> Message:
+    """Return what identifies the calls or the result of a message."""
+    if message.get("role") == "tool":
+        return tool_message(str(message.get("tool_call_id")), "", "")
+    calls, text = message.get("tool_calls"), message.get("content")
+    identified = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    made = tuple(ToolCall(str(call.get("id")), "", {}) for call in identified)
+    return assistant_message(text if isinstance(text, str) else "", made)
 
 
 class CompletionRelay:
@@ -79,13 +82,14 @@ class CompletionRelay:
     Args:
         upstream: The server.
         model: The model, for a correction of invalid calls.
-        body: The request of the client.
+        client: The request of the client.
     """
 
-    def __init__(self, upstream: Upstream, model: Model, body: Mapping[str, Any]) -> None:
+    def __init__(self, upstream: Upstream, model: Model, client: ClientRequest) -> None:
         self._upstream = upstream
         self._model = model
-        self._body = body
+        self._client = client
+        self._body = body = client.body
         self._meter = RelayMeter(model, body)
         has_tools = bool(body.get("tools")) and body.get("n") in (None, 1)
         self._checks_calls = has_tools
@@ -106,7 +110,7 @@ class CompletionRelay:
             ModelError: If the server fails.
         """
         with self._meter:
-            raw = await self._upstream.post(self._get_upstream_body())
+            raw = await self._upstream.post(self._get_upstream_request())
             response = self._parse_response(raw)
             self._meter.read_usage(response.get("usage") or {})
         if not self._checks_calls:
@@ -123,8 +127,8 @@ class CompletionRelay:
 
     def _parse_response(self, raw: bytes) -> dict[str, Any]:
         try:
-            response = orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
+            response = parse_reply_json(raw)
+        except ValueError as error:
             raise ModelRejected(f"The response of {self._upstream.url} is not JSON ({raw[:120]!r}).") from error
         if isinstance(response, dict) and "choices" in response:
             return response
@@ -144,7 +148,7 @@ class CompletionRelay:
         head: dict[str, Any] = {}
         is_holding = False
         with self._meter:
-            async with aclosing(self._upstream.stream(self._get_upstream_body())) as blocks:
+            async with aclosing(self._upstream.stream(self._get_upstream_request())) as blocks:
                 async for received in blocks:
                     self._meter.count_events(received)
                     block = self._filter_usage(received) if b'"usage"' in received else received
@@ -154,6 +158,9 @@ class CompletionRelay:
                     sent: list[bytes] = []
                     for frame in filter(None, block.split(b"\n\n")):
                         chunk = _parse_frame(frame)
+                        if held and chunk.get("error"):  # calls before an error may be incomplete
+                            yield frame + b"\n\n"
+                            return
                         head = head or chunk
                         _add_chunk(accumulator, chunk)
                         text, has_calls = _read_delta(chunk)
@@ -239,12 +246,14 @@ class CompletionRelay:
         options = self._body.get("stream_options")
         return isinstance(options, dict) and options.get("include_usage") is True
 
-    def _get_upstream_body(self) -> dict[str, Any]:
-        """Return the request with the usage of a stream requested, and results escaped for a text prompt."""
+    def _get_upstream_request(self) -> ClientRequest:
+        """Return the request with the usage of a stream requested, and results matched and escaped for a text prompt."""
         body = dict(self._body)
         options = body.get("stream_options")
         if body.get("stream") is True and (options is None or isinstance(options, dict)):
             body["stream_options"] = {**(options or {}), "include_usage": True}
+        if _has_calls(body["messages"]):
+            body["messages"] = _match_results(body["messages"])
         if get_profile(self._model).calling == "auto" and body.get("tools"):
             body["messages"] = [
                 {**message, "content": escape_special_tokens(message["content"])}
@@ -252,7 +261,7 @@ class CompletionRelay:
                 else message
                 for message in body["messages"]
             ]
-        return self._meter.bound_by_budget(body, self._upstream)
+        return self._meter.bound_by_budget(replace(self._client, body=body), self._upstream)
 
     def _filter_usage(self, block: bytes) -> bytes:
         """Return the events without the usage that the client did not request, and note it."""
@@ -272,8 +281,8 @@ def _parse_frame(frame: bytes) -> dict[str, Any]:
     """Return the JSON of an event, {} for a comment or the end marker."""
     payload = b"".join(line[5:].strip() for line in frame.split(b"\n") if line.startswith(b"data:"))
     try:
-        chunk = orjson.loads(payload)
-    except orjson.JSONDecodeError:
+        chunk = parse_reply_json(payload)
+    except ValueError:
         return {}
     return chunk if isinstance(chunk, dict) else {}
 
@@ -287,9 +296,11 @@ def _add_chunk(accumulator: StreamAccumulator, chunk: dict[str, Any]) -> None:
 
 def _read_delta(chunk: dict[str, Any]) -> tuple[str, bool]:
     """Return the text of a chunk, and whether it has calls."""
-    choices = chunk.get("choices")
-    delta = choices[0].get("delta") or {} if choices else {}
-    return delta.get("content") or "", bool(delta.get("tool_calls"))
+    try:
+        delta = chunk["choices"][0].get("delta") or {}
+        return delta.get("content") or "", bool(delta.get("tool_calls"))
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return "", False
 
 
 def _are_same_calls(calls: tuple[ToolCall, ...], others: tuple[ToolCall, ...]) -> bool:
@@ -313,4 +324,4 @@ def _replace_calls(response: dict[str, Any], reply: Reply, *, is_corrected: bool
             "completion_tokens": reply.usage.output_tokens,
             "total_tokens": reply.usage.total_tokens,
         }
-    return orjson.dumps(response)
+    return dump_json(response)

@@ -10,7 +10,7 @@ import orjson
 
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import Model
-from opposable.models.upstream import Upstream
+from opposable.models.upstream import ClientRequest, Upstream
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.openai_errors import GatewayError
 from opposable.web.telemetry.metered_model import is_model_failure, record_usage
@@ -62,7 +62,7 @@ class RelayMeter:
             counts.get("output_tokens") or counts.get("completion_tokens") or self.usage.output_tokens,
         )
 
-    def bound_by_budget(self, body: dict[str, Any], upstream: Upstream) -> dict[str, Any]:
+    def bound_by_budget(self, request: ClientRequest, upstream: Upstream) -> ClientRequest:
         """Return the request with its reply bounded by what the token budget of the caller leaves.
 
         Raises:
@@ -70,16 +70,17 @@ class RelayMeter:
         """
         remaining = CURRENT_CALLER.get().get_remaining_tokens()
         if remaining is None or not upstream.max_tokens_key:
-            return body
+            return request
         remaining -= self._estimate_prompt_tokens()
         if remaining <= 0:
             message = "This API key has used its budget of tokens. Ask its owner for another key."
             raise GatewayError(429, message, code="budget_used_up")
+        body = request.body
         names = [name for name in ("max_completion_tokens", "max_tokens", "max_output_tokens") if body.get(name)]
         name = names[0] if names else upstream.max_tokens_key
         requested = body.get(name)
         limit = min(requested, remaining) if isinstance(requested, int) else remaining
-        return {**body, name: limit}
+        return replace(request, body={**body, name: limit})
 
     def _estimate_prompt_tokens(self) -> int:
         return len(orjson.dumps(self._body)) // BYTES_PER_TOKEN

@@ -1,5 +1,7 @@
 """Parsing and validation of chat-completions requests."""
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +12,7 @@ from starlette.requests import Request
 from opposable.agent.history import match_results_to_calls
 from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart, join_text, parse_data_url
 from opposable.domain.errors import BadInput
+from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, Role, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool, ModelOptions, ToolChoice
@@ -26,6 +29,8 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+
+_LONG_NUMBER = re.compile(rb"[:,\[]\s*-?\d{17}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,9 @@ def parse_json_object(raw: bytes) -> dict[str, Any]:
     """
     try:
         body = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
+        if dump_json(body) != raw and _LONG_NUMBER.search(raw):  # orjson rounds whole numbers beyond 64 bits
+            body = json.loads(raw)
+    except ValueError as error:
         raise GatewayError(400, f"The body is not valid JSON: {error}.", code="invalid_json") from error
     if not isinstance(body, dict):
         raise GatewayError(400, "The body must be a JSON object.", code="invalid_json")

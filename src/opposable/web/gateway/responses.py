@@ -2,14 +2,13 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
 from opposable.domain.events import ModelEvent, Reply
 from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message
 from opposable.models.base import Model
 from opposable.models.profile import get_profile
-from opposable.models.upstream import Upstream, find_upstream
+from opposable.models.upstream import ClientRequest, Upstream, find_upstream
 from opposable.web.gateway.completions import fetch_reply, stream_reply
 from opposable.web.gateway.raw_relay import fetch_raw, stream_raw
 from opposable.web.gateway.response_store import ResponseStore
@@ -17,7 +16,7 @@ from opposable.web.gateway.responses_request import ResponseRequest, parse_respo
 from opposable.web.gateway.responses_response import ResponseSerializer
 
 
-async def create_response(model: Model, body: dict[str, Any], store: ResponseStore, owner: str) -> bytes:
+async def create_response(model: Model, client: ClientRequest, store: ResponseStore, owner: str) -> bytes:
     """Return the body of a whole response.
 
     Raises:
@@ -25,10 +24,10 @@ async def create_response(model: Model, body: dict[str, Any], store: ResponseSto
         ModelError: If the model fails.
         StoreError: If the store fails.
     """
-    upstream = _find_relay(model, body)
+    upstream = _find_relay(model)
     if upstream is not None:
-        return await fetch_raw(upstream, model, body)
-    request = await _prepare(body, store, owner)
+        return await fetch_raw(upstream, model, client)
+    request = await _prepare(model, client, store, owner)
     serializer = ResponseSerializer(request)
     reply = await fetch_reply(model, request.completion)
     await _save(request, serializer.response_id, reply.message, store, owner)
@@ -36,16 +35,16 @@ async def create_response(model: Model, body: dict[str, Any], store: ResponseSto
 
 
 async def stream_response(
-    model: Model, body: dict[str, Any], store: ResponseStore, owner: str
+    model: Model, client: ClientRequest, store: ResponseStore, owner: str
 ) -> AsyncGenerator[bytes, None]:
     """Yield the events of a response. Raises: as `create_response`, before the first event."""
-    upstream = _find_relay(model, body)
+    upstream = _find_relay(model)
     if upstream is not None:
-        async with aclosing(stream_raw(upstream, model, body)) as blocks:
+        async with aclosing(stream_raw(upstream, model, client)) as blocks:
             async for block in blocks:
                 yield block
         return
-    request = await _prepare(body, store, owner)
+    request = await _prepare(model, client, store, owner)
     serializer = ResponseSerializer(request)
     is_started = False
     try:
@@ -61,15 +60,15 @@ async def stream_response(
         yield serializer.serialize_error(error)
 
 
-def _find_relay(model: Model, body: dict[str, Any]) -> Upstream | None:
+def _find_relay(model: Model) -> Upstream | None:
     """Return the server of a natively calling model, if it has this API."""
     upstream = find_upstream(model, "responses")
     return upstream if upstream is not None and get_profile(model).calling == "native" else None
 
 
-async def _prepare(body: dict[str, Any], store: ResponseStore, owner: str) -> ResponseRequest:
+async def _prepare(model: Model, client: ClientRequest, store: ResponseStore, owner: str) -> ResponseRequest:
     """Return the request, with the messages of the response that it continues."""
-    request = parse_response_request(body)
+    request = parse_response_request(client.body)
     if not request.previous_response_id:
         return request
     return request.with_history(await store.load(request.previous_response_id, owner))

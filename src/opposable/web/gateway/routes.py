@@ -1,7 +1,8 @@
 """The routes of the gateway: chat completions, messages, responses, embeddings, completions, models, health."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import orjson
@@ -12,13 +13,13 @@ from starlette.responses import Response
 from starlette.routing import request_response
 
 from opposable.models.base import Model
-from opposable.models.upstream import ApiPath, find_upstream
+from opposable.models.upstream import ApiPath, ClientRequest, find_upstream
 from opposable.service.service import Service
 from opposable.web.api.dependencies import get_principal
 from opposable.web.gateway import openapi_docs as docs
 from opposable.web.gateway.chat_completions import create_completion, stream_completion
-from opposable.web.gateway.fallbacks import fetch_first, stream_first
-from opposable.web.gateway.messages import RELAYED_HEADERS, count_tokens, create_message, stream_message
+from opposable.web.gateway.fallbacks import Fetch, Stream, fetch_first, stream_first
+from opposable.web.gateway.messages import count_tokens, create_message, stream_message
 from opposable.web.gateway.messages_response import format_error_event
 from opposable.web.gateway.raw_relay import fetch_raw, stream_raw
 from opposable.web.gateway.request import parse_json_object, parse_model_name, read_json_body
@@ -28,12 +29,11 @@ from opposable.web.gateway.served_models import ServedModels
 from opposable.web.openai_errors import GatewayError, bad_request_error, to_gateway_error, to_messages_error
 from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, SseResponse, run_while_connected
 
-"""Only logged: the client has disconnected."""
+RELAYED_HEADERS = ("anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-client-request-id")
+"""Headers of the client that reach a server with the same API."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 ToError = Callable[[Exception], GatewayError]
-Fetch = Callable[[Model, dict[str, Any], Request], Awaitable[bytes]]
-Stream = Callable[[Model, dict[str, Any], Request], AsyncGenerator[bytes, None]]
 
 
 class DirectRoute(APIRoute):
@@ -65,52 +65,36 @@ def create_gateway_routes(
 
     async def answer(request: Request, fetch: Fetch, stream: Stream | None, to_error: ToError) -> Response:
         """Answer a request, streamed if it asks for that; every error has the format of its API."""
+        client = ClientRequest({}, _select_headers(request), request.url.query)
+        to_client_error = partial(_to_client_error, client, to_error)
         try:
-            body = parse_json_object(await read_json_body(request, max_body_bytes))
-            model = await served.find(parse_model_name(body), request)
-            if stream is not None and body.get("stream") is True:
-                return SseResponse(stream_first(model, lambda model: stream(model, body, request)), to_error)
-            content = await run_while_connected(
-                request.receive, fetch_first(model, lambda model: fetch(model, body, request))
-            )
+            client.body.update(parse_json_object(await read_json_body(request, max_body_bytes)))
+            model = await served.find(parse_model_name(client.body), request)
+            if stream is not None and client.body.get("stream") is True:
+                events = stream_first(model, client, stream)
+                return SseResponse(events, to_client_error, headers=client.response_headers)
+            content = await run_while_connected(request.receive, fetch_first(model, client, fetch))
         except (ClientDisconnect, ClientDisconnected):
             return CLIENT_CLOSED_REQUEST
         except Exception as error:  # noqa: BLE001 - every error is sent in the format of the API
-            return to_error(error).to_response()
-        return Response(content, media_type="application/json")
+            return to_client_error(error).to_response()
+        return Response(content, headers=client.response_headers, media_type="application/json")
 
     async def create_chat_completion(request: Request) -> Response:
-        return await answer(
-            request,
-            lambda model, body, _: create_completion(model, body),
-            lambda model, body, _: stream_completion(model, body),
-            to_gateway_error,
-        )
+        return await answer(request, create_completion, stream_completion, to_gateway_error)
 
     async def create_anthropic_message(request: Request) -> Response:
-        return await answer(
-            request,
-            lambda model, body, request: create_message(model, body, _select_headers(request)),
-            lambda model, body, request: _end_with_error(stream_message(model, body, _select_headers(request))),
-            to_messages_error,
-        )
+        stream: Stream = lambda model, client: _end_with_error(stream_message(model, client))  # noqa: E731 - typed
+        return await answer(request, create_message, stream, to_messages_error)
 
     async def count_message_tokens(request: Request) -> Response:
-        return await answer(
-            request,
-            lambda model, body, request: count_tokens(model, body, _select_headers(request)),
-            None,
-            to_messages_error,
-        )
+        return await answer(request, count_tokens, None, to_messages_error)
 
     async def create_openai_response(request: Request) -> Response:
         owner = get_principal(request).key_id
-        return await answer(
-            request,
-            lambda model, body, _: create_response(model, body, responses, owner),
-            lambda model, body, _: stream_response(model, body, responses, owner),
-            to_gateway_error,
-        )
+        fetch = partial(create_response, store=responses, owner=owner)
+        stream = partial(stream_response, store=responses, owner=owner)
+        return await answer(request, fetch, stream, to_gateway_error)
 
     async def delete_response(request: Request) -> Response:
         response_id = request.path_params["response_id"]
@@ -118,16 +102,11 @@ def create_gateway_routes(
         return _json_response({"id": response_id, "object": "response", "deleted": True})
 
     async def create_embeddings(request: Request) -> Response:
-        fetch: Fetch = lambda model, body, _: _relay(model, body, "embeddings")  # noqa: E731 - typed for `answer`
-        return await answer(request, fetch, None, to_gateway_error)
+        return await answer(request, partial(_relay, "embeddings"), None, to_gateway_error)
 
     async def create_text_completion(request: Request) -> Response:
-        return await answer(
-            request,
-            lambda model, body, _: _relay(model, body, "completions"),
-            lambda model, body, _: stream_raw(_require_api(model, "completions"), model, body),
-            to_gateway_error,
-        )
+        stream: Stream = lambda model, client: stream_raw(_require_api(model, "completions"), model, client)  # noqa: E731
+        return await answer(request, partial(_relay, "completions"), stream, to_gateway_error)
 
     async def list_models(request: Request) -> Response:
         return _json_response({"object": "list", "data": await served.list(request)})
@@ -180,8 +159,15 @@ async def _end_with_error(events: AsyncGenerator[bytes, None]) -> AsyncGenerator
         yield format_error_event(error)
 
 
-async def _relay(model: Model, body: dict[str, Any], path: ApiPath) -> bytes:
-    return await fetch_raw(_require_api(model, path), model, body)
+def _to_client_error(client: ClientRequest, to_error: ToError, error: Exception) -> GatewayError:
+    """Return the error in the format of the API, with the headers of the model's server."""
+    converted = to_error(error)
+    converted.headers = {**client.response_headers, **(converted.headers or {})}
+    return converted
+
+
+async def _relay(path: ApiPath, model: Model, client: ClientRequest) -> bytes:
+    return await fetch_raw(_require_api(model, path), model, client)
 
 
 def _require_api(model: Model, path: ApiPath) -> Any:
