@@ -35,6 +35,8 @@ ACCESS = {
     "secrets": '["TOKEN"]',
     "programs": "true",
     "skills": '["/"]',
+    "private_columns": '["email"]',
+    "retention_days": "1",
     "origins": '["https://example.com"]',
     "traces": "true",
     "traces_content": "true",

@@ -44,6 +44,7 @@ class Settings(BaseSettings):
             host).
         programs: Whether tools registered over HTTP may start MCP servers as programs.
         skills: The folders that skills registered over HTTP are loaded from.
+        private_columns: The columns whose values `ask` does not show to the model: "email", "customers.email" or "*".
         origins: The origins (`https://HOST`) of web pages that may call the service.
         log: The format of the log.
         traces: Whether to send spans to the endpoint in OpenTelemetry's environment variables.
@@ -73,6 +74,7 @@ class Settings(BaseSettings):
     secrets: tuple[str, ...] = ()
     programs: bool = False
     skills: tuple[Path, ...] = ()
+    private_columns: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     log: Literal["text", "json"] = "text"
     traces: bool = False

@@ -89,12 +89,17 @@ async def open_data_team(
                 opened_model,
                 opened,
                 semantics=semantic_model,
-                options=TeamOptions(time_limit_seconds=settings.seconds),
+                options=create_team_options(settings),
                 load_examples=lambda: load_examples(settings, opened.identity),
             ) as team:
                 yield team
         finally:
             await opened_model.aclose()
+
+
+def create_team_options(settings: Settings) -> TeamOptions:
+    """Return the options of a team that the settings name."""
+    return TeamOptions(time_limit_seconds=settings.seconds, private_columns=settings.private_columns)
 
 
 class TeamPool:
@@ -131,7 +136,7 @@ class TeamPool:
                     model,
                     opened,
                     semantics=semantic_model,
-                    options=TeamOptions(assisted=assisted),
+                    options=TeamOptions(assisted=assisted, private_columns=self._settings.private_columns),
                     load_examples=partial(self._load_examples, opened.identity) if self._load_examples else None,
                 )
                 self._teams[key] = await self._exit_stack.enter_async_context(team)
@@ -201,7 +206,7 @@ async def open_ask_data_tool(
         database: The database; the caller closes it.
     """
     model = await get_model()
-    async with open_team(model, database, options=TeamOptions(time_limit_seconds=settings.seconds)) as team:
+    async with open_team(model, database, options=create_team_options(settings)) as team:
         yield create_ask_data_tool(team)
 
 

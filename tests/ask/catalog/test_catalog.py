@@ -3,6 +3,9 @@ from tests.ask.catalog.databases import open_sqlite
 
 from opposable.ask.catalog import catalog as catalog_module
 from opposable.ask.catalog import open_catalog
+from opposable.ask.team.factory import open_team
+from opposable.ask.team.interfaces import TeamOptions
+from opposable.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -13,4 +16,24 @@ async def test_tables_beyond_the_time_limit_have_no_samples(tmp_path, monkeypatc
     monkeypatch.setattr(catalog_module, "MAX_READING_SECONDS", 0.0)
     catalog = await open_catalog(database)
     assert (await catalog.select_schema("a")).to_ddl() == "CREATE TABLE t ( -- 1 rows\n  a TEXT\n);"
+    await database.close()
+
+
+@pytest.mark.parametrize("name", ["EMAIL", "people.email", "*"])
+async def test_private_columns_have_no_samples_and_near_values_are_not_shown(tmp_path, name):
+    rows = [f"INSERT INTO people VALUES ('ann{n % 2}@example.org')" for n in range(6)]
+    database = await open_sqlite(tmp_path, "CREATE TABLE people (email TEXT)", *rows)
+    query = "SELECT email FROM people WHERE email = 'ann1@exampel.org'"
+
+    async def list_prompts(private_columns):
+        model = ScriptedModel(*[f"```sql\n{query}\n```"] * 4)
+        options = TeamOptions(private_columns=private_columns)
+        async with open_team(model, database, options=options) as team:
+            assert (await team.answer("Who is ann1@exampel.org?"))[0].sql
+        return [message.content for request in model.requests for message in request.messages]
+
+    assert any("ann1@example.org" in prompt for prompt in await list_prompts(()))
+    prompts = await list_prompts((name,))
+    assert prompts
+    assert not any("@example.org" in prompt for prompt in prompts)
     await database.close()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from opposable.ask.catalog.schema_selection import Samples, SchemaSelector
@@ -33,17 +33,20 @@ class Catalog:
         return await asyncio.to_thread(self._selector.select, question, budget_tokens)
 
 
-async def open_catalog(database: Database, synonyms: Mapping[str, Sequence[str]] | None = None) -> Catalog:
+async def open_catalog(
+    database: Database, synonyms: Mapping[str, Sequence[str]] | None = None, private_columns: Collection[str] = ()
+) -> Catalog:
     """Read the schema of a database, and samples from the first rows of its tables.
 
     Args:
         database: The database.
         synonyms: Other names of tables ("orders") and columns ("orders.amount").
+        private_columns: The columns without samples: "email", "customers.email", or "*" for all.
     """
     schema = await database.get_schema()
     deadline = time.monotonic() + MAX_READING_SECONDS
     samples = {
-        table.full_name: await read_samples(database, table) if time.monotonic() < deadline else {}
+        table.full_name: await read_samples(database, table, private_columns) if time.monotonic() < deadline else {}
         for table in schema.tables
     }
     return Catalog(schema, samples, await asyncio.to_thread(SchemaSelector, schema, samples, synonyms or {}))

@@ -1,6 +1,6 @@
 """Reads sample values of the columns of a table."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from opposable.domain.errors import ToolError
@@ -37,13 +37,25 @@ def get_column_kind(column: Column) -> ColumnKind:
     return "text"
 
 
-async def read_samples(database: Database, table: Table) -> dict[str, tuple[str, ...]]:
+def is_private_column(table: Table, column: str, private_columns: Collection[str]) -> bool:
+    """Return whether a column is among `private_columns`: as `column` or `table.column`, in any case, or by `*`."""
+    names = {f"{name}{column}".casefold() for name in ("", f"{table.name}.", f"{table.full_name}.")}
+    return not names.isdisjoint(name.casefold() for name in private_columns) or "*" in private_columns
+
+
+async def read_samples(
+    database: Database, table: Table, private_columns: Collection[str] = ()
+) -> dict[str, tuple[str, ...]]:
     """Read the values that add to a column's name: all of a few, some of a list, one of an unusual format.
 
     Returns:
         The values by column name, from the first rows; {} if the table cannot be read in two seconds.
     """
-    columns = [column for column in table.columns if get_column_kind(column) != "other"]
+    columns = [
+        column
+        for column in table.columns
+        if get_column_kind(column) != "other" and not is_private_column(table, column.name, private_columns)
+    ]
     if not columns:
         return {}
     names = ", ".join(quote_name(column.name, database.dialect) for column in columns)

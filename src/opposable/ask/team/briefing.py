@@ -1,7 +1,7 @@
 """Provides the context of a question: the schema, and the terms of a semantic model."""
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from opposable.ask.catalog import Catalog, open_catalog
 from opposable.ask.intent.messages import describe_unknown_word
@@ -26,16 +26,25 @@ class CatalogBriefProvider:
     Args:
         database: The database; its catalog is opened for the first question.
         synonyms: Other names of tables ("orders") and columns ("orders.amount").
+        private_columns: The columns without samples.
     """
 
-    def __init__(self, database: Database, synonyms: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        synonyms: Mapping[str, Sequence[str]] | None = None,
+        private_columns: Collection[str] = (),
+    ) -> None:
         self._database = database
         self._synonyms = synonyms
+        self._private_columns = private_columns
         self._catalog: Catalog | None = None
 
     async def get_brief(self, question: str) -> Brief:
         """Return the schema, or the part of a large schema that the question needs."""
-        catalog = self._catalog = self._catalog or await open_catalog(self._database, self._synonyms)
+        if self._catalog is None:
+            self._catalog = await open_catalog(self._database, self._synonyms, self._private_columns)
+        catalog = self._catalog
         return Brief((await catalog.select_schema(question, SCHEMA_TOKEN_BUDGET)).to_ddl())
 
 

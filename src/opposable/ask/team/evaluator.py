@@ -1,11 +1,12 @@
 """Runs SQL and reports what the engine and the data say about it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from opposable.ask.assistance import repair_rejected_sql
+from opposable.ask.catalog.table_samples import is_private_column
 from opposable.ask.team import messages
 from opposable.ask.team.literals import (
     find_locations,
@@ -69,11 +70,13 @@ def normalize_problem(problem: str) -> str:
     return " ".join(plain.split())[:80]
 
 
-async def explain_empty_result(database: Database, outcome: CandidateOutcome) -> CandidateOutcome:
+async def explain_empty_result(
+    database: Database, outcome: CandidateOutcome, private_columns: Collection[str] = ()
+) -> CandidateOutcome:
     """Report why a result is empty: a text that no row has, or a condition that no row satisfies.
 
     A text that no row has is a warning. If similar values exist, or another column has it, it is a suspicion too, so
-    that the model can answer again.
+    that the model can answer again. Values of private columns are not shown.
     """
     if not outcome.has_run or not is_empty_result(outcome.rows):
         return outcome
@@ -82,7 +85,8 @@ async def explain_empty_result(database: Database, outcome: CandidateOutcome) ->
     for literal in find_text_literals(outcome.sql, database, await database.get_schema()):
         if await value_exists(database, literal):
             continue
-        near_values = await find_near_values(database, literal)
+        is_private = is_private_column(literal.table, literal.column, private_columns)
+        near_values = [] if is_private else await find_near_values(database, literal)
         is_spelling = any(near.casefold().strip() == literal.value.casefold().strip() for near in near_values)
         columns = [] if is_spelling else await find_locations(database, literal)
         warnings.append(messages.missing_value(literal.column, literal.value, near_values[:5], columns))

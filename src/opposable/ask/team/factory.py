@@ -39,12 +39,13 @@ async def open_team(
         interpreter = SemanticModelInterpreter(
             semantics, database, await load_dimension_values(semantics, database), today
         )
+    options = options or TeamOptions()
     synonyms = {table.source: table.synonyms for table in semantics.tables.values()} if semantics else None
     yield Team(
         model,
         database,
-        brief_provider=CatalogBriefProvider(database, synonyms),
+        brief_provider=CatalogBriefProvider(database, synonyms, options.private_columns),
         interpreter=interpreter,
-        options=options or TeamOptions(),
+        options=options,
         load_examples=load_examples,
     )

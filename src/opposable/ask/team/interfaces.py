@@ -54,6 +54,7 @@ class TeamOptions:
         allow_corrections: Whether the model corrects SQL that failed or found no value.
         assisted: Whether rejected SQL is repaired by the rules for small models; None asks the model's profile.
         time_limit_seconds: The time limit of one question.
+        private_columns: The columns whose values are not shown to the model: "email", "customers.email", "*" for all.
     """
 
     use_semantics: bool = True
@@ -61,6 +62,7 @@ class TeamOptions:
     allow_corrections: bool = True
     assisted: bool | None = None
     time_limit_seconds: float = 300.0
+    private_columns: tuple[str, ...] = ()
 
 
 DEFAULT_TEAM_OPTIONS = TeamOptions()

@@ -247,7 +247,7 @@ class Team:
         started_at = time.perf_counter()
         outcome = await evaluator.run_candidate(self._database, candidate, assisted=self._assisted)
         if self._options.check_values:
-            outcome = await evaluator.explain_empty_result(self._database, outcome)
+            outcome = await evaluator.explain_empty_result(self._database, outcome, self._options.private_columns)
         outcome = evaluator.warn_of_row_explosion(outcome, await self._get_max_table_rows())
         work.tool_call_count += 1
         state.outcomes.append(outcome)
