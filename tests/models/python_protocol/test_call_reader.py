@@ -32,14 +32,18 @@ FIND_ALL = ToolDefinition("find_all", "", {"type": "object", "properties": {"wha
             'find(near={"lat": 1.5,\n "tags": ["a", null, true]})',
             [("find", {"near": {"lat": 1.5, "tags": ["a", None, True]}})],
         ),
+        (
+            'find(what="None is \\"True\\"", near={"open": False, "tags": [None, true]})',
+            [("find", {"what": 'None is "True"', "near": {"open": False, "tags": [None, True]}})],
+        ),
         ('find_all(what="x")', [("find_all", {"what": "x"})]),
         ("pass", []),
         ("", []),
         ("unknown(what=1)", []),
     ],
-    ids=["one", "two", "text", "nested", "a longer name", "no call", "nothing", "unknown"],
+    ids=["one", "two", "text", "nested", "literals of Python", "a longer name", "no call", "nothing", "unknown"],
 )
-def test_calls_with_json_values_are_read(code, calls):
+def test_calls_with_literal_values_are_read(code, calls):
     assert [(call.name, call.arguments) for call in read_calls(code, (FIND, FIND_ALL, PING))] == calls
 
 

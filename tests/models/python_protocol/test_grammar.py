@@ -21,9 +21,11 @@ def test_required_arguments_come_first_and_optional_ones_may_follow():
         'start: (lines | "pass") "\\n```"',
         'lines: call ("\\n" call){0,15}',
         "call: call_0",
-        'call_0: "find(" (arg_0_0 (", " arg_0_1)?) ")"',
-        'arg_0_0: "what=" %json {"type":"string"}',
-        'arg_0_1: "limit=" %json {"type":"integer"}',
+        'call_0: "find(" (rule_2 (", " rule_3)?) ")"',
+        'rule_0: %json {"type":"string"}',
+        'rule_1: %json {"type":"integer"}',
+        'rule_2: "what=" rule_0',
+        'rule_3: "limit=" rule_1',
     ]
 
 
@@ -32,12 +34,42 @@ def test_any_optional_argument_may_be_the_first():
     assert lines[1] == 'start: (lines) "\\n```"'
     assert lines[3] == "call: call_0 | call_1"
     assert 'call_0: "ping("  ")"' in lines
-    assert 'call_1: "get(" (arg_1_0 (", " arg_1_1)? | arg_1_1)? ")"' in lines
+    assert 'call_1: "get(" (rule_1 (", " rule_2)? | rule_2)? ")"' in lines
 
 
 def test_names_are_quoted():
     grammar = build_grammar((define_tool("f", ('say-"hi"',), **{'say-"hi"': TEXT}),), may_pass=False)
-    assert 'arg_0_0: "say-\\"hi\\"=" %json {"type":"string"}' in grammar
+    assert 'rule_1: "say-\\"hi\\"=" rule_0' in grammar
+
+
+@pytest.mark.parametrize(
+    ("schema", "rules"),
+    [
+        ({"type": "boolean"}, ['"True" | "False"']),
+        ({"enum": ["a", None]}, ['"\\"a\\"" | "None"']),
+        ({"type": ["string", "null"]}, ['%json {"type":"string"}', '"None"', "rule_0 | rule_1"]),
+        ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, ['"None"', '%json {"type":"integer"}', "rule_0 | rule_1"]),
+        ({"type": "array", "items": {"type": "boolean"}}, ['"True" | "False"', '"[" (rule_0 (", " rule_0)*)? "]"']),
+        (
+            {"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"type": "integer"}}, "required": ["b"]},
+            [
+                '%json {"type":"integer"}',
+                '"True" | "False"',
+                r'"\"b\": " rule_0',
+                r'"\"a\": " rule_1',
+                '"{" (rule_2 (", " rule_3)?) "}"',
+            ],
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}}},
+            ['%json {"type":"object","properties":{"a":{"type":"string"}},"required":[],"additionalProperties":false}'],
+        ),
+    ],
+    ids=["boolean", "choice", "types", "alternatives", "list", "object", "object without booleans"],
+)
+def test_booleans_and_null_are_literals_of_python(schema, rules):
+    lines = build_grammar((define_tool("f", ("x",), x=schema),), may_pass=False).splitlines()[5:]
+    assert lines == [f"rule_{n}: {body}" for n, body in enumerate([*rules, f'"x=" rule_{len(rules) - 1}'])]
 
 
 @pytest.mark.parametrize(

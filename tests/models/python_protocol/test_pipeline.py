@@ -32,11 +32,3 @@ def test_each_step_has_its_own_name_and_a_purpose():
 async def test_a_step_can_be_left_out():
     assert await request_calls(ScriptedModel(INVENTED, "Hello.")) == ()
     assert len(await request_calls(ScriptedModel(INVENTED), ("acceptance",))) == 1
-
-
-async def test_without_the_grammar_replies_are_free():
-    with_grammar, free = ScriptedModel(INVENTED, "Hello."), ScriptedModel(INVENTED, "Hello.")
-    await request_calls(with_grammar)
-    await request_calls(free, ("grammar",))
-    assert "note(" in with_grammar.requests[0].options.extra_body["grammar"]
-    assert "grammar" not in free.requests[0].options.extra_body

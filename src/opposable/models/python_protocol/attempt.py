@@ -28,7 +28,6 @@ class Attempt:
         may_pass: Whether the no-call option is offered.
         conversation: The text of all messages.
         options: The options of the request.
-        uses_grammar: Whether a grammar holds the reply to calls.
         reply: The reply of the model.
         calls: The calls to make.
     """
@@ -39,7 +38,6 @@ class Attempt:
     may_pass: bool
     conversation: str
     options: ModelOptions
-    uses_grammar: bool = False
     reply: Reply = NO_REPLY
     calls: tuple[ToolCall, ...] = ()
 
@@ -58,12 +56,9 @@ async def generate_code(attempt: Attempt, grammar: str) -> tuple[str, Reply]:
         stop=(CODE_FENCE,),
     )
     messages = [*attempt.prompt, assistant_message(REPLY_PREFIX)]
-    if grammar:
-        constrained = replace(options, extra_body={**options.extra_body, "grammar": grammar})
-        try:
-            reply = await request_reply(attempt.model, messages, (), constrained)
-        except ModelRejected:
-            reply = await request_reply(attempt.model, messages, (), options)
-    else:
+    constrained = replace(options, extra_body={**options.extra_body, "grammar": grammar})
+    try:
+        reply = await request_reply(attempt.model, messages, (), constrained)
+    except ModelRejected:
         reply = await request_reply(attempt.model, messages, (), options)
     return reply.message.content.removeprefix(REPLY_PREFIX), reply

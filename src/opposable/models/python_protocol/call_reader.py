@@ -1,10 +1,12 @@
 """Tool calls from the code of a reply."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
+from opposable.models.python_protocol.grammar import PYTHON_LITERALS
 from opposable.models.python_protocol.prompts import CODE_FENCE, list_parameters
 from opposable.parsers import parse
 from opposable.parsers.schema_coercion import SchemaNode
@@ -14,6 +16,10 @@ MAX_CALLS = 64
 
 MAX_EXACT_NUMBER = 2**53
 """Integers below this are exact as decimals."""
+
+_JSON_LITERALS = {written: literal for literal, written in PYTHON_LITERALS.items()}
+_LITERAL_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:True|False|None)\b')
+"""Texts, in which nothing is replaced, and the literals of Python."""
 
 _DECODER = json.JSONDecoder()
 
@@ -29,7 +35,7 @@ def read_calls(code: str, tools: Sequence[ToolDefinition], *, is_truncated: bool
         is_truncated: Whether the token limit cut the code off. An unfinished call is left out.
     """
     calls: list[ToolCall] = []
-    left = code.strip()
+    left = _LITERAL_PATTERN.sub(lambda found: _JSON_LITERALS.get(found[0], found[0]), code.strip())
     while left and len(calls) < MAX_CALLS and (found := _read_call(left, tools)):
         calls.append(found[0])
         left = left[found[1] :].lstrip()
@@ -49,7 +55,7 @@ def _read_call(code: str, tools: Sequence[ToolDefinition]) -> tuple[ToolCall, in
     if tool is None:
         return None
     schema = SchemaNode(tool.parameters)
-    names = sorted(list_parameters(tool), key=len, reverse=True)
+    names = sorted(list_parameters(tool.parameters), key=len, reverse=True)
     arguments: dict[str, Any] = {}
     at = len(tool.name) + 1
     while not code.startswith(")", at):

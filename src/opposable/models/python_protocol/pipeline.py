@@ -28,24 +28,15 @@ class PipelineStep:
     apply: Callable[[Attempt], Awaitable[Attempt]]
 
 
-async def use_grammar(attempt: Attempt) -> Attempt:
-    """Hold the replies to calls of the offered tools."""
-    return replace(attempt, uses_grammar=True)
-
-
 async def write_calls(attempt: Attempt) -> Attempt:
-    """Ask the model for calls, and read them."""
-    grammar = build_grammar(attempt.tools, may_pass=attempt.may_pass) if attempt.uses_grammar else ""
-    code, reply = await generate_code(attempt, grammar)
+    """Ask the model for calls, which a grammar enforces, and read them."""
+    code, reply = await generate_code(attempt, build_grammar(attempt.tools, may_pass=attempt.may_pass))
     calls = read_calls(code, attempt.tools, is_truncated=reply.finish == "length")
     return replace(attempt, reply=reply, calls=calls)
 
 
 PIPELINE: tuple[PipelineStep, ...] = (
-    PipelineStep(
-        "grammar", "hold replies to calls with arguments of the declared types, or the no-call option", use_grammar
-    ),
-    PipelineStep("reply", "ask the model for calls, and read them", write_calls),
+    PipelineStep("reply", "ask the model for calls, which a grammar enforces, and read them", write_calls),
     PipelineStep(
         "dependent_calls",
         "of calls of several tools, leave out those whose values the request lacks",

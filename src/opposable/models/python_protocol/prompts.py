@@ -52,10 +52,10 @@ def render_functions(tools: Sequence[ToolDefinition]) -> str:
     )
 
 
-def list_parameters(tool: ToolDefinition) -> list[str]:
+def list_parameters(schema: dict[str, Any]) -> list[str]:
     """Return the parameters of a tool in the order of its signature, required ones first."""
-    required = tool.parameters.get("required") or ()
-    return sorted(tool.parameters.get("properties") or {}, key=lambda name: name not in required)
+    required = schema.get("required") or ()
+    return sorted(schema.get("properties") or {}, key=lambda name: name not in required)
 
 
 def get_schema(call: ToolCall, tools: Sequence[ToolDefinition]) -> SchemaNode:
@@ -73,7 +73,7 @@ def render_signature(tool: ToolDefinition) -> str:
     parameters_text = ("*, " if properties else "") + ", ".join(
         f"{name}: {render_annotation(properties[name])}"
         + ("" if name in required else f" = {_render_literal(properties[name].get('default'))}")
-        for name in list_parameters(tool)
+        for name in list_parameters(tool.parameters)
     )
     lines = [f"def {tool.name}({parameters_text}):", f'    """{tool.description.strip()}']
     if properties:
