@@ -3,12 +3,9 @@
 import datetime
 
 from opposable.ask.intent.intent import StructuredIntent
-from opposable.ask.intent.value_lookup import DimensionValueLookup
 
 TODAY = datetime.date(2024, 12, 31)
-VALUES = DimensionValueLookup(
-    {"city": ["Berlin", "上海"], "customer": ["Ann", "Bob", "李雷", "O'Neil"], "product": ["tea", "cup", "40"]}
-)
+VALUES = {"city": ["Berlin", "上海"], "customer": ["Ann", "Bob", "李雷", "O'Neil"], "product": ["tea", "cup", "40"]}
 
 
 def build_intent(*metrics: str, **fields: object) -> StructuredIntent:

@@ -1,7 +1,6 @@
 import pytest
 from tests.ask.intent.questions import TODAY
 
-from opposable.ask.intent.value_lookup import DimensionValueLookup
 from opposable.ask.team.briefing import SemanticModelInterpreter
 from opposable.domain.language import detect_language
 from opposable.sql.factory import open_database
@@ -9,7 +8,7 @@ from opposable.sql.factory import open_database
 pytestmark = pytest.mark.anyio
 
 
-AMBIGUOUS_VALUES = DimensionValueLookup({"city": ["Lisbon"], "customer": ["Lisbon"]})
+AMBIGUOUS_VALUES = {"city": ["Lisbon"], "customer": ["Lisbon"]}
 
 
 @pytest.mark.parametrize(

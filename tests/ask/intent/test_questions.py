@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from opposable.ask.intent.dimension_values import load_dimension_values
 from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.intent.sql_compiler import CompiledQuery, compile_intent
-from opposable.ask.intent.value_lookup import load_dimension_values
 from opposable.ask.semantics.lint import lint_semantic_model
 from opposable.ask.semantics.loader import load_semantic_model
 from opposable.sql.database import QueryLimits
@@ -45,7 +45,7 @@ async def test_nine_of_ten_questions_are_answered_without_a_model(name):
         failed = []
         for entry in questions:
             today = datetime.date.fromisoformat(entry["today"])
-            parsed = await parser.parse(entry["question"], today)
+            parsed = parser.parse(entry["question"], today)
             compiled = compile_intent(parsed.intent, model, database.dialect, today)
             assert isinstance(compiled, CompiledQuery), (entry["question"], compiled)
             rows = (await database.run(compiled.sql, limits=QueryLimits(max_rows=1000))).rows

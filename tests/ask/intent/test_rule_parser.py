@@ -3,10 +3,6 @@ from tests.ask.intent.questions import TODAY, VALUES, build_intent
 
 from opposable.ask.intent.intent import IntentFilter, OrderBy
 from opposable.ask.intent.parser import SemanticParser
-from opposable.ask.intent.value_lookup import DimensionValueLookup
-
-pytestmark = pytest.mark.anyio
-
 
 TOP = {"order_by": OrderBy(column="revenue"), "intent_type": "dimension"}
 CASES = {
@@ -82,8 +78,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("question", CASES)
-async def test_rules_resolve_questions(question, shop_model):
-    parsed = await SemanticParser(shop_model, VALUES).parse(question, TODAY)
+def test_rules_resolve_questions(question, shop_model):
+    parsed = SemanticParser(shop_model, VALUES).parse(question, TODAY)
     assert (parsed.intent, parsed.unmatched_words, parsed.ambiguities) == (CASES[question], (), ())
     assert parsed.is_resolved
 
@@ -110,8 +106,8 @@ async def test_rules_resolve_questions(question, shop_model):
         ("orders with total above 10 by city", (), ("what the number 10 means",)),
     ],
 )
-async def test_rules_report_unmatched_words_and_ambiguities(question, unmatched_words, ambiguities, shop_model):
-    parsed = await SemanticParser(shop_model, VALUES).parse(question, TODAY)
+def test_rules_report_unmatched_words_and_ambiguities(question, unmatched_words, ambiguities, shop_model):
+    parsed = SemanticParser(shop_model, VALUES).parse(question, TODAY)
     assert (parsed.unmatched_words, parsed.ambiguities, parsed.is_resolved) == (unmatched_words, ambiguities, False)
     assert parsed.confidence < 1
 
@@ -120,8 +116,7 @@ async def test_rules_report_unmatched_words_and_ambiguities(question, unmatched_
     ("question", "values"),
     [("orders in All", ["All"]), ("all orders", []), ("ALL the orders", []), ("请问订单数", ["请问"])],
 )
-async def test_values_outrank_stop_words_of_the_same_letters(question, values, shop_model):
-    lookup = DimensionValueLookup({"city": ["All", "请问"]})
-    parsed = await SemanticParser(shop_model, lookup).parse(question, TODAY)
+def test_values_outrank_stop_words_of_the_same_letters(question, values, shop_model):
+    parsed = SemanticParser(shop_model, {"city": ["All", "请问"]}).parse(question, TODAY)
     assert [condition.value for condition in parsed.intent.filters] == values
     assert parsed.is_resolved

@@ -1,7 +1,7 @@
 """Attacks in a question, cell, name, comment or semantic model have no effect on a model that obeys them."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from opposable.agent.agent import Agent
 from opposable.agent.limits import Limits
 from opposable.app.ask import build_sql_agent_instructions
 from opposable.app.tool_factory import create_sql_tools
-from opposable.ask.intent.value_lookup import ValueMention
 from opposable.ask.semantics.lint import lint_semantic_model
 from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.ask.semantics.model import SemanticModel
@@ -286,11 +285,6 @@ class EmptyBriefProvider:
         return Brief("")
 
 
-async def find_no_values(text: str) -> Sequence[ValueMention]:
-    """No values."""
-    return ()
-
-
 async def test_a_semantic_model_that_attacks_changes_and_leaks_nothing(lure, opened):
     site = lure("semantics")
     before = site.state()
@@ -300,7 +294,7 @@ async def test_a_semantic_model_that_attacks_changes_and_leaks_nothing(lure, ope
         try:
             semantics: SemanticModel = parse_semantic_model(text)
             outputs += [str(finding) for finding in await lint_semantic_model(semantics, database)]
-            layer = SemanticModelInterpreter(semantics, database, find_no_values)
+            layer = SemanticModelInterpreter(semantics, database, {})
             team = Team(
                 ScriptedModel("I cannot."),
                 database,

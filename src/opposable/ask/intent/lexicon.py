@@ -1,11 +1,12 @@
 """The lexicon of the intent parser: terms and function words."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from opposable.ask.intent.tokenizer import Word, tokenize
-from opposable.ask.semantics.model import SECTIONS, SemanticModel
+from opposable.ask.semantics.model import SemanticModel
 
 MeaningKind = Literal[
     "metric", "dimension", "filter", "exclusion", "value",
@@ -73,48 +74,56 @@ A word that may restrict an answer, such as "shipped", is not among them: it is 
 """
 
 
+PhrasesByStems = dict[tuple[str, ...], list[Meaning]]
+
+
 class Lexicon:
-    """Phrases by the stems of their words."""
+    """Phrases by the stems of their words: those of the model and both languages, and values of the database."""
 
-    def __init__(self, phrases: dict[tuple[str, ...], list[Meaning]]) -> None:
+    def __init__(self, phrases: PhrasesByStems, values: PhrasesByStems) -> None:
         self._phrases = phrases
-        self._max_phrase_words = max((len(stems) for stems in phrases), default=0)
+        self._values = values
+        self._max_phrase_words = max((len(stems) for stems in (*phrases, *values)), default=0)
 
-    def match_at(self, words: list[Word], position: int) -> list[tuple[int, list[Meaning]]]:
-        """Return the phrases at `position`, as (number of words, meanings)."""
-        sizes = range(1, min(self._max_phrase_words, len(words) - position) + 1)
-        stems = [word.stem for word in words[position : position + self._max_phrase_words]]
-        return [(size, meanings) for size in sizes if (meanings := self._phrases.get(tuple(stems[:size])))]
+    def match_at(self, words: list[Word], position: int) -> list[tuple[int, list[Meaning], list[Meaning]]]:
+        """Return the phrases at `position`, as (number of words, meanings, values of the database)."""
+        stems = tuple(word.stem for word in words[position : position + self._max_phrase_words])
+        runs = [stems[:size] for size in range(1, len(stems) + 1)]
+        return [(len(run), self._phrases.get(run, []), self._values.get(run, [])) for run in runs]
 
 
-def build_lexicon(model: SemanticModel) -> Lexicon:
+def build_lexicon(model: SemanticModel, database_values: Mapping[str, Sequence[str]]) -> Lexicon:
     """Build the lexicon of a semantic model.
 
-    It contains ids, synonyms, names of values, and function words of both languages.
+    It contains ids, synonyms, names of values, function words of both languages, and values by dimension id.
     """
     phrases = {stems: list(meanings) for stems, meanings in _build_function_words().items()}
-    for section in SECTIONS:
+    for section, term in model.iter_terms():
         kind: MeaningKind = section[:-1]  # type: ignore[assignment]
-        for term in getattr(model, section).values():
-            for name in (term.id, *term.synonyms):
-                _add_phrase(phrases, name, Meaning(kind, term.id))
+        for name in (term.id, *term.synonyms):
+            _add_phrase(phrases, name, Meaning(kind, term.id))
     for dimension in model.dimensions.values():
         for value, names in dimension.values.items():
             for name in (value, *names):
                 _add_phrase(phrases, name, Meaning("value", dimension.id, value))
-    return Lexicon(phrases)
+    values: PhrasesByStems = {}
+    for dimension_id, texts in database_values.items():
+        for text in texts:
+            if stems := tuple(word.stem for word in tokenize(text)):
+                values.setdefault(stems, []).append(Meaning("value", dimension_id, text))
+    return Lexicon(phrases, values)
 
 
 @lru_cache(maxsize=1)
 def _build_function_words() -> dict[tuple[str, ...], tuple[Meaning, ...]]:
-    phrases: dict[tuple[str, ...], list[Meaning]] = {}
+    phrases: PhrasesByStems = {}
     for kind, text in _FUNCTION_WORDS.items():
         for phrase in text.split("|"):
             _add_phrase(phrases, phrase, Meaning(kind))
     return {stems: tuple(meanings[:1]) for stems, meanings in phrases.items()}
 
 
-def _add_phrase(phrases: dict[tuple[str, ...], list[Meaning]], phrase: str, meaning: Meaning) -> None:
+def _add_phrase(phrases: PhrasesByStems, phrase: str, meaning: Meaning) -> None:
     """Add a phrase; a term or value replaces a function word of the same stems."""
     stems = tuple(word.stem for word in tokenize(phrase))
     is_single_character = len(stems) == 1 and len(stems[0]) == 1

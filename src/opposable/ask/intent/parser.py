@@ -1,12 +1,12 @@
 """The semantic parser: turns a question into a structured intent."""
 
 import datetime
+from collections.abc import Mapping, Sequence
 
 from opposable.ask.intent.lexicon import build_lexicon
 from opposable.ask.intent.phrases import split_phrases
 from opposable.ask.intent.rule_parser import ParsedIntent, parse_by_rules
 from opposable.ask.intent.time_expressions import find_time
-from opposable.ask.intent.value_lookup import ValueLookup
 from opposable.ask.semantics.model import SemanticModel
 
 _MAX_QUESTION_CHARACTERS = 4_000
@@ -17,15 +17,14 @@ class SemanticParser:
 
     Args:
         semantics: The semantic model.
-        value_lookup: Finds values of the database in a question.
+        values: The values of the database, by the id of their dimension.
     """
 
-    def __init__(self, semantics: SemanticModel, value_lookup: ValueLookup | None = None) -> None:
+    def __init__(self, semantics: SemanticModel, values: Mapping[str, Sequence[str]]) -> None:
         self.semantics = semantics
-        self._value_lookup = value_lookup
-        self._lexicon = build_lexicon(semantics)
+        self._lexicon = build_lexicon(semantics, values)
 
-    async def parse(self, question: str, today: datetime.date) -> ParsedIntent:
+    def parse(self, question: str, today: datetime.date) -> ParsedIntent:
         """Parse a question.
 
         Args:
@@ -34,6 +33,4 @@ class SemanticParser:
         """
         text = question[:_MAX_QUESTION_CHARACTERS]
         time = find_time(text, today)
-        mentions = list(await self._value_lookup(text)) if self._value_lookup else []
-        phrases = split_phrases(text, self._lexicon, self.semantics, mentions, time.spans)
-        return parse_by_rules(phrases, time, self.semantics)
+        return parse_by_rules(split_phrases(text, self._lexicon, time.spans), time, self.semantics)

@@ -8,14 +8,10 @@ from opposable.ask.intent.lexicon import TERM_AND_VALUE_KINDS, TERM_KINDS, Lexic
 from opposable.ask.intent.number_parsing import ENGLISH_NUMBERS, NUMBER_PATTERN, parse_number
 from opposable.ask.intent.time_expressions import Span
 from opposable.ask.intent.tokenizer import Word, tokenize
-from opposable.ask.intent.value_lookup import ValueMention
-from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.text_normalization import lowercase_halfwidth
 
 _NUMBER = re.compile(NUMBER_PATTERN, re.ASCII)
 
-ValuesByStart = dict[int, list[tuple[int, Meaning, bool]]]
-"""The values that begin at each character of the question, as (end, meaning, whether case and signs are equal)."""
 _UNKNOWN_RANK, _VALUE_RANK, _STOP_RANK, _EXACT_VALUE_RANK, _FUNCTION_WORD_RANK, _TERM_RANK = range(6)
 PhraseOption = tuple[int, int, tuple[Meaning, ...]]
 """A possible phrase: its number of words, its rank among phrases of that length, and its meanings."""
@@ -48,28 +44,19 @@ class Phrase:
         return any(meaning.kind in kinds for meaning in self.meanings)
 
 
-def split_phrases(
-    question: str,
-    lexicon: Lexicon,
-    model: SemanticModel,
-    mentions: Sequence[ValueMention],
-    excluded_spans: Sequence[Span],
-) -> list[Phrase]:
+def split_phrases(question: str, lexicon: Lexicon, excluded_spans: Sequence[Span]) -> list[Phrase]:
     """Split a question from left to right into the longest phrases.
 
     Args:
         question: The question.
-        lexicon: The phrases of the semantic model and of both languages.
-        model: The semantic model.
-        mentions: Values of the database in the question.
+        lexicon: The phrases of the semantic model, of the database and of both languages.
         excluded_spans: Characters to skip, such as those of the time.
     """
     words = [w for w in tokenize(question) if not any(start <= w.start < end for start, end in excluded_spans)]
-    values = _group_mentions_by_start(question, mentions, model)
     phrases: list[Phrase] = []
     first = 0
     while first < len(words):
-        size, meanings = _select_phrase(words, first, lexicon, values)
+        size, meanings = _select_phrase(question, words, first, lexicon)
         number_size, number = _parse_number_at(question, words, first)
         if number is not None and number_size >= size and not (meanings and meanings[0].kind in TERM_KINDS):
             size, meanings = number_size, ()
@@ -81,27 +68,15 @@ def split_phrases(
     return _merge_unknown_phrases(phrases, question)
 
 
-def _group_mentions_by_start(question: str, mentions: Sequence[ValueMention], model: SemanticModel) -> ValuesByStart:
-    values: ValuesByStart = {}
-    for mention in mentions:
-        if mention.dimension in model.dimensions:
-            is_exact = question[mention.start : mention.end] == str(mention.value) and mention.end - mention.start > 1
-            meaning = Meaning("value", mention.dimension, str(mention.value))
-            values.setdefault(mention.start, []).append((mention.end, meaning, is_exact))
-    return values
-
-
-def _select_phrase(
-    words: list[Word], first: int, lexicon: Lexicon, values: ValuesByStart
-) -> tuple[int, tuple[Meaning, ...]]:
+def _select_phrase(question: str, words: list[Word], first: int, lexicon: Lexicon) -> tuple[int, tuple[Meaning, ...]]:
     """Select the longest phrase that begins with a word.
 
     A shorter one is selected where a term or value begins within the longest phrase and ends after it.
     """
-    options = _list_phrase_options(words, first, lexicon, values)
+    options = _list_phrase_options(question, words, first, lexicon)
     size, meanings = _select_longest(options)
     for cut in range(1, size):
-        overlap_size, overlap_meanings = _select_longest(_list_phrase_options(words, first + cut, lexicon, values))
+        overlap_size, overlap_meanings = _select_longest(_list_phrase_options(question, words, first + cut, lexicon))
         shorter = [option for option in options if option[0] == cut and option[2]]
         is_term = bool(overlap_meanings) and overlap_meanings[0].kind in TERM_AND_VALUE_KINDS
         if shorter and cut + overlap_size > size and is_term:
@@ -109,20 +84,21 @@ def _select_phrase(
     return size, meanings
 
 
-def _list_phrase_options(words: list[Word], first: int, lexicon: Lexicon, values: ValuesByStart) -> list[PhraseOption]:
+def _list_phrase_options(question: str, words: list[Word], first: int, lexicon: Lexicon) -> list[PhraseOption]:
     """List the phrases that begin with a word.
 
-    Terms of the model rank above function words. Values rank below those, but above stop words if the question has the same letters.
+    Terms of the model rank above function words. Values of the database rank below those, but above stop words if
+    the question has the same letters.
     """
     options: list[PhraseOption] = [(1, _UNKNOWN_RANK, ())]
-    for size, meanings in lexicon.match_at(words, first):
-        options.append((size, _get_rank(meanings[0].kind), tuple(meanings)))
-    for end, meaning, is_exact in values.get(words[first].start, ()):
-        size = sum(1 for word in words[first:] if word.end <= end)
-        rank = _EXACT_VALUE_RANK if is_exact else _VALUE_RANK
-        other_values = [m for s, other, ms in options if s == size and other == rank for m in ms]
-        if size and words[first + size - 1].end == end:
-            options.append((size, rank, (*other_values, meaning)))
+    for size, meanings, values in lexicon.match_at(words, first):
+        if meanings:
+            options.append((size, _get_rank(meanings[0].kind), tuple(meanings)))
+        text = question[words[first].start : words[first + size - 1].end]
+        exact = tuple(meaning for meaning in values if meaning.value == text and len(text) > 1)
+        others = tuple(meaning for meaning in values if meaning not in exact)
+        options += [(size, _EXACT_VALUE_RANK, exact)] if exact else []
+        options += [(size, _VALUE_RANK, others)] if others else []
     return options
 
 

@@ -8,7 +8,6 @@ from opposable.ask.intent.messages import describe_unknown_word
 from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.intent.prompt_definitions import format_definitions
 from opposable.ask.intent.sql_compiler import CompiledQuery, compile_intent
-from opposable.ask.intent.value_lookup import ValueLookup
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.team.generator import Brief
 from opposable.ask.team.interfaces import SemanticInterpretation
@@ -54,7 +53,7 @@ class SemanticModelInterpreter:
     Args:
         semantics: The semantic model.
         database: The database to compile queries for.
-        values: Finds values of the semantic model in a question.
+        values: The values of the database, by the id of their dimension.
         today: Returns the date on which questions are asked.
     """
 
@@ -62,7 +61,7 @@ class SemanticModelInterpreter:
         self,
         semantics: SemanticModel,
         database: Database,
-        values: ValueLookup,
+        values: Mapping[str, Sequence[str]],
         today: Callable[[], datetime.date] = datetime.date.today,
     ) -> None:
         self._semantics = semantics
@@ -73,7 +72,7 @@ class SemanticModelInterpreter:
     async def interpret(self, question: str, language: Language) -> SemanticInterpretation:
         """Interpret a question; never raise."""
         today = self._today()
-        parsed = await self._parser.parse(question, today)
+        parsed = self._parser.parse(question, today)
         intent = parsed.intent
         intent_fields = intent.model_dump(mode="json", exclude_defaults=True) | {"intent_type": intent.intent_type}
         if parsed.is_resolved:

@@ -4,7 +4,7 @@ import datetime
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from opposable.ask.intent.value_lookup import load_dimension_values
+from opposable.ask.intent.dimension_values import load_dimension_values
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.team.briefing import CatalogBriefProvider, SemanticModelInterpreter
 from opposable.ask.team.examples import LoadExamples

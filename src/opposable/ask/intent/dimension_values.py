@@ -1,0 +1,44 @@
+"""Loads the values of the dimensions of a semantic model, which questions may name."""
+
+from opposable.ask.semantics.expressions import bind_expression
+from opposable.ask.semantics.join_graph import build_join_query, find_reachable_tables, find_root_table
+from opposable.ask.semantics.model import SemanticModel
+from opposable.domain.errors import BadInput, ToolError
+from opposable.sql.database import Database, QueryLimits
+
+_MAX_VALUE_CHARACTERS = 120
+
+
+async def load_dimension_values(
+    model: SemanticModel, database: Database, max_values: int = 50_000
+) -> dict[str, list[str]]:
+    """Load the text values of the model's dimensions from the database.
+
+    Args:
+        model: The semantic model.
+        database: The database to read.
+        max_values: The most values of a dimension; one with more, or one that fails to load, is omitted.
+
+    Returns:
+        The values by the id of the dimension.
+    """
+    values: dict[str, list[str]] = {}
+    for ref, dimension in model.dimensions.items():
+        try:
+            bound = bind_expression(dimension.expr, dimension.table, model, database.dialect)
+        except BadInput:
+            continue
+        root = find_root_table(model, bound.tables)
+        if root is None:
+            continue
+        query = build_join_query(model, find_reachable_tables(model, root), bound.tables)
+        query = query.select(bound.tree.copy()).distinct().limit(max_values + 1)
+        sql = query.sql(dialect=database.dialect)
+        try:
+            rows = (await database.run(sql, limits=QueryLimits(max_rows=max_values + 1))).rows
+        except ToolError:
+            continue
+        texts = [row[0] for row in rows if isinstance(row[0], str) and row[0].strip()]
+        if len(rows) <= max_values:
+            values[ref] = [text for text in texts if len(text) <= _MAX_VALUE_CHARACTERS]
+    return values
