@@ -12,7 +12,7 @@ from opposable.sql.name_similarity import suggest_names
 IntentType = Literal["basic", "trend", "dimension", "complex"]
 Grain = Literal["year", "quarter", "month", "week", "day"]
 Comparison = Literal["yoy", "qoq", "mom", "ytd"]
-Operator = Literal["=", "!=", ">", ">=", "<", "<=", "in", "not in", "between", "contains", "is null", "is not null"]
+Operator = Literal["=", "!=", ">", ">=", "<", "<=", "in", "not in", "contains"]
 FilterValue = str | int | float | bool | None | tuple[str | int | float | bool, ...]
 
 PERIOD_COLUMN = "period"
@@ -52,8 +52,7 @@ class TimeIntent(FrozenModel):
 class IntentFilter(FrozenModel):
     """A condition on a dimension, a metric or a named filter.
 
-    `dimension` is the id of any of them. A named filter has the value true, or false to negate it. "in", "not in" and
-    "between" take a list.
+    `dimension` is the id of any of them. A named filter has the value true, or false to negate it. "in" and "not in" take a list; None is NULL.
     """
 
     dimension: str

@@ -95,18 +95,13 @@ def _fill_template(template: str, parts: dict[str, Any]) -> Any:
 
 def _substitute_columns(tree: Any, values: dict[str, Any]) -> Any:
     """Replace the columns named by the keys of `values` with copies of the values."""
-    return tree.transform(_make_replacer(values))
-
-
-def _make_replacer(values: dict[str, Any]) -> Any:
     from sqlglot import exp
 
-    def replace(node: Any) -> Any:
-        if isinstance(node, exp.Column) and not node.table and node.name in values:
-            return values[node.name].copy()
-        return node
-
-    return replace
+    root = exp.Paren(this=tree)
+    for column in list(root.find_all(exp.Column)):
+        if not column.table and column.name in values:
+            column.replace(values[column.name].copy())
+    return root.this
 
 
 def _build_day_literal(day: datetime.date, dialect: Dialect) -> Any:

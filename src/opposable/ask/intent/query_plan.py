@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.ask.intent.filter_sql import build_comparison, build_is_not_true, build_is_true
+from opposable.ask.intent.filter_sql import build_comparison, build_is_not_true
 from opposable.ask.intent.intent import PERIOD_COLUMN, Comparison, Grain, IntentFilter, StructuredIntent
 from opposable.ask.intent.period_sql import build_period_condition, build_period_label
 from opposable.ask.intent.periods import Period
@@ -65,24 +65,25 @@ class QueryPlan:
             raise BadInput(f"{term.id} aggregates: only metrics may.")
         return bound.tree, bound.tables
 
+    def build_named_condition(self, ref: str, *, is_wanted: bool = True) -> Condition:
+        """Build the condition of a filter, or of an exclusion, whose rows are left out."""
+        term = self.model.filters.get(ref) or self.model.exclusions[ref]
+        tree, tables = self.bind_term(term)
+        is_true = is_wanted == (ref in self.model.filters)
+        return tree if is_true else build_is_not_true(tree), tables, ref
+
     def build_row_conditions(self) -> list[Condition]:
         """Build the conditions that the intent puts on rows."""
         conditions: list[Condition] = []
         for row_filter in self.intent.filters:
             ref = row_filter.dimension
-            if ref in self.model.metrics:
-                continue
             if ref in self.model.filters:
-                tree, tables = self.bind_term(self.model.filters[ref])
                 is_wanted = row_filter.value not in (False, 0, "false") and row_filter.operator != "!="
-                conditions.append((build_is_true(tree) if is_wanted else build_is_not_true(tree), tables, ref))
-                continue
-            tree, tables = self.bind_term(self.model.dimensions[ref])
-            conditions.append((build_comparison(to_operand(tree), row_filter), tables, ref))
-        for ref in self.intent.exclusions:
-            tree, tables = self.bind_term(self.model.exclusions[ref])
-            conditions.append((build_is_not_true(tree), tables, ref))
-        return conditions
+                conditions.append(self.build_named_condition(ref, is_wanted=is_wanted))
+            elif ref in self.model.dimensions:
+                tree, tables = self.bind_term(self.model.dimensions[ref])
+                conditions.append((build_comparison(to_operand(tree), row_filter), tables, ref))
+        return conditions + [self.build_named_condition(ref) for ref in self.intent.exclusions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +189,7 @@ def _build_default_conditions(plan: QueryPlan, group: MetricGroup) -> list[Condi
 
 def _build_default_condition(plan: QueryPlan, root_table: str, filter_text: str) -> Condition:
     """Build a default filter: an exclusion, a filter or an expression."""
-    if filter_text in plan.model.exclusions:
-        tree, tables = plan.bind_term(plan.model.exclusions[filter_text])
-        return build_is_not_true(tree), tables, filter_text
-    if filter_text in plan.model.filters:
-        tree, tables = plan.bind_term(plan.model.filters[filter_text])
-        return build_is_true(tree), tables, filter_text
+    if filter_text in plan.model.exclusions or filter_text in plan.model.filters:
+        return plan.build_named_condition(filter_text)
     bound = bind_expression(filter_text, root_table, plan.model, plan.dialect)
-    return build_is_true(bound.tree), bound.tables, filter_text
+    return bound.tree, bound.tables, filter_text
