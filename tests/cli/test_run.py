@@ -169,7 +169,7 @@ async def test_the_team_answers_with_sql_table_chart_and_corrections(workspace: 
         "SQL  SELECT name, price FROM item ORDER BY price DESC\ncorrected  column pri_ce → price\n"
     )
     assert "price by name\n[red]bolt[/]     ████" in done.out
-    assert done.out.endswith("\n2 results: [red]bolt[/] 1.5; :smile: ␛[2Jnut 0.25.\n")
+    assert done.out.endswith("\n2 rows (name: price): [red]bolt[/] 1.5, :smile: ␛[2Jnut 0.25.\n")
     assert "· sql_generator" in done.err
     assert "→ sql_execute" in done.err
     assert "\x1b" not in done.out + done.err
@@ -204,7 +204,7 @@ async def test_the_answer_of_the_team_as_json(workspace: Path) -> None:
     async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
         assert [turn["member"] for turn in done.json["history"]] == ["sql_generator", "result_evaluator"]
         assert done.json == {
-            "answer": "共 2 条结果：[red]bolt[/] 1.5；:smile: \x1b[2Jnut 0.25。",
+            "answer": "共 2 行（name：price）：[red]bolt[/] 1.5，:smile: \x1b[2Jnut 0.25。",
             "sql": "SELECT name, price FROM item ORDER BY price DESC",
             "columns": ["name", "price"],
             "rows": [["[red]bolt[/]", 1.5], [":smile: \x1b[2Jnut", 0.25]],
@@ -255,6 +255,6 @@ async def test_rows_as_csv_have_exact_values_and_nothing_else(workspace: Path) -
     args = ("ask", "What does each item cost?", "--db", "shop.sqlite", "--csv")
     async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
         assert done.out == "name,price\n[red]bolt[/],1.5\n:smile: \x1b[2Jnut,0.25\n"
-    assert done.err.startswith("2 results: ")
+    assert done.err.startswith("2 rows (name: price): ")
     both = await run_program(workspace, *args, "--json", "-m", NOWHERE)
     assert both.code == 2

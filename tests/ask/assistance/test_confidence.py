@@ -41,7 +41,7 @@ def test_the_calibration_names_its_source():
     [
         (True, "Who works?", " This is uncertain: the SQL has 2 joins.", ("the SQL has 2 joins",)),
         (True, "谁在工作？", "不确定：SQL 中有 2 个连接。", ("SQL 中有 2 个连接",)),
-        (False, "Who works?", "3 results: Ann; Bob; Cy.", ()),
+        (False, "Who works?", ": Ann, Bob, Cy.", ()),
     ],
 )
 async def test_only_the_answer_of_a_small_model_says_what_it_is_unsure_of(

@@ -30,6 +30,47 @@ def test_columns_are_named_as_people_do_and_numbers_are_rounded(columns, row, en
     assert format_answer_sentence(columns, [row], False, "zh") == chinese
 
 
+COUNTRIES = [("USA", 13), ("Canada", 8), ("France", 5), ("Brazil", 5), ("Germany", 4), ("Chile", 1), ("India", 1)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "truncated", "english", "chinese"),
+    [
+        (
+            ["c.Country", "COUNT(*)"],
+            COUNTRIES[:3],
+            False,
+            "3 rows (Country: count): USA 13, Canada 8, France 5.",
+            "共 3 行（Country：数量）：USA 13，Canada 8，France 5。",
+        ),
+        (
+            ["Country", "n"],
+            COUNTRIES,
+            False,
+            "7 rows (Country: n): USA 13, Canada 8, France 5, Brazil 5, Germany 4 and 2 more.",
+            "共 7 行（Country：n）：USA 13，Canada 8，France 5，Brazil 5，Germany 4，另有 2 行。",
+        ),
+        (
+            ["Country"],
+            [row[:1] for row in COUNTRIES],
+            True,
+            "The first 7 rows (Country): USA, Canada, France, Brazil, Germany and more.",
+            "前 7 行（Country）：USA，Canada，France，Brazil，Germany，等等。",
+        ),
+        (
+            ["name", "city", "total", "day", "note"],
+            [("Ann", "Bonn", 2.5, "2024-01-01", "x"), ("Bo", None, 10000, "2024-01-02", "y")],
+            False,
+            "2 rows (name: city, total, day, …): Ann: Bonn, 2.5, 2024-01-01, …; Bo: nothing, 10,000, 2024-01-02, ….",
+            "共 2 行（name：city、total、day、…）：Ann：Bonn、2.5、2024-01-01、…；Bo：空、10,000、2024-01-02、…。",
+        ),
+    ],
+)
+def test_several_rows_are_listed_with_the_names_of_their_columns(columns, rows, truncated, english, chinese):
+    assert format_answer_sentence(columns, rows, truncated, "en") == english
+    assert format_answer_sentence(columns, rows, truncated, "zh") == chinese
+
+
 @pytest.mark.parametrize("rows", [[], [[None]]])
 def test_an_empty_answer_states_its_reason(rows):
     assert format_answer_sentence(["a"], rows, False, "en", "no row satisfies a > 3") == (
@@ -40,6 +81,8 @@ def test_an_empty_answer_states_its_reason(rows):
 def test_the_growth_that_was_asked_for_is_in_the_sentence_and_the_current_period_in_the_chart():
     columns = ("city", "revenue", "revenue_previous", "revenue_growth")
     rows = [("Berlin", 100.0, 80.0, 0.25), ("Bonn", 5.0, None, None)]
-    assert format_answer_sentence(columns, rows, False, "en") == "2 results: Berlin 100 +25.0%; Bonn 5 nothing."
+    assert format_answer_sentence(columns, rows, False, "en") == (
+        "2 rows (city: revenue, revenue growth): Berlin: 100, +25.0%; Bonn: 5, nothing."
+    )
     assert format_answer_sentence(columns, rows[:1], False, "zh") == "city Berlin，revenue 100，revenue growth +25.0%。"
     assert build_chart(columns, rows) == {"type": "bar", "x": "city", "y": ["revenue", "revenue_previous"]}

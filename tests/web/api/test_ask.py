@@ -31,7 +31,7 @@ async def test_a_whole_answer_has_sql_rows_and_chart(tmp_path, shop):
             assert response.status == 200, await response.text()
             answer = await response.json()
     assert answer == {
-        "answer": "共 2 条结果：bolt 1.5；螺母 0.25。",
+        "answer": "共 2 行（name：price）：bolt 1.5，螺母 0.25。",
         "sql": SQL,
         "columns": ["name", "price"],
         "rows": [["bolt", 1.5], ["螺母", 0.25]],
@@ -94,7 +94,7 @@ async def test_the_turns_are_streamed_as_they_happen(tmp_path, shop):
         "finish",
     ]
     assert [data["content"] for kind, data in seen if kind == "" and data != "[DONE]"] == [
-        "2 results: bolt 1.5; 螺母 0.25."
+        "2 rows (name: price): bolt 1.5, 螺母 0.25."
     ]
     [answered] = [data for kind, data in seen if kind == "data_answered"]
     assert (answered["sql"], answered["rows"]) == (SQL, [["bolt", 1.5], ["螺母", 0.25]])

@@ -8,9 +8,13 @@ from opposable.domain.language import Language, detect_language
 from opposable.domain.localized_text import LocalizedText, localize
 
 MAX_LISTED_ROWS = 5
+_MAX_LISTED_COLUMNS = 4
+_MAX_PLAIN_COLUMNS = 2
+"""The largest number of columns of a row that is listed without a colon."""
 _DATE_PATTERN = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}年.*")
 
 _AGGREGATE_PATTERN = re.compile(r"(count|sum|avg|min|max)\((?:distinct\s+)?(?:\w+\.)?(\*|\w+)\)", re.IGNORECASE)
+_QUALIFIER_PATTERN = re.compile(r"^\w+\.(?=\w+$)")
 _AGGREGATE_LABELS: dict[Language, dict[str, str]] = {
     "en": {"count": "count", "sum": "total {}", "avg": "average {}", "min": "lowest {}", "max": "highest {}"},
     "zh": {"count": "数量", "sum": "{} 合计", "avg": "平均 {}", "min": "最低 {}", "max": "最高 {}"},
@@ -24,7 +28,7 @@ def format_answer_sentence(
     language: Language,
     empty_reason: str = "",
 ) -> str:
-    """Return the rows as one sentence: the value, the row, or the count and the first rows.
+    """Return the rows as one sentence: the value, the row, or the count, the columns and the first rows.
 
     Args:
         columns: The names of the columns.
@@ -34,7 +38,6 @@ def format_answer_sentence(
         empty_reason: Why there are no rows, if that is known.
     """
     zh = language == "zh"
-    row_count = len(rows)
     columns, rows = _shorten_comparisons(columns, rows)
     if not rows or (empty_reason and all(cell is None for row in rows for cell in row)):
         if zh:
@@ -42,18 +45,32 @@ def format_answer_sentence(
         return f"No rows match: {empty_reason}." if empty_reason else "No rows match."
     if len(rows) == 1 and len(columns) == 1:
         return f"答案是 {_format_cell(rows[0][0], zh)}。" if zh else f"The answer is {_format_cell(rows[0][0], zh)}."
+    labels = [_format_label(column, language) for column in columns]
     if len(rows) == 1:
-        pairs = [
-            f"{_format_label(column, language)} {_format_cell(cell, zh)}"
-            for column, cell in zip(columns, rows[0], strict=True)
-        ]
+        pairs = [f"{label} {_format_cell(cell, zh)}" for label, cell in zip(labels, rows[0], strict=True)]
         return f"{'，'.join(pairs)}。" if zh else f"{', '.join(pairs)}."
-    listed_rows = [" ".join(_format_cell(cell, zh) for cell in row[:3]) for row in rows[:MAX_LISTED_ROWS]]
-    has_more = truncated or row_count > MAX_LISTED_ROWS
-    count = f"{row_count}+" if truncated else str(row_count)
+    return _format_rows(labels, [[_format_cell(cell, zh) for cell in row] for row in rows], truncated, zh)
+
+
+def _format_rows(labels: Sequence[str], rows: Sequence[Sequence[str]], truncated: bool, zh: bool) -> str:
+    """Return the count, the names of the columns and the first rows: "2 rows (city: n): Bonn 3, Berlin 1."."""
+    shown = [_format_row(row, zh) for row in rows[:MAX_LISTED_ROWS]]
+    comma, semicolon = ("，", "；") if zh else (", ", "; ")
+    text = (comma if len(labels) <= _MAX_PLAIN_COLUMNS else semicolon).join(shown)
+    heading = _format_row(labels, zh, colon=True)
+    more = len(rows) - len(shown)
     if zh:
-        return f"共 {count} 条结果：{'；'.join(listed_rows)}{'；等等' if has_more else ''}。"
-    return f"{count} results: {'; '.join(listed_rows)}{'; and more' if has_more else ''}."
+        rest = "，等等" if truncated else f"，另有 {more} 行" if more else ""
+        return f"{'前' if truncated else '共'} {len(rows)} 行（{heading}）：{text}{rest}。"
+    rest = " and more" if truncated else f" and {more} more" if more else ""
+    return f"{'The first ' if truncated else ''}{len(rows)} rows ({heading}): {text}{rest}."
+
+
+def _format_row(cells: Sequence[str], zh: bool, *, colon: bool = False) -> str:
+    """Return the first cell, and what the others say of it."""
+    others = [*cells[1:_MAX_LISTED_COLUMNS], *(["…"] if len(cells) > _MAX_LISTED_COLUMNS else [])]
+    separator = ("：" if zh else ": ") if colon or len(cells) > _MAX_PLAIN_COLUMNS else " "
+    return cells[0] + (separator + ("、" if zh else ", ").join(others) if others else "")
 
 
 def _shorten_comparisons(
@@ -127,7 +144,7 @@ def _format_label(column: str, language: Language) -> str:
     """Return a column name as people say it: `SUM(o.net_amount)` is "total net amount"."""
     aggregate = _AGGREGATE_PATTERN.fullmatch(column)
     if aggregate is None:
-        return column.replace("_", " ")
+        return _QUALIFIER_PATTERN.sub("", column).replace("_", " ")
     name = aggregate[2].replace("_", " ") if aggregate[2] != "*" else ""
     return _AGGREGATE_LABELS[language][aggregate[1].casefold()].format(name).strip()
 
