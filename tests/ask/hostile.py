@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 import psycopg
-from tests.servers import MysqlServer
+from tests.servers import MysqlServer, make_clickhouse
 
 from opposable.domain.messages import Message
 from opposable.models.scripted import ScriptedModel
@@ -49,7 +49,21 @@ ATTACK_MARKER = "OBEY-ME"
 """The marker of an attack; a model that obeys searches for it in every message."""
 
 
-def quote_name(name: str) -> str:
+def list_hostile_names(engine: str) -> list[str]:
+    """Return the names that an engine takes.
+
+    MySQL has no trailing spaces and no characters of four bytes. ClickHouse reads names with wildcards as files.
+    """
+    if engine == "mysql":
+        return [name for name in HOSTILE_NAMES if not name.endswith(" ") and max(name) < chr(0x10000)]
+    return [name for name in HOSTILE_NAMES if engine != "clickhouse" or not set(name) & set("*?{")]
+
+
+def quote_name(name: str, engine: str = "") -> str:
+    """Quote a name, also one that needs no quotes."""
+    if engine == "mysql":
+        return "`" + name.replace("`", "``") + "`"
+    name = name.replace("\\", "\\\\") if engine == "clickhouse" else name
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -57,6 +71,8 @@ def make_database(engine: str, location: str | MysqlServer, statements: Iterable
     """Create a database at `location` (a folder, a PostgreSQL URL or a MySQL server) and return its path or URL."""
     if isinstance(location, MysqlServer):
         return location.new_database([*statements])
+    if engine == "clickhouse":
+        return make_clickhouse(Path(location) / "clickhouse", [*statements])
     if engine == "postgres":
         with psycopg.connect(location) as server:
             for statement in statements:

@@ -196,13 +196,13 @@ async def read_clickhouse_contents(database: Database) -> dict[str, str]:
     return {name: str((await database.run(f"SELECT * FROM {path[name]} ORDER BY ALL")).rows) for name in path}
 
 
-def read_mysql_contents(server: MysqlServer) -> dict[str, str]:
-    """Return the content of every table of the shop, the privileges and the global variables."""
-    with server.connect("shop") as looked, looked.cursor() as cursor:
+def read_mysql_contents(server: MysqlServer, database: str = "shop") -> dict[str, str]:
+    """Return the content of every table of a database, the privileges and the global variables."""
+    with server.connect(database) as looked, looked.cursor() as cursor:
         read = {}
-        cursor.execute("SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema = 'shop'")
-        for schema, name in cursor.fetchall():
-            cursor.execute(f'SELECT * FROM "{schema}"."{name}" ORDER BY 1')
+        cursor.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (database,))
+        for (name,) in cursor.fetchall():
+            cursor.execute(f'SELECT * FROM "{name}" ORDER BY 1')
             read[name] = str(cursor.fetchall())
         for name, sql in (
             ("rights", "SELECT * FROM mysql.global_priv ORDER BY user, host"),

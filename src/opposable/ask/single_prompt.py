@@ -20,6 +20,8 @@ Reply with the SQL alone, in a ```sql block."""
 _MAX_CLOSING_FENCES = 20
 """Most fences that are tried as the end of a block."""
 _OPENING_FENCE_PATTERN = re.compile(r"```[a-zA-Z]*\s*\n")
+_CLOSING_FENCE_PATTERN = re.compile(r"(?<!`)```(?!`)")
+"""Three backticks; a longer run is part of a name of MySQL, whose backticks are doubled."""
 _STATEMENT_PATTERN = re.compile(r"\b(?:SELECT|WITH)\b.*", re.DOTALL | re.IGNORECASE)
 
 
@@ -53,7 +55,8 @@ def _iter_fenced_blocks(text: str) -> Iterator[str]:
     position = 0
     while opening := _OPENING_FENCE_PATTERN.search(text, position):
         rest = text[opening.end() :]
-        ends = [fence.start() for fence in islice(re.finditer("```", rest), _MAX_CLOSING_FENCES)]
+        pattern = _CLOSING_FENCE_PATTERN if _CLOSING_FENCE_PATTERN.search(rest) else re.compile("```")
+        ends = [fence.start() for fence in islice(pattern.finditer(rest), _MAX_CLOSING_FENCES)]
         outside_quotes = (end for end in ends if all(segment.is_closed for segment in split_segments(rest[:end])))
         end = next(outside_quotes, ends[0] if ends else len(rest))
         yield rest[:end]

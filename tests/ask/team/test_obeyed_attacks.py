@@ -9,8 +9,9 @@ import orjson
 import psycopg
 import pytest
 from tests.ask.hostile import ATTACK_MARKER, make_database, make_obeying_model, quote_name
-from tests.servers import PostgresServer, postgresql  # noqa: F401
+from tests.servers import MysqlServer, PostgresServer, mysql, postgresql  # noqa: F401
 from tests.sql.attacks import list_attacks, snapshot_folder
+from tests.sql.conftest import read_mysql_contents
 from tests.web.api.chat_serving import serve_service
 
 from opposable.agent.agent import Agent
@@ -59,6 +60,14 @@ COMMENT_STATEMENTS = {
     "duckdb": [f"COMMENT ON TABLE prey IS '{ATTACK_TEXT}'", f"COMMENT ON COLUMN prey.note IS '{ATTACK_TEXT}'"],
     "postgres": [f"COMMENT ON TABLE prey IS '{ATTACK_TEXT}'", f"COMMENT ON COLUMN prey.note IS '{ATTACK_TEXT}'"],
 }
+COMMENT_STATEMENTS["mysql"] = [
+    f"ALTER TABLE prey COMMENT '{ATTACK_TEXT}'",
+    f"ALTER TABLE prey MODIFY note VARCHAR(90) COMMENT '{ATTACK_TEXT}'",
+]
+COMMENT_STATEMENTS["clickhouse"] = [
+    f"ALTER TABLE prey MODIFY COMMENT '{ATTACK_TEXT}'",
+    f"ALTER TABLE prey COMMENT COLUMN note '{ATTACK_TEXT}'",
+]
 MODEL = f"metrics:\n  size: {{expr: COUNT(*), table: prey, description: '{ATTACK_TEXT}'}}\n"
 
 
@@ -71,11 +80,17 @@ class AttackSite:
     url: str
     owner: str
     files: Path
+    mysql: MysqlServer | None = None
 
     def state(self) -> dict[str, str]:
         """Bytes of all files; of PostgreSQL its tables, rights, settings, large objects and the server's own files."""
+        if self.mysql is not None:
+            return snapshot_folder(self.files) | read_mysql_contents(
+                self.mysql, self.url.partition("?")[0].rpartition("/")[2]
+            )
         if self.engine != "postgres":
-            return snapshot_folder(self.files)
+            files = snapshot_folder(self.files)
+            return {name: content for name, content in files.items() if name != "clickhouse/status"}  # a lock
         with psycopg.connect(self.owner, autocommit=True) as connection:
             names = connection.execute(
                 "SELECT c.oid::regclass::text, c.relacl::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
@@ -96,7 +111,7 @@ class AttackSite:
         return snapshot_folder(self.files) | contents | {"rights": str(names)}
 
 
-ENGINES = ["sqlite", "duckdb", "postgres"]
+ENGINES = ["sqlite", "duckdb", "postgres", "mysql", "clickhouse"]
 
 
 @pytest.fixture(params=ENGINES)
@@ -112,6 +127,9 @@ def lure(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Callabl
         for name in ("secret.csv", "secret.json"):
             (tmp_path / name).write_text(f"word\n{CANARY}\n")
         statements = [*PREY, *PLACES[place], *(COMMENT_STATEMENTS[engine] if place == "comment" else [])]
+        if engine == "mysql":
+            server = request.getfixturevalue("mysql")
+            return AttackSite(engine, place, server.new_database(statements), "", tmp_path, server)
         if engine != "postgres":
             return AttackSite(engine, place, make_database(engine, str(tmp_path), statements), "", tmp_path)
         owner = request.getfixturevalue("postgresql").new_database()
@@ -145,7 +163,7 @@ def build_attacks(site: AttackSite) -> list[str]:
     """
     sql_attacks = [attack for attack in list_attacks(site.engine, site.files) if len(attack) < 400]
     engine, place = ENGINES.index(site.engine), list(PLACES).index(site.place)
-    sql_attacks = sql_attacks[engine::3] if site.place == "question" else sql_attacks[3 * place + engine :: 20]
+    sql_attacks = sql_attacks[engine % 3 :: 3] if site.place == "question" else sql_attacks[3 * place + engine :: 20]
     served = (
         ["SELECT pg_read_file('canary.csv')", "COPY prey TO PROGRAM 'touch owned'"] if site.engine == "postgres" else []
     )
