@@ -62,4 +62,4 @@ async def test_the_worth_of_a_rule_is_measured_on_all_scenarios(workspace: Path)
 
 def test_an_unknown_rule_is_reported():
     done = CliRunner().invoke(cli, ["eval", "assistance", "--only", "follow_up"])
-    assert "--only takes one of 'block_repeats'" in str(done.exception)
+    assert "--only takes one of 'ordered_calls'" in str(done.exception)

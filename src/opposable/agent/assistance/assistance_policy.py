@@ -9,6 +9,7 @@ from opposable.agent.assistance.failed_call_follow_up import FailedCallFollowUp
 from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
 from opposable.agent.assistance.known_failures import KnownFailures
 from opposable.agent.assistance.larger_timeouts import LargerTimeouts
+from opposable.agent.assistance.ordered_calls import OrderedCalls
 from opposable.agent.assistance.repeated_calls import RepeatedCalls
 from opposable.agent.assistance.replanning import Replanning
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
@@ -22,13 +23,14 @@ from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.events import ModelEvent, Reply
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
-from opposable.domain.tools import ToolDefinition, ToolResult
+from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.profile import ModelProfile, get_profile
 from opposable.tools import failure_messages
 from opposable.tools.library import ToolLibrary
 
 RULES: tuple[type[AssistanceRule], ...] = (
+    OrderedCalls,
     LargerTimeouts,
     RepeatedCalls,
     KnownFailures,
@@ -99,7 +101,14 @@ class AssistedModel:
                     and part.message.content.strip()
                 ):
                     run.plan, run.expects_plan = part.message.content.strip(), False
-                yield part
+                yield self._select_calls(part) if type(part) is Reply else part
+
+    def _select_calls(self, reply: Reply) -> Reply:
+        """Return the reply with the calls that are to be made now."""
+        calls: Sequence[ToolCall] = reply.message.tool_calls
+        for rule in self._rules:
+            calls = rule.select_calls(calls)
+        return replace(reply, message=replace(reply.message, tool_calls=tuple(calls)))
 
     async def aclose(self) -> None:
         """Close the inner model."""

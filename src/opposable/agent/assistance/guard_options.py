@@ -8,6 +8,7 @@ class GuardOptions:
     """Which rules of assistance are on, and when they act. All are on by default.
 
     Attributes:
+        ordered_calls: Makes the calls of several tools one tool at a time, the later ones with the earlier results.
         block_repeats: Blocks a call that failed before, and warns of one that returns nothing new.
         larger_timeouts: Enlarges the arguments that a spec names, after a time-out.
         failure_memory: Uses failures of earlier runs, and stores those of this run.
@@ -24,6 +25,7 @@ class GuardOptions:
         status_note_tokens: The length of the status note, in tokens.
     """
 
+    ordered_calls: bool = True
     block_repeats: bool = True
     larger_timeouts: bool = True
     failure_memory: bool = True
@@ -40,6 +42,7 @@ class GuardOptions:
 
 
 RULE_SWITCHES = (
+    "ordered_calls",
     "block_repeats",
     "larger_timeouts",
     "failure_memory",

@@ -9,9 +9,6 @@ from opposable.agent.policy import Directive, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.tools import ToolResult
 
-POLLING_METADATA_KEY = "polling"
-"""In the metadata of a spec, true: the tool is polled on purpose."""
-
 
 class RepeatedCalls(AssistanceRule):
     """Block repeated calls earlier than loop detection does."""
@@ -32,7 +29,7 @@ class RepeatedCalls(AssistanceRule):
             return call
         if record.failure is not None:
             text = prompts.explain_blocked_failure(name, record.repeat_count, record.content, run.language)
-        elif not self._is_polling(name):
+        elif not run.is_polled(name):
             text = prompts.explain_blocked_repeat(name, record.repeat_count, record.content, run.language)
         else:
             return call
@@ -58,7 +55,7 @@ class RepeatedCalls(AssistanceRule):
         if before is None or before.content != result.content or before.failure is not None:
             self._has_new_result = True
             self._change_count += not self._has_failed or not run.is_read_only(name)
-        if is_repeated and not self._is_polling(name):
+        if is_repeated and not run.is_polled(name):
             return prompts.note_repeated_result(name, record.repeat_count, run.language)
         return ""
 
@@ -67,7 +64,3 @@ class RepeatedCalls(AssistanceRule):
         self._stale_turns = 0 if self._has_new_result else self._stale_turns + 1
         self._has_new_result = False
         return None
-
-    def _is_polling(self, name: str) -> bool:
-        spec = self.run.get_spec(name)
-        return spec is not None and bool(spec.metadata.get(POLLING_METADATA_KEY))

@@ -12,7 +12,7 @@ from opposable.agent.policy import Directive, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
-from opposable.domain.tools import ToolDefinition, ToolResult
+from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
 from opposable.models.base import ToolChoice
 from opposable.tools.library import ToolLibrary
 
@@ -85,6 +85,11 @@ class AssistedRun:
         traits = self.library.get_traits(name)
         return traits is not None and traits.read_only
 
+    def is_polled(self, name: str) -> bool:
+        """Return whether the spec of a tool says that it is polled on purpose."""
+        spec = self.get_spec(name)
+        return spec is not None and bool(spec.metadata.get("polling"))
+
     def is_retryable(self, result: ToolResult) -> bool:
         """Return whether the same call may succeed later; one that may have taken effect is never repeated."""
         traits = self.library.get_traits(result.name)
@@ -116,6 +121,10 @@ class AssistanceRule:
     def extend_definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
         """Return the tool definitions of a request with what the rule adds."""
         return definitions
+
+    def select_calls(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+        """Return the calls of a reply that are to be made now."""
+        return calls
 
     def screen(self, call: ResolvedCall) -> ResolvedCall:
         """Return a call that is to be executed, changed or with a failure."""

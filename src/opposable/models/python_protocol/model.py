@@ -57,7 +57,7 @@ class PythonProtocolModel:
         options = options if options.max_tokens or not tools else replace(options, max_tokens=DEFAULT_MAX_REPLY_TOKENS)
         if not tools or options.tool_choice == "none":
             rest = self.inner.stream(flatten_messages(messages), (), options)
-        elif ends_with_results(messages) and not isinstance(options.tool_choice, ForcedTool):
+        elif ends_with_results(messages) and options.tool_choice == "auto":
             rest = self._stream_after_results(messages, tools, options)
         else:
             reply = await self._generate_calls(messages, tools, options)

@@ -1,0 +1,55 @@
+"""Rule: make the calls of several tools one tool at a time, each written with the results before it."""
+
+from collections.abc import Sequence
+
+from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
+from opposable.agent.policy import Directive
+from opposable.domain.tools import ToolCall, ToolDefinition
+
+
+class OrderedCalls(AssistanceRule):
+    """Make the first tool's calls of a reply, and request those of its other tools once their turn has come.
+
+    Small models write calls that depend on each other in one reply, with invented values in the later ones. The reply
+    is their plan: each further tool is requested with the results before it, for as many calls as were planned, so no
+    call is added. While a call is failed, the plan waits.
+    """
+
+    switch = "ordered_calls"
+
+    def __init__(self, run: AssistedRun) -> None:
+        super().__init__(run)
+        self._planned_names: list[str] = []
+        self._is_requested = False
+
+    def extend_definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
+        """Offer the planned tool when it is requested, and the tool just called if its spec says that it is polled."""
+        if not self._is_requested:
+            return definitions
+        last = self.run.steps[-1].call.name
+        names = {self._planned_names[0], last if self.run.is_polled(last) else ""}
+        return tuple(tool for tool in definitions if tool.name in names) or definitions
+
+    def select_calls(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+        """Return the calls of the first tool, and plan those of the others."""
+        names = [call.name for call in calls]
+        count, planned_count = _count_first(names), _count_first(self._planned_names)
+        if count < len(names) and not self._is_requested:
+            self._planned_names = names[count:]
+        elif names[:1] == self._planned_names[:1]:
+            count = min(count, planned_count) if self._is_requested else count
+            self._planned_names = self._planned_names[planned_count:]
+        self._is_requested = False
+        return calls[:count]
+
+    async def after_turn(self) -> Directive | None:
+        """Request the next planned tool if no call of the turn failed."""
+        self._is_requested = bool(self._planned_names) and not any(step.result.failure for step in self.run.turn_steps)
+        if self._is_requested:
+            self.run.next_tool_choice = "required"
+        return None
+
+
+def _count_first(names: Sequence[str]) -> int:
+    """Return how many calls in a row are of the first tool."""
+    return next((n for n, name in enumerate(names) if name != names[0]), len(names))

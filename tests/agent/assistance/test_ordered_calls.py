@@ -1,0 +1,161 @@
+"""Calls of several tools, made one tool at a time."""
+
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+
+from opposable.agent.agent import run_agent
+from opposable.agent.assistance.guard_options import ALL_GUARDS
+from opposable.domain.errors import ToolFailed
+from opposable.domain.messages import user_message
+from opposable.domain.specs import FunctionToolSpec
+from opposable.models.base import ModelOptions
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
+from opposable.tools.function import FunctionTool
+from opposable.tools.library import ToolLibrary
+
+pytestmark = pytest.mark.anyio
+
+made: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_made():
+    made.clear()
+
+
+def find(name: str) -> str:
+    """Find an order."""
+    made.append(f"find {name}")
+    if name == "Anne":
+        raise ToolFailed("There is no customer 'Anne'. The customers are: Anna, Bob.")
+    return "A-17"
+
+
+def cancel(order: str) -> str:
+    """Cancel an order."""
+    made.append(f"cancel {order}")
+    return "cancelled"
+
+
+def report(state: str) -> str:
+    """Report the state."""
+    made.append(f"report {state}")
+    return "reported"
+
+
+states: list[str] = []
+
+
+def look() -> str:
+    """Look at the state."""
+    made.append("look")
+    return states.pop(0)
+
+
+def call_find(name: str = "Anna"):
+    return tool_call("find", f'{{"name": "{name}"}}')
+
+
+def call_cancel(order: str):
+    return tool_call("cancel", f'{{"order": "{order}"}}')
+
+
+async def run_scripted(model, *, is_polled=False, **guards):
+    library = ToolLibrary([find, cancel, report])
+    spec = FunctionToolSpec(
+        tool_id="look",
+        description="Look at the state.",
+        module_path=__name__,
+        function_name="look",
+        read_only=True,
+        metadata={"polling": True} if is_polled else {},
+    )
+    library.register(spec, [FunctionTool(look)])
+    events = run_agent(
+        model,
+        library,
+        [user_message("Cancel Anna's order.")],
+        options=ModelOptions(stream=False),
+        assistance=replace(ALL_GUARDS, **guards),
+    )
+    async with aclosing(events) as stream:
+        return [event async for event in stream][-1]
+
+
+def list_requests(model) -> list[tuple[object, list[str]]]:
+    """The tool choice and the tools of each request."""
+    return [(request.options.tool_choice, [tool.name for tool in request.tools]) for request in model.requests]
+
+
+ALL = ["find", "cancel", "report", "look"]
+
+
+async def test_a_call_of_another_tool_is_written_again_with_the_result_before_it():
+    model = ScriptedModel(
+        reply_with_calls(call_find(), call_cancel("unknown")), reply_with_calls(call_cancel("A-17")), "Done."
+    )
+    end = await run_scripted(model)
+    assert (made, end.text) == (["find Anna", "cancel A-17"], "Done.")
+    assert list_requests(model) == [("auto", ALL), ("required", ["cancel"]), ("auto", ALL)]
+    assert [len(message.tool_calls) for message in end.messages if message.role == "assistant"] == [1, 1, 0]
+
+
+async def test_without_the_rule_the_calls_are_made_as_written():
+    model = ScriptedModel(reply_with_calls(call_find(), call_cancel("unknown")), "Done.")
+    await run_scripted(model, ordered_calls=False)
+    assert sorted(made) == ["cancel unknown", "find Anna"]
+
+
+async def test_calls_of_one_tool_are_made_together():
+    model = ScriptedModel(reply_with_calls(call_cancel("A-17"), call_cancel("A-18")), "Done.")
+    await run_scripted(model)
+    assert made == ["cancel A-17", "cancel A-18"]
+    assert len(model.requests) == 2
+
+
+async def test_no_more_calls_are_made_than_were_planned():
+    model = ScriptedModel(
+        reply_with_calls(call_find(), call_cancel("x")),
+        reply_with_calls(call_cancel("A-17"), call_cancel("A-18")),
+        "Done.",
+    )
+    await run_scripted(model)
+    assert made == ["find Anna", "cancel A-17"]
+
+
+async def test_a_plan_waits_until_the_failed_call_is_corrected():
+    model = ScriptedModel(
+        reply_with_calls(call_find("Anne"), call_cancel("unknown")),
+        reply_with_calls(call_find()),
+        reply_with_calls(call_cancel("A-17")),
+        "Done.",
+    )
+    await run_scripted(model)
+    assert made == ["find Anne", "find Anna", "cancel A-17"]
+    assert [choice for choice, _ in list_requests(model)] == ["auto", "auto", "required", "auto"]
+
+
+async def test_a_model_that_makes_the_planned_call_itself_is_not_asked_for_it_again():
+    model = ScriptedModel(
+        reply_with_calls(call_find("Anne"), call_cancel("unknown")), reply_with_calls(call_cancel("A-17")), "Done."
+    )
+    await run_scripted(model)
+    assert made == ["find Anne", "cancel A-17"]
+    assert [choice for choice, _ in list_requests(model)] == ["auto", "auto", "auto"]
+
+
+@pytest.mark.parametrize("is_polled", [True, False])
+async def test_a_polled_tool_is_offered_with_the_planned_one(is_polled):
+    states[:] = ["running", "running", "done"]
+    call_look = tool_call("look", "{}")
+    model = ScriptedModel(
+        reply_with_calls(call_look, tool_call("report", '{"state": "unknown"}')),
+        *[reply_with_calls(call_look)] * (2 if is_polled else 0),
+        reply_with_calls(tool_call("report", '{"state": "done"}')),
+        "Done.",
+    )
+    await run_scripted(model, is_polled=is_polled)
+    assert made == ["look"] * (3 if is_polled else 1) + ["report done"]
+    assert list_requests(model)[1] == ("required", ["report", "look"] if is_polled else ["report"])
