@@ -38,6 +38,7 @@ class AnthropicModel:
     """A model of the messages API of Anthropic; `base_url` ends before `/messages`."""
 
     extra_parameters = frozenset({"top_p", "top_k"})
+    unsupported_options = frozenset({"seed", "response_schema"})
     profile = ModelProfile(images=True, context=CONTEXT_TOKENS)
 
     def __init__(

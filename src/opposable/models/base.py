@@ -37,6 +37,8 @@ class ModelOptions:
         response_schema: A JSON Schema for the reply, if the server can enforce one.
         extra_body: Further fields of the request. Servers of the chat-completions API get all of them. Other models
             have an attribute `extra_parameters` with the names that they support.
+
+    A model that cannot honor some of the options has an attribute `unsupported_options` with their names.
     """
 
     stream: bool = True

@@ -28,6 +28,8 @@ class CallableModel:
     It ignores tools: wrap it in `TextProtocolModel` for tool calls. Errors of the function are not translated.
     """
 
+    unsupported_options = frozenset({"max_tokens", "temperature", "seed", "top_logprobs", "response_schema"})
+
     def __init__(
         self, function: Callable[[str], CallableAnswer | Awaitable[CallableAnswer]], name: str = "callable"
     ) -> None:
@@ -40,6 +42,7 @@ class CallableModel:
         """Call the function with all messages as one prompt."""
         answer = self._function(render_prompt(messages))
         text = extract_text(await answer if inspect.isawaitable(answer) else answer)
+        text = text[: min((at for stop in options.stop if (at := text.find(stop)) >= 0), default=len(text))]
         if options.stream and text:
             yield TextDelta(text)
         yield Reply(assistant_message(text), "stop", Usage(requests=1))

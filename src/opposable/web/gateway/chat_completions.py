@@ -7,8 +7,9 @@ from opposable.domain.events import Reply, TextDelta, ThinkingDelta
 from opposable.models.base import Model
 from opposable.models.upstream import ClientRequest
 from opposable.web.gateway.completions import fetch_reply, stream_reply
+from opposable.web.gateway.parameters import report_ignored_parameters
 from opposable.web.gateway.relay import CompletionRelay, find_relay
-from opposable.web.gateway.request import parse_body
+from opposable.web.gateway.request import CompletionRequest, parse_body
 from opposable.web.gateway.response import ChunkSerializer, serialize_completion
 
 
@@ -22,8 +23,14 @@ async def create_completion(model: Model, client: ClientRequest) -> bytes:
     upstream = find_relay(model, client.body)
     if upstream is not None:
         return await CompletionRelay(upstream, model, client).fetch()
-    request = parse_body(client.body)
+    request = _prepare(model, client)
     return serialize_completion(request.model, await fetch_reply(model, request))
+
+
+def _prepare(model: Model, client: ClientRequest) -> CompletionRequest:
+    request = parse_body(client.body)
+    report_ignored_parameters(client, model, request.hints)
+    return request
 
 
 async def stream_completion(model: Model, client: ClientRequest) -> AsyncGenerator[bytes, None]:
@@ -41,7 +48,7 @@ async def stream_completion(model: Model, client: ClientRequest) -> AsyncGenerat
             async for block in blocks:
                 yield block
         return
-    request = parse_body(client.body)
+    request = _prepare(model, client)
     serializer = ChunkSerializer(request.model, request.include_usage)
     opening = serializer.serialize_opening()
     async with aclosing(stream_reply(model, request)) as events:

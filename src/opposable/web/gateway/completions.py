@@ -19,7 +19,7 @@ from opposable.models.base import ForcedTool, Model, ModelOptions
 from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.profile import adapt_media, get_profile
 from opposable.models.text_protocol import TextProtocolModel
-from opposable.web.gateway.parameters import resolve_extra_body
+from opposable.web.gateway.parameters import find_names, resolve_extra_body
 from opposable.web.gateway.request import CompletionRequest
 from opposable.web.gateway.tool_calls import (
     CallTriage,
@@ -50,7 +50,10 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     if request.extra or request.hints:
         extra_body = resolve_extra_body(model, request.extra, request.hints)
         request = replace(request, options=replace(request.options, extra_body=extra_body))
-    if get_profile(model).calling == "native":
+    if request.options.response_schema is not None and "response_schema" in find_names(model, "unsupported_options"):
+        unwrapped = _unwrap_text_protocol(model) if request.is_without_tools else model
+        events = _stream_with_response_format(unwrapped, request)
+    elif get_profile(model).calling == "native":
         events = _stream_native(model, request)
     elif request.is_without_tools:
         events = _unwrap_text_protocol(model).stream(request.messages, (), request.options)
@@ -173,8 +176,8 @@ class _Attempt:
 async def _stream_with_response_format(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:
     """Stream a reply with calls, or with a text that matches the requested schema.
 
-    A server that enforces a schema cannot return calls. So the instructions state the schema, and only a final answer
-    that does not match it is requested again with enforcement.
+    A server that enforces a schema cannot return calls, and some models cannot enforce one. So the instructions state
+    the schema, and only a final answer that does not match it is requested again, with enforcement where there is one.
     """
     schema = request.options.response_schema or {}
     messages = _add_schema_instruction(request.messages, schema)

@@ -11,7 +11,9 @@ from opposable.models.upstream import ClientRequest, find_upstream
 from opposable.web.gateway.completions import fetch_reply, stream_reply
 from opposable.web.gateway.messages_request import parse_messages_request
 from opposable.web.gateway.messages_response import MessageEventSerializer, serialize_message
+from opposable.web.gateway.parameters import report_ignored_parameters
 from opposable.web.gateway.raw_relay import drop_cut_off_tool_use, fetch_raw, hold_tool_use, stream_raw
+from opposable.web.gateway.request import CompletionRequest
 
 
 async def create_message(model: Model, client: ClientRequest) -> bytes:
@@ -24,7 +26,7 @@ async def create_message(model: Model, client: ClientRequest) -> bytes:
     upstream = find_upstream(model, "messages")
     if upstream is not None:
         return drop_cut_off_tool_use(await fetch_raw(upstream, model, client))
-    request = parse_messages_request(client.body)
+    request = _prepare(model, client)
     return serialize_message(request.model, await fetch_reply(model, request))
 
 
@@ -36,12 +38,18 @@ async def stream_message(model: Model, client: ClientRequest) -> AsyncGenerator[
             async for block in blocks:
                 yield block
         return
-    request = parse_messages_request(client.body)
+    request = _prepare(model, client)
     serializer = MessageEventSerializer(request.model)
     async with aclosing(stream_reply(model, request)) as events:
         async for event in events:
             if serialized := serializer.serialize(event):
                 yield serialized
+
+
+def _prepare(model: Model, client: ClientRequest) -> CompletionRequest:
+    request = parse_messages_request(client.body)
+    report_ignored_parameters(client, model, request.hints, *request.ignored)
+    return request
 
 
 async def count_tokens(model: Model, client: ClientRequest) -> bytes:

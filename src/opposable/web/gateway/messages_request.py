@@ -9,7 +9,7 @@ from opposable.domain.errors import BadInput
 from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall
 from opposable.models.base import ForcedTool, ModelOptions, ToolChoice
-from opposable.web.gateway.parameters import select_extra_parameters
+from opposable.web.gateway.parameters import select_parameters
 from opposable.web.gateway.request import CompletionRequest, parse_model_name, parse_number, parse_stop
 from opposable.web.gateway.tool_schemas import parse_tools
 from opposable.web.openai_errors import bad_request_error
@@ -17,7 +17,7 @@ from opposable.web.openai_errors import bad_request_error
 HINTS = frozenset(
     {"thinking", "metadata", "service_tier", "context_management", "cache_control", "inference_geo", "speed", "betas"}
 )
-"""Parameters that do not change what a valid reply is; other models than Anthropic's ignore them."""
+"""Parameters that do not change what a valid reply is; other models than Anthropic's ignore and report them."""
 
 _OWNED = frozenset(
     {"model", "messages", "system", "tools", "tool_choice", "max_tokens", "temperature", "stop_sequences", "stream"}
@@ -41,7 +41,8 @@ def parse_messages_request(body: Mapping[str, Any], *, is_count: bool = False) -
         raise bad_request_error("max_tokens", "max_tokens is missing.")
     tools = parse_tools(_to_chat_tools(body.get("tools")))
     choice, is_single = _parse_tool_choice(body.get("tool_choice"), {tool.name for tool in tools})
-    extra = {name: value for name, value in body.items() if name not in _OWNED and name not in HINTS}
+    config = body.get("output_config")
+    ignored = [f"output_config.{name}" for name in config if name != "format"] if isinstance(config, dict) else []
     messages = [*_parse_system(body.get("system")), *_parse_messages(body.get("messages"))]
     options = ModelOptions(
         stream=body.get("stream") is True,
@@ -52,7 +53,13 @@ def parse_messages_request(body: Mapping[str, Any], *, is_count: bool = False) -
         response_schema=_parse_output_schema(body),
     )
     return CompletionRequest(
-        model, tuple(match_results_to_calls(messages)), tools, options, is_single, extra=select_extra_parameters(extra)
+        model,
+        tuple(match_results_to_calls(messages)),
+        tools,
+        options,
+        is_single,
+        extra=select_parameters(body, body.keys() - _OWNED - HINTS),
+        ignored=(*select_parameters(body, HINTS), *ignored),
     )
 
 

@@ -1,11 +1,11 @@
 """Parameters of a request that the gateway does not use itself: passed on, ignored as hints, or rejected."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from opposable.models.base import Model
 from opposable.models.profile import get_profile
-from opposable.models.upstream import find_upstream
+from opposable.models.upstream import ClientRequest, find_upstream
 from opposable.web.openai_errors import GatewayError, bad_request_error
 
 OWNED_PARAMETERS = frozenset(
@@ -46,6 +46,15 @@ HINTS = frozenset(
 )
 """Parameters that do not change the reply."""
 
+IGNORED_HEADER = "opposable-ignored-parameters"
+"""The header of a response that names the parameters that had no effect."""
+
+_OPTIONS: Mapping[str, str] = {"max_completion_tokens": "max_tokens", "max_output_tokens": "max_tokens"}
+"""The option that a parameter sets, if it has another name."""
+
+_HINT_PATHS: Mapping[str, str] = {"reasoning_effort": "reasoning.effort", "verbosity": "text.verbosity"}
+"""The parameters of the responses API that are hints with another name for servers of chat completions."""
+
 _NEUTRAL_VALUES: Mapping[str, tuple[Any, ...]] = {
     "logprobs": (False,),
     "top_logprobs": (0,),
@@ -56,22 +65,23 @@ _NEUTRAL_VALUES: Mapping[str, tuple[Any, ...]] = {
     "presence_penalty": (0,),
     "frequency_penalty": (0,),
     "logit_bias": ({},),
+    "truncation": ("disabled",),
+    "include": ([],),
+    "thinking": ({"type": "disabled"},),
 }
 """Values that are the same as a missing parameter."""
 
 
-def select_extra_parameters(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that the gateway does not use itself, without those that have no effect."""
+def select_parameters(body: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
+    """Return these parameters of a body, without values that are the same as a missing parameter."""
     return {
         name: value
         for name, value in body.items()
-        if name not in OWNED_PARAMETERS and value is not None and value not in _NEUTRAL_VALUES.get(name, ())
+        if name in names and value is not None and value not in _NEUTRAL_VALUES.get(name, ())
     }
 
 
-def resolve_extra_body(
-    model: Model, parameters: Mapping[str, Any], hints: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def resolve_extra_body(model: Model, parameters: Mapping[str, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters to send to the model's server, with the hints that it supports.
 
     Raises:
@@ -83,19 +93,38 @@ def resolve_extra_body(
             reason = " in this API" if is_native else ", whose tool calls are parsed from its text"
             raise _unsupported_error(name, f"{name} is not supported for {model.name}{reason}.")
     if find_upstream(model, "chat/completions") is not None:
-        return {**(hints or {}), **parameters}
-    supported = _get_supported_parameters(model)
+        return {**hints, **parameters}
+    supported = find_names(model, "extra_parameters")
     for name in parameters:
-        if name not in supported and name not in HINTS:
+        if name not in supported:
             raise _unsupported_error(name, f"{name} is not supported by the model {model.name}. Remove it.")
-    return {name: value for name, value in {**(hints or {}), **parameters}.items() if name in supported}
+    return {name: value for name, value in {**hints, **parameters}.items() if name in supported}
 
 
-def _get_supported_parameters(model: Any) -> frozenset[str]:
+def report_ignored_parameters(client: ClientRequest, model: Model, hints: Mapping[str, Any], *ignored: str) -> None:
+    """Name the parameters that have no effect in a header of the response.
+
+    Args:
+        client: The request.
+        model: The model, which may not support some of the hints and options.
+        hints: The hints of the request.
+        ignored: Parameters that no model of this kind supports.
+    """
+    unsupported = find_names(model, "unsupported_options") - {"response_schema"}
+    names = [*ignored, *(name for name in client.body if _OPTIONS.get(name, name) in unsupported)]
+    if hints and find_upstream(model, "chat/completions") is None:
+        supported = find_names(model, "extra_parameters")
+        names += [_HINT_PATHS.get(name, name) for name in hints if name not in supported]
+    if names:
+        client.response_headers[IGNORED_HEADER] = ", ".join(names)
+
+
+def find_names(model: Any, attribute: str) -> frozenset[str]:
+    """Return the names in an attribute of a model, which may be wrapped; none without one."""
     while model is not None:
-        supported: frozenset[str] | None = getattr(model, "extra_parameters", None)
-        if supported is not None:
-            return supported
+        names: frozenset[str] | None = getattr(model, attribute, None)
+        if names is not None:
+            return names
         model = getattr(model, "inner", None)
     return frozenset()
 

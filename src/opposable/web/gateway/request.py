@@ -17,7 +17,7 @@ from opposable.domain.messages import Message, Role, assistant_message, system_m
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool, ModelOptions, ToolChoice
 from opposable.parsers import parse_arguments
-from opposable.web.gateway.parameters import select_extra_parameters
+from opposable.web.gateway.parameters import HINTS, OWNED_PARAMETERS, select_parameters
 from opposable.web.gateway.tool_schemas import parse_tools
 from opposable.web.openai_errors import GatewayError, bad_request_error
 
@@ -46,6 +46,7 @@ class CompletionRequest:
         include_usage: Whether a stream ends with the token counts.
         extra: The parameters that the gateway does not use itself.
         hints: More such parameters, which models that do not support them ignore.
+        ignored: The names of parameters that have no effect on models of other servers.
     """
 
     model: str
@@ -56,6 +57,7 @@ class CompletionRequest:
     include_usage: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
     hints: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    ignored: tuple[str, ...] = ()
 
     @property
     def is_without_tools(self) -> bool:
@@ -122,7 +124,8 @@ def parse_body(body: Mapping[str, Any]) -> CompletionRequest:
         _parse_options(body, stream, choice),
         body.get("parallel_tool_calls") is False,
         stream and isinstance(stream_options, dict) and stream_options.get("include_usage") is True,
-        select_extra_parameters(body),
+        select_parameters(body, body.keys() - OWNED_PARAMETERS - HINTS),
+        select_parameters(body, HINTS),
     )
 
 

@@ -10,6 +10,7 @@ from opposable.models.base import Model
 from opposable.models.profile import get_profile
 from opposable.models.upstream import ClientRequest, Upstream, find_upstream
 from opposable.web.gateway.completions import fetch_reply, stream_reply
+from opposable.web.gateway.parameters import report_ignored_parameters
 from opposable.web.gateway.raw_relay import fetch_raw, stream_raw
 from opposable.web.gateway.response_store import ResponseStore
 from opposable.web.gateway.responses_request import ResponseRequest, parse_response_request
@@ -69,6 +70,7 @@ def _find_relay(model: Model) -> Upstream | None:
 async def _prepare(model: Model, client: ClientRequest, store: ResponseStore, owner: str) -> ResponseRequest:
     """Return the request, with the messages of the response that it continues."""
     request = parse_response_request(client.body)
+    report_ignored_parameters(client, model, request.completion.hints, *request.completion.ignored)
     if not request.previous_response_id:
         return request
     return request.with_history(await store.load(request.previous_response_id, owner))

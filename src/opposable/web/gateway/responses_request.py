@@ -11,7 +11,7 @@ from opposable.domain.content import ContentPart, TextPart, join_text
 from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall
 from opposable.models.base import ModelOptions
-from opposable.web.gateway.parameters import select_extra_parameters
+from opposable.web.gateway.parameters import select_parameters
 from opposable.web.gateway.request import (
     CompletionRequest,
     normalize_arguments,
@@ -26,16 +26,17 @@ from opposable.web.gateway.tool_schemas import parse_tools
 from opposable.web.openai_errors import bad_request_error
 
 HINTS = frozenset(
-    {"include", "truncation", "reasoning", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"}
-    | {"client_metadata", "safety_identifier", "metadata", "user", "service_tier", "max_tool_calls", "stream_options"}
+    {"include", "truncation", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"}
+    | {"client_metadata", "safety_identifier", "user", "max_tool_calls", "stream_options"}
 )
-"""Parameters that do not change what a valid reply is; models without them ignore them."""
+"""Parameters that do not change what a valid reply is; other models than OpenAI's ignore and report them."""
 
 UNSUPPORTED = ("background", "conversation", "prompt", "context_management", "moderation")
 
 _OWNED = frozenset(
     {"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens"}
     | {"temperature", "text", "store", "previous_response_id", "stream", *UNSUPPORTED}
+    | {"reasoning", "metadata", "service_tier"}
 )
 _CUSTOM_INPUT = {
     "type": "object",
@@ -109,15 +110,17 @@ def parse_response_request(body: Mapping[str, Any]) -> ResponseRequest:
     messages = (*head, *_parse_input(body.get("input")))
     if not previous_id:
         messages = tuple(match_results_to_calls(messages))
-    extra = select_extra_parameters({k: v for k, v in body.items() if k not in _OWNED and k not in HINTS})
+    extra = select_parameters(body, body.keys() - _OWNED - HINTS)
     is_single = body.get("parallel_tool_calls") is False
-    hints = _parse_hints(body)
-    completion = CompletionRequest(model, messages, tools, options, is_single, extra=extra, hints=hints)
+    hints, ignored = _parse_hints(body)
+    completion = CompletionRequest(
+        model, messages, tools, options, is_single, extra=extra, hints=hints, ignored=tuple(ignored)
+    )
     return ResponseRequest(completion, body, custom_tools, namespaces, previous_id, body.get("store") is not False)
 
 
-def _parse_hints(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the hints that servers of chat completions have too, by their names there.
+def _parse_hints(body: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the hints that servers of chat completions have too, by their names there, and the names of the others.
 
     Raises:
         GatewayError: 400, for log probabilities, which only a relayed response has.
@@ -127,10 +130,12 @@ def _parse_hints(body: Mapping[str, Any]) -> dict[str, Any]:
         message = "message.output_text.logprobs is not supported for this model. Remove it from include."
         raise bad_request_error("include", message, "unsupported_parameter")
     reasoning, text = body.get("reasoning"), body.get("text")
-    effort = reasoning.get("effort") if isinstance(reasoning, dict) else None
+    reasoning = reasoning if isinstance(reasoning, dict) else {}
+    effort = reasoning.get("effort")
     verbosity = text.get("verbosity") if isinstance(text, dict) else None
     hints = {"reasoning_effort": effort, "verbosity": verbosity, "service_tier": body.get("service_tier")}
-    return {name: value for name, value in hints.items() if value is not None}
+    ignored = [f"reasoning.{name}" for name, value in reasoning.items() if name != "effort" and value is not None]
+    return select_parameters(hints, hints), [*select_parameters(body, HINTS), *ignored]
 
 
 def _parse_format(value: Any) -> dict[str, Any] | None:
