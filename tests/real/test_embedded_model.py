@@ -10,7 +10,10 @@ import aiohttp
 import pytest
 
 from opposable import Agent, TextDelta
+from opposable.app.agents import DEFAULT_INSTRUCTIONS
+from opposable.app.tool_factory import create_builtin_tools
 from opposable.domain.errors import ContextFull
+from opposable.domain.language import detect_language
 from opposable.domain.messages import user_message
 from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.embedded.llama_cpp import LocalModel
@@ -86,6 +89,26 @@ async def test_asked_as_python_it_calls_what_fits_and_else_answers(local, said, 
     reply = [part async for part in model.stream((user_message(said),), tools, ModelOptions(max_tokens=60))][-1]
     assert [call.arguments["item"].rstrip("s") for call in reply.message.tool_calls] == items
     assert bool(reply.message.content) is not bool(items)
+
+
+@pytest.mark.parametrize(
+    ("said", "tools", "facts"),
+    [
+        ("echo hello", ["echo"], ("hello",)),
+        ("搜索包含 'calculator' 的文件，然后计算 [1,2,3,4,5] 的平均值", ["file_search", "calculator"], ("平均值", "3")),
+        ("帮我分析一下 logs/app.log", ["log_transform"], ("日志", "305", "21")),
+        ("搜索名为 不存在.txt 的文件", ["file_search"], ("不存在",)),
+    ],
+    ids=["one tool", "two tools", "choice of a tool", "nothing found"],
+)
+async def test_the_scenarios_of_the_agent_end_right(local, said, tools, facts):
+    library = create_builtin_tools([ROOT / "examples" / "data" / "files"])
+    agent = Agent(PythonProtocolModel(local), library, instructions=DEFAULT_INSTRUCTIONS[detect_language(said)])
+    end = await agent.run(said)
+    assert [call.name for message in end.messages for call in message.tool_calls] == tools
+    assert end.reason == "answer"
+    assert [fact for fact in facts if fact not in end.text] == [], end.text
+    assert detect_language(end.text) == detect_language(said)
 
 
 async def test_messages_beyond_the_context_window_raise(local):

@@ -38,7 +38,7 @@ class AgentModel:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Run the agent on the last user message, and stream the text of all its replies.
+        """Run the agent on the last user message, and stream its answer.
 
         Raises:
             GatewayError: 400, for a request with tools or a response format, or without a user message at the end.
@@ -61,16 +61,14 @@ class AgentModel:
             stream=options.stream,
         )
         try:
-            separator, has_text = "", False
+            has_text = False
             async with aclosing(self._service.runner.follow(active_run.run.run_id)) as events:
                 async for event in events:
                     if event.kind == "text" and event.data["content"]:
-                        yield TextDelta(separator + event.data["content"])
-                        separator, has_text = "", True
+                        yield TextDelta(event.data["content"])
+                        has_text = True
                     elif event.kind == "thinking":
                         yield ThinkingDelta(event.data["thinking"])
-                    elif event.kind == "tool_started" and has_text:
-                        separator = "\n\n"
             run = await active_run.wait_until_ended()
         finally:
             active_run.stop()
