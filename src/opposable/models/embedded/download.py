@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, ParamSpec, TypeVar
 
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import WeightsError
@@ -193,12 +193,13 @@ async def _resume_download(
             check_status(response.status, source.description)
             if not _is_continuation(response, start):
                 start = 0
-            await run_in_thread(_truncate, partial_path, start)
             on_bytes(start)
-            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-                await run_in_thread(_append, partial_path, chunk)
-                start += len(chunk)
-                on_bytes(start)
+            with partial_path.open("ab") as file:
+                file.truncate(start)
+                async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                    await run_in_thread(_append, file, chunk)
+                    start += len(chunk)
+                    on_bytes(start)
 
 
 def _is_continuation(response: "aiohttp.ClientResponse", start: int) -> bool:
@@ -218,11 +219,6 @@ def _get_file_size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _truncate(path: Path, size: int) -> None:
-    with path.open("ab") as file:
-        file.truncate(size)
-
-
-def _append(path: Path, chunk: bytes) -> None:
-    with path.open("ab") as file:
-        file.write(chunk)
+def _append(file: BinaryIO, chunk: bytes) -> None:
+    file.write(chunk)
+    file.flush()

@@ -152,39 +152,18 @@ async def pull_weights(
         raise _to_weights_error(paths, error) from error
 
 
-@dataclass(frozen=True, slots=True)
 class _WeightsPaths:
-    """The paths of one file.
+    """The paths of one file. `parts` contains the SHA-256, so that different weights never share partial files."""
 
-    `parts` contains the SHA-256, so that different weights never share partial files.
-    """
-
-    weights: Weights
-    directory: Path
-
-    @property
-    def file(self) -> Path:
-        return self.directory / self.weights.filename
-
-    @property
-    def marker(self) -> Path:
-        return self.directory / f"{self.weights.filename}.verified"
-
-    @property
-    def partial(self) -> Path:
-        return self.directory / f"{self.weights.filename}.partial"
-
-    @property
-    def lock(self) -> Path:
-        return self.directory / f".{self.weights.filename}.lock"
-
-    @property
-    def parts(self) -> Path:
-        return self.directory / ".parts" / self.weights.sha256[:16]
-
-    @property
-    def journal(self) -> Path:
-        return self.parts / "joined"
+    def __init__(self, weights: Weights, directory: Path) -> None:
+        self.weights = weights
+        self.directory = directory
+        self.file = directory / weights.filename
+        self.marker = directory / f"{weights.filename}.verified"
+        self.partial = directory / f"{weights.filename}.partial"
+        self.lock = directory / f".{weights.filename}.lock"
+        self.parts = directory / ".parts" / weights.sha256[:16]
+        self.journal = self.parts / "joined"
 
     def read_joined(self) -> tuple[int, int]:
         """Return how many complete parts `partial` has, and their bytes.
