@@ -49,6 +49,9 @@ class Agent:
             of its context window.
         after_untrusted: What happens to calls that act once untrusted text is in the conversation; see `AgentSpec`.
 
+    Attributes:
+        is_assisted: Whether assistance for small models is on.
+
     Raises:
         BadInput: The model name is unknown, or a function cannot become a tool.
     """
@@ -73,15 +76,20 @@ class Agent:
         self.model = model
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
         self._instructions = (system_message(instructions),) if instructions else ()
-        self._limits = limits
-        self._assistance = get_profile(self.model).assisted if assistance is None else assistance
-        if self._assistance and failure_memory is None:
+        assistance = get_profile(model).assisted if assistance is None else assistance
+        if assistance and failure_memory is None:
             from opposable.agent.failure_memory import FailureMemory  # lazy: others have none by default
 
             failure_memory = FailureMemory().with_scope()
-        self._failure_memory = failure_memory
-        self._disclosure = disclosure
-        self._after_untrusted: AfterUntrusted = after_untrusted
+        self.is_assisted = bool(assistance)
+        self._start = functools.partial(
+            run_agent,
+            limits=limits,
+            assistance=assistance,
+            failure_memory=failure_memory,
+            disclosure=disclosure,
+            after_untrusted=after_untrusted,
+        )
         self._stream_options = options
         self._no_stream_options = replace(options, stream=False)
 
@@ -110,24 +118,8 @@ class Agent:
         return self._run_events(task, self._stream_options, context)
 
     def _run_events(self, task: Task, options: ModelOptions, context: CallContext) -> AsyncGenerator[Event, None]:
-        messages = (user_message(task),) if isinstance(task, str) else tuple(task)
-        return run_agent(
-            self.model,
-            self.library,
-            (*self._instructions, *messages),
-            limits=self._limits,
-            options=options,
-            context=context,
-            assistance=self._assistance,
-            failure_memory=self._failure_memory,
-            disclosure=self._disclosure,
-            after_untrusted=self._after_untrusted,
-        )
-
-    @property
-    def is_assisted(self) -> bool:
-        """Whether assistance for small models is on."""
-        return bool(self._assistance)
+        messages = (user_message(task),) if isinstance(task, str) else task
+        return self._start(self.model, self.library, (*self._instructions, *messages), options=options, context=context)
 
     async def aclose(self) -> None:
         """Close the model."""
