@@ -9,6 +9,8 @@ import pytest
 from opposable.agent.agent import Agent
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run
+from opposable.agent.loop_detection import LoopDetection
+from opposable.agent.policy import Directive
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ContextFull, ModelError, ModelUnavailable
 from opposable.domain.events import (
@@ -279,6 +281,17 @@ async def test_a_model_that_never_answers_still_ends_in_a_sentence_and_no_orphan
     wanted = [one.id for message in end.messages for one in message.tool_calls]
     answered = [message.call_id for message in end.messages if message.role == "tool"]
     assert wanted == answered
+
+
+async def test_a_model_that_fails_at_the_last_turn_ends_the_run_without_the_end_of_an_earlier_reply():
+    class Stuck(LoopDetection):
+        async def after_turn(self, steps):
+            return Directive("complete", "stuck")
+
+    cut = Reply(reply_with_calls(tool_call("add", '{"a": 1')), "length")
+    model = ScriptedModel(cut, ModelUnavailable("down"))
+    events = [event async for event in run(model, ToolLibrary([add]), (user_message("go"),), policy=Stuck())]
+    assert (events[-1].reason, events[-1].text) == ("answer", "The model gave no answer.")
 
 
 async def test_calls_beyond_the_limit_are_refused_and_reported():

@@ -53,7 +53,7 @@ class RunState:
         if limit is not None:
             self.reason = limit
             self.end_with_best_answer(texts.note_last_reply(limit, self.context.language))
-        self.is_finished = self.is_last_turn
+        self.is_finished, self.finish = self.is_last_turn, "stop"
         self.turn_count += 1
         return limit
 
