@@ -1,8 +1,9 @@
 """Selects the tables and columns of a large schema that a question names, within a budget of tokens."""
 
 import math
+from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from opposable.ask.catalog.prompt_text import estimate_tokens
 from opposable.ask.catalog.schema_view import SchemaView, TableView
@@ -36,15 +37,17 @@ class SchemaSelector:
         self._samples = samples
         self._tables = {table.full_name: table for table in schema.tables}
         self._joinable_tables = _find_joinable_tables(schema)
-        self._own_weights: dict[str, WordWeights] = {}
         self._column_weights: dict[tuple[str, str], WordWeights] = {}
+        self._table_weights: dict[str, WordWeights] = {}
         for name, table in self._tables.items():
-            self._own_weights[name] = _weigh_words(table, (), synonyms.get(name, ()), _TABLE_NAME_WEIGHT)
+            self._table_weights[name] = _weigh_words(table, (), synonyms.get(name, ()), _TABLE_NAME_WEIGHT)
             for column in table.columns:
                 values = samples.get(name, {}).get(column.name, ())
                 names = synonyms.get(f"{name}.{column.name}", ())
-                self._column_weights[name, column.name] = _weigh_words(column, values, names, _COLUMN_NAME_WEIGHT)
-        self._table_weights = {name: _merge_weights(self._get_all_weights(name)) for name in self._tables}
+                weights = _weigh_words(column, values, names, _COLUMN_NAME_WEIGHT)
+                self._column_weights[name, column.name] = weights
+                merged = self._table_weights[name]
+                merged |= {word: max(weight, merged.get(word, 0)) for word, weight in weights.items()}
         counts = Counter(word for weights in self._table_weights.values() for word in weights)
         self._rarity = {word: math.log(1 + len(self._tables) / count) for word, count in counts.items()}
 
@@ -60,7 +63,7 @@ class SchemaSelector:
             if sum(self._count_tokens(view) for view in views) <= budget_tokens:
                 return SchemaView(self._schema.dialect, views)
         words = {singularize(word) for word in extract_index_words(normalize_text(question))} & self._rarity.keys()
-        scores = {name: self._score_table(name, words) for name in self._tables}
+        scores = {name: self._score_table(weights, words) for name, weights in self._table_weights.items()}
         selected: dict[str, TableView] = {}
         remaining = budget_tokens
         for name in self._rank_tables(scores):
@@ -74,15 +77,11 @@ class SchemaSelector:
         shown = tuple(selected[name] for name in self._tables if name in selected)
         return SchemaView(self._schema.dialect, shown, len(self._tables) - len(selected))
 
-    def _get_all_weights(self, table: str) -> list[WordWeights]:
-        columns = self._tables[table].columns
-        return [self._own_weights[table], *(self._column_weights[table, column.name] for column in columns)]
-
-    def _score_table(self, table: str, words: set[str]) -> float:
+    def _score_table(self, weights: WordWeights, words: set[str]) -> float:
         """Sum the weights of the words; a table whose whole name occurs scores more."""
-        name_words = {word for word, weight in self._own_weights[table].items() if weight == _TABLE_NAME_WEIGHT}
+        name_words = {word for word, weight in weights.items() if weight == _TABLE_NAME_WEIGHT}
         is_named = bool(name_words) and name_words <= words
-        return self._sum_weights(self._table_weights[table], words) + (2 * _TABLE_NAME_WEIGHT if is_named else 0)
+        return self._sum_weights(weights, words) + (2 * _TABLE_NAME_WEIGHT if is_named else 0)
 
     def _sum_weights(self, weights: WordWeights, words: set[str]) -> float:
         return sum(weights[word] * self._rarity[word] for word in words if word in weights)
@@ -120,21 +119,14 @@ class SchemaSelector:
             view = _view_table(table, table.columns, samples)
             if self._count_tokens(view) <= budget_tokens:
                 return view
-        scores = {c.name: self._score_column(table.full_name, c.name, words) for c in table.columns}
+        scores: dict[str, float] = {}
+        for column in table.columns:
+            weights = self._column_weights[table.full_name, column.name]
+            scores[column.name] = self._sum_weights(weights, words) / math.sqrt(max(len(weights), 1))
         ranked = sorted(table.columns, key=lambda column: (not _is_key(column), -scores[column.name]))
-        count = max(sum(map(_is_key, ranked)), min(len(ranked), _MIN_COLUMNS))
-        view = _view_table(table, ranked[:count], {})
-        while count < len(ranked):
-            count += 1
-            longer = _view_table(table, ranked[:count], {})
-            if self._count_tokens(longer) > budget_tokens:
-                break
-            view = longer
-        return view
-
-    def _score_column(self, table: str, column: str, words: set[str]) -> float:
-        weights = self._column_weights[table, column]
-        return self._sum_weights(weights, words) / math.sqrt(max(len(weights), 1))
+        fewest = max(sum(map(_is_key, ranked)), min(len(ranked), _MIN_COLUMNS))
+        views = [_view_table(table, ranked[:count], {}) for count in range(fewest, len(ranked) + 1)]
+        return views[max(0, bisect_right(views, budget_tokens, key=self._count_tokens) - 1)]
 
     def _count_tokens(self, view: TableView) -> int:
         return estimate_tokens(view.to_ddl(self._schema.dialect))
@@ -164,14 +156,6 @@ def _weigh_words(
     return weights
 
 
-def _merge_weights(parts: Iterable[WordWeights]) -> WordWeights:
-    """Return the highest weight of each word."""
-    merged: WordWeights = {}
-    for weights in parts:
-        merged |= {word: max(weight, merged.get(word, 0)) for word, weight in weights.items()}
-    return merged
-
-
 def _find_joinable_tables(schema: DatabaseSchema) -> dict[str, tuple[str, ...]]:
     """Return the tables that each table joins, by full name.
 
@@ -181,32 +165,22 @@ def _find_joinable_tables(schema: DatabaseSchema) -> dict[str, tuple[str, ...]]:
     tables_by_key_name = _index_tables_by_key_name(schema)
     for table in schema.tables:
         for column in table.columns:
-            if column.references:
-                others = [_find_referenced_table(schema, column.references)]
-            else:
-                others = [*tables_by_key_name.get(column.name.casefold(), [])]
-            for other in others if len(others) <= 3 else []:
-                if other and other != table.full_name:
-                    joinable[table.full_name][other] = None
-                    joinable[other][table.full_name] = None
+            named = tables_by_key_name.get(column.name.casefold(), [])
+            referenced = schema.find_table(column.references.rpartition(".")[0]) if column.references else None
+            for other in [referenced] if referenced else named if len(named) <= 3 else []:
+                if other is not table:
+                    joinable[table.full_name][other.full_name] = None
+                    joinable[other.full_name][table.full_name] = None
     return {name: tuple(others) for name, others in joinable.items()}
 
 
-def _index_tables_by_key_name(schema: DatabaseSchema) -> dict[str, list[str]]:
+def _index_tables_by_key_name(schema: DatabaseSchema) -> dict[str, list[Table]]:
     """Return the tables by the names of columns that refer to them (`order_id`)."""
-    tables_by_key_name: dict[str, list[str]] = {}
+    tables_by_key_name: dict[str, list[Table]] = {}
     for table in schema.tables:
         primary_key = [column.name.casefold() for column in table.columns if column.primary_key]
-        if len(primary_key) != 1:
-            continue
-        key = primary_key[0]
-        stem = singularize(table.name.casefold())
-        names = {f"{stem}_{key}", f"{stem}{key}", f"{stem}_id"} | ({key} - {"id", "code", "name"})
-        for name in names:
-            tables_by_key_name.setdefault(name, []).append(table.full_name)
+        if len(primary_key) == 1:
+            key, stem = primary_key[0], singularize(table.name.casefold())
+            for name in {f"{stem}_{key}", f"{stem}{key}", f"{stem}_id"} | ({key} - {"id", "code", "name"}):
+                tables_by_key_name.setdefault(name, []).append(table)
     return tables_by_key_name
-
-
-def _find_referenced_table(schema: DatabaseSchema, references: str) -> str | None:
-    table = schema.find_table(references.rpartition(".")[0] or references) or schema.find_table(references)
-    return table.full_name if table else None
