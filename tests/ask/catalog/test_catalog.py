@@ -5,6 +5,7 @@ from opposable.ask.catalog import catalog as catalog_module
 from opposable.ask.catalog import open_catalog
 from opposable.ask.team.factory import open_team
 from opposable.ask.team.interfaces import TeamOptions
+from opposable.ask.team.team import Team
 from opposable.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -37,3 +38,12 @@ async def test_private_columns_have_no_samples_and_near_values_are_not_shown(tmp
     assert prompts
     assert not any("@example.org" in prompt for prompt in prompts)
     await database.close()
+
+
+async def test_a_team_without_a_factory_has_no_samples_of_private_columns_either(tmp_path):
+    database = await open_sqlite(tmp_path, "CREATE TABLE t (a TEXT)", "INSERT INTO t VALUES ('Rome')")
+    model = ScriptedModel("```sql\nSELECT count(*) FROM t\n```")
+    await Team(model, database, options=TeamOptions(private_columns=("a",))).answer("How many?")
+    await database.close()
+    assert "CREATE TABLE t" in model.requests[0].messages[0].content
+    assert "Rome" not in model.requests[0].messages[0].content

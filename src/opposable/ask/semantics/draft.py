@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from opposable.ask.catalog.table_samples import get_column_kind
 from opposable.ask.semantics.join_graph import build_identifier, split_source
 from opposable.domain.errors import ToolError
 from opposable.domain.text_normalization import split_camel_case
@@ -12,11 +13,6 @@ from opposable.sql.schema import Column, DatabaseSchema, Table
 _MAX_DIMENSION_VALUES = 60
 """Most distinct values of a text column that becomes a dimension; it must also have fewer values than rows."""
 _MAX_TABLES = 60
-_NUMERIC_TYPE_NAMES = ("INT", "DEC", "NUM", "REAL", "DOUB", "FLOA", "MONEY", "HUGE")
-_DATE_TYPE_NAMES = ("DATE", "TIME")
-_TEXT_TYPE_NAMES = ("CHAR", "TEXT", "STRING", "CLOB", "ENUM", "BOOL")
-_NESTED_TYPE_NAMES = ("ARRAY(", "MAP(", "NESTED(", "TUPLE(")
-"""The types of ClickHouse that hold other types."""
 _KEY_NAME_PATTERN = re.compile(
     r"(?:^|[_\s])(?:id|key|code|no|nr|zip|phone|fax|year|latitude|longitude)$|(?<=[a-z])(?:Id|ID|Key|Code)$",
     re.IGNORECASE,
@@ -172,17 +168,15 @@ class _Drafter:
 
     async def _add_column_terms(self, table: Table, column: Column) -> None:
         """Add the time, the dimension, or the sum and average of a column, by its type."""
-        type_name = "TEXT" if column.type.upper().startswith("ENUM") else column.type.upper()
-        if type_name.startswith(_NESTED_TYPE_NAMES):
-            return
-        if any(name in type_name for name in _DATE_TYPE_NAMES):
-            if await self._has_parsable_dates(table, column):
-                self._times.setdefault(table.full_name, self._quote(column.name))
-        elif any(name in type_name for name in _NUMERIC_TYPE_NAMES):
-            if not _KEY_NAME_PATTERN.search(column.name) and not column.references:
-                self._add_sum_and_average(table, column)
-        elif any(name in type_name for name in _TEXT_TYPE_NAMES):
-            await self._add_dimension(table, column)
+        match get_column_kind(column):
+            case "date":
+                if await self._has_parsable_dates(table, column):
+                    self._times.setdefault(table.full_name, self._quote(column.name))
+            case "number" if "bool" not in column.type.casefold():
+                if not _KEY_NAME_PATTERN.search(column.name) and not column.references:
+                    self._add_sum_and_average(table, column)
+            case "number" | "text":
+                await self._add_dimension(table, column)
 
     def _add_sum_and_average(self, table: Table, column: Column) -> None:
         for function, word in (("SUM", "total"), ("AVG", "average")):

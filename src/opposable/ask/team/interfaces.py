@@ -1,10 +1,7 @@
-"""The interfaces of a team's parts, and the options that switch them on and off."""
+"""The result of the semantic parser, and the options that switch the parts of a team on and off."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-from opposable.ask.team.generator import Brief
-from opposable.domain.language import Language
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +23,6 @@ class SemanticInterpretation:
     assumptions: tuple[str, ...] = ()
     intent: dict[str, Any] | None = None
     problems: tuple[str, ...] = ()
-
-
-class SemanticInterpreter(Protocol):
-    """Interprets questions in the terms of a semantic model."""
-
-    async def interpret(self, question: str, language: Language) -> SemanticInterpretation:
-        """Interpret a question."""
-        ...
-
-
-class BriefProvider(Protocol):
-    """Selects the part of a schema, and the notes, that the SQL prompt contains."""
-
-    async def get_brief(self, question: str) -> Brief:
-        """Return the schema as text, and notes on the words of the question."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

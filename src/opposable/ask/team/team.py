@@ -11,10 +11,10 @@ import orjson
 
 from opposable.ask.team import evaluator, follow_up, generator, messages, planner
 from opposable.ask.team.answer_record import build_answer
-from opposable.ask.team.briefing import CatalogBriefProvider
+from opposable.ask.team.briefing import CatalogBriefProvider, SemanticModelInterpreter
 from opposable.ask.team.examples import LoadExamples, select_examples
 from opposable.ask.team.generator import Brief
-from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, BriefProvider, SemanticInterpreter, TeamOptions
+from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, TeamOptions
 from opposable.ask.team.planner import TurnDecision
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamAction, TeamState
 from opposable.domain.answers import DataAnswer
@@ -60,14 +60,14 @@ class Team:
         model: Model,
         database: Database,
         *,
-        brief_provider: BriefProvider | None = None,
-        interpreter: SemanticInterpreter | None = None,
+        brief_provider: CatalogBriefProvider | None = None,
+        interpreter: SemanticModelInterpreter | None = None,
         options: TeamOptions = DEFAULT_TEAM_OPTIONS,
         load_examples: LoadExamples | None = None,
     ) -> None:
         self._model = model
         self._database = database
-        self._brief_provider = brief_provider or CatalogBriefProvider(database)
+        self._brief_provider = brief_provider or CatalogBriefProvider(database, private_columns=options.private_columns)
         self._interpreter = interpreter if options.use_semantics else None
         self._options = options
         self._load_examples = load_examples
