@@ -3,7 +3,9 @@ import {
   createRoute,
   createRouter,
   lazyRouteComponent,
+  parseSearchWith,
   redirect,
+  stringifySearchWith,
 } from "@tanstack/react-router";
 import { Shell } from "./components/Shell";
 import { PageError } from "./components/States";
@@ -53,7 +55,7 @@ const newTool = createRoute({
 const tool = createRoute({
   getParentRoute: () => root,
   path: "/tools/$toolId",
-  validateSearch: search("tab", "action"),
+  validateSearch: search("tab", "action", "days"),
   component: lazyRouteComponent(() => import("./pages/Tool"), "ToolPage"),
 });
 const data = createRoute({
@@ -71,6 +73,7 @@ const runs = createRoute({
 const run = createRoute({
   getParentRoute: () => root,
   path: "/runs/$runId",
+  validateSearch: search("step"),
   component: lazyRouteComponent(() => import("./pages/Run"), "RunPage"),
 });
 const batches = createRoute({
@@ -96,7 +99,7 @@ const agent = createRoute({
 const settings = createRoute({
   getParentRoute: () => root,
   path: "/settings",
-  validateSearch: search("tab"),
+  validateSearch: search("tab", "days"),
   component: lazyRouteComponent(() => import("./pages/Settings"), "SettingsPage"),
 });
 
@@ -119,6 +122,8 @@ export const router = createRouter({
   ]),
   defaultErrorComponent: ({ error }) => <PageError error={error} />,
   defaultPreload: "intent",
+  parseSearch: parseSearchWith((text) => text), // every parameter is text
+  stringifySearch: stringifySearchWith(String),
 });
 
 declare module "@tanstack/react-router" {

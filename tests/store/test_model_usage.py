@@ -20,3 +20,6 @@ async def test_tokens_add_up_by_key_model_and_day(store):
     assert await store.model_usage.list() == (whole, anonymous)
     assert await store.model_usage.list(second) == (ModelUsage("k", "a", Usage(100, 200, 2)),)
     assert await store.model_usage.list(None, first) == (ModelUsage("k", "a", Usage(11, 22, 2)), anonymous)
+    by_day = ((first, "a", Usage(16, 27, 3)), (second, "a", Usage(100, 200, 2)))
+    assert await store.model_usage.list_by_day() == by_day
+    assert await store.model_usage.list_by_day(second) == by_day[1:]

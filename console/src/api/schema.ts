@@ -355,6 +355,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tools/{tool_id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the versions of a tool
+         * @description List the latest 50 versions, newest first. Enabling or disabling a tool creates no version.
+         */
+        get: operations["list_tool_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tools/{tool_id}/enable": {
         parameters: {
             query?: never;
@@ -2567,6 +2587,28 @@ export interface components {
             has_semantics: boolean;
         };
         /**
+         * DayUsageResponse
+         * @description The use of all models on a day (UTC).
+         */
+        DayUsageResponse: {
+            /**
+             * Day
+             * Format: date
+             */
+            day: string;
+            /** Requests */
+            requests: number;
+            /** Input Tokens */
+            input_tokens: number;
+            /** Output Tokens */
+            output_tokens: number;
+            /**
+             * Cost
+             * @description The sum of the known costs.
+             */
+            cost: number;
+        };
+        /**
          * DeleteResponse
          * @description The confirmation of a deletion.
          */
@@ -3979,6 +4021,24 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** PageResponse[ToolVersionResponse] */
+        PageResponse_ToolVersionResponse_: {
+            /** Items */
+            items: components["schemas"]["ToolVersionResponse"][];
+            /**
+             * Next
+             * @default
+             */
+            next: string;
+            /**
+             * Set Aside
+             * @description Rows that cannot be read, with the reason.
+             * @default {}
+             */
+            set_aside: {
+                [key: string]: string;
+            };
+        };
         /**
          * ParameterPlacement
          * @description Where a parameter is sent, and its serialization.
@@ -4514,6 +4574,11 @@ export interface components {
             parameters: {
                 [key: string]: unknown;
             };
+            /**
+             * State
+             * @description The state of its tool: ok, open (out of service) or half_open.
+             */
+            state: string;
         };
         /**
          * SkillSpec
@@ -4957,6 +5022,29 @@ export interface components {
             score: number;
         };
         /**
+         * ToolVersionResponse
+         * @description A version of a tool. To restore it, update the tool with its spec.
+         */
+        ToolVersionResponse: {
+            /** Tool */
+            tool: components["schemas"]["FunctionToolSpec"] | components["schemas"]["HttpToolSpec"] | components["schemas"]["McpServerSpec"] | components["schemas"]["SkillSpec"];
+            /**
+             * Version
+             * @example 1
+             */
+            version: number;
+            /**
+             * Saved By
+             * @description The name of the API key that saved it; empty if unknown.
+             */
+            saved_by: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+        };
+        /**
          * TrialRequest
          * @description An HTTP tool that is not stored, and the arguments of a call.
          */
@@ -5022,6 +5110,11 @@ export interface components {
         UsageResponse: {
             /** Items */
             items: components["schemas"]["ModelUsageResponse"][];
+            /**
+             * Days
+             * @description The days with requests, the earliest first.
+             */
+            days: components["schemas"]["DayUsageResponse"][];
             /**
              * Cost
              * @description The sum of the known costs.
@@ -7171,6 +7264,101 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_tool_versions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a tool. */
+                tool_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PageResponse_ToolVersionResponse_"];
+                };
             };
             /** @description Bad Request */
             400: {

@@ -1,4 +1,4 @@
-import { Badge, Drawer, Group, Stack, Table, Text, UnstyledButton } from "@mantine/core";
+import { Badge, Drawer, Group, Stack, Text, UnstyledButton } from "@mantine/core";
 import { IconActivity } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -6,6 +6,7 @@ import type { Execution } from "../api/client";
 import { formatSeconds, formatTime, previewArguments } from "../format";
 import { Json } from "./Json";
 import { PageLink } from "./links";
+import { type Column, RecordTable } from "./RecordTable";
 import { Empty } from "./States";
 
 /** Recorded tool calls; a click shows one with its arguments and result. */
@@ -15,46 +16,33 @@ export function ExecutionTable({ executions }: { executions: Execution[] }) {
   if (executions.length === 0) {
     return <Empty icon={<IconActivity size={32} stroke={1.3} />} title={t("runs.noCalls")} />;
   }
+  const columns: Column<Execution>[] = [
+    {
+      label: t("runs.tool"),
+      cell: (execution) => (
+        <UnstyledButton onClick={() => setOpen(execution)}>
+          <Text size="sm" ff="monospace" c="var(--mantine-color-anchor)">
+            {execution.name}
+          </Text>
+        </UnstyledButton>
+      ),
+    },
+    {
+      label: t("call.arguments"),
+      cell: (execution) => (
+        <Text size="xs" ff="monospace" c="dimmed" className="truncate">
+          {previewArguments(execution.arguments)}
+        </Text>
+      ),
+      kind: "wide",
+    },
+    { label: t("runs.outcome"), cell: (execution) => <Outcome execution={execution} /> },
+    { label: t("runs.duration"), cell: ({ seconds }) => formatSeconds(seconds), kind: "number" },
+    { label: t("runs.time"), cell: ({ at }) => formatTime(at), kind: "time" },
+  ];
   return (
     <>
-      <Table.ScrollContainer minWidth={640}>
-        <Table highlightOnHover>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>{t("runs.tool")}</Table.Th>
-              <Table.Th>{t("call.arguments")}</Table.Th>
-              <Table.Th>{t("runs.outcome")}</Table.Th>
-              <Table.Th ta="right">{t("runs.duration")}</Table.Th>
-              <Table.Th>{t("runs.time")}</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {executions.map((execution) => (
-              <Table.Tr key={execution.execution_id}>
-                <Table.Td>
-                  <UnstyledButton onClick={() => setOpen(execution)}>
-                    <Text size="sm" ff="monospace" c="var(--mantine-color-anchor)">
-                      {execution.name}
-                    </Text>
-                  </UnstyledButton>
-                </Table.Td>
-                <Table.Td maw={360}>
-                  <Text size="xs" ff="monospace" c="dimmed" className="truncate">
-                    {previewArguments(execution.arguments)}
-                  </Text>
-                </Table.Td>
-                <Table.Td>
-                  <Outcome execution={execution} />
-                </Table.Td>
-                <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
-                  {formatSeconds(execution.seconds)}
-                </Table.Td>
-                <Table.Td style={{ whiteSpace: "nowrap" }}>{formatTime(execution.at)}</Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <RecordTable columns={columns} items={executions} getKey={({ execution_id }) => execution_id} />
       <Drawer
         opened={open !== null}
         onClose={() => setOpen(null)}

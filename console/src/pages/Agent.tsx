@@ -24,14 +24,22 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { type Agent, type AgentSpec, api, request, saveFile, withQuery } from "../api/client";
+import {
+  type Agent,
+  type AgentSpec,
+  api,
+  type Page as ListPage,
+  request,
+  saveFile,
+  withQuery,
+} from "../api/client";
 import { agentsQuery, sessionQuery, toolsQuery } from "../api/queries";
-import { AgentVersions } from "../components/AgentVersions";
 import { ConfirmButton } from "../components/Confirm";
 import { ButtonLink, PageLink } from "../components/links";
 import { ModelProfile } from "../components/ModelProfile";
 import { Page } from "../components/Page";
 import { ErrorAlert, QueryView } from "../components/States";
+import { Versions } from "../components/Versions";
 
 const LIMITS = ["turns", "tool_calls", "tokens", "seconds", "cost"] as const;
 
@@ -237,6 +245,38 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
         <AgentVersions path={path} current={agent.version} onLoad={setSpec} />
       </Fieldset>
     </Stack>
+  );
+}
+
+function AgentVersions({
+  path,
+  current,
+  onLoad,
+}: {
+  path: string;
+  current: number;
+  onLoad: (spec: AgentSpec) => void;
+}) {
+  const { t } = useTranslation();
+  const query = useQuery({
+    queryKey: ["agents", path, "versions", current],
+    queryFn: () => api<ListPage<Agent>>(`${path}/versions`),
+  });
+  return (
+    <QueryView query={query}>
+      {({ items }) => (
+        <Versions
+          versions={items.map(({ agent, version, updated_at }) => ({
+            version,
+            spec: agent,
+            time: updated_at ?? "",
+          }))}
+          label={t("agents.load")}
+          describeAction={(version) => t("agents.loadVersion", { version })}
+          onSelect={onLoad}
+        />
+      )}
+    </QueryView>
   );
 }
 

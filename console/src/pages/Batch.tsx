@@ -1,4 +1,4 @@
-import { Button, Group, Paper, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack } from "@mantine/core";
 import {
   IconChevronLeft,
   IconDownload,
@@ -12,13 +12,14 @@ import { useParams } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Batch, request, saveFile } from "../api/client";
+import { BatchProgress } from "../components/BatchProgress";
 import { ConfirmButton } from "../components/Confirm";
+import { Figures } from "../components/Figures";
 import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
 import { ErrorAlert, QueryView } from "../components/States";
 import { Status } from "../components/Status";
 import { formatNumber, formatTime } from "../format";
-import { BatchProgress } from "./Batches";
 
 const TASK_STATUSES = ["queued", "submitted", "waiting", "finished", "failed", "cancelled"];
 
@@ -45,7 +46,7 @@ export function BatchPage() {
           <Stack>
             <BatchProgress batch={batch} />
             <Actions batch={batch} />
-            <Figures batch={batch} />
+            <BatchFigures batch={batch} />
           </Stack>
         )}
       </QueryView>
@@ -127,7 +128,7 @@ function Actions({ batch }: { batch: Batch }) {
   );
 }
 
-function Figures({ batch }: { batch: Batch }) {
+function BatchFigures({ batch }: { batch: Batch }) {
   const { t } = useTranslation();
   const figures: [string, ReactNode][] = [
     ...TASK_STATUSES.map((status): [string, ReactNode] => [
@@ -141,18 +142,5 @@ function Figures({ batch }: { batch: Batch }) {
     [t("batches.created"), formatTime(batch.created_at)],
     [t("batches.endedAt"), formatTime(batch.ended_at) || "–"],
   ];
-  return (
-    <div className="figures">
-      {figures.map(([label, value]) => (
-        <Paper key={label} className="bordered" p="xs" bg="transparent">
-          <Text size="xs" c="dimmed" className="capital">
-            {label}
-          </Text>
-          <Text size="sm" fw={600}>
-            {value}
-          </Text>
-        </Paper>
-      ))}
-    </div>
-  );
+  return <Figures figures={figures} />;
 }

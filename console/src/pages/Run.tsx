@@ -1,9 +1,15 @@
-import { Button, Group, Paper, Stack, Text } from "@mantine/core";
-import { IconChevronLeft, IconDownload, IconPlayerStop } from "@tabler/icons-react";
+import { Button, Group, Stack, Text } from "@mantine/core";
+import {
+  IconChevronLeft,
+  IconDownload,
+  IconPlayerPause,
+  IconPlayerPlay,
+  IconPlayerStop,
+} from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import { useParams } from "@tanstack/react-router";
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useMemo, useRef } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Run, saveFile } from "../api/client";
 import { getLiveRun, useLiveRun } from "../api/liveRuns";
@@ -11,6 +17,7 @@ import type { RunItem, RunState } from "../api/runState";
 import { AnswerText } from "../components/AnswerText";
 import { ConfirmButton } from "../components/Confirm";
 import { DataGrid } from "../components/DataGrid";
+import { Figures } from "../components/Figures";
 import { Json } from "../components/Json";
 import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
@@ -66,7 +73,7 @@ export function RunPage() {
       }
     >
       <ErrorAlert error={record.error} onRetry={() => record.refetch()} />
-      {run && <Figures run={run} state={state} />}
+      {run && <RunFigures run={run} state={state} />}
       <Stack mt="md" gap="md">
         <RunOutcome run={isActive ? state : { ...state, reason: state.reason || (run?.reason ?? "") }} />
         {state.data && <AnswerText answer={state.data} />}
@@ -74,13 +81,13 @@ export function RunPage() {
         {state.data && state.data.rows.length > 0 && (
           <DataGrid columns={state.data.columns} rows={state.data.rows} label={t("data.result")} />
         )}
-        {run && <Timeline items={state.items} isActive={isActive} />}
+        {run && <Replay items={state.items} isActive={isActive} />}
       </Stack>
     </Page>
   );
 }
 
-function Figures({ run, state }: { run: Run; state: RunState }) {
+function RunFigures({ run, state }: { run: Run; state: RunState }) {
   const { t } = useTranslation();
   const seconds = getDuration(run.started_at, run.ended_at);
   const figures: [string, React.ReactNode][] = [
@@ -107,19 +114,69 @@ function Figures({ run, state }: { run: Run; state: RunState }) {
       ),
     ],
   ];
+  return <Figures figures={figures} />;
+}
+
+/** The timeline, which can be played step by step after the run; the URL holds the step. */
+function Replay({ items, isActive }: { items: RunItem[]; isActive: boolean }) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const { step } = useSearch({ strict: false });
+  const [isPlaying, setPlaying] = useState(false);
+  const position = step === undefined ? items.length : Math.min(Math.max(0, Number(step) || 0), items.length);
+  const go = useCallback(
+    (value: number) =>
+      navigate({
+        to: ".",
+        search: (previous: object) => ({
+          ...previous,
+          step: value < items.length ? String(value) : undefined,
+        }),
+        replace: true,
+      }),
+    [navigate, items.length],
+  );
+  useEffect(() => {
+    if (!isPlaying) return;
+    if (position >= items.length) return setPlaying(false);
+    const timer = setTimeout(() => go(position + 1), 600);
+    return () => clearTimeout(timer);
+  }, [isPlaying, position, items.length, go]);
+  const play = () => {
+    if (position >= items.length) go(0);
+    setPlaying(!isPlaying);
+  };
   return (
-    <div className="figures">
-      {figures.map(([label, value]) => (
-        <Paper key={label} className="bordered" p="xs" bg="transparent">
-          <Text size="xs" c="dimmed">
-            {label}
+    <>
+      {!isActive && items.length > 1 && (
+        <Group gap="xs" wrap="nowrap">
+          <Button
+            size="compact-xs"
+            variant="default"
+            onClick={play}
+            leftSection={isPlaying ? <IconPlayerPause size={12} /> : <IconPlayerPlay size={12} />}
+          >
+            {t(isPlaying ? "runs.pause" : "runs.replay")}
+          </Button>
+          <input
+            type="range"
+            min={0}
+            max={items.length}
+            value={position}
+            onChange={(event) => {
+              setPlaying(false);
+              go(Number(event.currentTarget.value));
+            }}
+            aria-label={t("runs.step")}
+            className="replay"
+          />
+          <Text size="xs" c="dimmed" style={{ whiteSpace: "nowrap" }}>
+            {position} / {items.length}
           </Text>
-          <Text size="sm" fw={600} component="div">
-            {value}
-          </Text>
-        </Paper>
-      ))}
-    </div>
+        </Group>
+      )}
+      <Timeline items={isActive ? items : items.slice(0, position)} isActive={isActive} />
+    </>
   );
 }
 

@@ -11,7 +11,6 @@ import {
   Paper,
   SegmentedControl,
   Stack,
-  Table,
   Tabs,
   Text,
   TextInput,
@@ -22,11 +21,13 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { type ApiKey, api } from "../api/client";
+import { type ApiKey, api, type Usage, withQuery } from "../api/client";
 import { keysQuery, sessionQuery } from "../api/queries";
 import { ConfirmButton } from "../components/Confirm";
 import { Page } from "../components/Page";
+import { RecordTable } from "../components/RecordTable";
 import { Empty, ErrorAlert, QueryView } from "../components/States";
+import { PeriodSelect, usePeriod } from "../components/StatisticsCharts";
 import { formatNumber, formatTime } from "../format";
 import { LANGUAGES, type LanguageCode, setLanguage } from "../i18n";
 
@@ -47,6 +48,7 @@ export function SettingsPage() {
         <Tabs.List mb="md">
           <Tabs.Tab value="general">{t("settings.general")}</Tabs.Tab>
           {isAdmin && <Tabs.Tab value="keys">{t("settings.keys")}</Tabs.Tab>}
+          {isAdmin && <Tabs.Tab value="usage">{t("settings.usage")}</Tabs.Tab>}
           <Tabs.Tab value="service">{t("settings.service")}</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="general">
@@ -54,6 +56,9 @@ export function SettingsPage() {
         </Tabs.Panel>
         <Tabs.Panel value="keys">
           <Keys />
+        </Tabs.Panel>
+        <Tabs.Panel value="usage">
+          <UsageTable />
         </Tabs.Panel>
         <Tabs.Panel value="service">
           <ServiceState />
@@ -183,55 +188,98 @@ function KeyTable({ keys }: { keys: ApiKey[] }) {
     await client.invalidateQueries({ queryKey: keysQuery.queryKey });
   };
   return (
-    <Table.ScrollContainer minWidth={640}>
-      <Table>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>{t("settings.keyName")}</Table.Th>
-            <Table.Th>{t("settings.scopes")}</Table.Th>
-            <Table.Th ta="right">{t("settings.tokensUsed")}</Table.Th>
-            <Table.Th>{t("settings.lastUsed")}</Table.Th>
-            <Table.Th>{t("actions")}</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {keys.map((key) => (
-            <Table.Tr key={key.key_id}>
-              <Table.Td>
-                <Text size="sm">{key.name}</Text>
-                <Text size="xs" c="dimmed" ff="monospace">
-                  {key.prefix}…
-                </Text>
-              </Table.Td>
-              <Table.Td>{key.scopes.join(", ")}</Table.Td>
-              <Table.Td ta="right">
-                {formatNumber(key.tokens_used)}
-                {key.token_budget !== null && ` / ${formatNumber(key.token_budget)}`}
-              </Table.Td>
-              <Table.Td>{formatTime(key.last_used_at) || "–"}</Table.Td>
-              <Table.Td>
-                {key.revoked_at ? (
-                  <Text size="xs" c="dimmed">
-                    {t("settings.revoked")}
-                  </Text>
-                ) : (
-                  <ConfirmButton
-                    size="compact-xs"
-                    variant="light"
-                    color="red"
-                    aria-label={`${t("settings.revoke")} ${key.name}`}
-                    label={t("settings.revoke")}
-                    title={t("settings.revokeTitle", { name: key.name })}
-                    text={t("settings.revokeText")}
-                    action={() => revoke(key.key_id)}
-                  />
-                )}
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <RecordTable
+      items={keys}
+      getKey={({ key_id }) => key_id}
+      columns={[
+        {
+          label: t("settings.keyName"),
+          cell: (key) => (
+            <>
+              <Text size="sm">{key.name}</Text>
+              <Text size="xs" c="dimmed" ff="monospace">
+                {key.prefix}…
+              </Text>
+            </>
+          ),
+          kind: "wide",
+        },
+        { label: t("settings.scopes"), cell: (key) => key.scopes.join(", ") },
+        {
+          label: t("settings.tokensUsed"),
+          cell: (key) =>
+            formatNumber(key.tokens_used) +
+            (key.token_budget === null ? "" : ` / ${formatNumber(key.token_budget)}`),
+          kind: "number",
+        },
+        { label: t("settings.lastUsed"), cell: (key) => formatTime(key.last_used_at) || "–", kind: "time" },
+        {
+          label: t("actions"),
+          cell: (key) =>
+            key.revoked_at ? (
+              <Text size="xs" c="dimmed">
+                {t("settings.revoked")}
+              </Text>
+            ) : (
+              <ConfirmButton
+                size="compact-xs"
+                variant="light"
+                color="red"
+                aria-label={`${t("settings.revoke")} ${key.name}`}
+                label={t("settings.revoke")}
+                title={t("settings.revokeTitle", { name: key.name })}
+                text={t("settings.revokeText")}
+                action={() => revoke(key.key_id)}
+              />
+            ),
+        },
+      ]}
+    />
+  );
+}
+
+/** The requests, tokens and cost of each key and model. */
+function UsageTable() {
+  const { t } = useTranslation();
+  const { days } = usePeriod();
+  const query = useQuery({
+    queryKey: ["usage", days],
+    queryFn: () => {
+      const since = new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+      return api<Usage>(withQuery("/api/usage", { since }));
+    },
+  });
+  return (
+    <Stack>
+      <PeriodSelect />
+      <QueryView query={query}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty title={t("settings.noUsage")}>{t("settings.noUsageText")}</Empty>
+          ) : (
+            <RecordTable
+              items={items}
+              getKey={({ key_id, model }) => `${key_id} ${model}`}
+              columns={[
+                { label: t("chat.model"), cell: ({ model }) => model, kind: "wide" },
+                { label: t("settings.key"), cell: ({ key_name, key_id }) => key_name || key_id || "–" },
+                {
+                  label: t("settings.requests"),
+                  cell: ({ requests }) => formatNumber(requests),
+                  kind: "number",
+                },
+                {
+                  label: t("runs.inOut"),
+                  cell: (row) => `${formatNumber(row.input_tokens)} / ${formatNumber(row.output_tokens)}`,
+                  kind: "number",
+                },
+                { label: t("runs.cost"), cell: ({ cost }) => cost?.toFixed(4) ?? "–", kind: "number" },
+              ]}
+            />
+          )
+        }
+      </QueryView>
+    </Stack>
   );
 }
 

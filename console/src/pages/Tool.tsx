@@ -13,18 +13,22 @@ import {
   type Skill,
   type ToolHealth,
   type ToolSpec,
+  type ToolVersion,
   withQuery,
 } from "../api/client";
 import { agentsQuery, skillsQuery, toolsQuery } from "../api/queries";
 import { ConfirmDialog } from "../components/Confirm";
 import { ExecutionTable } from "../components/ExecutionTable";
+import { Figures } from "../components/Figures";
 import { Json } from "../components/Json";
 import { CodeEditor, SchemaForm } from "../components/lazy";
 import { PageLink } from "../components/links";
 import { McpTools } from "../components/McpTools";
 import { Page } from "../components/Page";
 import { Empty, ErrorAlert, QueryView } from "../components/States";
+import { CallCharts, PeriodSelect, usePeriod } from "../components/StatisticsCharts";
 import { Status } from "../components/Status";
+import { Versions } from "../components/Versions";
 import { formatNumber, formatSeconds, formatTime } from "../format";
 import { getActions } from "./Tools";
 
@@ -75,6 +79,7 @@ export function ToolPage() {
               "calls",
               "agents",
               "spec",
+              "versions",
             ].map((name) => (
               <Tabs.Tab key={name} value={name}>
                 {t(`tool.${name}`)}
@@ -115,6 +120,9 @@ export function ToolPage() {
           </Tabs.Panel>
           <Tabs.Panel value="spec">
             <SpecEditor spec={tool.data} path={path} />
+          </Tabs.Panel>
+          <Tabs.Panel value="versions">
+            <ToolVersions spec={tool.data} path={path} />
           </Tabs.Panel>
         </Tabs>
       )}
@@ -175,26 +183,13 @@ function ToolMenu({ spec }: { spec: ToolSpec }) {
 function Health({ health }: { health: ToolHealth }) {
   const { t } = useTranslation();
   const failed = Object.values(health.failures).reduce((sum, count) => sum + count, 0);
-  const figures = [
+  const figures: [string, string][] = [
     [t("tool.callCount"), formatNumber(health.calls)],
     [t("tool.failureCount"), formatNumber(failed)],
     [t("tool.meanTime"), health.calls ? formatSeconds(health.mean_seconds) : "–"],
     [t("tool.lastFailure"), health.last_failure || t("none")],
   ];
-  return (
-    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
-      {figures.map(([label, value]) => (
-        <Paper key={label} className="bordered" p="sm" bg="transparent">
-          <Text size="xs" c="dimmed">
-            {label}
-          </Text>
-          <Text fw={600} size="sm" lineClamp={2}>
-            {value}
-          </Text>
-        </Paper>
-      ))}
-    </SimpleGrid>
-  );
+  return <Figures figures={figures} />;
 }
 
 function TryIt({ skill }: { skill: Skill }) {
@@ -349,12 +344,32 @@ function Failures({ path }: { path: string }) {
 }
 
 function Calls({ toolId }: { toolId: string }) {
+  const { days } = usePeriod();
   const query = useQuery({
-    queryKey: ["executions", toolId],
-    queryFn: () => api<ListPage<Execution>>(withQuery("/api/executions", { tool_id: toolId, limit: 200 })),
+    queryKey: ["executions", toolId, days],
+    queryFn: () => {
+      const since = new Date(Date.now() - days * 86_400_000).toISOString();
+      return api<ListPage<Execution>>(withQuery("/api/executions", { tool_id: toolId, since, limit: 1000 }));
+    },
     refetchInterval: 5_000,
   });
-  return <QueryView query={query}>{({ items }) => <ExecutionTable executions={items} />}</QueryView>;
+  return (
+    <Stack>
+      <PeriodSelect />
+      <QueryView query={query}>
+        {({ items }) => (
+          <>
+            {items.length > 0 && (
+              <SimpleGrid cols={{ base: 1, md: 2 }}>
+                <CallCharts calls={items} days={days} />
+              </SimpleGrid>
+            )}
+            <ExecutionTable executions={items.slice(0, 200)} />
+          </>
+        )}
+      </QueryView>
+    </Stack>
+  );
 }
 
 function Users({ toolId }: { toolId: string }) {
@@ -375,6 +390,46 @@ function Users({ toolId }: { toolId: string }) {
           </Stack>
         );
       }}
+    </QueryView>
+  );
+}
+
+function ToolVersions({ spec, path }: { spec: ToolSpec; path: string }) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const query = useQuery({
+    queryKey: ["tools", spec.tool_id, "versions"],
+    queryFn: () => api<ListPage<ToolVersion>>(`${path}/versions`),
+  });
+  const restore = useMutation({
+    mutationFn: (earlier: ToolSpec) =>
+      api(path, { method: "PUT", body: { ...earlier, enabled: spec.enabled } }),
+    onSuccess: () =>
+      Promise.all([client.invalidateQueries(toolsQuery), client.invalidateQueries(skillsQuery)]),
+  });
+  return (
+    <QueryView query={query}>
+      {({ items }) =>
+        items.length === 0 ? (
+          <Empty title={t("tool.noVersions")}>{t("tool.noVersionsText")}</Empty>
+        ) : (
+          <Stack>
+            <ErrorAlert error={restore.error} />
+            <Versions
+              versions={items.map(({ tool, version, saved_by, created_at }) => ({
+                version,
+                spec: tool,
+                time: created_at,
+                author: saved_by,
+              }))}
+              label={t("tool.restore")}
+              describeAction={(version) => t("tool.restoreVersion", { version })}
+              onSelect={restore.mutate}
+              isBusy={restore.isPending}
+            />
+          </Stack>
+        )
+      }
     </QueryView>
   );
 }

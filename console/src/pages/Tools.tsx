@@ -11,10 +11,10 @@ import { Page } from "../components/Page";
 import { Empty, QueryView } from "../components/States";
 import { Status } from "../components/Status";
 
-/** Return whether a tool can be called: `away` is enabled but not loaded. */
-export function getToolState(spec: ToolSpec, skills: Skill[]): string {
+/** Return whether a tool can be called: `away` is enabled but not loaded, `open` and `half_open` failed too often. */
+function getToolState(spec: ToolSpec, skills: Skill[]): string {
   if (spec.enabled === false) return "disabled";
-  return getActions(spec.tool_id, skills).length > 0 ? "ok" : "away";
+  return getActions(spec.tool_id, skills)[0]?.state ?? "away";
 }
 
 /** Return the actions of a tool. */
@@ -68,7 +68,10 @@ export function ToolsPage() {
           aria-label={t("tools.state")}
           placeholder={t("tools.state")}
           clearable
-          data={["ok", "disabled", "away"].map((value) => ({ value, label: t(`status.${value}`) }))}
+          data={["ok", "open", "half_open", "disabled", "away"].map((value) => ({
+            value,
+            label: t(`status.${value}`),
+          }))}
           value={state || null}
           onChange={(value) => change({ state: value })}
         />

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Column, Row, Select, func, select
 
 from opposable.domain.usage import Usage
 from opposable.store.database import StoreDatabase
@@ -62,16 +63,33 @@ class ModelUsageRepository:
             until: The last day, None for today.
         """
         columns = model_usage.c
-        sums = [func.sum(columns[name]).label(name) for name in ("requests", "input_tokens", "output_tokens")]
-        query = select(columns.key_id, columns.model, *sums).group_by(columns.key_id, columns.model)
-        if since is not None:
-            query = query.where(columns.day >= since.isoformat())
-        if until is not None:
-            query = query.where(columns.day <= until.isoformat())
-        query = query.order_by((sums[1] + sums[2]).desc(), columns.key_id, columns.model)
+        tokens = func.sum(columns.input_tokens + columns.output_tokens)
+        query = _sum_usage(since, until, columns.key_id, columns.model)
+        async with self._database.begin_read() as connection:
+            rows = (await connection.execute(query.order_by(tokens.desc(), columns.key_id, columns.model))).all()
+        return tuple(ModelUsage(row.key_id, row.model, _to_usage(row)) for row in rows)
+
+    async def list_by_day(
+        self, since: date | None = None, until: date | None = None
+    ) -> tuple[tuple[date, str, Usage], ...]:
+        """Return the day, model and use of each day and model, the earliest day first. Arguments: see `list`."""
+        columns = model_usage.c
+        query = _sum_usage(since, until, columns.day, columns.model).order_by(columns.day, columns.model)
         async with self._database.begin_read() as connection:
             rows = (await connection.execute(query)).all()
-        return tuple(
-            ModelUsage(row.key_id, row.model, Usage(int(row.input_tokens), int(row.output_tokens), int(row.requests)))
-            for row in rows
-        )
+        return tuple((date.fromisoformat(row.day), row.model, _to_usage(row)) for row in rows)
+
+
+def _sum_usage(since: date | None, until: date | None, *groups: Column[Any]) -> Select[Any]:
+    columns = model_usage.c
+    sums = [func.sum(columns[name]).label(name) for name in ("requests", "input_tokens", "output_tokens")]
+    query = select(*groups, *sums).group_by(*groups)
+    if since is not None:
+        query = query.where(columns.day >= since.isoformat())
+    if until is not None:
+        query = query.where(columns.day <= until.isoformat())
+    return query
+
+
+def _to_usage(row: Row[Any]) -> Usage:
+    return Usage(int(row.input_tokens), int(row.output_tokens), int(row.requests))

@@ -185,6 +185,7 @@ async def test_every_enabled_tool_is_a_skill(tmp_path):
     async with open_service_client(tmp_path) as ask:
         listed = (await ask.request_json("GET", "/skills"))["skills"]
         assert {"echo", "calculator", "file_search"} <= {one["skill_id"] for one in listed}
+        assert {one["state"] for one in listed} == {"ok"}
         body_json = await ask.request_json("POST", "/skills/echo/run", {"arguments": {"text": "hello"}})
         assert (body_json["success"], body_json["output"]) == (True, "hello")
         await ask.request_json("POST", "/skills/nothing/run", {"arguments": {}}, 404)

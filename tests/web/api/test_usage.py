@@ -1,6 +1,7 @@
 """Tokens and costs by key and model."""
 
 from contextlib import aclosing
+from datetime import UTC, date, datetime
 
 import aiohttp
 import pytest
@@ -41,7 +42,10 @@ async def test_relayed_and_other_requests_are_counted_by_key_and_model(tmp_path)
             async with session.get("/api/usage", headers=headers) as response:
                 usage = await response.json()
             async with session.get("/api/usage", params={"since": "2999-01-01"}, headers=headers) as response:
-                assert await response.json() == {"items": [], "cost": 0}
+                assert await response.json() == {"items": [], "days": [], "cost": 0}
+    [day] = usage.pop("days")
+    assert (date.fromisoformat(day.pop("day")) - datetime.now(UTC).date()).days in (-1, 0)
+    assert day == {"requests": 3, "input_tokens": 31, "output_tokens": 17, "cost": 25.0}
     common = {"key_id": record.key_id, "key_name": "front end"}
     assert usage == {
         "items": [

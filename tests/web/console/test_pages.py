@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
@@ -16,8 +17,12 @@ from tests.servers import postgresql  # noqa: F401 - a fixture
 from tests.web.console.serving import ROOT, SAMPLE, Console, serve_console
 
 from opposable.domain.batches import BatchTask, RunOutcome
+from opposable.domain.records import Run
 from opposable.domain.specs import AgentSpec
+from opposable.domain.usage import Usage
 from opposable.service.batches import create_batch
+from opposable.store.model_usage import ModelUsage
+from opposable.tools.circuit_breaker import CircuitBreakerOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -29,6 +34,8 @@ PATHS = (
     "/tools",
     "/tools/calculator",
     "/tools/calculator?tab=spec",
+    "/tools/calculator?tab=versions",
+    "/tools/calculator?tab=calls",
     "/tools/new",
     "/data?agent=analyst",
     "/runs",
@@ -39,6 +46,7 @@ PATHS = (
     "/agents/careful",
     "/settings",
     "/settings?tab=keys",
+    "/settings?tab=usage",
     "/settings?tab=service",
 )
 
@@ -77,6 +85,78 @@ async def test_a_tool_is_found_and_tried(tmp_path):
         await expect(page.get_by_role("button", name="calculator")).to_have_count(2)
 
 
+async def test_tools_are_filtered_by_type_tag_and_health(tmp_path):
+    async with serve_console(tmp_path, private_hosts=("127.0.0.1",)) as console:
+        failing = {"tool_id": "flaky", "tool_type": "http", "tags": ["shop"], "description": "Fails."}
+        failing["endpoint"] = {"url_template": "http://127.0.0.1:9/", "method": "GET"}
+        page = await console.open("/tools")
+        assert (await page.request.post(console.url + "/api/tools", data=failing)).ok
+        for _ in range(CircuitBreakerOptions().min_calls):
+            await page.request.post(console.url + "/api/tools/flaky/call", data={"arguments": {}})
+        await page.goto(console.url + "/tools?type=http")
+        await expect(page.locator("a.card")).to_have_count(1)
+        await expect(page.locator("a.card")).to_contain_text("out of service")
+        for query, names in (("tag=shop", ["flaky"]), ("state=open", ["flaky"]), ("state=disabled", [])):
+            await page.goto(f"{console.url}/tools?{query}")
+            if names:
+                await expect(page.locator("a.card")).to_contain_text(names)
+            else:
+                await expect(page.get_by_role("heading", name="Nothing matches.")).to_be_visible()
+        await page.goto(console.url + "/tools/flaky?tab=calls&days=7")
+        await expect(page.get_by_role("img", name="Calls")).to_be_visible()
+        await expect(page.get_by_role("img", name="Mean call time (ms)")).to_be_visible()
+        await page.get_by_role("tab", name="Agents").click()
+        await expect(page.get_by_text("No agent uses this tool.")).to_be_visible()
+
+
+async def test_an_earlier_version_of_a_tool_is_compared_and_restored(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/tools")
+        spec = {"tool_id": "sum", "tool_type": "http", "endpoint": {"url_template": "internal://calculator"}}
+        assert (await page.request.post(console.url + "/api/tools", data=spec | {"description": "Adds."})).ok
+        changed = spec | {"description": "<b>Divides.</b>"}
+        assert (await page.request.put(console.url + "/api/tools/sum", data=changed)).ok
+        assert (await page.request.post(console.url + "/api/tools/sum/disable")).ok
+        await page.goto(console.url + "/tools/sum?tab=versions")
+        newest = page.get_by_role("row", name="v2")
+        await expect(newest).to_contain_text("description: Adds. <b>Divides.</b>")
+        await expect(newest).to_contain_text("owner")
+        await page.get_by_role("button", name="Restore version 1").click()
+        await expect(page.get_by_role("row", name="v3")).to_contain_text("<b>Divides.</b> Adds.")
+        stored = await console.service.store.tools.get("sum")
+        assert (stored.description, stored.enabled) == ("Adds.", False)
+
+
+async def test_operations_of_an_openapi_document_are_chosen(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/tools/new?kind=openapi")
+        operations = {
+            f"/{name}": {"get": {"operationId": name, "responses": {"200": {"description": "ok"}}}}
+            for name in ("pets", "owners")
+        }
+        document = {"openapi": "3.1.0", "info": {"title": "Pets", "version": "1"}, "paths": operations}
+        document["servers"] = [{"url": "https://pets.example.com"}]
+        await page.get_by_role("textbox", name="Document").fill(json.dumps(document))
+        await page.get_by_role("button", name="Preview").click()
+        await page.get_by_role("checkbox", name="owners").uncheck()
+        await page.get_by_role("button", name="Import 1 tool").click()
+        await expect(page.get_by_role("link", name="pets available")).to_be_visible()
+        assert await console.service.store.tools.get("pets") is not None
+        assert await console.service.store.tools.get("owners") is None
+
+
+async def test_a_skill_of_an_allowed_folder_is_added(tmp_path):
+    folder = tmp_path / "skills" / "greet"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: greet\ndescription: Greets a person.\n---\nSay hello.\n")
+    async with serve_console(tmp_path, skills=(tmp_path / "skills",)) as console:
+        page = await console.open("/tools/new?kind=skill")
+        await page.get_by_role("textbox", name="Folder").fill("greet")
+        await page.get_by_role("button", name="Add tools").click()
+        await expect(page.get_by_role("heading", name="greet")).to_be_visible()
+        await expect(page.get_by_text("Greets a person.").first).to_be_visible()
+
+
 async def test_an_http_tool_is_tried_before_it_is_saved(tmp_path):
     async def get_stock(request: web.Request) -> web.Response:
         return web.json_response({"item": request.match_info["item"], "pieces": 4})
@@ -104,6 +184,10 @@ async def test_a_question_is_answered_with_sql_that_runs_again(tmp_path):
         await page.get_by_role("button", name="Ask", exact=True).click()
         table = page.get_by_role("table", name="Result")
         await expect(table.get_by_role("cell", name="USA")).to_be_visible()
+        await expect(page.get_by_role("img", name="Chart")).to_be_visible()
+        await page.get_by_text("No chart", exact=True).click()
+        await expect(page.get_by_role("img", name="Chart")).to_be_hidden()
+        await page.get_by_text("Line", exact=True).click()
         await expect(page.get_by_role("img", name="Chart")).to_be_visible()
         await page.get_by_label("SQL").fill("SELECT Name FROM Genre ORDER BY 1")
         await page.get_by_role("button", name="Run again").click()
@@ -275,6 +359,50 @@ async def test_a_run_is_shown_with_its_calls(tmp_path):
         await expect(page.get_by_role("dialog").get_by_role("region", name="Arguments")).to_contain_text("1/0")
 
 
+async def test_a_run_is_replayed_and_exported(tmp_path):
+    async with serve_console(tmp_path) as console:
+        await add_run(console, "calls", create_call_events()[-7:], "chat")
+        page = await console.open("/runs/calls?step=1")
+        timeline = page.get_by_role("region", name="Timeline")
+        await expect(timeline.get_by_role("listitem")).to_have_count(1)
+        await page.get_by_role("button", name="Replay").click()
+        await expect(timeline.get_by_role("listitem")).to_have_count(3)
+        await page.get_by_role("button", name="Pause").click()
+        await page.get_by_role("slider", name="Step of the replay").press("Home")
+        await expect(timeline.get_by_role("listitem")).to_have_count(0)
+        assert page.url.endswith("step=0")
+        async with page.expect_download() as download:
+            await page.get_by_role("button", name="JSON").click()
+        exported = json.loads(Path(await (await download.value).path()).read_text())
+        assert (exported["run"]["run_id"], len(exported["events"])) == ("calls", 5)
+
+
+async def test_charts_and_usage_show_tokens_and_cost(tmp_path):
+    async with serve_console(tmp_path, prices={"openai:gpt-5": (1_000_000, 2_000_000)}) as console:
+        today = datetime.now(UTC).date()
+        await console.service.store.model_usage.add([ModelUsage("", "gpt-5", Usage(1200, 300, 4))], today)
+        page = await console.open("/settings?tab=usage")
+        row = page.get_by_role("row", name="gpt-5")
+        await expect(row).to_contain_text("1,200 / 300")
+        await expect(row).to_contain_text("1800.0000")
+        await add_run(console, "calls", [], "chat")
+        await console.service.store.runs.save(Run("new", datetime.now(UTC), "finished"))
+        await page.goto(console.url + "/runs?tab=charts&days=7")
+        for name in ("Runs", "Tokens", "Cost"):
+            await expect(page.get_by_role("img", name=name, exact=name != "Tokens")).to_be_visible()
+
+
+async def test_a_page_that_cannot_be_loaded_says_so_and_can_be_retried(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/settings")
+        await page.route("**/api/runs?*", lambda route: route.abort())
+        await open_item(page, "Runs")
+        await expect(page.get_by_role("alert")).to_contain_text("The server does not answer.")
+        await page.unroute("**/api/runs?*")
+        await page.get_by_role("button", name="Try again").click()
+        await expect(page.get_by_role("heading", name="No runs")).to_be_visible()
+
+
 async def test_a_run_shows_the_doubts_and_the_error_of_its_answer(tmp_path):
     async with serve_console(tmp_path) as console:
         page = await console.open("/data?agent=analyst")
@@ -397,9 +525,11 @@ async def create_runs(console: Console) -> list[str]:
     """Run a failing call, a failing model, and a question with a doubt; return the paths of the runs."""
     async with aiohttp.ClientSession(console.url) as session:
         for message in ("please fail", "unreachable"):
-            await session.post("/api/agent", json={"message": message, "stream": False})
+            async with session.post("/api/agent", json={"message": message, "stream": False}) as response:
+                await response.read()
         question = {"question": "Show the totals of the invoices from Atlantis", "stream": False}
-        await session.post("/api/ask", json=question, headers={"X-Agent-ID": "analyst"})
+        async with session.post("/api/ask", json=question, headers={"X-Agent-ID": "analyst"}) as response:
+            await response.read()
         async with session.get("/api/runs") as response:
             paths = [f"/runs/{run['run_id']}" for run in (await response.json())["items"]]
     assert len(paths) == 3

@@ -24,6 +24,7 @@ class SkillResponse(BaseModel):
     type: str = Field(description="The type of the tool: function, http, mcp_server or skill.")
     version: str
     parameters: dict[str, Any] = Field(description="The JSON Schema of the arguments.")
+    state: str = Field(description="The state of its tool: ok, open (out of service) or half_open.")
 
 
 class SkillListResponse(BaseModel):
@@ -80,6 +81,7 @@ def _get_tool_skills(service: Service, tool_id: str) -> list[SkillResponse]:
             type=spec.tool_type,
             version=spec.version,
             parameters=tool.definition.parameters,
+            state=service.library.get_health(tool_id).state,
         )
         for tool in service.library.tools
         if spec is not None and (tool.tool_id == tool_id or tool.tool_id.startswith(inside))

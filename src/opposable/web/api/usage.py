@@ -25,10 +25,21 @@ class ModelUsageResponse(BaseModel):
     cost: float | None = Field(description="In the currency of OPPOSABLE_PRICES; null if the price is unknown.")
 
 
+class DayUsageResponse(BaseModel):
+    """The use of all models on a day (UTC)."""
+
+    day: date
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cost: float = Field(description="The sum of the known costs.")
+
+
 class UsageResponse(BaseModel):
     """The use of all models by all API keys, the most tokens first."""
 
     items: list[ModelUsageResponse]
+    days: list[DayUsageResponse] = Field(description="The days with requests, the earliest first.")
     cost: float = Field(description="The sum of the known costs.")
 
 
@@ -56,7 +67,15 @@ async def get_usage(
                 cost=None if price is None else price.compute_cost(record.usage),
             )
         )
-    return UsageResponse(items=items, cost=sum(item.cost or 0 for item in items))
+    days: dict[date, DayUsageResponse] = {}
+    for day, model, usage in await service.store.model_usage.list_by_day(since, until):
+        price = find_price(service.settings.prices, model)
+        total = days.setdefault(day, DayUsageResponse(day=day, requests=0, input_tokens=0, output_tokens=0, cost=0))
+        total.requests += usage.requests
+        total.input_tokens += usage.input_tokens
+        total.output_tokens += usage.output_tokens
+        total.cost += 0 if price is None else price.compute_cost(usage)
+    return UsageResponse(items=items, days=list(days.values()), cost=sum(item.cost or 0 for item in items))
 
 
 def find_price(prices: dict[str, tuple[float, float]], model: str) -> Price | None:

@@ -1,1 +1,0 @@
-export{t as BatchProgress,n as BatchesPage}from"./Batches-oV80h3SM.js";

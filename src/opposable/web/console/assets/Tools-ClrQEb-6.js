@@ -1,0 +1,1 @@
+export{t as ToolsPage,n as clean,r as getActions}from"./Tools-EF3lt7J7.js";
