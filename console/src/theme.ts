@@ -1,4 +1,4 @@
-import { ActionIcon, createTheme, type MantineColorsTuple, Table, Tooltip } from "@mantine/core";
+import { ActionIcon, Badge, createTheme, type MantineColorsTuple, Table, Tooltip } from "@mantine/core";
 
 const brand: MantineColorsTuple = [
   "#effcf9",
@@ -40,6 +40,7 @@ export const theme = createTheme({
   headings: { fontWeight: "600", sizes: { h1: { fontSize: "1.25rem" }, h2: { fontSize: "1.05rem" } } },
   components: {
     ActionIcon: ActionIcon.extend({ defaultProps: { variant: "subtle", color: "gray" } }),
+    Badge: Badge.extend({ defaultProps: { tt: "none" } }),
     Table: Table.extend({ defaultProps: { verticalSpacing: 6, horizontalSpacing: "sm" } }),
     Tooltip: Tooltip.extend({ defaultProps: { openDelay: 400, withArrow: true } }),
   },

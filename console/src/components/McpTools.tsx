@@ -74,7 +74,7 @@ function PinItem({ pin, path }: { pin: Pin; path: string }) {
           <Text size="sm" ff="monospace" fw={600} style={{ whiteSpace: "nowrap" }}>
             {pin.tool}
           </Text>
-          <Badge size="sm" variant="light" color={COLORS[pin.status]} tt="none" miw="max-content">
+          <Badge size="sm" variant="light" color={COLORS[pin.status]} miw="max-content">
             {t(`mcp.status.${pin.status}`)}
           </Badge>
           <Text size="xs" c="dimmed" className="truncate" flex={1}>

@@ -21,7 +21,7 @@ export function ModelProfile({ model }: { model: string }) {
   return (
     <Group gap={6} role="group" aria-label={t("model.profile")}>
       {facts.map((fact) => (
-        <Badge key={fact} size="sm" variant="default" tt="none" fw={500}>
+        <Badge key={fact} size="sm" variant="default" fw={500}>
           {fact}
         </Badge>
       ))}

@@ -79,7 +79,7 @@ function Terms({ section, terms }: TermsProps) {
                   {term.id}
                 </Text>
                 {term.unit && (
-                  <Badge size="xs" variant="default" tt="none">
+                  <Badge size="xs" variant="default">
                     {term.unit}
                   </Badge>
                 )}

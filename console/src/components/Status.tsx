@@ -19,7 +19,7 @@ const COLORS: Record<string, string> = {
 export function Status({ value }: { value: string }) {
   const { t } = useTranslation();
   return (
-    <Badge size="sm" variant="dot" color={COLORS[value] ?? "gray.7"} tt="none" fw={500} miw="max-content">
+    <Badge size="sm" variant="dot" color={COLORS[value] ?? "gray.7"} fw={500} miw="max-content">
       {t(`status.${value}`, value)}
     </Badge>
   );

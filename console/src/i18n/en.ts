@@ -61,7 +61,7 @@ export const en = {
     hint: "Enter to send",
     agent: "Agent",
     model: "Model",
-    agentModel: "Model of the agent",
+    agentModel: "Agent's model",
     failed: "The run failed",
     stopped: "Stopped.",
     reconnecting: "The connection was interrupted. Reconnecting…",

@@ -245,7 +245,7 @@ function TimelineItem({ item, isActive, longest }: { item: RunItem; isActive: bo
         <div
           className="timeline-bar"
           style={{
-            width: `${(100 * seconds) / longest}%`,
+            width: `${(50 * seconds) / longest}%`,
             background:
               item.type === "call" && item.result?.failure
                 ? "var(--mantine-color-red-6)"

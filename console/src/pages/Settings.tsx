@@ -100,7 +100,7 @@ function General() {
               <Group gap={6}>
                 <Text size="sm">{data.name}</Text>
                 {data.scopes.map((scope) => (
-                  <Badge key={scope} size="sm" variant="default" tt="none">
+                  <Badge key={scope} size="sm" variant="default">
                     {scope}
                   </Badge>
                 ))}
@@ -109,7 +109,7 @@ function General() {
             <Field label={t("settings.models")}>
               <Group gap={6}>
                 {data.models.map((model, index) => (
-                  <Badge key={model} variant={index === 0 ? "light" : "default"} tt="none">
+                  <Badge key={model} variant={index === 0 ? "light" : "default"}>
                     {model}
                     {index === 0 && ` · ${t("settings.default")}`}
                   </Badge>
@@ -389,7 +389,7 @@ function ServiceState() {
             <Paper key={name} className="bordered" p="sm" bg="transparent">
               <Group justify="space-between">
                 <Text size="sm">{t(`settings.part.${name}`, name)}</Text>
-                <Badge variant="dot" color={state === "ok" ? "teal.8" : "red.8"} tt="none">
+                <Badge variant="dot" color={state === "ok" ? "teal.8" : "red.8"}>
                   {state}
                 </Badge>
               </Group>

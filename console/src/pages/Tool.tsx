@@ -258,7 +258,7 @@ function Description({ skill }: { skill: Skill }) {
         <Text ff="monospace" fw={600}>
           {skill.name}
         </Text>
-        <Badge size="sm" variant="default" tt="none">
+        <Badge size="sm" variant="default">
           {skill.version}
         </Badge>
       </Group>
@@ -295,8 +295,8 @@ function Failures({ path }: { path: string }) {
           <Stack gap="xs">
             {items.map((failure) => (
               <Paper key={failure.failure_id} className="bordered" p="sm" bg="transparent">
-                <Group justify="space-between" wrap="nowrap" align="flex-start">
-                  <Stack gap={4} miw={0}>
+                <Group justify="space-between" align="flex-start" gap="xs">
+                  <Stack gap={4} flex="1 1 18rem">
                     <Group gap="xs">
                       <Badge size="sm" color="red" variant="light">
                         {t(`failure.${failure.kind}`, failure.kind)}

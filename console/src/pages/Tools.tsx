@@ -44,7 +44,7 @@ export function ToolsPage() {
     >
       <Group mb="md" gap="xs">
         <TextInput
-          flex="1 1 12rem"
+          flex="1 1 20rem"
           placeholder={t("tools.search")}
           aria-label={t("tools.search")}
           leftSection={<IconSearch size={15} />}
@@ -52,7 +52,8 @@ export function ToolsPage() {
           onChange={(event) => search(event.currentTarget.value)}
         />
         <Select
-          w={150}
+          flex="1 1 6.5rem"
+          maw={170}
           aria-label={t("tools.type")}
           placeholder={t("tools.type")}
           clearable
@@ -64,7 +65,8 @@ export function ToolsPage() {
           onChange={(value) => change({ type: value })}
         />
         <Select
-          w={140}
+          flex="1 1 6.5rem"
+          maw={170}
           aria-label={t("tools.state")}
           placeholder={t("tools.state")}
           clearable
@@ -77,7 +79,8 @@ export function ToolsPage() {
         />
         {tags.length > 0 && (
           <Select
-            w={140}
+            flex="1 1 6.5rem"
+            maw={170}
             aria-label={t("tools.tag")}
             placeholder={t("tools.tag")}
             clearable
@@ -140,16 +143,16 @@ function ToolCard({ spec, skills, isLoaded }: { spec: ToolSpec; skills: Skill[];
           {description}
         </Text>
         <Group gap={6}>
-          <Badge size="xs" variant="default" tt="none">
+          <Badge size="xs" variant="default">
             {t(`toolType.${spec.tool_type}`)}
           </Badge>
           {actions.length > 1 && (
-            <Badge size="xs" variant="default" tt="none">
+            <Badge size="xs" variant="default">
               {t("tools.actions", { count: actions.length })}
             </Badge>
           )}
           {spec.needs_approval && (
-            <Badge size="xs" variant="default" tt="none">
+            <Badge size="xs" variant="default">
               {t("tools.needsApproval")}
             </Badge>
           )}
