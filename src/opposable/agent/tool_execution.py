@@ -12,7 +12,7 @@ from opposable.domain.errors import FieldProblem
 from opposable.domain.events import CUT_OFF, Reply, ToolDelta, ToolFinished, ToolStarted
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
-from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult, new_call_id
+from opposable.domain.tools import FailureKind, ToolCall, ToolDefinition, ToolResult, new_call_id
 from opposable.tools import failure_messages as sentences
 from opposable.tools.library import ToolLibrary
 from opposable.tools.tool_names import to_safe_name
@@ -134,11 +134,11 @@ def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> R
     if tool is None:
         name = to_safe_name(call.name or "unnamed")
         message = library.get_unknown_tool_message(call.name, language)
-        return _reject_call(call, name, ToolResult(call.id, name, message, "unknown_tool"))
+        return _reject_call(call, name, message, "unknown_tool")
     name = tool.definition.name
     if call.truncated:
         message = sentences.truncated_call_message(name, language)
-        return _reject_call(call, name, ToolResult(call.id, name, message, "invalid_arguments"))
+        return _reject_call(call, name, message)
     problems: Sequence[FieldProblem] = ()
     if call.has_valid_arguments:
         arguments = dict(call.arguments)
@@ -172,12 +172,12 @@ def _repair_call(
         message = sentences.invalid_arguments_message(name, problems, language)
     else:
         message = sentences.unreadable_arguments_message(name, parsed.problem or "", call.arguments_json, language)
-    return _reject_call(call, name, ToolResult(call.id, name, message, "invalid_arguments"))
+    return _reject_call(call, name, message)
 
 
-def _reject_call(call: ToolCall, name: str, failure: ToolResult) -> ResolvedCall:
+def _reject_call(call: ToolCall, name: str, message: str, failure: FailureKind = "invalid_arguments") -> ResolvedCall:
     """Return a call that is answered with a failure, with a name and arguments that every provider accepts."""
-    return ResolvedCall(make_sendable(call, name), dict(call.arguments), failure)
+    return ResolvedCall(make_sendable(call, name), dict(call.arguments), ToolResult(call.id, name, message, failure))
 
 
 async def _execute_call(
@@ -187,12 +187,13 @@ async def _execute_call(
     turn: int,
     report: Callable[[str], None] | None,
 ) -> ToolResult:
+    call = resolved_call.call
     if resolved_call.failure is not None:
         return resolved_call.failure
-    idempotency_key = f"{run_context.run_id}-{turn}-{resolved_call.call.id}"
+    idempotency_key = f"{run_context.run_id}-{turn}-{call.id}"
     call_context = CallContext(
         run_context.run_id,
-        resolved_call.call.id,
+        call.id,
         run_context.language,
         run_context.trace_id,
         run_context.agent_id,
@@ -202,12 +203,8 @@ async def _execute_call(
         run_context.approve,
         resolved_call.requires_approval,
     )
-    result = await library.call(resolved_call.call.name, resolved_call.arguments, call_context)
-    return (
-        replace(result, repairs=(*resolved_call.call.repairs, *result.repairs))
-        if resolved_call.call.repairs
-        else result
-    )
+    result = await library.call(call.name, resolved_call.arguments, call_context)
+    return replace(result, repairs=(*call.repairs, *result.repairs)) if call.repairs else result
 
 
 def _make_reporter(call: ToolCall, queue: "asyncio.Queue[Any]") -> Callable[[str], None]:

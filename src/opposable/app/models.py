@@ -36,7 +36,7 @@ from opposable.models.factory import (
     normalize_model_name,
 )
 from opposable.models.http_client import RetryPolicy
-from opposable.models.profile import ImageSupport, ModelProfile, set_assisted, set_images
+from opposable.models.profile import ImageSupport, ModelProfile, set_images, update_profile
 from opposable.settings import Settings
 from opposable.tools.disclosure import ExpandQuery
 
@@ -79,7 +79,7 @@ async def open_model(
         api=api or settings.api,
     )
     if settings.assist is not None:
-        set_assisted(model, settings.assist)
+        update_profile(model, assisted=settings.assist)
     if image_support := images or settings.images:
         set_images(model, image_support)
     return model

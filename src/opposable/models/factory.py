@@ -20,7 +20,7 @@ from opposable.models.calling_modes import (
 from opposable.models.http_client import RetryPolicy
 from opposable.models.openai_compatible import CHAT_APIS, OpenAICompatibleModel, ServerQuirks
 from opposable.models.openai_responses import OpenAIResponsesModel
-from opposable.models.profile import set_provider
+from opposable.models.profile import update_profile
 from opposable.models.upstream import ApiPath
 
 ServerApi = Literal["chat", "responses"]
@@ -144,7 +144,7 @@ def create_unwrapped_model(
     name = normalize_model_name(name)
     model = _create_model_of_kind(name, models_directory, retry_policy, api)
     kind = name.partition(":")[0]
-    set_provider(model, "openai_compatible" if kind in ("http", "https") else kind)
+    update_profile(model, provider="openai_compatible" if kind in ("http", "https") else kind)
     return model
 
 

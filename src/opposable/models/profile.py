@@ -80,18 +80,12 @@ def adapt_options(model: Any, options: ModelOptions) -> ModelOptions:
 
 def set_images(model: Any, images: ImageSupport) -> None:
     """Set what happens to images and files, in place of what the model's profile says."""
-    has_placeholders = images == "placeholder"
-    model.profile = replace(get_profile(model), images=images == "accept", image_placeholders=has_placeholders)
+    update_profile(model, images=images == "accept", image_placeholders=images == "placeholder")
 
 
-def set_assisted(model: Any, assisted: bool) -> None:
-    """Turn assistance for small models on or off, in place of what the model's profile says."""
-    model.profile = replace(get_profile(model), assisted=assisted)
-
-
-def set_provider(model: Any, provider: str) -> None:
-    """Set the name of a model's provider."""
-    model.profile = replace(get_profile(model), provider=provider)
+def update_profile(model: Any, **changes: Any) -> None:
+    """Change fields of a model's profile."""
+    model.profile = replace(get_profile(model), **changes)
 
 
 def get_profile(model: Any) -> ModelProfile:
