@@ -1,7 +1,7 @@
 import pytest
 from tests.ask.intent.questions import TODAY
 
-from opposable.ask.team.briefing import SemanticModelInterpreter
+from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
 from opposable.domain.language import detect_language
 from opposable.sql.factory import open_database
 

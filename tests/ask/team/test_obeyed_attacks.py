@@ -21,10 +21,9 @@ from opposable.app.tool_factory import create_sql_tools
 from opposable.ask.semantics.lint import lint_semantic_model
 from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.team.briefing import SemanticModelInterpreter
 from opposable.ask.team.factory import open_team
-from opposable.ask.team.generator import Brief
 from opposable.ask.team.interfaces import TeamOptions
+from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
 from opposable.ask.team.team import Team
 from opposable.domain.errors import BadInput
 from opposable.domain.events import ToolFinished
@@ -296,13 +295,6 @@ def build_malicious_models(site: AttackSite) -> list[str]:
     return [yaml.safe_dump(model) for model in models]
 
 
-class EmptyBriefProvider:
-    """A briefing without a schema: the semantic model alone is tried."""
-
-    async def get_brief(self, question: str) -> Brief:
-        return Brief("")
-
-
 async def test_a_semantic_model_that_attacks_changes_and_leaks_nothing(lure, opened):
     site = lure("semantics")
     before = site.state()
@@ -317,7 +309,6 @@ async def test_a_semantic_model_that_attacks_changes_and_leaks_nothing(lure, ope
                 ScriptedModel("I cannot."),
                 database,
                 interpreter=layer,
-                brief_provider=EmptyBriefProvider(),
                 options=TeamOptions(allow_corrections=False),
             )
             for question in ("size by kind", "size in 2024", "size"):

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from tests.ask.team.shop import format_sql_reply, make_shop
 
-from opposable.ask.team.interfaces import SemanticInterpretation, TeamOptions
+from opposable.ask.team.interfaces import TeamOptions
+from opposable.ask.team.semantic_interpreter import SemanticInterpretation
 from opposable.ask.team.team import Team
 from opposable.domain.events import DataAnswered, DecisionMade, ModelReplied, RunFinished, ToolFinished
 from opposable.models.scripted import ScriptedModel

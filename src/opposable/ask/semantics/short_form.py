@@ -80,7 +80,7 @@ def parse_short_form(document: YamlDocument) -> SemanticModel:
     joins = _parse_joins(document, lines)
     tables = _parse_tables(document, sections, joins, header.table, lines)
     header_fields = header.model_dump(exclude={"table"})
-    return SemanticModel(**header_fields, **sections, joins=joins, tables=tables, lines=lines)
+    return SemanticModel(**header_fields | sections, joins=joins, tables=tables, lines=lines)
 
 
 def _parse_section(document: YamlDocument, section: str, table: str, lines: dict[str, int]) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 from opposable.ask.intent.dimension_values import load_dimension_values
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.team.briefing import CatalogBriefProvider, SemanticModelInterpreter
 from opposable.ask.team.examples import LoadExamples
 from opposable.ask.team.interfaces import TeamOptions
+from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
 from opposable.ask.team.team import Team
 from opposable.models.base import Model
 from opposable.sql.database import Database
@@ -39,13 +39,12 @@ async def open_team(
         interpreter = SemanticModelInterpreter(
             semantics, database, await load_dimension_values(semantics, database), today
         )
-    options = options or TeamOptions()
     synonyms = {table.source: table.synonyms for table in semantics.tables.values()} if semantics else None
     yield Team(
         model,
         database,
-        brief_provider=CatalogBriefProvider(database, synonyms, options.private_columns),
+        synonyms=synonyms,
         interpreter=interpreter,
-        options=options,
+        options=options or TeamOptions(),
         load_examples=load_examples,
     )

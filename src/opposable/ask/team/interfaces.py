@@ -1,28 +1,6 @@
-"""The result of the semantic parser, and the options that switch the parts of a team on and off."""
+"""The options that switch the parts of a team on and off."""
 
 from dataclasses import dataclass
-from typing import Any
-
-
-@dataclass(frozen=True, slots=True)
-class SemanticInterpretation:
-    """A question expressed in the terms of a semantic model.
-
-    Attributes:
-        sql: The compiled query, "" if the model does not cover the question.
-        confidence: How likely the query answers the question, from 0 to 1.
-        definitions: Definitions for the SQL prompt, used if there is no compiled query.
-        assumptions: What the interpretation assumes, in the language of the question.
-        intent: The structured intent as JSON, None if nothing was understood.
-        problems: What the semantic model does not cover, in the language of the question.
-    """
-
-    sql: str = ""
-    confidence: float = 0.0
-    definitions: str = ""
-    assumptions: tuple[str, ...] = ()
-    intent: dict[str, Any] | None = None
-    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

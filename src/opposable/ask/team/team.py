@@ -2,20 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import uuid4
 
 import orjson
 
+from opposable.ask.catalog import Catalog, open_catalog
 from opposable.ask.team import evaluator, follow_up, generator, messages, planner
 from opposable.ask.team.answer_record import build_answer
-from opposable.ask.team.briefing import CatalogBriefProvider, SemanticModelInterpreter
 from opposable.ask.team.examples import LoadExamples, select_examples
 from opposable.ask.team.generator import Brief
 from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, TeamOptions
 from opposable.ask.team.planner import TurnDecision
+from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamAction, TeamState
 from opposable.domain.answers import DataAnswer
 from opposable.domain.events import (
@@ -49,7 +50,7 @@ class Team:
     Args:
         model: The model that writes SQL.
         database: The database to query.
-        brief_provider: Selects the schema for the prompt; from the catalog by default.
+        synonyms: Other names of tables ("orders") and columns ("orders.amount").
         interpreter: Interprets questions in the terms of a semantic model.
         options: Which parts of the team to use.
         load_examples: Returns the confirmed questions of the database.
@@ -60,14 +61,15 @@ class Team:
         model: Model,
         database: Database,
         *,
-        brief_provider: CatalogBriefProvider | None = None,
+        synonyms: Mapping[str, Sequence[str]] | None = None,
         interpreter: SemanticModelInterpreter | None = None,
         options: TeamOptions = DEFAULT_TEAM_OPTIONS,
         load_examples: LoadExamples | None = None,
     ) -> None:
         self._model = model
         self._database = database
-        self._brief_provider = brief_provider or CatalogBriefProvider(database, private_columns=options.private_columns)
+        self._synonyms = synonyms
+        self._catalog: Catalog | None = None
         self._interpreter = interpreter if options.use_semantics else None
         self._options = options
         self._load_examples = load_examples
@@ -98,7 +100,7 @@ class Team:
         if earlier_questions:
             async for event in self._complete_question(work, earlier_questions):
                 yield event
-        work.brief = await self._brief_provider.get_brief(work.state.question)
+        work.brief = await self._get_brief(work.state.question)
         if self._load_examples is not None:
             examples = select_examples(work.state.question, await self._load_examples())
             work.brief = replace(work.brief, examples=examples)
@@ -132,6 +134,12 @@ class Team:
             elif type(event) is RunFinished:
                 run_finished = event
         return answer, run_finished
+
+    async def _get_brief(self, question: str) -> Brief:
+        """Return the schema, or the part of a large schema that the question needs."""
+        if self._catalog is None:
+            self._catalog = await open_catalog(self._database, self._synonyms, self._options.private_columns)
+        return Brief((await self._catalog.select_schema(question)).to_ddl())
 
     async def _complete_question(
         self, work: "_QuestionRun", earlier_questions: Sequence[str]

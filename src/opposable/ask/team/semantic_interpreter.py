@@ -1,50 +1,39 @@
-"""Provides the context of a question: the schema, and the terms of a semantic model."""
+"""Expresses a question in the terms of a semantic model: as SQL, or as definitions for the prompt."""
 
 import datetime
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from opposable.ask.catalog import Catalog, open_catalog
 from opposable.ask.intent.messages import describe_unknown_word
 from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.intent.prompt_definitions import format_definitions
 from opposable.ask.intent.sql_compiler import CompiledQuery, compile_intent
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.team.generator import Brief
-from opposable.ask.team.interfaces import SemanticInterpretation
 from opposable.domain.language import Language
 from opposable.domain.localized_text import localize
 from opposable.sql.database import Database
 
-SCHEMA_TOKEN_BUDGET = 3_000
-"""The approximate limit of schema tokens in a prompt."""
 
+@dataclass(frozen=True, slots=True)
+class SemanticInterpretation:
+    """A question expressed in the terms of a semantic model.
 
-class CatalogBriefProvider:
-    """Provides the schema from a catalog, the same text for every question if it fits.
-
-    Args:
-        database: The database; its catalog is opened for the first question.
-        synonyms: Other names of tables ("orders") and columns ("orders.amount").
-        private_columns: The columns without samples.
+    Attributes:
+        sql: The compiled query, "" if the model does not cover the question.
+        confidence: How likely the query answers the question, from 0 to 1.
+        definitions: Definitions for the SQL prompt, used if there is no compiled query.
+        assumptions: What the interpretation assumes, in the language of the question.
+        intent: The structured intent as JSON, None if nothing was understood.
+        problems: What the semantic model does not cover, in the language of the question.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        synonyms: Mapping[str, Sequence[str]] | None = None,
-        private_columns: Collection[str] = (),
-    ) -> None:
-        self._database = database
-        self._synonyms = synonyms
-        self._private_columns = private_columns
-        self._catalog: Catalog | None = None
-
-    async def get_brief(self, question: str) -> Brief:
-        """Return the schema, or the part of a large schema that the question needs."""
-        if self._catalog is None:
-            self._catalog = await open_catalog(self._database, self._synonyms, self._private_columns)
-        catalog = self._catalog
-        return Brief((await catalog.select_schema(question, SCHEMA_TOKEN_BUDGET)).to_ddl())
+    sql: str = ""
+    confidence: float = 0.0
+    definitions: str = ""
+    assumptions: tuple[str, ...] = ()
+    intent: dict[str, Any] | None = None
+    problems: tuple[str, ...] = ()
 
 
 class SemanticModelInterpreter:
