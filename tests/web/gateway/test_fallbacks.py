@@ -33,13 +33,18 @@ async def test_a_request_is_relayed_to_the_fallback(stream):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    ("path", "more"), [("chat/completions", {}), ("messages", {"max_tokens": 9}), ("responses", {"input": "a"})]
+    ("path", "body"),
+    [
+        ("chat/completions", {"messages": HI}),
+        ("messages", {"messages": HI, "max_tokens": 9}),
+        ("responses", {"input": "a"}),
+    ],
 )
-async def test_a_fallback_may_have_another_api(path, more, stream):
+async def test_a_fallback_may_have_another_api(path, body, stream):
     async with chat_server(AWAY) as first:
         model = FallbackModel("m", [connect(first), ScriptedModel("hi")])
         async with serve_models(model) as url:
-            status, raw, _ = await post(url, {"messages": HI, "stream": stream, **more}, path)
+            status, raw, _ = await post(url, {**body, "stream": stream}, path)
     assert (status, b"hi" in raw) == (200, True)
 
 

@@ -210,9 +210,10 @@ async def test_a_schema_that_a_model_cannot_enforce_is_requested_in_the_prompt(t
 
 async def test_a_seed_for_a_model_of_anthropic_is_named():
     reply = respond_json({"content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn", "usage": {}})
-    async with chat_server(reply) as server, aiohttp.ClientSession() as session:
-        async with (
-            serve_models(AnthropicModel("claude", "key", server.url, retry_policy=RetryPolicy(1))) as url,
-            session.post(f"{url}/{CHAT}", json={"model": "m", "messages": HI, "seed": 1}) as response,
-        ):
-            assert (response.status, response.headers["opposable-ignored-parameters"]) == (200, "seed")
+    async with (
+        chat_server(reply) as server,
+        serve_models(AnthropicModel("claude", "key", server.url, retry_policy=RetryPolicy(1))) as url,
+        aiohttp.ClientSession() as session,
+        session.post(f"{url}/{CHAT}", json={"model": "m", "messages": HI, "seed": 1}) as response,
+    ):
+        assert (response.status, response.headers["opposable-ignored-parameters"]) == (200, "seed")

@@ -37,8 +37,10 @@ def test_a_plain_request_is_parsed_and_parameters_without_effect_are_dropped():
 
 
 def test_parameters_that_the_gateway_does_not_use_are_passed_on():
-    extra = {"top_p": 0.5, "user": "u", "metadata": {}, "reasoning_effort": "low", "made_up": [1]}
-    assert parse_body(**extra).extra == extra
+    extra = {"top_p": 0.5, "reasoning_effort": "low", "made_up": [1]}
+    hints = {"user": "u", "metadata": {}}
+    request = parse_body(**extra, **hints)
+    assert (request.extra, request.hints) == (extra, hints)
 
 
 def test_every_option_is_accepted():
