@@ -60,12 +60,15 @@ keys:
 WRONG = {
     "models: []": "models",
     "models: [{name: a, made_up: 1}]": r"models\.0\.made_up",
-    "models: [{name: a}, {name: b, aliases: [a]}]": "unique, but a",
+    "models: [{name: a}, {name: b, aliases: [a]}]": r"configuration\. names and aliases must be unique; these are repeated: a\.",
+    "models: [{name: a, aliases: [b], fallbacks: [b]}]": "a model cannot be its own fallback: a",
+    "": "It must have the list `models`",
+    "models: [a: b: c": r"not valid YAML in line 1, column 14: expected ',' or '\]', but got ':'\.",
     "models: [{name: a, retries: 99}]": r"models\.0\.retries",
     "models: [{name: a, fallback_on: [answer]}]": r"models\.0\.fallback_on\.0",
-    "{models: [{name: a}], keys: {k: [b]}}": "but b is not one",
+    "{models: [{name: a}], keys: {k: [b]}}": r"keys lists b, but the models of this file are a \(and agent/NAME\)\.",
     "[1": "not valid YAML",
-    "3": "the data: must be an object",
+    "3": "It must have the list `models`",
 }
 
 

@@ -65,10 +65,14 @@ class GatewayConfig(BaseModel):
     def _check_names(self) -> "GatewayConfig":
         names = [name for route in self.models for name in (route.name, *route.aliases)]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"names must be unique, but {', '.join(repeated)} is not")
+            raise ValueError(f"names and aliases must be unique; these are repeated: {', '.join(repeated)}")
+        if circular := [route.name for route in self.models if {route.name, *route.aliases} & {*route.fallbacks}]:
+            raise ValueError(f"a model cannot be its own fallback: {', '.join(circular)}")
         allowed = {name for names in self.keys.values() for name in names if not name.startswith("agent/")}
         if unknown := sorted(allowed - set(names)):
-            raise ValueError(f"keys may list models of this file, but {', '.join(unknown)} is not one")
+            raise ValueError(
+                f"keys lists {', '.join(unknown)}, but the models of this file are {', '.join(names)} (and agent/NAME)"
+            )
         return self
 
 
@@ -85,11 +89,15 @@ def load_gateway_config(path: Path) -> GatewayConfig:
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
     except yaml.YAMLError as error:
-        raise BadInput(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+        mark = getattr(error, "problem_mark", None)
+        place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise BadInput(f"{path} is not valid YAML{place}: {getattr(error, 'problem', None) or error}.") from error
+    if not isinstance(data, dict):
+        raise BadInput(f"{path} is not a valid configuration. It must have the list `models`.")
     try:
         return GatewayConfig.model_validate(data)
     except ValidationError as error:
-        problems = describe_problems(error, GatewayConfig)
+        problems = describe_problems(error, GatewayConfig).removeprefix("the data: ")
         raise BadInput(f"{path} is not a valid configuration. {problems}.") from error
 
 
