@@ -11,6 +11,21 @@ describe("reduceRun", () => {
     expect(state.items).toEqual([{ type: "text", text: "ab" }]);
   });
 
+  it("shows the text before a call once", () => {
+    const state = reduce(
+      event("", { content: "Let me check." }),
+      event("tool_started", { call_id: "1", name: "a", arguments: {} }),
+      event("tool_finished", { call_id: "1", name: "a", success: true, result: "one" }),
+      event("", { content: "\n\nIt is one." }),
+      event("run_finished", { text: "Let me check.\n\nIt is one.", reason: "answer" }),
+    );
+    expect(state.items.filter((item) => item.type === "text").map((item) => item.text)).toEqual([
+      "Let me check.",
+      "\n\nIt is one.",
+    ]);
+    expect(state.answer).toBe("Let me check.\n\nIt is one.");
+  });
+
   it("adds the result to the call that it belongs to", () => {
     const state = reduce(
       event("tool_started", { call_id: "1", name: "a", arguments: { x: 1 } }),

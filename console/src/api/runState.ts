@@ -220,9 +220,16 @@ function finishRun(state: RunState, fields: Json): RunState {
   const answer = String(fields.text ?? "");
   const lastCall = state.items.findLastIndex((item) => item.type === "call");
   const lastText = state.items.findLastIndex((item) => item.type === "text");
+  const shown = state.items[lastText];
   const text: RunItem = { type: "text", text: answer };
   const items =
-    lastText > lastCall ? state.items.with(lastText, text) : answer ? [...state.items, text] : state.items;
+    lastText > lastCall
+      ? shown?.type === "text" && answer.endsWith(shown.text)
+        ? state.items
+        : state.items.with(lastText, text)
+      : answer
+        ? [...state.items, text]
+        : state.items;
   return {
     ...state,
     items,

@@ -206,7 +206,9 @@ class RunExecutor:
         context = CallContext(
             run_id=run.run_id, trace_id=run.trace_id, agent_id=run.agent_id, conversation_id=run.conversation_id
         )
-        writer = EventWriter(run, execution.log.append, can_call=plan.can_call, published=execution.log.published_texts)
+        writer = EventWriter(
+            run, execution.log.append, holds_text=plan.holds_text, published=execution.log.published_texts
+        )
         async with aclosing(plan.run(context)) as events:
             async for event in events:
                 self._handle_event(execution, event, writer)

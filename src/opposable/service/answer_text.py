@@ -16,7 +16,7 @@ class AnswerText:
     commentary, unless it is so long that it had to be published.
 
     Args:
-        max_held: Characters of a reply that are held. 0 for a run that can make no call.
+        max_held: Characters of a reply that are held. 0 for a run without tools, or of a model that calls natively.
         published: What an earlier process published during each reply of the run, and after the last one. The replies
             follow again: the finished ones without their deltas, an unfinished one from its beginning.
     """

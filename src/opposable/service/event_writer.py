@@ -16,7 +16,7 @@ class EventWriter:
     Args:
         run: The run.
         append: Adds an event to the log, by its kind and data.
-        can_call: Whether the run has tools. Without tools, no text has to be held back.
+        holds_text: Whether the beginning of each reply is held until it is known to be no commentary.
         published: See `AnswerText`.
     """
 
@@ -25,12 +25,12 @@ class EventWriter:
         run: Run,
         append: Callable[[str, dict[str, Any]], object],
         *,
-        can_call: bool = True,
+        holds_text: bool = True,
         published: Iterable[str] = (),
     ) -> None:
         self._run = run
         self._append = append
-        self._answer_text = AnswerText(MAX_HELD_CHARACTERS if can_call else 0, published)
+        self._answer_text = AnswerText(MAX_HELD_CHARACTERS if holds_text else 0, published)
         self._has_reply_ended = False  # the last event was a complete reply, which is the answer if the run ends now
 
     def write(self, event: Event) -> Event:

@@ -16,6 +16,7 @@ from opposable.domain.specs import AgentSpec
 from opposable.domain.tools import AfterUntrusted
 from opposable.domain.usage import Price
 from opposable.models.base import Model, ModelOptions
+from opposable.models.profile import get_profile
 from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.library import ToolLibrary
 
@@ -35,9 +36,13 @@ class RunPlan:
     after_untrusted: AfterUntrusted
 
     @property
-    def can_call(self) -> bool:
-        """Whether the model is offered tools."""
-        return self.options.tool_choice != "none" and bool(self.library.names)
+    def holds_text(self) -> bool:
+        """Whether streamed text is held until it is known to be no commentary before calls.
+
+        A model that calls tools natively writes its text for the user: nothing of it is held.
+        """
+        can_call = self.options.tool_choice != "none" and bool(self.library.names)
+        return can_call and get_profile(self.model).calling != "native"
 
     def run(self, context: CallContext) -> AsyncGenerator[Event, None]:
         """Run the agent and yield its events. Raises: as `run_agent`."""

@@ -155,7 +155,7 @@ class Runner:
         return len(self._active_runs)
 
     async def start(
-        self, run: Run, user_message: Message | None, event_source: EventSource, *, can_call: bool = True
+        self, run: Run, user_message: Message | None, event_source: EventSource, *, holds_text: bool = True
     ) -> ActiveRun:
         """Start a run.
 
@@ -163,7 +163,7 @@ class Runner:
             run: The record of the run.
             user_message: Stored in the conversation together with the answer.
             event_source: Produces the events of the run.
-            can_call: Whether the run has tools.
+            holds_text: Whether the beginning of each reply is held until it is known to be no commentary.
 
         Raises:
             StoreUnavailable: If the store is known to be unavailable; the run is not started.
@@ -187,7 +187,8 @@ class Runner:
             approve=approver,
         )
         active_run.task = asyncio.create_task(
-            self._drive(active_run, user_message, event_source(context), can_call=can_call), name=f"run {run.run_id}"
+            self._drive(active_run, user_message, event_source(context), holds_text=holds_text),
+            name=f"run {run.run_id}",
         )
         return active_run
 
@@ -260,10 +261,10 @@ class Runner:
         user_message: Message | None,
         events: AsyncGenerator[Event, None],
         *,
-        can_call: bool,
+        holds_text: bool,
     ) -> None:
         status: RunStatus = "finished"
-        writer = EventWriter(active_run.run, active_run.event_log.append, can_call=can_call)
+        writer = EventWriter(active_run.run, active_run.event_log.append, holds_text=holds_text)
         try:
             async with aclosing(events):
                 async for event in events:

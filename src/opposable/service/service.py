@@ -180,7 +180,7 @@ class Service:
         if self.remote_runs is not None:
             request = to_chat_request(run, agent, plan.limits, new_message, history, options)
             return await self.remote_runs.start(run, request)
-        return await self.runner.start(run, new_message, plan.run, can_call=plan.can_call)
+        return await self.runner.start(run, new_message, plan.run, holds_text=plan.holds_text)
 
     async def plan_run(
         self,

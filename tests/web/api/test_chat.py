@@ -113,10 +113,13 @@ LONG_PREAMBLE = "Let me think about that. " * 20
 
 
 @pytest.mark.parametrize("preamble", ["", "Let me check.", LONG_PREAMBLE])
-async def test_the_joined_content_of_a_stream_equals_the_answer(tmp_path, preamble):
+@pytest.mark.parametrize("calling", ["native", "text"])
+async def test_the_joined_content_of_a_stream_equals_the_answer(tmp_path, calling, preamble):
     call = reply_with_calls(tool_call("calculator", '{"expression": "25*4"}'), text=preamble)
+    model = ScriptedModel(call, "It is 100.")
+    model.profile = ModelProfile(calling)
     async with (
-        serve_service(tmp_path, ScriptedModel(call, "It is 100.")) as (session, service),
+        serve_service(tmp_path, model) as (session, service),
         session.post("/api/agent", json={"message": "25*4"}) as response,
     ):
         events = [(kind, data) async for _, kind, data in read_events(response)]
@@ -124,11 +127,19 @@ async def test_the_joined_content_of_a_stream_equals_the_answer(tmp_path, preamb
         run = service.runner.find(events[0][1]["run_id"]).run
     joined = "".join(data["content"] for kind, data in events if kind == "" and data != "[DONE]")
     assert joined == finished["text"] == run.text
-    is_long = preamble == LONG_PREAMBLE
-    assert joined == (f"{preamble}\n\nIt is 100." if is_long else "It is 100.")
-    assert [data for kind, data in events if kind == "commentary"] == (
-        [{"text": preamble}] if 0 < len(preamble) < 50 else []
-    )
+    is_commentary = preamble == "Let me check." and calling == "text"
+    assert joined == (f"{preamble}\n\nIt is 100." if preamble and not is_commentary else "It is 100.")
+    assert [data for kind, data in events if kind == "commentary"] == ([{"text": preamble}] if is_commentary else [])
+
+
+async def test_a_model_that_calls_natively_streams_at_once_and_its_whole_answer_is_the_last_reply(tmp_path):
+    call = reply_with_calls(tool_call("calculator", '{"expression": "25*4"}'), text="Let me check.")
+    async with serve_service(tmp_path, ScriptedModel(call, "It is 100.", call, "It is 100.")) as (session, _):
+        async with session.post("/api/agent", json={"message": "25*4"}) as response:
+            kinds = [(kind, data.get("content")) async for _, kind, data in read_events(response) if data != "[DONE]"]
+        async with session.post("/api/agent", json={"message": "25*4", "stream": False}) as response:
+            assert (await response.json())["response"] == "It is 100."
+    assert kinds.index(("", "Let me check.")) < kinds.index(("model_replied", None))
 
 
 async def test_an_answer_that_the_model_did_not_give_is_streamed_too(tmp_path):

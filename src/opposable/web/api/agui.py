@@ -40,6 +40,7 @@ from starlette.responses import Response
 
 from opposable.domain.errors import OpposableError
 from opposable.domain.records import RunEvent
+from opposable.service.answer_text import SEPARATOR
 from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
 from opposable.web.api.chat import start_run
@@ -168,6 +169,7 @@ class AguiEventMapper:
         if self._open_kind != "text":
             yield from self._open_message("text")
             yield TextMessageStartEvent(message_id=self._message_id, role="assistant")
+            delta = delta.removeprefix(SEPARATOR)
         if delta:
             yield TextMessageContentEvent(message_id=self._message_id, delta=delta)
 
