@@ -1,10 +1,12 @@
 """The command `chat`."""
 
+import asyncio
 import stat
 from pathlib import Path
 
 import orjson
 import pytest
+from aiohttp import web
 from tests.cli.program import (
     NOWHERE,
     Terminal,
@@ -142,6 +144,24 @@ async def test_pasted_lines_are_one_message(tmp_path: Path) -> None:
         terminal.type("\x04")
         assert await terminal.close() == 0
     assert read_requests(server)[0][-1] == ("user", "one\ntwo\n/exit")
+
+
+@needs_posix
+async def test_a_spinner_turns_while_the_model_thinks(tmp_path: Path) -> None:
+    async def respond_late(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(1)
+        return await respond_text_deltas("Hi.")(request)
+
+    async with chat_server(respond_late) as server:
+        terminal = Terminal()
+        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
+        await terminal.shows("> ")
+        terminal.type("hello\n")
+        await terminal.shows("⠙")
+        await terminal.shows("Hi.")
+        await terminal.shows("> ")
+        terminal.type("\x04")
+        assert await terminal.close() == 0
 
 
 async def test_a_saved_conversation_is_loaded(tmp_path: Path) -> None:
