@@ -25,10 +25,10 @@ def note_last_reply(reason: StopReason, language: Language) -> str:
     """Note in the last result that no more tools can be called."""
     english, chinese = _LIMIT_NAMES[reason]
     if language == "zh":
-        return f"[注意：本次任务的{chinese}已用完，不能再调用工具。请根据已有结果作答，并说明缺少什么。]"
+        return f"注意：本次任务的{chinese}已用完，不能再调用工具。请根据已有结果作答，并说明缺少什么。"
     return (
-        f"[Note: this task has used up {english}; no more tools can be called. Answer from the results so far, "
-        "and say what is missing.]"
+        f"Note: this task has used up {english}; no more tools can be called. Answer from the results so far, "
+        "and say what is missing."
     )
 
 

@@ -11,7 +11,7 @@ from opposable.agent.tool_execution import ResolvedCall, execute_calls, resolve_
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import CallContext
 from opposable.domain.events import FinishReason, ModelReplied, Reply, StopReason, ToolDelta, ToolFinished, ToolStarted
-from opposable.domain.messages import Message, user_message
+from opposable.domain.messages import Message
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.tools.failure_messages import cancelled_call_message
@@ -103,16 +103,22 @@ class RunState:
         return ends
 
     def follow(self, directive: Directive) -> None:
-        """Go on as the policy directs."""
+        """Go on as the policy directs. A note in the last result says how, in place of an answer that is not taken."""
         if directive.message:
-            self.history.append(user_message(directive.message))
+            if self.history[-1].role == "assistant":
+                self.history.pop()
+            self._append_note(directive.message)
         if directive.action == "complete":
-            self.end_with_best_answer(f"[{directive.reason}]")
+            self.end_with_best_answer(directive.reason)
 
     def end_with_best_answer(self, note: str) -> None:
         """Make the next reply the last one, without tools; the last result has a note on why."""
         self.is_last_turn = True
         self.tools.withdraw()
+        self._append_note(note)
+
+    def _append_note(self, note: str) -> None:
+        """Append a note of the runtime to the last result, in brackets."""
         last = self.history[-1]
         if last.role == "tool":
-            self.history[-1] = replace(last, content=f"{last.content}\n\n{note}")
+            self.history[-1] = replace(last, content=f"{last.content}\n\n[{note}]")

@@ -171,7 +171,7 @@ async def test_the_plan_is_what_the_model_said_with_its_calls_and_another_one_af
 
     script = [said("", "a.1"), said("First the link.", "a.2"), said("Then?", "a.3"), said("Now by hand.", "a.4")]
     model = ScriptedModel(*script, call_click("a.5" * 200, 5), call_click("a.6" * 200, 6), "done")
-    await collect_events(model, [click], limits=Limits(context=900))
+    await collect_events(model, [click], limits=Limits(context=800))
     assert any("Plan: Now by hand." in request.messages[-1].content for request in model.requests[5:])
 
 
@@ -334,9 +334,8 @@ async def test_a_known_correction_follows_the_same_failure():
         ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"), failure_memory=memory.with_scope()
     )
     events = await collect_events(ScriptedModel(call_click("a.x", 1), "done"), failure_memory=memory.with_scope())
-    assert list_endings(events)[0][1].endswith(
-        '(Before, selector="a.social-link" worked in place of selector="a.x". Correct the call and make it again.)'
-    )
+    note = '(Before, selector="a.social-link" worked in place of selector="a.x". Correct the call and make it again.)'
+    assert note in list_endings(events)[0][1]
 
 
 async def test_what_one_agent_learnt_is_its_own_and_what_is_shared_is_everybodys():
@@ -453,7 +452,7 @@ async def test_a_copy_of_the_state_of_the_task_is_no_answer(said, copy, asked):
     model = ScriptedModel(call_click("a.x"), call_click("b.y", 1), copy, copy, "There is no such element.")
     events = await collect_events(model, said=said)
     assert events[-1].text == "There is no such element."
-    assert model.requests[-1].messages[-1].content.startswith(asked)
+    assert model.requests[-1].messages[-1].content.rpartition("[")[2].startswith(asked)
     model = ScriptedModel(call_click("a.x"), call_click("b.y", 1), copy)
     assert (await collect_events(model, said=said))[-1].text == copy
     model = ScriptedModel(call_click("a.social-link"), "The state of this task: done. 任务状态：完成。")

@@ -40,9 +40,9 @@ async def collect_events(model, library, said="go", **more):
 
 
 def list_follow_ups(model) -> list[str]:
-    """The follow-ups that were sent."""
-    last = [request.messages[-1] for request in model.requests[1:]]
-    return [message.content for message in last if message.role == "user"]
+    """The notes in brackets at the end of the last results, which are the follow-ups."""
+    last = [request.messages[-1].content for request in model.requests[1:]]
+    return [content.rpartition("\n\n[")[2][:-1] for content in last if content.endswith("]")]
 
 
 async def test_a_model_that_gives_up_after_a_call_it_could_correct_is_asked_once_more():
@@ -55,7 +55,8 @@ async def test_a_model_that_gives_up_after_a_call_it_could_correct_is_asked_once
     model = ScriptedModel(*lines)
     events = await collect_events(model, ToolLibrary([add]), "1 加 2？")
     assert (events[-1].text, events[-1].turns) == ("3.", 4)
-    assert model.requests[2].messages[-1].content.startswith("add 没有成功")
+    assert [message.role for message in model.requests[2].messages] == ["user", "assistant", "tool"]
+    assert list_follow_ups(model)[0].startswith("add 没有成功")
     assert model.requests[2].options.tool_choice == "required"
     assert [event.action for event in events if isinstance(event, DecisionMade)] == ["replan"]
 
