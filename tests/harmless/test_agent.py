@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.harmless.traces import TOOLS, TRACES, Call, Trace
+from tests.harmless.everyday import ALL_TRACES
+from tests.harmless.traces import TOOLS, Call, Trace
 
 from opposable import Agent
 from opposable.domain.call_context import CallContext
@@ -62,7 +63,7 @@ def messages_of(trace: Trace) -> list[Message]:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: f"{trace.rule} {trace.name}")
+@pytest.mark.parametrize("trace", ALL_TRACES, ids=lambda trace: f"{trace.rule} {trace.name}")
 async def test_a_trace_passes_through_the_agent_unchanged(trace, stream):
     replies, tools = replies_of(trace), tools_of(trace)
     model = ScriptedModel(*replies)

@@ -4,8 +4,9 @@ import json
 
 import orjson
 import pytest
+from tests.harmless.everyday import ALL_TRACES
 from tests.harmless.test_agent import messages_of, replies_of
-from tests.harmless.traces import TOOLS, TRACES, Trace
+from tests.harmless.traces import TOOLS, Trace
 
 from opposable.domain.messages import Message
 from opposable.models.marker_calls import MarkerCallsModel
@@ -28,8 +29,8 @@ MARKED_TEXTS = frozenset(
 )
 """Traces whose text holds a whole call in markers, outside code and quotation."""
 
-CASES = [(trace, "native") for trace in TRACES]
-CASES += [(trace, "auto") for trace in TRACES if trace.name not in MARKED_TEXTS]
+CASES = [(trace, "native") for trace in ALL_TRACES]
+CASES += [(trace, "auto") for trace in ALL_TRACES if trace.name not in MARKED_TEXTS]
 
 
 def to_json(message: Message) -> dict:

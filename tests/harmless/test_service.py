@@ -7,10 +7,11 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
+from tests.harmless.everyday import ALL_TRACES
 from tests.harmless.test_agent import TraceTool, messages_of, replies_of, tools_of
 from tests.harmless.test_gateway import DEFINITIONS, results_of
 from tests.harmless.test_gateway import to_json as to_openai
-from tests.harmless.traces import TOOLS, TRACES, Trace
+from tests.harmless.traces import TOOLS, Trace
 from tests.web.api.chat_serving import read_events, serve_service
 
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
@@ -52,14 +53,14 @@ async def serve_traces(folder):
             await service.store.tools.save(spec)
         await service.refresh()
         tools = tuple(AgentToolBinding(tool_id=name) for name in TOOLS)
-        for number, system in enumerate(sorted({trace.system for trace in TRACES})):
+        for number, system in enumerate(sorted({trace.system for trace in ALL_TRACES})):
             agent = AgentSpec(agent_id=f"expert{number}", instructions=system, tools=tools)
             await service.store.agents.add(agent)
         yield session, service, model
 
 
 def get_agent_id(trace: Trace) -> str:
-    return f"expert{sorted({one.system for one in TRACES}).index(trace.system)}"
+    return f"expert{sorted({one.system for one in ALL_TRACES}).index(trace.system)}"
 
 
 def install_tools(service, trace: Trace) -> list[TraceTool]:
@@ -91,7 +92,7 @@ async def send(session, path: str, body: dict, headers: dict[str, str]) -> tuple
 async def test_every_trace_passes_through_an_agent_of_the_service_unchanged(tmp_path, path, stream):
     differences = {}
     async with serve_traces(tmp_path) as (session, service, model):
-        for number, trace in enumerate(TRACES):
+        for number, trace in enumerate(ALL_TRACES):
             headers = {"X-Agent-ID": get_agent_id(trace)}
             body = {"message": trace.task, "conversation_id": f"c{number}"}
             body |= {} if stream is None else {"stream": stream}
@@ -103,7 +104,7 @@ async def test_every_trace_passes_through_an_agent_of_the_service_unchanged(tmp_
             found = find_differences(trace, model.scripted, tools, text, calls, results if stream else None)
             if found:
                 differences[trace.name] = found
-    assert len(TRACES) >= 150
+    assert len(ALL_TRACES) >= 150
     assert differences == {}
 
 
@@ -141,7 +142,7 @@ def find_differences(trace, model, tools, text, calls, results):
 async def test_every_trace_passes_through_the_completions_of_the_service_unchanged(tmp_path, stream):
     differences = {}
     async with serve_traces(tmp_path) as (session, _, model):
-        for trace in TRACES:
+        for trace in ALL_TRACES:
             history = [{"role": "system", "content": trace.system}] if trace.system else []
             history += [to_openai(message) for message in messages_of(trace)]
             for turn, expected in enumerate(replies_of(trace)):

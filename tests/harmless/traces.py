@@ -85,6 +85,15 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "click": ("Click an element.", tool_schema("selector", selector=TEXT)),
     "translate": ("Translate a text.", tool_schema("text", "to", text=TEXT, to=TEXT)),
     "save_record": ("Save a record.", tool_schema("record", record={"type": "object"}, tags={"type": "array", "items": TEXT})),
+    "import": ("Import a class.", tool_schema("class", **{"class": TEXT, "from": TEXT})),
+    "Get-Item": ("Get an item.", tool_schema("ID", ID=TEXT)),
+    "find_flat": (
+        "Find a flat.",
+        tool_schema(
+            "city", city=TEXT, max_rent={"type": "integer", "default": None}, near=TEXT | {"default": None},
+            size={"type": "string", "enum": ["S", "M", "L"], "default": "any"},
+        ),
+    ),
     "chaxun_tianqi": ("查询城市的天气。", tool_schema("城市", 城市=TEXT, 日期=TEXT)),
 }  # fmt: skip
 """Name -> description and parameters."""

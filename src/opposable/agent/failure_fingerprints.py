@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from opposable.domain.json_text import dump_json
 from opposable.domain.records import canonical_sha256
 from opposable.parsers import escape_special_tokens
 from opposable.safety.redaction import REDACTED, redact
@@ -47,7 +48,7 @@ def format_failure_message(arguments: dict[str, Any], error_text: str) -> str:
     """Return the message to store: the wrong arguments as JSON, then the error."""
     wrong_fields = find_wrong_fields(arguments, error_text)
     shown = {name: value for name, value in arguments.items() if name in wrong_fields} or arguments
-    line = orjson.dumps(truncate_value(redact(shown)), default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    line = dump_json(truncate_value(redact(shown)), default=str).decode()
     return f"{line}\n{str(redact(error_text[: MAX_STORED_CHARACTERS * 20]))[: MAX_STORED_CHARACTERS * 2]}"
 
 
@@ -115,9 +116,7 @@ def format_correction(correction: dict[str, Any] | None) -> tuple[str, str]:
 
 def format_arguments(items: Iterable[tuple[str, Any]]) -> str:
     """Format arguments as `name="value", …` on one line, with special tokens escaped."""
-    pairs = (
-        f"{name[:60]}={orjson.dumps(value, default=str).decode()[:MAX_STORED_CHARACTERS]}" for name, value in items
-    )
+    pairs = (f"{name[:60]}={dump_json(value, default=str).decode()[:MAX_STORED_CHARACTERS]}" for name, value in items)
     return escape_special_tokens(", ".join(" ".join(pair.split()) for pair in pairs))
 
 

@@ -22,6 +22,9 @@ _MAX_CLOSING_FENCES = 20
 _OPENING_FENCE_PATTERN = re.compile(r"```[a-zA-Z]*\s*\n")
 _CLOSING_FENCE_PATTERN = re.compile(r"(?<!`)```(?!`)")
 """Three backticks; a longer run is part of a name of MySQL, whose backticks are doubled."""
+_FENCED_STATEMENT_PATTERN = re.compile(
+    r"\s*\(?\s*(?:VALUES|FROM|TABLE)\b|.*\b(?:SELECT|WITH)\b", re.DOTALL | re.IGNORECASE
+)
 _STATEMENT_PATTERN = re.compile(r"\b(?:SELECT|WITH)\b.*", re.DOTALL | re.IGNORECASE)
 
 
@@ -40,11 +43,12 @@ async def generate_sql(model: Model, dialect: str, schema: str, question: str) -
 def extract_sql(text: str) -> str:
     """Return the first SQL statement of a reply, or "".
 
-    It is in the first fenced block with SELECT or WITH, or begins with the first of these words.
+    It is in the first fenced block with SELECT or WITH, or that begins with VALUES, FROM or TABLE. Without such a block
+    it begins with the first SELECT or WITH.
     """
     text = text.replace(WORD_JOINER, "")  # the prompt adds it to names that look like special tokens
     for block in _iter_fenced_blocks(text):
-        if _STATEMENT_PATTERN.search(block):
+        if _FENCED_STATEMENT_PATTERN.match(block):
             return _extract_first_statement(block)
     statement = _STATEMENT_PATTERN.search(text)
     return _extract_first_statement(statement[0]) if statement else ""

@@ -8,6 +8,7 @@ import orjson
 
 from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolFailed, ToolRefused
+from opposable.domain.json_text import parse_json
 from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
 from opposable.safety.network.request_headers import is_settable_header, is_valid_header_value
 from opposable.safety.network.response_body import decode_body, read_body
@@ -124,6 +125,6 @@ def _parse_body(raw: bytes, charset: str | None) -> Any:
     if text is None:
         return f"<{len(raw)} bytes>"
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        return parse_json(text)
+    except ValueError:
         return text

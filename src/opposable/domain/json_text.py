@@ -2,20 +2,23 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
 _LONG_NUMBER = re.compile(r"\d{17}")
+_LONG_NUMBER_BYTES = re.compile(rb"\d{17}")
 
 
-def parse_json(text: str) -> Any:
-    """Parse JSON text.
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON text, or its UTF-8 bytes.
 
     Raises:
         ValueError: `text` is not JSON, or is nested too deeply.
     """
-    if _LONG_NUMBER.search(text):  # orjson rounds whole numbers beyond 64 bits
+    has_long_number = _LONG_NUMBER.search(text) if isinstance(text, str) else _LONG_NUMBER_BYTES.search(text)
+    if has_long_number:  # orjson rounds whole numbers beyond 64 bits
         try:
             return json.loads(text, parse_constant=_reject_constant)
         except RecursionError as error:
@@ -35,15 +38,19 @@ def parse_reply_json(raw: bytes) -> Any:
         return json.loads(raw)
 
 
-def dump_json(value: Any) -> bytes:
-    """Serialize a value as UTF-8 JSON.
+def dump_json(value: Any, *, default: Callable[[Any], Any] | None = None, sort_keys: bool = False) -> bytes:
+    """Serialize a value as UTF-8 JSON, with whole numbers of any length.
 
-    Lone surrogates, which no server accepts, become question marks.
+    Lone surrogates, which no server accepts, become question marks. `default` converts values of other types;
+    keys of other types are allowed with it.
     """
     try:
-        return orjson.dumps(value)
+        if default is None:
+            return orjson.dumps(value)
+        return orjson.dumps(value, default, orjson.OPT_NON_STR_KEYS | (orjson.OPT_SORT_KEYS if sort_keys else 0))
     except TypeError:
-        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+        text = json.dumps(value, default=default, sort_keys=sort_keys, ensure_ascii=False)
+        return text.encode("utf-8", "replace")
 
 
 def _reject_constant(name: str) -> Any:
@@ -52,5 +59,5 @@ def _reject_constant(name: str) -> Any:
 
 def preview_json(value: Any, max_characters: int = 200) -> str:
     """Return a value as JSON for a message, truncated to `max_characters`."""
-    text = orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    text = dump_json(value, default=str).decode()
     return text if len(text) <= max_characters else text[:max_characters] + "…"

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from uuid import uuid4
 
-import orjson
-
+from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message
 from opposable.domain.tools import FailureKind, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
@@ -356,12 +355,9 @@ def canonical_sha256(value: Any) -> str:
 
     The canonical form has sorted keys and no spaces.
     """
-    return hashlib.sha256(orjson.dumps(value, default=str, option=_CANONICAL_JSON_OPTIONS)).hexdigest()
+    return hashlib.sha256(dump_json(value, default=str, sort_keys=True)).hexdigest()
 
 
 def get_utc_now() -> datetime:
     """Return the current time in UTC."""
     return datetime.now(UTC)
-
-
-_CANONICAL_JSON_OPTIONS = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS

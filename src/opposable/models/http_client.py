@@ -23,6 +23,7 @@ from opposable.domain.errors import (
     ModelRejected,
     ModelUnavailable,
 )
+from opposable.domain.json_text import parse_json
 
 CONTEXT_OVERFLOW_PATTERN = re.compile(
     r"context.{0,12}(length|size|window)|exceed_context_size|maximum context|too many tokens|prompt is too long",
@@ -83,8 +84,8 @@ class Endpoint:
         async with self._open_response(body) as response:
             raw = await response.read()
         try:
-            return orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
+            return parse_json(raw)
+        except ValueError as error:
             raise ModelRejected(self._format_not_json_message(raw)) from error
 
     async def stream_data(self, body: bytes) -> AsyncGenerator[list[bytes], None]:

@@ -287,7 +287,7 @@ class StreamAccumulator:
     def _add_call_delta(self, raw: dict[str, Any]) -> CallDelta:
         function = raw.get("function") or {}
         arguments = function.get("arguments") or ""
-        arguments = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+        arguments = arguments if isinstance(arguments, str) else dump_json(arguments).decode()
         key = raw.get("index", raw.get("id"))  # some servers send no index
         position = self._call_positions.get(key) if key is not None else (len(self._calls) - 1 if self._calls else None)
         if position is None:
@@ -319,7 +319,7 @@ def _parse_call(raw: dict[str, Any]) -> ToolCall:
     call_id, name = raw.get("id") or new_call_id(), function.get("name") or ""
     if isinstance(arguments, dict) or (not arguments and not isinstance(arguments, str)):
         return ToolCall(call_id, name, arguments or {})
-    text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    text = arguments if isinstance(arguments, str) else dump_json(arguments).decode()
     return ToolCall.from_json(call_id, name, text)
 
 

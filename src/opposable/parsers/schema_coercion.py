@@ -14,7 +14,7 @@ _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 _NULL_WORDS = frozenset({"null", "none", "nil"})
 _JSON_TYPE_NAMES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-_TYPE_ALIASES = {
+TYPE_ALIASES = {
     "int": "integer", "long": "integer", "float": "number", "double": "number", "decimal": "number", "bool": "boolean",
     "str": "string", "text": "string", "list": "array", "tuple": "array", "dict": "object", "map": "object", "none": "null",
 }  # fmt: skip
@@ -112,9 +112,9 @@ class SchemaNode:
 def _get_declared_types(node: dict[str, Any]) -> list[str]:
     declared = node.get("type")
     if isinstance(declared, str):
-        return [_TYPE_ALIASES.get(declared, declared)]
+        return [TYPE_ALIASES.get(declared, declared)]
     if isinstance(declared, list):
-        return [_TYPE_ALIASES.get(type_name, type_name) for type_name in declared if isinstance(type_name, str)]
+        return [TYPE_ALIASES.get(type_name, type_name) for type_name in declared if isinstance(type_name, str)]
     values = [*_as_sequence(node.get("enum")), *([node["const"]] if "const" in node else [])]
     if values:
         return list({_JSON_TYPE_NAMES.get(type(value), "null") for value in values})

@@ -39,7 +39,7 @@ _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Bool
     HavingMax HexString Identifier IgnoreNulls In IndexTableHint Intersect Interval IntervalSpan Introducer JSON
     JSONColumnDef JSONKeyValue JSONSchema Join Kwarg Lambda Lateral Limit LimitOptions Literal National Null Offset
     Order Ordered Parameter Partition Pivot PivotAlias PivotAny Placeholder PositionalColumn PreWhere PropertyEQ
-    Pseudocolumn Qualify RawString RespectNulls Rollup Select Slice Star Subquery Table TableAlias TableSample Tuple UnicodeString Union Unnest UnpivotColumns Values Var Where Window
+    Pseudocolumn Qualify RawString RecursiveWithSearch RespectNulls Rollup Select Slice Star Subquery Table TableAlias TableSample Tuple UnicodeString Union Unnest UnpivotColumns Values Var Where Window
     WindowSpec With WithinGroup"""
 _ALLOWED_NODES = frozenset(_NODE_NAMES.split())
 _STRING_TOKENS = frozenset({"STRING", "NATIONAL_STRING", "RAW_STRING"})

@@ -49,19 +49,18 @@ class CheckedArguments:
 def check_arguments(tool: RegisteredTool, arguments: dict[str, Any]) -> CheckedArguments:
     """Validate a call's arguments.
 
-    Models write null for arguments that they leave out. Such nulls are removed only if the arguments are otherwise
-    invalid, or if the tool has no `check`.
+    Models write null for arguments that they leave out. Such nulls are removed only if the arguments are invalid.
 
     Raises:
         InvalidArguments: The arguments do not fit the tool's schema.
     """
     if None not in arguments.values():
         return CheckedArguments(arguments, tool.check(arguments))
-    if tool.has_check:
-        try:
-            return CheckedArguments(arguments, tool.check(arguments))
-        except InvalidArguments:
-            pass
+    try:
+        tool.check_schema(arguments)
+        return CheckedArguments(arguments, tool.check(arguments))
+    except InvalidArguments:
+        pass
     given, repairs = remove_optional_nulls(arguments, tool.definition.parameters)
     return CheckedArguments(given, tool.check(given), repairs)
 

@@ -46,6 +46,8 @@ _COMPARISONS: dict[str, Comparison] = {
 def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
     """Compile a JSON Schema into a validator. Compile once per tool, since it is slow.
 
+    The declared default of a parameter is always valid: many schemas have `"type": "string", "default": null`.
+
     Raises:
         BadInput: `parameters` is not a JSON Schema of type object, or refers to another document.
     """
@@ -57,18 +59,33 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
         validator = jsonschema_rs.validator_for(parameters, retriever=_reject_reference)
     except (ValueError, TypeError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
         raise BadInput(f"its parameters are not a valid JSON Schema: {_get_first_line(error)}") from error
-    names = tuple(parameters.get("properties", ()))
+    properties = parameters.get("properties", {})
+    names = tuple(properties)
+    defaults = {
+        name: node["default"] for name, node in properties.items() if isinstance(node, dict) and "default" in node
+    }
 
     def validate(arguments: dict[str, Any]) -> dict[str, Any]:
         if validator.is_valid(arguments):
             return arguments
         problems: dict[str, FieldProblem] = {}
         for error in validator.iter_errors(arguments):
+            if _is_default(error, defaults):
+                continue
             for problem in _to_problems(error, names):
                 problems.setdefault(problem.field, problem)
-        raise InvalidArguments(tuple(problems.values()))
+        if problems:
+            raise InvalidArguments(tuple(problems.values()))
+        return arguments
 
     return validate
+
+
+def _is_default(error: Any, defaults: dict[str, Any]) -> bool:
+    """Return whether the wrong value is the declared default of its parameter."""
+    path, value = error.instance_path, error.instance
+    is_declared = len(path) == 1 and path[0] in defaults
+    return is_declared and (type(value), value) == (type(defaults[path[0]]), defaults[path[0]])
 
 
 def _reject_reference(uri: str) -> Any:

@@ -317,9 +317,7 @@ class ToolLibrary:
         tool = self._find_registered_tool(name)
         try:
             if tool is not None:
-                given = check_arguments(tool, arguments).given
-                if not tool.has_check:
-                    tool.check_schema(given)
+                tool.check_schema(check_arguments(tool, arguments).given)
         except InvalidArguments as error:
             return error.problems
         return ()

@@ -147,7 +147,9 @@ class RegisteredTool:
         return arguments if check is None else check(arguments)
 
     def check_schema(self, arguments: dict[str, Any]) -> None:
-        """Validate arguments by the definition's JSON Schema, for a tool without `check`. Raises: `InvalidArguments`."""
+        """Validate arguments by the definition's JSON Schema if the tool has no `check`. Raises: `InvalidArguments`."""
+        if self.has_check:
+            return
         check = self._schema_check
         if check is None:
             try:

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from opposable.domain.json_text import parse_json
+
 CacheKey: TypeAlias = tuple[str, str, str]
 """A tool's id, the variant of its binding, and the arguments as `canonicalize_arguments` writes them."""
 
@@ -32,7 +34,7 @@ class ResultCache:
             self._remove(key)
             return None
         self._entries.move_to_end(key)
-        return text, orjson.loads(text) if is_json else text
+        return text, parse_json(text) if is_json else text
 
     def put(self, key: CacheKey, text: str, data: Any, seconds: float) -> None:
         """Store a result for `seconds`."""

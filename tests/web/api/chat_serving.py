@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
-import orjson
 
+from opposable.domain.json_text import parse_json
 from opposable.models.base import Model
 from opposable.service.service import Service, open_service
 from opposable.settings import Settings
@@ -42,5 +42,5 @@ async def read_events(response: aiohttp.ClientResponse) -> AsyncIterator[tuple[s
             fields[name] = value
         elif not line and fields:
             data = fields.get("data", "")
-            yield fields.get("id", ""), fields.get("event", ""), data if data == "[DONE]" else orjson.loads(data)
+            yield fields.get("id", ""), fields.get("event", ""), data if data == "[DONE]" else parse_json(data)
             fields = {}

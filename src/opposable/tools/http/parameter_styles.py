@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments
+from opposable.domain.json_text import dump_json
 from opposable.domain.specs import ParameterPlacement
 
 NameValuePairs = list[tuple[str, str]]
@@ -21,7 +20,7 @@ def scalar_to_text(value: Any) -> str:
 def to_json_text(value: Any) -> str:
     """Serialize a value as JSON. Raises: `InvalidArguments` if JSON cannot represent it."""
     try:
-        return orjson.dumps(value).decode()
+        return dump_json(value).decode()
     except TypeError as error:
         raise InvalidArguments((FieldProblem("", must_be("data that JSON can hold")),)) from error
 

@@ -11,6 +11,7 @@ import aiohttp
 import orjson
 
 from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.json_text import parse_json
 from opposable.safety.network.response_body import decode_body, iter_lines, read_body
 from opposable.tools.failure_rules import is_failure
 from opposable.tools.http.response_extract import Extract
@@ -140,8 +141,8 @@ def _parse_json(text: str) -> Any:
     if start[:1] not in '{["-0123456789tfn':
         return _NOT_JSON
     try:
-        return orjson.loads(start)
-    except orjson.JSONDecodeError:
+        return parse_json(start)
+    except ValueError:
         return _NOT_JSON
 
 

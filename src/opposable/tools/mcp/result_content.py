@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from opposable.domain.content import ImagePart, decode_base64
 from opposable.domain.errors import BadInput
+from opposable.domain.json_text import dump_json
 from opposable.safety.redaction import redact_known_secrets
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def error_to_text(result: "CallToolResult", secrets: set[str]) -> str:
     """Return the words of a failed result: its content, else its structured value as JSON. Secrets are redacted."""
     text = blocks_to_text(result.content)
     if not text.strip() and result.structured_content is not None:
-        text = orjson.dumps(result.structured_content, default=str).decode()
+        text = dump_json(result.structured_content, default=str).decode()
     return str(_remove_secrets(text, secrets))
 
 

@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from opposable.domain.argument_problems import must_be
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolFailed
+from opposable.domain.json_text import dump_json, parse_json
 from opposable.domain.specs import SkillSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.safety.sandbox.limits import ProcessResult
@@ -165,7 +164,7 @@ def _create_script_tool(
 def _to_command_line(script: SkillScript, arguments: dict[str, Any]) -> tuple[list[str], bytes]:
     """Return a script's command line options and its standard input."""
     if script.argument_style == "json":
-        return [], orjson.dumps(arguments)
+        return [], dump_json(arguments)
     if script.parameters is FREE_ARGUMENTS:
         return [str(word) for word in arguments.get("arguments", ())], str(arguments.get("input", "")).encode()
     options: list[str] = []
@@ -178,7 +177,7 @@ def _to_command_line(script: SkillScript, arguments: dict[str, Any]) -> tuple[li
             continue
         # With "=", a value that begins with a dash is still parsed as a value.
         options.extend(
-            f"{option}={item if isinstance(item, str) else orjson.dumps(item).decode()}"
+            f"{option}={item if isinstance(item, str) else dump_json(item).decode()}"
             for item in (value if isinstance(value, list) else [value])
         )
     return options, b""
@@ -199,6 +198,6 @@ def _parse_output(tool_id: str, finished: ProcessResult) -> Any:
         raise ToolFailed(f"{tool_id} ended with exit code {finished.exit_code}: {message}")
     text = finished.stdout.strip()
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        return parse_json(text)
+    except ValueError:
         return text or (stderr or "It ran and wrote nothing.")

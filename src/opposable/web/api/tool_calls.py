@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from opposable.domain.call_context import CallContext
+from opposable.domain.json_text import parse_json
 from opposable.domain.language import Language
 from opposable.domain.records import execution_from_result
 from opposable.domain.tools import ToolResult, new_call_id
@@ -133,10 +134,10 @@ async def parse_call_body(request: Request, arguments_field: str, *text_fields: 
     if kind != "application/json":
         raise ApiError(400, "bad_input", "The body must be sent as Content-Type: application/json.")
     try:
-        body = orjson.loads(await request.body() or b"{}")
+        body = parse_json(await request.body() or b"{}")
     except ClientDisconnect:
         raise ApiError(400, "bad_input", "The connection closed before the whole body was received.") from None
-    except orjson.JSONDecodeError as error:
+    except ValueError as error:
         raise ApiError(422, "invalid_request", f"The body is not valid JSON: {error}.") from error
     if not isinstance(body, dict):
         raise validation_error([("body", "must be a JSON object")])

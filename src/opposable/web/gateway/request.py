@@ -1,18 +1,15 @@
 """Parsing and validation of chat-completions requests."""
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 from starlette.requests import Request
 
 from opposable.agent.history import match_results_to_calls
 from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart, join_text, parse_data_url
 from opposable.domain.errors import BadInput
-from opposable.domain.json_text import dump_json
+from opposable.domain.json_text import dump_json, parse_json
 from opposable.domain.messages import Message, Role, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool, ModelOptions, ToolChoice
@@ -29,8 +26,6 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-
-_LONG_NUMBER = re.compile(rb"[:,\[]\s*-?\d{17}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +76,7 @@ def parse_json_object(raw: bytes) -> dict[str, Any]:
         GatewayError: 400, if it is not one.
     """
     try:
-        body = orjson.loads(raw)
-        if dump_json(body) != raw and _LONG_NUMBER.search(raw):  # orjson rounds whole numbers beyond 64 bits
-            body = json.loads(raw)
+        body = parse_json(raw)
     except ValueError as error:
         raise GatewayError(400, f"The body is not valid JSON: {error}.", code="invalid_json") from error
     if not isinstance(body, dict):
@@ -354,16 +347,14 @@ def normalize_arguments(arguments: Any) -> str:
 
     They are unchanged if they are one, else repaired, else the value of the key `unreadable`.
     """
-    text = (
-        arguments if isinstance(arguments, str) else orjson.dumps(arguments if arguments is not None else {}).decode()
-    )
+    text = arguments if isinstance(arguments, str) else dump_json(arguments if arguments is not None else {}).decode()
     try:
-        if isinstance(orjson.loads(text), dict):
+        if isinstance(parse_json(text), dict):
             return text
-    except orjson.JSONDecodeError:
+    except ValueError:
         pass
     value = parse_arguments(text, {}).value
-    return orjson.dumps({"unreadable": text} if value is None else value).decode()
+    return dump_json({"unreadable": text} if value is None else value).decode()
 
 
 def _get_call_id(raw: dict[str, Any], path: str) -> str:

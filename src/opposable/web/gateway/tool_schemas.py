@@ -6,6 +6,7 @@ import orjson
 
 from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.tools import ToolDefinition
+from opposable.parsers.schema_coercion import TYPE_ALIASES
 from opposable.tools.tool_names import SAFE_NAME_PATTERN
 from opposable.web.openai_errors import bad_request_error
 
@@ -18,15 +19,15 @@ _SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SCHEMA_KEYWORDS = ("items", "additionalProperties", "not", "contains", "if", "then", "else", "propertyNames")
 _KEYWORD_TYPES: dict[str, Any] = {
     "$ref": (),  # external references are dropped, never fetched
+    "$defs": (),  # their nodes are where they are referred to
+    "definitions": (),
     "type": str | list,
     "required": list,
     "enum": list,
     "examples": list,
-    "const": object,
-    "default": object,
     "description": str,
 }
-"""The types of the values of other keywords; keywords that are not listed have scalar values."""
+"""The types of the values of other keywords; those that are not listed are passed on as they are."""
 
 
 def parse_tools(tools: Any) -> tuple[ToolDefinition, ...]:
@@ -75,7 +76,7 @@ def _parse_parameters(schema: Any, path: str, name: str) -> dict[str, Any]:
     if not isinstance(schema, dict):
         raise bad_request_error(path, f"The parameters of tool {name!r} must be a JSON Schema of type object.")
     kind = schema.get("type") or "object"
-    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+    if TYPE_ALIASES.get(str(kind), kind) != "object" and not (isinstance(kind, list) and "object" in kind):
         raise bad_request_error(path, f"The parameters of tool {name!r} must be of type object, not {kind!r}.")
     try:
         orjson.dumps(schema)
@@ -141,8 +142,12 @@ class _SchemaNormalizer:
             ]
         if key in _SCHEMA_LIST_KEYWORDS:
             return [[self._normalize_node(schema, path) for schema in value]] if isinstance(value, list) else []
+        if key == "items" and isinstance(value, list):  # a tuple of draft 7
+            return [[self._normalize_node(schema, path) for schema in value]]
         if key in _SCHEMA_KEYWORDS:
             return [value if isinstance(value, bool) else self._normalize_node(value, path)]
-        value_type = _KEYWORD_TYPES.get(key, str | int | float | bool | None)
+        value_type = _KEYWORD_TYPES.get(key, object)
         items = value if isinstance(value, list) and key in ("type", "required") else ()
+        if key == "type" and isinstance(value, str):
+            value = TYPE_ALIASES.get(value, value)
         return [value] if isinstance(value, value_type) and all(isinstance(item, str) for item in items) else []

@@ -9,7 +9,6 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-import orjson
 from mcp import MCPError
 from mcp.server import NotificationOptions, Server, ServerRequestContext
 from mcp.server.connection import Connection
@@ -30,6 +29,7 @@ from mcp.types import Tool as ServedTool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from opposable.domain.call_context import CallContext
+from opposable.domain.json_text import parse_json
 from opposable.domain.specs import HttpToolSpec, ToolSpec
 from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
 from opposable.tools.base import Tool
@@ -244,11 +244,11 @@ def to_mcp_result(result: ToolResult, *, has_output_schema: bool = False) -> Cal
     if isinstance(result.data, McpContent):
         return CallToolResult.model_validate({"content": list(result.data.blocks)})
     if has_output_schema:
-        value = None if isinstance(result.data, str) else orjson.loads(value_to_text(result.data))
+        value = None if isinstance(result.data, str) else parse_json(value_to_text(result.data))
         is_object = isinstance(value, dict)
         return CallToolResult(content=content, structured_content=value if is_object else None, is_error=not is_object)
     if isinstance(result.data, dict) and not result.cut:
-        return CallToolResult(content=content, structured_content=orjson.loads(result.content))
+        return CallToolResult(content=content, structured_content=parse_json(result.content))
     return CallToolResult(content=content)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opposable.domain.errors import BadInput
+from opposable.domain.json_text import dump_json
 from opposable.domain.records import Execution, Run
 from opposable.safety.redaction import redact
 from opposable.service.service import Service
@@ -143,7 +144,7 @@ class SpanRecorder:
             "opposable.tool.attempts": call.attempts,
         }
         if self._include_content:
-            attributes["gen_ai.tool.call.arguments"] = orjson.dumps(redact(call.arguments), default=str).decode()
+            attributes["gen_ai.tool.call.arguments"] = dump_json(redact(call.arguments), default=str).decode()
             attributes["gen_ai.tool.call.result"] = str(redact(call.result))
         ended_at_ns = _to_nanoseconds(call.at)
         started_at_ns = ended_at_ns - int(call.seconds * 1e9)
