@@ -1,9 +1,23 @@
 """Real clients on the embedded model: through the gateway they do both steps, on the raw server none."""
 
+import openai
 import pytest
-from tests.web.gateway.clients import CLIENTS, ORDER, STATUS, ToolLog
+from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+from tests.adapters.frameworks import create_library
+from tests.web.api.chat_serving import serve_service
+from tests.web.api.test_agui import build_input, read_agui_events
+from tests.web.gateway.clients import CLIENTS, ORDER, STATUS, SYSTEM, TASK, ToolLog
+from tests.web.gateway.test_litellm import run_task
+from tests.web.installed_clients import install_python_packages
 from tests.web.serving import serve_models
 
+from opposable.adapters import langchain, openai_agents
+from opposable.adapters.pydantic_ai import create_toolset
 from opposable.domain.messages import user_message
 from opposable.models.base import ModelOptions
 from opposable.models.embedded.llama_cpp import LocalModel
@@ -47,8 +61,62 @@ async def test_through_the_gateway_each_client_completes_both_steps(local, clien
     assert STATUS.split()[0] in answer
 
 
-RAW_CLIENTS = {name: client for name, client in CLIENTS.items() if "responses" not in name}
-"""Without those of the responses API, which the raw server streams in a form that the SDK cannot read."""
+async def serve_embedded_library(local, run):
+    """The answer of an agent of another framework with the tools of a library, on the embedded model."""
+    log = ToolLog()
+    async with serve_models({"local": local}) as url, openai.AsyncOpenAI(base_url=url, api_key="none") as sdk:
+        answer = await run(sdk, create_library(log))
+    assert log.calls == [("find_order", "Ada Byron"), ("order_status", ORDER)]
+    assert STATUS.split()[0] in answer
+
+
+async def test_an_agent_of_pydantic_ai_completes_both_steps_with_a_library(local):
+    async def run(sdk, library):
+        model = OpenAIChatModel("local", provider=OpenAIProvider(openai_client=sdk))
+        agent = PydanticAgent(model, instructions=SYSTEM, toolsets=[create_toolset(library)])
+        return (await agent.run(TASK)).output
+
+    await serve_embedded_library(local, run)
+
+
+async def test_an_agent_of_openai_agents_completes_both_steps_with_a_library(local):
+    async def run(sdk, library):
+        tools = openai_agents.create_tools(library)
+        agent = Agent("clerk", instructions=SYSTEM, model=OpenAIResponsesModel("local", sdk), tools=tools)
+        return str((await Runner.run(agent, TASK, run_config=RunConfig(tracing_disabled=True))).final_output)
+
+    await serve_embedded_library(local, run)
+
+
+async def test_an_agent_of_langchain_completes_both_steps_with_a_library(local):
+    async def run(sdk, library):
+        async with openai.DefaultAsyncHttpxClient() as http:
+            chat = ChatOpenAI(model="local", base_url=str(sdk.base_url), api_key="none", http_async_client=http)
+            agent = create_agent(chat, langchain.create_tools(library), system_prompt=SYSTEM)
+            state = await agent.ainvoke({"messages": [("user", TASK)]})
+        return state["messages"][-1].text
+
+    await serve_embedded_library(local, run)
+
+
+async def test_litellm_completes_both_steps(local):
+    python = install_python_packages("litellm", "litellm==1.106.2", "mcp>=2,<3")
+    async with serve_models({"m": local}) as url:
+        answer = await run_task(python, url, "chat-streamed", log := ToolLog())
+    assert log.calls == [("find_order", "Ada Byron"), ("order_status", ORDER)]
+    assert STATUS.split()[0] in answer
+
+
+async def test_a_client_of_agui_gets_the_answer_of_a_tool(local, tmp_path):
+    async with serve_service(tmp_path, local) as (session, _):
+        events = await read_agui_events(session, build_input("What is 4711 * 13? Use the calculator."))
+    assert "61243" in "".join(event.content for event in events if event.type.value == "TOOL_CALL_RESULT")
+    answer = "".join(event.delta for event in events if event.type.value == "TEXT_MESSAGE_CONTENT")
+    assert "61243" in answer.replace(",", "")
+
+
+RAW_CLIENTS = {name: CLIENTS[name] for name in ("openai", "openai, streamed", "anthropic")}
+"""One of each API and form; the raw server streams the responses API in a form that the SDK cannot read."""
 
 
 @pytest.mark.parametrize("client", RAW_CLIENTS.values(), ids=RAW_CLIENTS)

@@ -1,7 +1,10 @@
 """Replies made fit for a client: calls held until they are right, one more try where they are not."""
 
+import aiohttp
 import orjson
 import pytest
+from tests.web.gateway.test_parameters import BODIES
+from tests.web.serving import serve_models
 
 from opposable.domain.errors import ModelUnavailable
 from opposable.domain.events import Reply, TextDelta, ThinkingDelta
@@ -298,3 +301,17 @@ async def test_an_answer_that_does_not_match_is_requested_again_with_the_schema_
     assert said.usage.requests == requests == len(model.requests)
     enforced = [asked.options.response_schema for asked in model.requests]
     assert enforced == [None, SHAPE][:requests]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", BODIES)
+async def test_an_invalid_call_is_corrected_once_on_every_api(path, stream):
+    calls = [f'<tool_call>{{"name": "add", "arguments": {arguments}}}</tool_call>' for arguments in ("{}", '{"a": 7}')]
+    model = TextProtocolModel(NativeModel(*calls), "protocol")
+    async with serve_models(model) as url, aiohttp.ClientSession() as session:
+        body = {"model": "m", **BODIES[path], "stream": stream}
+        async with session.post(f"{url}/{path}", json=body) as response:
+            raw = (await response.read()).replace(b"\\", b"")
+    assert b'"a":7' in raw
+    assert len(model.inner.requests) == 2
+    assert "- a: " in model.inner.requests[1].messages[-1].content
