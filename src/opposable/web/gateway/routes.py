@@ -65,7 +65,7 @@ def create_gateway_routes(
 
     async def answer(request: Request, fetch: Fetch, stream: Stream | None, to_error: ToError) -> Response:
         """Answer a request, streamed if it asks for that; every error has the format of its API."""
-        client = ClientRequest({}, _select_headers(request), request.url.query)
+        client = ClientRequest({}, _select_headers(request), request.scope["query_string"].decode("latin-1"))
         to_client_error = partial(_to_client_error, client, to_error)
         try:
             client.body.update(parse_json_object(await read_json_body(request, max_body_bytes)))
