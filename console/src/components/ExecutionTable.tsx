@@ -37,7 +37,7 @@ export function ExecutionTable({ executions }: { executions: Execution[] }) {
       kind: "wide",
     },
     { label: t("runs.outcome"), cell: (execution) => <Outcome execution={execution} /> },
-    { label: t("runs.duration"), cell: ({ seconds }) => formatSeconds(seconds), kind: "number" },
+    { label: t("runs.duration"), cell: ({ seconds }) => formatSeconds(seconds), kind: "duration" },
     { label: t("runs.time"), cell: ({ at }) => formatTime(at), kind: "time" },
   ];
   return (

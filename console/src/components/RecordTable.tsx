@@ -10,7 +10,7 @@ const PAGE_SIZE = 50;
 export type Column<Item> = {
   label: string;
   cell: (item: Item) => ReactNode;
-  kind?: "number" | "time" | "wide";
+  kind?: "number" | "duration" | "time" | "wide";
 };
 
 type Props<Item> = { columns: Column<Item>[]; items: Item[]; getKey: (item: Item) => string | number };

@@ -143,7 +143,7 @@ function RunList() {
         const seconds = getDuration(run.started_at, run.ended_at);
         return seconds === null ? "–" : formatSeconds(seconds);
       },
-      kind: "number",
+      kind: "duration",
     },
     { label: t("runs.time"), cell: (run) => formatTime(run.started_at), kind: "time" },
   ];

@@ -1,5 +1,6 @@
 """The pages except chat in a real browser: main paths, narrow screens, accessibility, size of the first load."""
 
+import asyncio
 import json
 import re
 import sys
@@ -521,6 +522,12 @@ async def test_the_tour_leads_through_three_steps(tmp_path):
         await expect(page.get_by_role("region", name="First steps")).to_be_hidden()
 
 
+async def list_run_paths(session: aiohttp.ClientSession) -> list[str]:
+    """Return the paths of the pages of all runs."""
+    async with session.get("/api/runs") as response:
+        return [f"/runs/{run['run_id']}" for run in (await response.json())["items"]]
+
+
 async def create_runs(console: Console) -> list[str]:
     """Run a failing call, a failing model, and a question with a doubt; return the paths of the runs."""
     async with aiohttp.ClientSession(console.url) as session:
@@ -530,8 +537,10 @@ async def create_runs(console: Console) -> list[str]:
         question = {"question": "Show the totals of the invoices from Atlantis", "stream": False}
         async with session.post("/api/ask", json=question, headers={"X-Agent-ID": "analyst"}) as response:
             await response.read()
-        async with session.get("/api/runs") as response:
-            paths = [f"/runs/{run['run_id']}" for run in (await response.json())["items"]]
+        for _ in range(150):  # the runs are stored in the background
+            if len(paths := await list_run_paths(session)) == 3:
+                break
+            await asyncio.sleep(0.1)
     assert len(paths) == 3
     return [path for path in paths for _ in range(2)]
 
