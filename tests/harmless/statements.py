@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from tests.harmless.unusual_statements import UNUSUAL_SQL
+
 SCHEMA = [
     "CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(40), city VARCHAR(40), status VARCHAR(10))",
     "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id), amount INTEGER,"
@@ -295,3 +297,8 @@ STATEMENTS = {
     engine: [*map(_QUOTE[engine], EVERY_ENGINE), *own] if engine in _QUOTE else [*EVERY_ENGINE, *own]
     for engine, own in BY_ENGINE.items()
 }
+for _number, (_engines, _statements) in enumerate(UNUSUAL_SQL.items()):
+    for _engine in _engines:
+        _unusual = [Statement(f"Show list {_number}.{n}", sql) for n, sql in enumerate(_statements)]
+        _is_quoted = len(_engines) > 1 and _engine in _QUOTE
+        STATEMENTS[_engine] += map(_QUOTE[_engine], _unusual) if _is_quoted else _unusual

@@ -96,3 +96,12 @@ async def test_a_trace_passes_through_the_agent_unchanged(trace, stream):
     ]
     descriptions = {tool.name: tool.description for tool in model.requests[-1].tools}
     assert descriptions == {name: description for name, (description, _) in TOOLS.items()}
+
+
+@pytest.mark.parametrize("raw", ["", " ", "null", "{}", " { } "])
+async def test_no_arguments_in_any_form_reach_a_tool_without_parameters(raw):
+    tool = TraceTool("checkout", [Call("checkout", {})])
+    model = ScriptedModel(assistant_message("", (ToolCall.from_json("c", "checkout", raw),)), "Done.")
+    async with Agent(model, [tool]) as agent:
+        end = await agent.run("Check out.")
+    assert (tool.received, end.text, len(model.requests)) == ([{}], "Done.", 2)

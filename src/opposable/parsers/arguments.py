@@ -118,11 +118,11 @@ def _unwrap_object(raw_arguments: Any, schema: SchemaNode, repairs: Repairs) -> 
 def _decode_text(text: str, schema: SchemaNode, repairs: Repairs) -> Any:
     """Decode the text of the arguments, which may be in a code fence."""
     try:
-        return parse_json(text)
+        value = parse_json(text) if text.strip() else None
     except ValueError:
         pass
-    if not text.strip():
-        return _empty_arguments(schema)
+    else:
+        return _empty_arguments(schema) if value is None else value
     if fence := _FENCE.match(text):
         repairs.add("code fence dropped")
         text = fence["body"]
