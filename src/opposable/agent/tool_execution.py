@@ -49,7 +49,7 @@ def with_calls(message: Message, resolved_calls: Sequence[ResolvedCall]) -> Mess
     return message if is_unchanged else replace(message, tool_calls=tuple(calls))
 
 
-def assign_unique_ids(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+def assign_unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
     """Return the calls, each with an id of its own."""
     used_ids: set[str] = set()
     unique_calls = []
