@@ -38,7 +38,7 @@ def resolve_calls(reply: Reply, library: ToolLibrary, language: Language) -> Seq
     """Resolve the calls of a reply. One that cannot be resolved, or may be cut off, gets a failure, never a guess."""
     calls = assign_unique_ids(reply.message.tool_calls)
     if reply.finish in CUT_OFF:
-        calls = [replace(call, truncated=True) for call in calls]
+        calls = tuple(replace(call, truncated=True) for call in calls)
     return [_resolve_call(call, library, language) for call in calls]
 
 
