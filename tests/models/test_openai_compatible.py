@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from contextlib import aclosing
 
 import pytest
 from aiohttp import web
@@ -146,6 +147,26 @@ async def test_the_history_is_sent_in_the_wire_format():
     assert server.bodies[1]["messages"][2]["reasoning_content"] == "secret thought"
     function = {"name": "add", "description": "Add.", "parameters": ADD.parameters}
     assert server.bodies[0]["tools"] == [{"type": "function", "function": function}]
+
+
+@pytest.mark.parametrize("options", [WHOLE, ModelOptions()])
+async def test_further_fields_of_a_call_go_back_to_their_model_alone(options):
+    signature = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+    if options.stream:
+        first = {**CALL, "function": {"name": "add", "arguments": ""}, "index": 0, **signature}
+        rest = {"index": 0, "function": {"arguments": CALL["function"]["arguments"]}, "note": None}
+        upstream = respond_events(build_delta(tool_calls=[first]), build_delta(tool_calls=[rest]))
+    else:
+        upstream = build_completion(None, [{**CALL, **signature, "note": None}], "tool_calls")
+    async with chat_server(upstream) as server:
+        reply = (await collect_parts(server, options, (ADD,)))[-1]
+        history = (user_message("add"), reply.message, tool_message("c1", "add", "1"))
+        await collect_parts(server, options, (ADD,), history)
+        other = OpenAICompatibleModel("other", server.url, retry_policy=QUICK)
+        async with aclosing(other), aclosing(other.stream(history, (ADD,), options)) as parts:
+            assert [part async for part in parts]
+    assert server.bodies[1]["messages"][1]["tool_calls"] == [{**CALL, **signature}]
+    assert server.bodies[2]["messages"][1]["tool_calls"] == [CALL]
 
 
 @pytest.mark.parametrize(
@@ -319,9 +340,9 @@ async def test_a_message_is_serialised_once():
     said = user_message("hi")
     async with chat_server(build_completion("x")) as server:
         await collect_parts(server, WHOLE, messages=(said,))
-        encoded = said._wire_cache["chat"]
+        encoded = said._wire_cache["chat m"]
         await collect_parts(server, WHOLE, messages=(said,))
-    assert said._wire_cache["chat"] is encoded
+    assert said._wire_cache["chat m"] is encoded
 
 
 def test_every_model_error_is_caught_as_one():

@@ -11,7 +11,7 @@ from opposable.domain.content import ContentPart, ImagePart, TextPart, join_text
 from opposable.domain.errors import ContextFull, ModelError, ModelRejected
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta, Token
 from opposable.domain.json_text import dump_json, parse_reply_json
-from opposable.domain.messages import Message, tool_message, user_message
+from opposable.domain.messages import Message, NativeReply, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
@@ -30,6 +30,9 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
     "error": "incomplete",
     "insufficient_system_resource": "incomplete",
 }
+
+CALL_FIELDS = frozenset({"id", "index", "type", "function"})
+"""The fields of a call. Further ones, such as the signature of its reasoning, go back to the model unchanged."""
 
 CHAT_APIS: frozenset[ApiPath] = frozenset({"chat/completions", "completions", "embeddings"})
 """The APIs that servers with chat completions usually have."""
@@ -84,7 +87,7 @@ class OpenAICompatibleModel:
         self.name = model
         self._quirks = quirks or ServerQuirks()
         self.profile = ModelProfile(images=self._quirks.images)
-        self._memo_key = "chat+thinking" if self._quirks.return_reasoning else "chat"
+        self._memo_key = f"chat {model}" + (" with thinking" if self._quirks.return_reasoning else "")
         self._base_url = base_url.rstrip("/")
         self._endpoint = create_endpoint(f"{self._base_url}/chat/completions", api_key, headers, retry_policy)
         self._cached_settings: tuple[ModelOptions, bytes] | None = None
@@ -98,7 +101,7 @@ class OpenAICompatibleModel:
         if not options.stream:
             yield self._parse_completion(await self._endpoint.post(body))
             return
-        accumulator = StreamAccumulator()
+        accumulator = StreamAccumulator(self.name)
         async with aclosing(self._endpoint.stream_data(body)) as received:
             async for payloads in received:
                 for payload in payloads:
@@ -201,8 +204,11 @@ class OpenAICompatibleModel:
             wire["tool_call_id"] = message.call_id
         if message.tool_calls:
             wire["content"] = message.content or None
+            native = message.native if message.native is not None and message.native.model == self.name else None
+            fields = {item.get("id"): item for item in native.items} if native is not None else {}
             wire["tool_calls"] = [
-                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments_json}}
+                fields.get(c.id, {})
+                | {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments_json}}
                 for c in message.tool_calls
             ]
         if message.thinking and self._quirks.return_reasoning:
@@ -214,7 +220,7 @@ class OpenAICompatibleModel:
         if isinstance(response, dict) and response.get("error"):
             raise to_model_error(response["error"], self._endpoint)
         try:
-            return parse_completion(response)
+            return parse_completion(response, self.name)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ModelRejected(
                 f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
@@ -239,31 +245,36 @@ def to_model_error(error: Any, endpoint: Endpoint) -> ModelError:
     return ModelRejected(f"The model server at {endpoint.url} broke off: {text}")
 
 
-def parse_completion(response: Any) -> Reply:
-    """Return the reply of a whole chat completion.
+def parse_completion(response: Any, model: str = "") -> Reply:
+    """Return the reply of a whole chat completion of a model.
 
     Raises: `KeyError`, `IndexError`, `TypeError` or `AttributeError` for anything else.
     """
     choice = response["choices"][0]
     message = choice["message"]
-    calls = tuple(_parse_call(raw) for raw in message.get("tool_calls") or ())
+    raw_calls = message.get("tool_calls") or ()
+    calls = tuple(_parse_call(raw) for raw in raw_calls)
+    native = _keep_fields(model, calls, raw_calls)
     thinking = message.get("reasoning_content") or message.get("reasoning") or ""
-    reply_message = Message("assistant", message.get("content") or "", tool_calls=calls, thinking=thinking)
+    content = message.get("content") or ""
+    reply_message = Message("assistant", content, tool_calls=calls, thinking=thinking, native=native)
     finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
     usage = parse_usage(response.get("usage") or {})
     return Reply(reply_message, finish, usage, _parse_tokens(choice.get("logprobs")))
 
 
 class StreamAccumulator:
-    """The accumulated parts of a streamed reply."""
+    """The accumulated parts of a streamed reply of a model."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: str = "") -> None:
+        self._model = model
         self.text: list[str] = []
         self.finish: str | None = None
         self.usage = Usage(requests=1)
         self._thinking: list[str] = []
         self._calls: list[list[str]] = []  # [id, name, arguments…] in order of appearance
         self._call_positions: dict[Any, int] = {}  # index of the server -> position in _calls
+        self._call_fields: list[dict[str, Any]] = []  # further fields of each of the _calls
 
     def add_chunk(self, chunk: dict[str, Any]) -> list[ModelEvent]:
         """Add a chunk and return its parts."""
@@ -293,8 +304,10 @@ class StreamAccumulator:
         if position is None:
             position = self._call_positions[key] = len(self._calls)
             self._calls.append([raw.get("id") or new_call_id(), function.get("name") or "", arguments])
+            self._call_fields.append(raw)
             return CallDelta(position, self._calls[position][0], self._calls[position][1], arguments)
         call = self._calls[position]
+        self._call_fields[position] |= raw
         late_name = function.get("name") or "" if not call[1] else ""
         call[1] = call[1] or late_name
         call.append(arguments)
@@ -308,7 +321,9 @@ class StreamAccumulator:
             ToolCall.from_json(call[0], call[1], "".join(call[2:]), truncated=is_cut_off and index == last)
             for index, call in enumerate(self._calls)
         )
-        message = Message("assistant", "".join(self.text), tool_calls=calls, thinking="".join(self._thinking))
+        native = _keep_fields(self._model, calls, self._call_fields)
+        text, thinking = "".join(self.text), "".join(self._thinking)
+        message = Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
         finish = "incomplete" if self.finish is None else _parse_finish_reason(self.finish, bool(calls))
         return Reply(message, finish, self.usage)
 
@@ -321,6 +336,17 @@ def _parse_call(raw: dict[str, Any]) -> ToolCall:
         return ToolCall(call_id, name, arguments or {})
     text = arguments if isinstance(arguments, str) else dump_json(arguments).decode()
     return ToolCall.from_json(call_id, name, text)
+
+
+def _keep_fields(model: str, calls: Sequence[ToolCall], raw_calls: Sequence[dict[str, Any]]) -> NativeReply | None:
+    """Return the fields of the calls that only their model understands; None if there are none."""
+    fields = [
+        {key: value for key, value in raw.items() if key not in CALL_FIELDS and value is not None} for raw in raw_calls
+    ]
+    if not any(fields):
+        return None
+    items = ({"type": "function", "id": call.id, **one} for call, one in zip(calls, fields, strict=True))
+    return NativeReply(model, tuple(items))
 
 
 def _parse_finish_reason(raw_reason: str | None, has_calls: bool) -> FinishReason:
