@@ -1,13 +1,18 @@
 """Web pages of a real server are returned as text."""
 
+from contextlib import AsyncExitStack
+
 import pytest
 from aiohttp import web
 from tests.safety.network.web_server import run_web_server
 
+from opposable.app.optional_tools import create_optional_tools
+from opposable.app.spec_loader import SpecLoader, ToolPermissions
 from opposable.builtin_tools.web_scraper import WebScraper
 from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
+from opposable.tools.retries import ToolRetryOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -119,3 +124,16 @@ async def test_large_page_is_truncated(server, library):
     result = await library.call("web_scraper", {"url": server.url, "limit": 20})
     assert result.failure is None
     assert len(result.data["text"]) == 20
+
+
+async def test_dead_links_do_not_take_the_tool_out_of_service(server):
+    permissions = ToolPermissions(private_hosts=(server.host,))
+    async with SpecLoader(ToolLibrary(), permissions) as loader, AsyncExitStack() as stack:
+        [tool] = [one for one in create_optional_tools(loader, stack) if one.definition.name == "web_scraper"]
+        library = ToolLibrary([tool], retries=ToolRetryOptions(1))
+        serve_page(server, b"", status=503)
+        for number in range(8):
+            result = await library.call("web_scraper", {"url": f"{server.url}/{number}"})
+            assert result.failure == "unavailable"
+        serve_page(server, PAGE.format(charset="").encode())
+        assert (await library.call("web_scraper", {"url": server.url})).failure is None

@@ -49,12 +49,16 @@ def _iter_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> Iter
     if _is_installed("web_scraper"):
         from opposable.builtin_tools.web_scraper import WebScraper  # lazy: optional dependency
 
-        yield FunctionTool(WebScraper(loader.client).web_scraper, read_only=True, untrusted_output=True)
+        tool = FunctionTool(WebScraper(loader.client).web_scraper, read_only=True, untrusted_output=True)
+        tool.calls_any_host = True
+        yield tool
     if loader.permissions.api_hosts:
         from opposable.builtin_tools.api_caller import ApiCaller  # lazy: optional dependency
 
         caller = ApiCaller(loader.client, loader.permissions.api_hosts)
-        yield FunctionTool(caller.api_caller, untrusted_output=True)
+        tool = FunctionTool(caller.api_caller, untrusted_output=True)
+        tool.calls_any_host = True
+        yield tool
     if _is_installed("browser_navigator"):
         from opposable.builtin_tools.browser.browser_navigator import BrowserNavigator  # lazy: optional dependency
 

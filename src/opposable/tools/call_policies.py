@@ -107,9 +107,10 @@ async def run_once(
     state = tool.entry.state
     if state.circuit_breaker is None:
         result = await invoke(tool, arguments, context, timeout_seconds, tool.failure_when)
-        if result.failure in NO_ANSWER_FAILURES and policy_context.circuit_breaker is not None:
+        options = None if getattr(tool.tool, "calls_any_host", False) else policy_context.circuit_breaker
+        if result.failure in NO_ANSWER_FAILURES and options is not None:
             if state.circuit_breaker is None:
-                state.circuit_breaker = CircuitBreaker(policy_context.circuit_breaker, policy_context.clock)
+                state.circuit_breaker = CircuitBreaker(options, policy_context.clock)
             state.circuit_breaker.record_end(answered=False)
         return result
     breaker, answered = state.circuit_breaker, None

@@ -45,7 +45,8 @@ class FunctionTool:
     context and is not part of the schema. A sync function runs in a thread. A generator's deltas are reported as they
     are yielded. `keywords` are further words that a search finds the tool by; models do not get them.
     `aliases` are further names that it can be called by. `parameter_aliases` are further names of parameters, "" for one
-    that is ignored; they count only in arguments that are not valid without them.
+    that is ignored; they count only in arguments that are not valid without them. `calls_any_host` is set where the
+    arguments name the server: one that does not answer does not take the tool out of service for the others.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class FunctionTool:
         self.keywords: tuple[str, ...] = ()
         self.aliases: tuple[str, ...] = ()
         self.parameter_aliases: Mapping[str, str] = {}
+        self.calls_any_host = False
         call_method = getattr(function, "__call__", None)  # noqa: B004 - its kind is inspected, not its presence
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call_method)
         self._yields_deltas = _is_generator(function) or _is_generator(call_method)
