@@ -12,7 +12,8 @@ PRINTED = {
     "client": """\
 call    calculator {'expression': '25*4'}
 result  True
-text    '25 乘以 4 等于 100。'
+text    '25 乘以 4 '
+text    '等于 100。'
 stored  ['user', 'assistant', 'tool', 'assistant']
 """,
     "function_tool": """\

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -16,9 +16,11 @@ from opposable.web.server import create_app
 
 @asynccontextmanager
 async def serve_models(models: Model | Mapping[str, Model], **options) -> AsyncIterator[str]:
-    """Its base URL, for as long as the block lasts. A single model is called `m`."""
-    async with serve_app(create_app(models if isinstance(models, Mapping) else {"m": models}, **options)) as url:
-        yield f"{url}/v1"
+    """Its base URL, for as long as the block lasts. A single model is called `m`, and closed at the end."""
+    async with AsyncExitStack() as stack:
+        if not isinstance(models, Mapping):
+            models = {"m": await stack.enter_async_context(aclosing(models))}
+        yield f"{await stack.enter_async_context(serve_app(create_app(models, **options)))}/v1"
 
 
 @asynccontextmanager
