@@ -3,8 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from opposable.sql.database import QueryLimits, QueryResult
+from opposable.sql.database import Database, QueryLimits, QueryResult
 from opposable.sql.json_values import to_json_value, truncate_cell
+from opposable.sql.schema import Table, quote_name, quote_table_path
+
+SAMPLED_ROWS = 1_000
+"""Rows that are read for a column's sample values."""
 
 
 def build_query_result(
@@ -21,3 +25,17 @@ def build_query_result(
         cut += sum(was_cut for _, was_cut in cells)
         rows.append(tuple(value for value, _ in cells))
     return QueryResult(columns, tuple(rows), len(fetched_rows) > limits.max_rows, cut, round(seconds, 4))
+
+
+async def sample_columns(database: Database, table: Table | None, limit: int) -> dict[str, list[Any]]:
+    """Return up to `limit` distinct values of each column, with one query of a server for each; {} for no table."""
+    if table is None:
+        return {}
+    samples: dict[str, list[Any]] = {}
+    for column in table.columns:
+        name, path = quote_name(column.name, database.dialect), quote_table_path(table, database.dialect)
+        sql = f"SELECT {name} FROM {path} WHERE {name} IS NOT NULL LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
+        rows = (await database.run(sql, limits=QueryLimits(SAMPLED_ROWS, 80))).rows
+        value_by_text = {str(row[0]): row[0] for row in reversed(rows) if row[0] is not None}
+        samples[column.name] = [value_by_text[text] for text in sorted(value_by_text)[:limit]]
+    return samples

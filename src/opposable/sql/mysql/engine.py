@@ -21,8 +21,8 @@ from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import run_interruptible
 from opposable.sql.lexer import split_segments
 from opposable.sql.mysql.schema_reader import read_schema
-from opposable.sql.result_rows import build_query_result
-from opposable.sql.schema import DatabaseSchema, quote_name, quote_table_path, to_one_line
+from opposable.sql.result_rows import build_query_result, sample_columns
+from opposable.sql.schema import DatabaseSchema, to_one_line
 from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
 
 T = TypeVar("T")
@@ -35,8 +35,6 @@ _CONNECT_SECONDS = 10
 _OPEN_SECONDS = 60.0
 _MAX_COLUMNS = 1_000_000
 _MAX_FETCHED_CHARACTERS = 32 * 1024 * 1024
-_SAMPLED_ROWS = 1_000
-"""Rows that are read for a column's sample values."""
 _AMBIGUOUS_MODES = frozenset(
     {"ANSI", "ANSI_QUOTES", "DB2", "MAXDB", "MSSQL", "NO_BACKSLASH_ESCAPES", "ORACLE", "POSTGRESQL"}
 )
@@ -87,16 +85,7 @@ class MysqlDatabase:
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
         """Return distinct values from the first rows of a table."""
-        known_table = self._schema.find_table(table)
-        samples: dict[str, list[Any]] = {}
-        for column in known_table.columns if known_table else ():
-            assert known_table is not None
-            name, path = quote_name(column.name, "mysql"), quote_table_path(known_table, "mysql")
-            sql = f"SELECT {name} FROM {path} WHERE {name} IS NOT NULL LIMIT {_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
-            rows = (await self.run(sql, limits=QueryLimits(_SAMPLED_ROWS, 80))).rows
-            value_by_text = {str(row[0]): row[0] for row in reversed(rows)}
-            samples[column.name] = [value_by_text[text] for text in sorted(value_by_text)[:limit]]
-        return samples
+        return await sample_columns(self, self._schema.find_table(table), limit)
 
     async def close(self) -> None:
         """Close every connection once its query has ended."""

@@ -25,8 +25,8 @@ from opposable.sql.postgres.cell_truncation import (
 from opposable.sql.postgres.privileges import ReadAccess, read_access
 from opposable.sql.postgres.schema_reader import read_schema
 from opposable.sql.postgres.untrusted_code import UntrustedCode, find_untrusted_code
-from opposable.sql.result_rows import build_query_result
-from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path, to_one_line
+from opposable.sql.result_rows import build_query_result, sample_columns
+from opposable.sql.schema import DatabaseSchema, to_one_line
 from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
 
 T = TypeVar("T")
@@ -40,8 +40,6 @@ _MAX_FETCHED_BYTES = 32 * 1024 * 1024
 """Size limit of one result, as a rough count of characters."""
 _FIRST_FETCH_ROWS = 50
 """Rows of the first fetch, before the row size is known."""
-_SAMPLED_ROWS = 1_000
-"""Rows that are read for a column's sample values."""
 URL_FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 _INVALID_URL = f"The database URL is not valid. Use {URL_FORM}, with special characters percent-encoded."
 
@@ -94,16 +92,7 @@ class PostgresDatabase:
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
         """Return distinct values from the first rows of a table."""
-        known_table = self._schema.find_table(table)
-        if known_table is None:
-            return {}
-        samples: dict[str, list[Any]] = {}
-        for column in known_table.columns:
-            sql = _build_samples_sql(known_table, column.name)
-            result = await self.run(sql, limits=QueryLimits(_SAMPLED_ROWS, 80))
-            value_by_text = {str(row[0]): row[0] for row in reversed(result.rows) if row[0] is not None}
-            samples[column.name] = [value_by_text[text] for text in sorted(value_by_text)[:limit]]
-        return samples
+        return await sample_columns(self, self._schema.find_table(table), limit)
 
     async def close(self) -> None:
         """Close every connection once its query has ended."""
@@ -267,12 +256,6 @@ def _to_query_result(
 def _order_parameters(parameters: dict[str, Any] | None) -> list[Any] | None:
     """Return the values of `$1`, `$2`, … in their order."""
     return [parameters[key] for key in sorted(parameters, key=int)] if parameters else None
-
-
-def _build_samples_sql(table: Table, column: str) -> str:
-    name = quote_name(column, "postgres")
-    path = quote_table_path(table, "postgres")
-    return f"SELECT {name} FROM {path} WHERE {name} IS NOT NULL LIMIT {_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
 
 
 def _translate_error(error: Exception) -> Exception:
