@@ -25,7 +25,14 @@ from opposable.domain.errors import (
     ModelUnavailable,
 )
 from opposable.domain.events import CallDelta, Reply, TextDelta, ThinkingDelta
-from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
+from opposable.domain.messages import (
+    Message,
+    NativeReply,
+    assistant_message,
+    system_message,
+    tool_message,
+    user_message,
+)
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import ForcedTool, ModelOptions
@@ -167,6 +174,15 @@ async def test_further_fields_of_a_call_go_back_to_their_model_alone(options):
             assert [part async for part in parts]
     assert server.bodies[1]["messages"][1]["tool_calls"] == [{**CALL, **signature}]
     assert server.bodies[2]["messages"][1]["tool_calls"] == [CALL]
+
+
+async def test_the_items_of_another_api_are_not_sent():
+    block = {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}}
+    call = ToolCall.from_json("c1", "add", '{"a": 1}')
+    message = Message("assistant", "", tool_calls=(call,), native=NativeReply("m", (block,)))
+    async with chat_server(build_completion("1")) as server:
+        await collect_parts(server, WHOLE, (ADD,), (user_message("add"), message, tool_message("c1", "add", "1")))
+    assert server.bodies[0]["messages"][1]["tool_calls"] == [CALL]
 
 
 @pytest.mark.parametrize(

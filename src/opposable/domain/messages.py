@@ -44,6 +44,10 @@ class Message:
     is_error: bool = False
     _wire_cache: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
 
+    def get_native_items(self, model: str) -> tuple[dict[str, Any], ...]:
+        """Return the items of `native` if this model wrote them, else none."""
+        return self.native.items if self.native is not None and self.native.model == model else ()
+
     @property
     def media(self) -> tuple[ImagePart | FilePart, ...]:
         """The images and files of the message."""

@@ -203,9 +203,9 @@ class _StreamAccumulator:
 
 
 def _encode_message(message: Message, model: str) -> dict[str, Any]:
-    native = message.native
-    if native is not None and native.model == model and _has_calls(native.items, message.tool_calls):
-        return {"role": "assistant", "content": list(native.items)}
+    items = message.get_native_items(model)
+    if items and _has_calls(items, message.tool_calls):
+        return {"role": "assistant", "content": list(items)}
     if message.role == "tool":
         content = _encode_parts(message) if message.parts else message.content
         block: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.call_id, "content": content}

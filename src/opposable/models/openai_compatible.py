@@ -204,8 +204,8 @@ class OpenAICompatibleModel:
             wire["tool_call_id"] = message.call_id
         if message.tool_calls:
             wire["content"] = message.content or None
-            native = message.native if message.native is not None and message.native.model == self.name else None
-            fields = {item.get("id"): item for item in native.items} if native is not None else {}
+            items = message.get_native_items(self.name)  # those of another API have other types
+            fields = {item["id"]: item for item in items if item.get("type") == "function"}
             wire["tool_calls"] = [
                 fields.get(c.id, {})
                 | {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments_json}}

@@ -123,9 +123,9 @@ class OpenAIResponsesModel:
         return dump_json(self._build_items(message))[1:-1]
 
     def _build_items(self, message: Message) -> list[dict[str, Any]]:
-        native = message.native
-        if native is not None and native.model == self.name and _has_calls(native.items, message.tool_calls):
-            return list(native.items)
+        items = message.get_native_items(self.name)
+        if items and _has_calls(items, message.tool_calls):
+            return list(items)
         content: Any = message.content
         if message.parts:
             content = [_encode_part(part) for part in message.ordered_parts]
