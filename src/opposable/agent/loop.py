@@ -7,17 +7,8 @@ from dataclasses import replace
 from secrets import token_hex
 
 from opposable.agent import messages as texts
-from opposable.agent.history import (
-    detect_conversation_language,
-    match_results_to_calls,
-)
-from opposable.agent.limits import (
-    DEFAULT_LIMITS,
-    Deadline,
-    DeadlineExceeded,
-    Limits,
-    find_stop_reason,
-)
+from opposable.agent.history import detect_conversation_language, match_results_to_calls
+from opposable.agent.limits import DEFAULT_LIMITS, Deadline, DeadlineExceeded, Limits, find_stop_reason
 from opposable.agent.loop_detection import LoopDetection
 from opposable.agent.model_requests import ModelRequests
 from opposable.agent.policy import RunPolicy
@@ -25,14 +16,7 @@ from opposable.agent.run_state import RunState
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import ContextFull, ModelError
-from opposable.domain.events import (
-    DecisionMade,
-    Event,
-    Reply,
-    RunFinished,
-    RunStarted,
-    ToolFinished,
-)
+from opposable.domain.events import DecisionMade, Event, Reply, RunFinished, RunStarted, ToolFinished
 from opposable.domain.messages import Message
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.profile import adapt_media, get_profile
