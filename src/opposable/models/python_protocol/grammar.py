@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from opposable.domain.tools import ToolDefinition
-from opposable.models.python_protocol.date_formats import build_date_pattern, find_date_format
+from opposable.models.python_protocol.described_formats import find_pattern
 from opposable.models.python_protocol.prompts import CODE_FENCE, NO_CALL, list_parameters
 
 MAX_LINES = 16
@@ -116,8 +116,8 @@ def simplify_schema(schema: Any) -> dict[str, Any]:
         simple.setdefault("additionalProperties", False)
     else:
         simple.pop("required", None)
-    if date_format := find_date_format(schema):
-        simple["pattern"] = build_date_pattern(date_format)
+    if pattern := find_pattern(schema):
+        simple["pattern"] = pattern
     if isinstance(simple.get("items"), dict):
         simple["items"] = simplify_schema(simple["items"])
     for key in ("anyOf", "oneOf"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from opposable.models.python_protocol.attempt import Attempt, generate_code
 from opposable.models.python_protocol.call_acceptance import accept_calls, drop_dependent_calls
 from opposable.models.python_protocol.call_reader import read_calls
-from opposable.models.python_protocol.date_formats import pad_dates
+from opposable.models.python_protocol.described_formats import pad_dates
 from opposable.models.python_protocol.grammar import build_grammar
 
 

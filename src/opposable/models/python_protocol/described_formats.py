@@ -1,4 +1,4 @@
-"""Dates in the only format that a parameter description names, such as YYYY-MM-DD."""
+"""Texts in the only format that a parameter description names, such as YYYY-MM-DD or 'City, State'."""
 
 import re
 from dataclasses import replace
@@ -9,17 +9,25 @@ from opposable.models.python_protocol.prompts import get_schema
 
 REPAIR = "date in the described format"
 
-_FORMAT_PATTERN = re.compile(
+_DATE_FORMAT_PATTERN = re.compile(
     r"(?<![a-z])(y{4}|[md]{1,2})([-/.])([md]{1,2})\2(y{4}|[md]{1,2})(?![a-z]|.?h{1,2}:)", re.IGNORECASE
 )
+
+_PARTS_FORMAT_PATTERN = re.compile(r"[Ff]ormat\w*[^'\"`]{0,25}['\"`]([A-Z][A-Za-z ]*(?:, [A-Z][A-Za-z ]*)+)")
+"""A quoted format of parts between commas."""
+
+
+def find_pattern(schema: dict[str, Any]) -> str:
+    """Return a pattern for the only format that the description of a text names; "" without one."""
+    if date_format := find_date_format(schema):
+        return build_date_pattern(date_format)
+    comma_counts = {parts.count(",") for parts in _PARTS_FORMAT_PATTERN.findall(_get_description(schema))}
+    return f"^[^,]+(, [^,]+){{{comma_counts.pop()},}}$" if len(comma_counts) == 1 else ""
 
 
 def find_date_format(schema: dict[str, Any]) -> str:
     """Return the only format that the description of a text names, such as "yyyy-mm-dd"; "" without one."""
-    description = schema.get("description")
-    if schema.get("type") != "string" or "enum" in schema or not isinstance(description, str):
-        return ""
-    formats = {match[0].lower() for match in _FORMAT_PATTERN.finditer(description)}
+    formats = {match[0].lower() for match in _DATE_FORMAT_PATTERN.finditer(_get_description(schema))}
     return formats.pop() if len(formats) == 1 else ""
 
 
@@ -50,3 +58,10 @@ def _pad_date(value: Any, schema: Any) -> Any:
     lengths = [len(part) for part in re.split("[-/.]", date_format)]
     mark = date_format[lengths[0]]
     return mark.join(part.zfill(length) for part, length in zip(value.split(mark), lengths, strict=True))
+
+
+def _get_description(schema: dict[str, Any]) -> str:
+    """Return the description of a text without choices; "" for another value."""
+    description = schema.get("description")
+    is_free_text = schema.get("type") == "string" and "enum" not in schema and isinstance(description, str)
+    return description if is_free_text else ""  # type: ignore[return-value]  # a text, as just checked

@@ -1,4 +1,4 @@
-"""Dates in the described format."""
+"""Texts in the described format."""
 
 import pytest
 
@@ -6,7 +6,13 @@ from opposable.domain.messages import user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ModelOptions
 from opposable.models.python_protocol.attempt import Attempt
-from opposable.models.python_protocol.date_formats import REPAIR, build_date_pattern, find_date_format, pad_dates
+from opposable.models.python_protocol.described_formats import (
+    REPAIR,
+    build_date_pattern,
+    find_date_format,
+    find_pattern,
+    pad_dates,
+)
 from opposable.models.scripted import ScriptedModel
 
 
@@ -28,6 +34,25 @@ def test_a_description_names_one_format(description, date_format, pattern):
     assert find_date_format(schema) == date_format
     assert build_date_pattern(date_format) == pattern
     assert find_date_format({**schema, "enum": ["today"]}) == find_date_format({**schema, "type": "integer"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("description", "pattern"),
+    [
+        ("The city, in the format 'City, State', such as 'Berkeley, CA'.", "^[^,]+(, [^,]+){1,}$"),
+        ('Formatted as "Street, City, State (abbr)".', "^[^,]+(, [^,]+){2,}$"),
+        ("In the format of 'City, State' or 'City, Country'.", "^[^,]+(, [^,]+){1,}$"),
+        ("Format: 'City, State', or in the format 'Street, City, State'.", ""),
+        ("The format, one of (e.g., standard, 3D, IMAX).", ""),
+        ("The city, such as 'Berkeley, CA'.", ""),
+        ("The day, in the format YYYY-MM-DD.", "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}$"),
+        (None, ""),
+    ],
+)
+def test_the_parts_of_a_described_format_are_required(description, pattern):
+    schema = {"type": "string", "description": description}
+    assert find_pattern(schema) == pattern
+    assert find_pattern({**schema, "enum": ["Berkeley"]}) == find_pattern({**schema, "type": "integer"}) == ""
 
 
 @pytest.mark.anyio
