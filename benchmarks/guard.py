@@ -259,10 +259,6 @@ async def measure_store(store: Store, count: int, label: str) -> None:
         ("the last 50 of a tool with 200,000", lambda: failures.list(tool_id="hot", limit=50)),
         ("one by the prefix of its id", lambda: failures.list_by_id_prefix(hot_id[:8])),
         ("deleting old failures, where there are none", lambda: failures.forget_before(NOW - timedelta(days=365))),
-        (
-            "call statistics of 8 tools",
-            lambda: store.executions.get_call_statistics([f"tool{n}" for n in range(8)]),
-        ),
     )
     for query_label, query in queries:
         wall, _ = await time_best(query)

@@ -24,7 +24,7 @@ def failures_command(tmp_path, monkeypatch):
                 "cancel", "", "failed", {"order": "17"}, "There is no order '17'."
             )
             memory.correct(failure, {"given": {"order": "17"}, "right": {"order": "A-17"}})
-            return failure
+            return failure.failure_id
 
     failure = asyncio.run(store_failure())
 

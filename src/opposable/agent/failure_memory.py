@@ -3,22 +3,21 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from opposable.agent.failure_cache import MAX_FAILURES_PER_TOOL, FailureCache, list_read_scopes
 from opposable.agent.failure_fingerprints import (
     compute_fingerprint,
     format_failure_message,
     parse_failed_arguments,
 )
 from opposable.agent.failure_warnings import MAX_WARNINGS_PER_TOOL, add_warnings, format_warnings
-from opposable.agent.failure_writer import CLOSE_TIMEOUT_SECONDS, FailureStore, FailureWriter
 from opposable.domain.errors import StoreError
 from opposable.domain.language import Language
-from opposable.domain.records import SHARED_SCOPE, ExecutionStats, Failure, get_utc_now
+from opposable.domain.records import SHARED_SCOPE, Failure, get_utc_now
 from opposable.domain.tools import FailureKind, ToolDefinition
 from opposable.tools.library import ToolLibrary
 
@@ -27,32 +26,67 @@ STORED_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused",
 
 REWEIGH_INTERVAL_SECONDS = 3600.0
 """Seconds after which the weight of each failure is computed again."""
+MAX_FAILURES_PER_TOOL = 20
+"""Failures of one tool and scope, the latest ones; pinned failures do not count.
+
+Failures that occurred once and have no correction are dropped first.
+"""
 MAX_CACHED_SCOPES = 256
-"""Scopes and libraries with cached patterns."""
-CALLS_PER_TOOL_STATS = 50
-"""Latest calls of a tool that its success rate is computed from."""
+"""Scopes with cached failures, and libraries whose failures were read."""
 STORE_TIMEOUT_SECONDS = 0.5
 """Seconds that a run waits for the store before it continues without stored failures."""
+CLOSE_TIMEOUT_SECONDS = 5.0
+"""Seconds that the last write gets when a memory is closed."""
 TOOLS_PER_READ = 25
 """Tools whose failures are read in one query."""
 MAX_FAILURES_READ = 2_000
 """Failures read for the tools of a library. Every tool gets at least `MAX_WARNINGS_PER_TOOL`."""
+
+OWNER_SCOPE_PREFIX = "owner:"
+"""The beginning of the scopes of an API key's owner, whose values no one else may see."""
 
 Definitions = tuple[ToolDefinition, ...]
 
 log = logging.getLogger("opposable.learning")
 
 
-class ExecutionStatsStore(Protocol):
-    """A store of call outcomes."""
+def get_owner_scope(owner: str, agent_id: str = "") -> str:
+    """Return the scope of an owner's failures, of all their agents or of one; the shared one without an owner."""
+    if not owner:
+        return agent_id or SHARED_SCOPE
+    return f"{OWNER_SCOPE_PREFIX}{owner}/{agent_id}" if agent_id else f"{OWNER_SCOPE_PREFIX}{owner}"
 
-    async def get_call_statistics(
-        self, tool_ids: Sequence[str], *, calls_per_tool: int = 50
-    ) -> dict[str, ExecutionStats]:
-        """Return the statistics of the latest calls of each of these tools.
 
-        Raises: `StoreError`.
-        """
+def list_read_scopes(scope: str) -> tuple[str, ...]:
+    """Return the scopes whose failures a run reads: its own, and the shared one unless a key's owner asks."""
+    if scope == SHARED_SCOPE or scope.startswith(OWNER_SCOPE_PREFIX):
+        return (scope,)
+    return (scope, SHARED_SCOPE)
+
+
+class FailureStore(Protocol):
+    """A store of failures shared by processes."""
+
+    async def add(self, new_failures: Sequence[Failure]) -> None:
+        """Add failures, or increase the count of known ones. Raises: `StoreError`."""
+        ...
+
+    async def get_failures_by_tool(
+        self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED_SCOPE,), *, limit_per_tool: int = 20
+    ) -> dict[str, tuple[Failure, ...]]:
+        """Return the latest failures of each of these tools. Raises: `StoreError`."""
+        ...
+
+    async def correct(self, failure_id: str, correction: dict[str, Any] | None) -> bool:
+        """Store the correction of a failure. Raises: `StoreError`."""
+        ...
+
+    async def forget(self, failure_id: str) -> bool:
+        """Delete a failure. Raises: `StoreError`."""
+        ...
+
+    async def forget_before(self, moment: datetime) -> int:
+        """Delete unpinned failures last seen before `moment`. Raises: `StoreError`."""
         ...
 
 
@@ -108,13 +142,50 @@ NO_PATTERNS = FailurePatterns()
 
 
 @dataclass(slots=True)
+class _Scope:
+    """The failures of a scope by qualified tool id and failure id, the latest last, and what runs of it know."""
+
+    failures: dict[str, dict[str, Failure]] = field(default_factory=dict)
+    version: int = 0
+    patterns: FailurePatterns = NO_PATTERNS
+    patterns_key: tuple[float, ...] = ()
+
+    def put(self, failure_id: str, failure: Failure) -> None:
+        """Add or replace a failure as the latest one; drop the least useful of too many."""
+        self.version += 1
+        of_tool = self.failures.setdefault(_get_qualified_tool_id(failure), {})
+        of_tool.pop(failure_id, None)
+        of_tool[failure_id] = failure
+        unpinned = [other_id for other_id, other in of_tool.items() if not other.pinned]
+        if len(unpinned) > MAX_FAILURES_PER_TOOL:
+            del of_tool[next((one for one in unpinned[:-1] if not _is_useful(of_tool[one])), unpinned[0])]
+
+    def drop(self, failure_id: str, tool_id: str) -> None:
+        """Remove a failure of a tool."""
+        self.version += 1
+        del self.failures[tool_id][failure_id]
+        if not self.failures[tool_id]:
+            del self.failures[tool_id]
+
+
+@dataclass(slots=True)
+class _Change:
+    """A change of a failure that the store does not have yet: `added` counts the new occurrences."""
+
+    added: Failure | None = None
+    correction: dict[str, Any] | None = None
+    is_deletion: bool = False
+
+
+@dataclass(slots=True)
 class _LibraryLoad:
-    """The latest load of stored failures for a scope and a library."""
+    """The first and the latest load of stored failures for a scope and a library."""
 
     library: ToolLibrary
     version: int
     started_at: float
-    task: "asyncio.Task[None]"
+    first: "asyncio.Task[None]"
+    latest: "asyncio.Task[None]"
 
 
 class FailureMemory:
@@ -126,26 +197,17 @@ class FailureMemory:
     Args:
         store: Where failures are stored across processes.
         options: How failures are remembered.
-        statistics_store: The outcomes of earlier calls. Alternatives to a failing tool are ranked by them.
     """
 
-    def __init__(
-        self,
-        store: FailureStore | None = None,
-        options: MemoryOptions = MemoryOptions(),
-        *,
-        statistics_store: ExecutionStatsStore | None = None,
-    ) -> None:
+    def __init__(self, store: FailureStore | None = None, options: MemoryOptions = MemoryOptions()) -> None:
         self.options = options
         self._store = store
-        self._statistics_store = statistics_store
-        self._cache = FailureCache()
-        self._writer = None if store is None else FailureWriter(store, options.write_interval_seconds)
-        self._patterns_by_scope: dict[str, tuple[float, FailurePatterns]] = {}
+        self._scopes: dict[str, _Scope] = {SHARED_SCOPE: _Scope()}
         self._annotated_definitions: dict[tuple[int, Language], tuple[Definitions, dict[str, str], Definitions]] = {}
         self._library_loads: dict[tuple[str, int], _LibraryLoad] = {}
-        self._loaded_tools: dict[str, set[str]] = {}  # tools whose failures were loaded, by scope
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._unwritten: dict[str, _Change] = {}
+        self._write_lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def with_scope(self, scope: str = SHARED_SCOPE) -> "ScopedMemory":
         """Return the memory of one agent (`scope` is its id), or the shared one."""
@@ -158,19 +220,18 @@ class FailureMemory:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Finish running reads and writes, then write the rest."""
-        if tasks := list(self._tasks.values()):
-            _, late = await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT_SECONDS)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
-        if self._writer is not None:
-            await self._writer.aclose()
+        """Write what is not written yet, and end running reads."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT_SECONDS):
+                await self._write()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def invalidate(self) -> None:
         """Make the next runs read the store again."""
         self._library_loads.clear()
-        self._loaded_tools.clear()
 
     async def get_patterns(self, library: ToolLibrary, scope: str) -> FailurePatterns:
         """Return what is known of the tools.
@@ -179,18 +240,7 @@ class FailureMemory:
         """
         if self._store is not None:
             await self._refresh(library, scope)
-        return self._build_patterns(scope) if self._cache else NO_PATTERNS
-
-    async def get_call_statistics(self, tool_ids: Sequence[str]) -> dict[str, ExecutionStats]:
-        """Return the statistics of the latest calls of these tools in all processes."""
-        if self._statistics_store is None:
-            return {}
-        try:
-            async with asyncio.timeout(STORE_TIMEOUT_SECONDS):
-                return await self._statistics_store.get_call_statistics(tool_ids, calls_per_tool=CALLS_PER_TOOL_STATS)
-        except (StoreError, TimeoutError) as error:
-            log.warning("The call statistics cannot be read now: %s", error)
-            return {}
+        return self._build_patterns(scope)
 
     def add_warnings(
         self, definitions: Definitions, patterns: FailurePatterns, library: ToolLibrary, language: Language
@@ -214,60 +264,36 @@ class FailureMemory:
         self._annotated_definitions[key] = (definitions, warnings, annotated)
         return annotated
 
-    def add(self, failure: Failure) -> str:
-        """Add a failure and return its id."""
-        failure_id = failure.failure_id  # a hash: computed once
-        cached = self._cache.get(failure_id)
-        count = failure.count + (cached.count if cached else 0)
-        updated = replace(cached or failure, count=count, message=failure.message, last_seen=failure.last_seen)
-        self._cache.put(failure_id, updated)
-        if self._writer is not None:
-            self._writer.add(failure_id, failure)
-        return failure_id
+    def add(self, failure: Failure) -> None:
+        """Add a failure, or an occurrence of a known one."""
+        failure_id, scope = failure.failure_id, self._get_scope(failure.scope)
+        known = scope.failures.get(_get_qualified_tool_id(failure), {}).get(failure_id)
+        count = failure.count + (known.count if known else 0)
+        newest = replace(known or failure, count=count, message=failure.message, last_seen=failure.last_seen)
+        scope.put(failure_id, newest)
+        earlier = self._unwritten.get(failure_id, _Change())
+        if earlier.added is not None:
+            failure = replace(failure, count=failure.count + earlier.added.count)
+        self._write_soon(failure_id, _Change(failure, earlier.correction))
 
-    def correct(self, failure_id: str, correction: dict[str, Any]) -> None:
+    def correct(self, failure: Failure, correction: dict[str, Any]) -> None:
         """Set the correction of a failure."""
-        cached = self._cache.get(failure_id)
-        if cached is not None and cached.correction == correction:
+        failure_id, scope = failure.failure_id, self._get_scope(failure.scope)
+        known = scope.failures.get(_get_qualified_tool_id(failure), {}).get(failure_id)
+        if known is not None and known.correction == correction:
             return
-        if cached is not None:
-            self._cache.put(failure_id, replace(cached, correction=correction))
-        if self._writer is not None:
-            self._writer.correct(failure_id, correction)
+        if known is not None:
+            scope.put(failure_id, replace(known, correction=correction))
+        self._write_soon(failure_id, _Change(self._unwritten.get(failure_id, _Change()).added, correction))
 
-    def forget(self, failure_id: str) -> None:
+    def forget(self, failure: Failure) -> None:
         """Delete a failure that no longer occurs, unless it is pinned."""
-        cached = self._cache.get(failure_id)
-        if cached is None or cached.pinned:
-            return
-        self._cache.drop(failure_id)
-        if self._writer is not None:
-            self._writer.forget(failure_id)
-
-    def _build_patterns(self, scope: str) -> FailurePatterns:
-        """Return the patterns of a scope; only tools with new failures are computed again."""
-        built_at, patterns = self._patterns_by_scope.get(scope, (0.0, NO_PATTERNS))
-        changed_tools = self._cache.take_changed_tools(scope)
-        now_seconds = time.monotonic()
-        if now_seconds - built_at > REWEIGH_INTERVAL_SECONDS:  # failures lose weight with time
-            built_at, changed_tools = now_seconds, self._cache.list_tools(scope)
-        if not changed_tools:
-            return patterns
-        failures, warnings = dict(patterns.failures), dict(patterns.warnings)
-        for tool_id in changed_tools:
-            failures[tool_id] = self._cache.list_for_tool(scope, tool_id)
-            warnings[tool_id] = format_warnings(failures[tool_id], self.compute_weight)
-            if not failures[tool_id]:
-                del failures[tool_id]
-            if not warnings[tool_id][0]:
-                del warnings[tool_id]
-        if scope not in self._patterns_by_scope and len(self._patterns_by_scope) >= MAX_CACHED_SCOPES:
-            oldest_scope = next(iter(self._patterns_by_scope))
-            del self._patterns_by_scope[oldest_scope]
-            self._cache.stop_tracking(oldest_scope)
-        patterns = FailurePatterns(failures, warnings)
-        self._patterns_by_scope[scope] = (built_at, patterns)
-        return patterns
+        failure_id, scope = failure.failure_id, self._get_scope(failure.scope)
+        tool_id = _get_qualified_tool_id(failure)
+        known = scope.failures.get(tool_id, {}).get(failure_id)
+        if known is not None and not known.pinned:
+            scope.drop(failure_id, tool_id)
+            self._write_soon(failure_id, _Change(is_deletion=True))
 
     def compute_weight(self, failure: Failure) -> float:
         """Return the weight of a failure today."""
@@ -276,59 +302,85 @@ class FailureMemory:
         days = (get_utc_now() - failure.last_seen) / timedelta(days=1)
         return float(failure.count * 0.5 ** (max(days, 0.0) / self.options.half_life_days))
 
+    def _get_scope(self, name: str) -> _Scope:
+        if name not in self._scopes:
+            if len(self._scopes) > MAX_CACHED_SCOPES:
+                oldest = next(one for one in self._scopes if one != SHARED_SCOPE)
+                del self._scopes[oldest]
+                self._library_loads = {key: one for key, one in self._library_loads.items() if key[0] != oldest}
+            self._scopes[name] = _Scope()
+        return self._scopes[name]
+
+    def _build_patterns(self, name: str) -> FailurePatterns:
+        """Return the patterns of a scope; only the warnings of tools with new failures are made again."""
+        scopes = [self._get_scope(one) for one in list_read_scopes(name)]
+        own = scopes[0]
+        interval = time.monotonic() // REWEIGH_INTERVAL_SECONDS  # failures lose weight with time
+        key = (interval, *(scope.version for scope in scopes))
+        if own.patterns_key == key:
+            return own.patterns
+        earlier = own.patterns if own.patterns_key[:1] == (interval,) else NO_PATTERNS
+        failures: dict[str, tuple[Failure, ...]] = {}
+        for scope in scopes:
+            for tool_id, of_tool in scope.failures.items():
+                failures[tool_id] = (*failures.get(tool_id, ()), *reversed(of_tool.values()))
+        warnings = {
+            tool_id: earlier.warnings.get(tool_id, ("", ""))
+            if earlier.failures.get(tool_id) == known
+            else format_warnings(known, self.compute_weight)
+            for tool_id, known in failures.items()
+        }
+        own.patterns = FailurePatterns(failures, {tool_id: pair for tool_id, pair in warnings.items() if pair[0]})
+        own.patterns_key = key
+        return own.patterns
+
     async def _refresh(self, library: ToolLibrary, scope: str) -> None:
-        """Load stored failures: at once for new tools, periodically for all."""
-        clock = asyncio.get_running_loop().time
-        key = (scope, id(library))
+        """Load stored failures: at once for a new library, and periodically."""
+        key, now = (scope, id(library)), time.monotonic()
         load = self._library_loads.get(key)
         if load is None or load.library is not library or load.version != library.version:
-            owner_ids = _list_owner_ids(library)
-            new_ids = [owner_id for owner_id in owner_ids if owner_id not in self._loaded_tools.get(scope, ())]
             if not self._library_loads:
-                self._spawn("tidy", self._forget_expired)
+                self._spawn(self._forget_expired())
             if len(self._library_loads) >= MAX_CACHED_SCOPES:
                 del self._library_loads[next(iter(self._library_loads))]
-            task = self._spawn(f"read {key}", lambda: self._load(new_ids, scope))
-            load = self._library_loads[key] = _LibraryLoad(library, library.version, clock(), task)
-        elif clock() - load.started_at > self.options.refresh_seconds:
-            load.started_at = clock()
-            self._spawn(f"read {key}", lambda: self._load(_list_owner_ids(library), scope))
-        if not load.task.done():
-            await asyncio.wait(
-                {load.task}, timeout=STORE_TIMEOUT_SECONDS
-            )  # awaiting the task itself would cancel it with its caller
+            task = self._spawn(self._load(library, scope))
+            load = self._library_loads[key] = _LibraryLoad(library, library.version, now, task, task)
+        elif load.latest.done() and now - load.started_at > self.options.refresh_seconds:
+            load.started_at, load.latest = now, self._spawn(self._load(library, scope))
+        if not load.first.done():  # awaiting the task itself would cancel it with its caller
+            await asyncio.wait({load.first}, timeout=STORE_TIMEOUT_SECONDS)
 
-    async def _load(self, tool_ids: Sequence[str], scope: str) -> None:
+    async def _load(self, library: ToolLibrary, scope: str) -> None:
         """Load the failures of tools in batches, so that the event loop stays responsive."""
-        scopes = list_read_scopes(scope)
+        assert self._store is not None
+        tool_ids, scopes = _list_owner_ids(library), list_read_scopes(scope)
         limit_per_tool = max(
             MAX_WARNINGS_PER_TOOL,
             min(MAX_FAILURES_PER_TOOL, MAX_FAILURES_READ // (max(len(tool_ids), 1) * len(scopes))),
         )
         try:
             for first in range(0, len(tool_ids), TOOLS_PER_READ):
-                await self._load_batch(tool_ids[first : first + TOOLS_PER_READ], scopes, limit_per_tool)
+                batch = tool_ids[first : first + TOOLS_PER_READ]
+                async with self._write_lock:
+                    stored = await self._store.get_failures_by_tool(batch, scopes, limit_per_tool=limit_per_tool)
+                    self._take_stored(set(batch), scopes, [one for known in stored.values() for one in reversed(known)])
         except StoreError as error:
             log.warning("Stored failures cannot be read now: %s", error)
-            return
-        self._loaded_tools.setdefault(scope, set()).update(tool_ids)
 
-    async def _load_batch(self, tool_ids: Sequence[str], scopes: Sequence[str], limit_per_tool: int) -> None:
-        assert self._store is not None
-        assert self._writer is not None
-        pending_ids = self._writer.pending_ids
-        cached_ids = set(self._cache.iter_useful_ids(scopes, tool_ids))
-        stored = await self._store.get_failures_by_tool(tool_ids, scopes, limit_per_tool=limit_per_tool)
-        failures_by_id = {
-            failure.failure_id: failure for failures in stored.values() for failure in reversed(failures)
-        }  # the latest last
-        pending_ids |= self._writer.pending_ids
-        for failure_id in cached_ids - failures_by_id.keys() - pending_ids:
-            if self._cache.get(failure_id) is not None:
-                self._cache.drop(failure_id)
+    def _take_stored(self, tool_ids: set[str], scopes: Sequence[str], stored: Sequence[Failure]) -> None:
+        """Replace the useful failures of tools by the stored ones, except those with changes to be written."""
+        failures_by_id = {failure.failure_id: failure for failure in stored}
+        current = failures_by_id.keys() | self._unwritten.keys()
+        for scope in map(self._get_scope, scopes):
+            for tool_id, of_tool in list(scope.failures.items()):
+                for failure_id, failure in list(of_tool.items()):
+                    if failure.tool_id in tool_ids and failure_id not in current and _is_useful(failure):
+                        scope.drop(failure_id, tool_id)
         for failure_id, failure in failures_by_id.items():
-            if failure_id not in pending_ids and self._cache.get(failure_id) != failure:
-                self._cache.put(failure_id, failure)
+            scope = self._get_scope(failure.scope)
+            known = scope.failures.get(_get_qualified_tool_id(failure), {}).get(failure_id)
+            if failure_id not in self._unwritten and known != failure:
+                scope.put(failure_id, failure)
 
     async def _forget_expired(self) -> None:
         """Delete expired failures from the store."""
@@ -338,11 +390,43 @@ class FailureMemory:
         except StoreError as error:
             log.warning("Expired failures cannot be deleted now: %s", error)
 
-    def _spawn(self, name: str, start_work: Any) -> "asyncio.Task[None]":
-        task = self._tasks.get(name)
-        if task is None or task.done():
-            task = self._tasks[name] = asyncio.get_running_loop().create_task(start_work(), name=f"failures: {name}")
-            task.add_done_callback(lambda done: self._tasks.pop(name, None) if self._tasks.get(name) is done else None)
+    def _write_soon(self, failure_id: str, change: _Change) -> None:
+        """Write a change in the background, with those that follow soon."""
+        if self._store is None:
+            return
+        if not self._unwritten:
+            self._spawn(self._write_later())
+        self._unwritten[failure_id] = change
+
+    async def _write_later(self) -> None:
+        await asyncio.sleep(self.options.write_interval_seconds)
+        await self._write()
+
+    async def _write(self) -> None:
+        """Write the changes; what cannot be written now is written later."""
+        if self._store is None:
+            return
+        async with self._write_lock:
+            changes, self._unwritten = self._unwritten, {}
+            try:
+                if added := [change.added for change in changes.values() if change.added is not None]:
+                    await self._store.add(added)
+                for failure_id, change in list(changes.items()):
+                    change.added = None
+                    if change.correction is not None:
+                        await self._store.correct(failure_id, change.correction)
+                    if change.is_deletion:
+                        await self._store.forget(failure_id)
+                    del changes[failure_id]
+            except StoreError as error:
+                log.warning("Failures cannot be written now and will be retried: %s", error)
+                self._unwritten = changes | self._unwritten
+                self._spawn(self._write_later())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return task
 
 
@@ -359,10 +443,10 @@ class ScopedMemory:
 
     def record_failure(
         self, tool_id: str, action: str, kind: FailureKind, arguments: dict[str, Any], error_text: str
-    ) -> str:
-        """Add a failure and return its id; "" for a kind that is not stored."""
+    ) -> Failure | None:
+        """Add a failure and return it; None for a kind that is not stored."""
         if kind not in STORED_FAILURE_KINDS:
-            return ""
+            return None
         is_for_all_calls = kind == "unavailable"  # its arguments do not matter
         failure = Failure(
             tool_id,
@@ -373,7 +457,8 @@ class ScopedMemory:
             format_failure_message({} if is_for_all_calls else arguments, error_text),
             last_seen=get_utc_now(),
         )
-        return self.memory.add(failure)
+        self.memory.add(failure)
+        return failure
 
 
 def _list_owner_ids(library: ToolLibrary) -> tuple[str, ...]:
@@ -385,3 +470,12 @@ def _list_id_prefixes(tool_id: str) -> Iterable[str]:
     """Return the prefixes of a dotted id, the id itself last."""
     levels = tool_id.split(".")
     return [".".join(levels[:size]) for size in range(1, len(levels) + 1)]
+
+
+def _is_useful(failure: Failure) -> bool:
+    return failure.count > 1 or failure.correction is not None or failure.pinned
+
+
+def _get_qualified_tool_id(failure: Failure) -> str:
+    """Return the id of the tool with its action."""
+    return f"{failure.tool_id}.{failure.action}" if failure.action else failure.tool_id

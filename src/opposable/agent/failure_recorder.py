@@ -23,8 +23,7 @@ class _OpenFailure:
 
     arguments: dict[str, Any]
     error_text: str
-    failure_id: str
-    is_timeout: bool
+    failure: Failure
 
 
 def split_tool_id(library: ToolLibrary, tool_id: str) -> tuple[str, str]:
@@ -69,22 +68,24 @@ class FailureRecorder:
             return
         self._recorded.add(once)
         owner, action = split_tool_id(self._library, tool.tool_id)
-        failure_id = self._memory.record_failure(owner, action, result.failure, arguments, result.content)
-        if failure_id:
+        failure = self._memory.record_failure(owner, action, result.failure, arguments, result.content)
+        if failure is not None:
             waiting = self._open.setdefault(name, [])
-            waiting.append(_OpenFailure(arguments, result.content, failure_id, result.failure == "timeout"))
+            waiting.append(_OpenFailure(arguments, result.content, failure))
             del waiting[:-_MAX_OPEN_FAILURES]
 
     def record_success(self, name: str, arguments: dict[str, Any]) -> None:
         """Record the corrections that follow from a successful call, and forget that it failed before."""
         for one in self._open.pop(name, ()):
-            right = find_correction(one.arguments, arguments, one.error_text, allow_larger_numbers=one.is_timeout)
+            right = find_correction(
+                one.arguments, arguments, one.error_text, allow_larger_numbers=one.failure.kind == "timeout"
+            )
             if right is not None:
-                self._memory.memory.correct(one.failure_id, right)
+                self._memory.memory.correct(one.failure, right)
         tool = self._library.find_tool(name) if self._patterns.failures else None
         known = None if tool is None else self._patterns.find_exact(tool.tool_id, arguments)
         if known is not None:
-            self._memory.memory.forget(known.failure_id)
+            self._memory.memory.forget(known)
 
 
 class FailureNotes(PolicyAround):

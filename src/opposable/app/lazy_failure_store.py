@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opposable.agent.failure_memory import FailureMemory, ScopedMemory
 from opposable.app.stored_tools import database_url, open_default_store
 from opposable.domain.errors import BadInput, StoreMissing, StoreUnavailable
-from opposable.domain.records import SHARED_SCOPE, ExecutionStats, Failure
+from opposable.domain.records import SHARED_SCOPE, Failure
 from opposable.settings import Settings
 from opposable.store.creation import StoreCreation
 from opposable.store.factory import is_store_installed
@@ -27,12 +27,12 @@ async def open_failure_memory(settings: Settings) -> AsyncIterator[ScopedMemory]
     if not is_store_installed(database_url(settings)):
         yield FailureMemory().with_scope()
         return
-    async with LazyFailureStore(settings) as store, FailureMemory(store, statistics_store=store) as memory:
+    async with LazyFailureStore(settings) as store, FailureMemory(store) as memory:
         yield memory.with_scope()
 
 
 class LazyFailureStore:
-    """The stored failures and call statistics, opened on first use.
+    """The stored failures, opened on first use.
 
     A missing store is created when there is something to write.
 
@@ -77,14 +77,6 @@ class LazyFailureStore:
         """Delete failures last seen before `moment` that are not pinned."""
         store = await self._get_existing_store()
         return await store.failures.forget_before(moment) if store is not None else 0
-
-    async def get_call_statistics(
-        self, tool_ids: Sequence[str], *, calls_per_tool: int = 50
-    ) -> dict[str, ExecutionStats]:
-        """Return how the last calls of each tool ended."""
-        if (store := await self._get_existing_store()) is None:
-            return {}
-        return await store.executions.get_call_statistics(tool_ids, calls_per_tool=calls_per_tool)
 
     async def _get_existing_store(self) -> "Store | None":
         try:

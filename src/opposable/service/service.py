@@ -9,8 +9,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from opposable.agent.failure_cache import get_owner_scope
-from opposable.agent.failure_memory import FailureMemory
+from opposable.agent.failure_memory import FailureMemory, get_owner_scope
 from opposable.agent.limits import Limits
 from opposable.app.agent_check import find_agent_warnings
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
@@ -412,9 +411,7 @@ async def open_service(
             Runner(store, recorder, lambda name: _get_tool_id(library, name), grace_seconds=grace_seconds)
         )
         teams = await stack.enter_async_context(TeamPool(settings, store.query_examples.list_for_database))
-        failure_memory = await stack.enter_async_context(
-            FailureMemory(store.failures, statistics_store=store.executions)
-        )
+        failure_memory = await stack.enter_async_context(FailureMemory(store.failures))
         service = Service(settings, store, recorder, spec_loader, runner, models, teams, failure_memory)
         if is_durable:
             service.remote_runs = RemoteRuns(store, runner)

@@ -79,23 +79,6 @@ class ExecutionRepository:
             tool_id: ExecutionStats(calls, failures, mean_seconds) for tool_id, calls, failures, mean_seconds in rows
         }
 
-    async def get_call_statistics(
-        self, tool_ids: Sequence[str], *, calls_per_tool: int = 50
-    ) -> dict[str, ExecutionStats]:
-        """Return the statistics of each tool's latest calls, by tool id.
-
-        The cost depends on `calls_per_tool` only, not on the number of stored executions.
-        """
-        unique_ids = list(dict.fromkeys(tool_ids))
-        calls = select(executions.c.failure, executions.c.seconds).order_by(executions.c.at.desc())
-        queries = [calls.where(executions.c.tool_id == tool_id).limit(calls_per_tool) for tool_id in unique_ids]
-        statistics: dict[str, ExecutionStats] = {}
-        for tool_id, rows in zip(unique_ids, await self._database.fetch_inline(*queries), strict=True):
-            if rows:
-                failures = sum(row.failure is not None for row in rows)
-                statistics[tool_id] = ExecutionStats(len(rows), failures, sum(row.seconds for row in rows) / len(rows))
-        return statistics
-
 
 def _build_conditions(criteria: ExecutionFilter) -> list[Any]:
     table = executions.c

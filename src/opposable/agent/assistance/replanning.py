@@ -1,12 +1,9 @@
 """Rule: after repeated failures ask for another tool or another plan, or end the run."""
 
-from collections.abc import Mapping
-
 from opposable.agent.assistance import prompts
 from opposable.agent.assistance.call_records import TRANSIENT_FAILURES
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
-from opposable.domain.records import ExecutionStats
 
 MAX_ALTERNATIVE_TOOLS = 3
 """Tools that are named in place of a failing one."""
@@ -52,7 +49,7 @@ class Replanning(AssistanceRule):
             run.advice = ""
             reason = prompts.explain_no_progress(self._blocked_turns, language)
             return Directive("complete", reason, prompts.ask_for_answer_after_blocked_calls(language))
-        if others := await self._find_replacements(failed[-1]):
+        if others := self._find_replacements(failed[-1]):
             name = failed[-1].call.name
             reason = prompts.explain_failing_tool(name, self._failures_by_tool[name], language)
             run.advice = prompts.ask_to_switch_tool(reason, others, language)
@@ -63,15 +60,15 @@ class Replanning(AssistanceRule):
             return Directive("replan", reason)
         return None
 
-    async def _find_replacements(self, step: Step) -> tuple[str, ...]:
+    def _find_replacements(self, step: Step) -> tuple[str, ...]:
         """Return the tools that may replace one that has failed too often, the best first."""
         failures = self._failures_by_tool.get(step.call.name, 0)
         max_failures = 2 if step.result.failure in TRANSIENT_FAILURES else self.run.guards.switch_after
         if failures < max_failures or (failures - max_failures) % self.run.guards.switch_after:
             return ()
-        return await self._find_alternative_tools(step.call.name)
+        return self._find_alternative_tools(step.call.name)
 
-    async def _find_alternative_tools(self, name: str) -> tuple[str, ...]:
+    def _find_alternative_tools(self, name: str) -> tuple[str, ...]:
         """Return alternatives to a tool, ranked by relevance and success rate."""
         run = self.run
         tool = run.library.find_tool(name)
@@ -80,21 +77,12 @@ class Replanning(AssistanceRule):
         failed_ids = {run.get_owner_id(other) for other in self._failures_by_tool}
         need = f"{tool.definition.description} {run.task[:500]}"
         matches = run.library.find_alternatives(run.get_owner_id(name), need, failed_ids, limit=8)
-        ids = {match.name: f"{match.tool_id}.{match.action}" if match.action else match.tool_id for match in matches}
-        stats: Mapping[str, ExecutionStats] = {}
-        if matches and run.memory is not None:
-            stats = await run.memory.memory.get_call_statistics(tuple(ids.values()))
-        ranked = sorted(
-            matches,
-            key=lambda match: -match.score * self._estimate_success_rate(match.tool_id, stats.get(ids[match.name])),
-        )
+        ranked = sorted(matches, key=lambda match: -match.score * self._estimate_success_rate(match.tool_id))
         return tuple(match.name for match in ranked[:MAX_ALTERNATIVE_TOOLS])
 
-    def _estimate_success_rate(self, tool_id: str, stored_stats: ExecutionStats | None) -> float:
+    def _estimate_success_rate(self, tool_id: str) -> float:
         """Return the success rate of a tool, smoothed so that a new tool has 0.5."""
         health = self.run.library.get_health(tool_id)
         failures = sum(health.failures.values())
         calls = max(health.calls, failures)
-        if stored_stats is not None and stored_stats.calls > calls:
-            calls, failures = stored_stats.calls, stored_stats.failures
         return (calls - failures + 1) / (calls + 2)
