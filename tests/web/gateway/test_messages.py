@@ -4,7 +4,7 @@ import aiohttp
 import anthropic
 import orjson
 import pytest
-from tests.models.chat_server import chat_server, respond_events, respond_json
+from tests.models.chat_server import build_delta, chat_server, respond_events, respond_json
 from tests.web.gateway.test_relay import post
 from tests.web.serving import serve_models
 
@@ -17,6 +17,7 @@ from opposable.domain.usage import Usage
 from opposable.models.anthropic import AnthropicModel
 from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.http_client import RetryPolicy
+from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.web.gateway.messages_request import parse_messages_request
 from opposable.web.openai_errors import GatewayError
@@ -277,3 +278,28 @@ async def test_a_rate_limit_of_a_server_with_this_api_stays_one():
     ):
         status, raw, headers = await post(url, {"max_tokens": 9, "messages": HI}, "messages")
     assert (status, orjson.loads(raw), headers["retry-after"]) == (429, error, "7")
+
+
+@pytest.mark.parametrize("api", ["messages", "responses"])
+async def test_the_repair_of_a_call_leaves_the_text_of_another_in_every_api(api):
+    texts = ('{"a": "1"}', '{ "a": 1.0 }')
+    calls = [
+        {"id": f"c{n}", "type": "function", "function": {"name": "add", "arguments": text}}
+        for n, text in enumerate(texts)
+    ]
+    deltas = [build_delta(tool_calls=[{"index": n, **call}]) for n, call in enumerate(calls)]
+    body = {
+        "messages": {"messages": HI, "max_tokens": 9, "tools": [ADD]},
+        "responses": {"input": "hi", "tools": [{"type": "function", "name": "add", "parameters": SCHEMA}]},
+    }[api]
+    async with (
+        chat_server(respond_events(*deltas, build_delta("tool_calls"))) as server,
+        serve_models(OpenAICompatibleModel("upstream", server.url)) as url,
+    ):
+        _, raw, _ = await post(url, {**body, "stream": True}, api)
+    events = [orjson.loads(frame.partition(b"data: ")[2]) for frame in raw.split(b"\n\n") if frame]
+    if api == "messages":
+        sent = [event["delta"]["partial_json"] for event in events if event["type"] == "content_block_delta"]
+    else:
+        sent = [event["delta"] for event in events if event["type"] == "response.function_call_arguments.delta"]
+    assert sent == ['{"a":1}', texts[1]]

@@ -1,8 +1,11 @@
 """Completions that pass byte by byte between a client and a model's server."""
 
+import asyncio
+
 import aiohttp
 import orjson
 import pytest
+from aiohttp import web
 from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events, respond_json
 from tests.web.serving import serve_models
 
@@ -212,6 +215,109 @@ async def test_an_invalid_native_call_is_repaired_where_that_is_possible():
         _, raw, _ = await post(url, {"messages": HI, "tools": [ADD]})
     [sent] = orjson.loads(raw)["choices"][0]["message"]["tool_calls"]
     assert sent == {**CALL, "function": {"name": "add", "arguments": '{"a":1}'}}
+
+
+SIGNED = {**CALL, "id": "call_2", "extra_content": {"google": {"thought_signature": "c2ln"}}}
+WRONG = {**SIGNED, "id": "call_1", "function": {"name": "add", "arguments": '{"a": "1"}', "strict": True}}
+REPAIRED = {**WRONG, "function": {**WRONG["function"], "arguments": '{"a":1}'}}
+
+
+def build_signed_chunks(first, *fragments):
+    """A stream with two calls, whose chunks have fields that only their server knows."""
+    chunks = [
+        build_chunk(role="assistant", content=None),
+        {**build_chunk(tool_calls=[{"index": 0, **first}]), "obfuscation": "x"},
+        *[build_chunk(tool_calls=[{"index": 0, "function": {"arguments": text}}]) for text in fragments],
+        build_chunk(tool_calls=[{"index": 1, **SIGNED}], reasoning_details=[{"data": "d"}]),
+        {**build_chunk("tool_calls"), "service_tier": "default"},
+    ]
+    return [*chunks, {**USAGE_CHUNK, "usage": {**USAGE, "cost": 0.5}}]
+
+
+@pytest.mark.parametrize("mode", ["native", "auto"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_repair_of_a_call_changes_its_arguments_alone(mode, stream):
+    message = {"role": "assistant", "content": None, "refusal": None, "tool_calls": [WRONG, SIGNED]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls", "stop_reason": 7}
+    whole = {**WHOLE, "choices": [choice]}
+    opened = {**WRONG, "function": {**WRONG["function"], "arguments": ""}}
+    upstream = respond_events(*build_signed_chunks(opened, '{"a":', ' "1"}'), pieces=50)
+    async with (
+        chat_server(upstream if stream else respond_json(whole)) as server,
+        serve_models(connect(server, mode)) as url,
+    ):
+        body = {"messages": HI, "tools": [ADD], "stream": stream, "stream_options": {"include_usage": True}}
+        _, raw, _ = await post(url, body)
+    if stream:
+        assert raw == encode_events(*build_signed_chunks(REPAIRED, "", ""))
+    else:
+        repaired = {**message, "tool_calls": [REPAIRED, SIGNED]}
+        assert raw == orjson.dumps({**whole, "choices": [{**choice, "message": repaired}]})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_second_call_is_dropped_alone_where_one_is_asked_for(stream):
+    chunks = build_signed_chunks(SIGNED)
+    message = {"role": "assistant", "content": "", "tool_calls": [SIGNED, WRONG]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    whole = {**WHOLE, "choices": [choice]}
+    async with (
+        chat_server(respond_events(*chunks) if stream else respond_json(whole)) as server,
+        serve_models(connect(server)) as url,
+    ):
+        _, raw, _ = await post(url, {"messages": HI, "tools": [ADD], "stream": stream, "parallel_tool_calls": False})
+    if stream:
+        chunks[2]["choices"][0]["delta"].pop("tool_calls")
+        assert raw == encode_events(*map(without_usage, chunks[:-1]))
+    else:
+        assert raw == orjson.dumps({**whole, "choices": [{**choice, "message": {**message, "tool_calls": [SIGNED]}}]})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_invalid_call_is_dropped_and_a_valid_one_sent_for_a_server_of_unknown_behavior(stream):
+    unknown = {**CALL, "id": "call_0", "function": {"name": "drop_table", "arguments": "{}"}}
+    message = {"role": "assistant", "content": "I add.", "tool_calls": [unknown, SIGNED]}
+    whole = {**WHOLE, "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    chunks = build_signed_chunks(unknown)
+    async with (
+        chat_server(respond_events(*chunks) if stream else respond_json(whole)) as server,
+        serve_models(connect(server, "auto")) as url,
+    ):
+        _, raw, _ = await post(url, {"messages": HI, "tools": [ADD], "stream": stream})
+    if stream:
+        renumbered = {"index": 0, **SIGNED}
+        chunks[2]["choices"][0]["delta"]["tool_calls"] = [renumbered]
+        assert raw == encode_events(*map(without_usage, [chunks[0], *chunks[2:-1]]))
+    else:
+        assert orjson.loads(raw)["choices"][0]["message"] == {**message, "tool_calls": [SIGNED]}
+
+
+@pytest.mark.parametrize("mode", ["native", "auto"])
+async def test_calls_that_the_gateway_cannot_check_stream_at_once(mode):
+    custom = {"type": "custom", "custom": {"name": "patch"}}
+    call = build_delta(
+        tool_calls=[{"index": 0, "id": "c", "type": "custom", "custom": {"name": "patch", "input": "x"}}]
+    )
+    is_received = asyncio.Event()
+
+    async def upstream(request):
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"data: " + orjson.dumps(call) + b"\n\n")
+        await is_received.wait()
+        await response.write(b"data: [DONE]\n\n")
+        return response
+
+    async with chat_server(upstream) as server, serve_models(connect(server, mode)) as url:
+        body = {"model": "m", "messages": HI, "tools": [ADD, custom], "stream": True}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{url}/chat/completions", json=body) as response,
+            asyncio.timeout(5),
+        ):
+            assert await response.content.readuntil(b"\n\n") == b"data: " + orjson.dumps(call) + b"\n\n"
+            is_received.set()
+            assert await response.read() == b"data: [DONE]\n\n"
 
 
 @pytest.mark.parametrize("stream", [False, True])

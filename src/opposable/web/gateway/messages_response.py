@@ -64,9 +64,8 @@ class MessageEventSerializer:
         events = [self._start(), self._close()]
         for call in reply.message.tool_calls:
             events.append(self._open("tool_use", _open_call(call)))
-            events.append(
-                self._delta({"type": "input_json_delta", "partial_json": dump_json(dict(call.arguments)).decode()})
-            )
+            arguments = call.arguments_json if call.has_valid_arguments else "{}"
+            events.append(self._delta({"type": "input_json_delta", "partial_json": arguments}))
             events.append(self._close())
         usage = {"input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens}
         delta = {"stop_reason": STOP_REASONS[reply.finish], "stop_sequence": None}

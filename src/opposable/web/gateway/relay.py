@@ -6,7 +6,7 @@ or corrected. Everything else passes byte by byte.
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from opposable.models.openai_compatible import StreamAccumulator, parse_completi
 from opposable.models.profile import get_profile
 from opposable.models.upstream import ClientRequest, Upstream, find_upstream
 from opposable.parsers import escape_special_tokens
+from opposable.web.gateway.call_rewriting import CallRewriter, parse_frame
 from opposable.web.gateway.completions import finalize_reply, stream_with_calls
 from opposable.web.gateway.relay_meter import RelayMeter
 from opposable.web.gateway.request import CompletionRequest, parse_body
@@ -76,6 +77,21 @@ def _outline(message: Mapping[str, Any]) -> Message:
     return assistant_message(text if isinstance(text, str) else "", made)
 
 
+@dataclass(frozen=True, slots=True)
+class _CheckedReply:
+    """A changed reply.
+
+    Attributes:
+        reply: The reply for the client; the one of the server, if its model has to correct it.
+        sent_calls: For each call of the server the one for the client, None for a dropped one; None if the text changed.
+        needs_correction: Whether the model should correct the calls of the reply, or add a required one.
+    """
+
+    reply: Reply
+    sent_calls: tuple[ToolCall | None, ...] | None = None
+    needs_correction: bool = False
+
+
 class CompletionRelay:
     """One relayed completion.
 
@@ -122,8 +138,13 @@ class CompletionRelay:
         checked = self._check(reply)
         if checked is None:
             return raw
-        final = checked if not self._needs_correction(checked) else await self._correct(checked)
-        return _replace_calls(response, final, is_corrected=final is not checked)
+        if checked.sent_calls is not None:
+            CallRewriter(reply, checked.sent_calls, checked.reply.finish).rewrite_completion(response)
+        elif checked.needs_correction:
+            _replace_reply(response, await self._correct(checked.reply), is_corrected=True)
+        else:
+            _replace_reply(response, checked.reply, is_corrected=False)
+        return dump_json(response)
 
     def _parse_response(self, raw: bytes) -> dict[str, Any]:
         try:
@@ -152,12 +173,13 @@ class CompletionRelay:
                 async for received in blocks:
                     self._meter.count_events(received)
                     block = self._filter_usage(received) if b'"usage"' in received else received
-                    if not self._checks_calls or (not held and not self._is_searched and b'"tool_calls"' not in block):
+                    is_unchecked = not held and not self._is_searched and b'"tool_calls"' not in block
+                    if not self._checks_calls or is_unchecked or self._request is None:
                         yield block
                         continue
                     sent: list[bytes] = []
                     for frame in filter(None, block.split(b"\n\n")):
-                        chunk = _parse_frame(frame)
+                        chunk = parse_frame(frame)
                         if held and chunk.get("error"):  # calls before an error may be incomplete
                             yield frame + b"\n\n"
                             return
@@ -187,15 +209,20 @@ class CompletionRelay:
         if checked is None:
             yield b"\n\n".join(held) + b"\n\n"
             return
+        if checked.sent_calls is not None and any(_has_finish_reason(frame) for frame in held):
+            rewriter = CallRewriter(reply, checked.sent_calls, checked.reply.finish)
+            yield b"\n\n".join(filter(None, map(rewriter.rewrite_frame, held))) + b"\n\n"
+            return
         serializer = ChunkSerializer(str(head.get("model", "")), self._is_usage_requested, head)
-        if not self._needs_correction(checked):
-            rest = checked.message.content
+        if not checked.needs_correction:
+            rest = checked.reply.message.content
             if self._is_searched and rest.startswith(sent_text) and len(rest) > len(sent_text):
                 yield serializer.serialize_text(rest[len(sent_text) :])
-            yield serializer.serialize_calls(checked.message.tool_calls) + serializer.serialize_ending(checked)
+            calls = serializer.serialize_calls(checked.reply.message.tool_calls)
+            yield calls + serializer.serialize_ending(checked.reply)
             return
         assert self._request is not None
-        async with aclosing(stream_with_calls(self._model, self._request, checked)) as events:
+        async with aclosing(stream_with_calls(self._model, self._request, checked.reply)) as events:
             async for event in events:
                 if type(event) is TextDelta:
                     yield serializer.serialize_text(event.text)
@@ -204,33 +231,31 @@ class CompletionRelay:
                 elif type(event) is Reply:
                     yield serializer.serialize_calls(event.message.tool_calls) + serializer.serialize_ending(event)
 
-    def _check(self, reply: Reply) -> Reply | None:
-        """Return the reply with the calls for the client, None if it is unchanged."""
+    def _check(self, reply: Reply) -> _CheckedReply | None:
+        """Return the reply for the client, None if it is unchanged."""
         request = self._request
         if request is None:
             return None
+        marked, invalid_calls = reply, []
         if self._is_searched:
             marked = add_marked_calls(reply, request.tools)
             triage = triage_calls(marked, request)
             calls, is_cut_off = triage.valid_calls, triage.is_cut_off or marked.finish in CUT_OFF
             if triage.is_call_missing or (triage.invalid_calls and not calls and not is_cut_off):
-                return marked
-            final = finalize_reply(request, marked, () if is_cut_off else calls, is_cut_off=is_cut_off)
+                return _CheckedReply(marked, needs_correction=True)
+            invalid_calls = [call for call, _ in triage.invalid_calls]
         else:
             is_cut_off = reply.finish in CUT_OFF
             calls = () if is_cut_off else resolve_native_calls(reply.message.tool_calls, request)
-            final = finalize_reply(request, reply, calls, is_cut_off=is_cut_off)
-        is_unchanged = final.message.content == reply.message.content and _are_same_calls(
-            final.message.tool_calls, reply.message.tool_calls
-        )
-        return None if is_unchanged else final
-
-    def _needs_correction(self, reply: Reply) -> bool:
-        """Return whether the model should correct the calls of the reply, or add a required one."""
-        if not self._is_searched or self._request is None:
-            return False
-        triage = triage_calls(reply, self._request)
-        return triage.is_call_missing or bool(triage.invalid_calls and not triage.valid_calls)
+        final = finalize_reply(request, marked, () if is_cut_off else calls, is_cut_off=is_cut_off)
+        if marked is not reply:
+            return _CheckedReply(final)
+        received = reply.message.tool_calls
+        if _are_same_calls(final.message.tool_calls, received):
+            return None
+        valid = [n for n, call in enumerate(received) if not call.truncated and call not in invalid_calls]
+        sent = dict(zip(valid, final.message.tool_calls, strict=False))
+        return _CheckedReply(final, tuple(sent.get(n) for n in range(len(received))))
 
     async def _correct(self, reply: Reply) -> Reply:
         assert self._request is not None
@@ -268,23 +293,13 @@ class CompletionRelay:
         sent: list[bytes] = []
         for frame in block.split(b"\n\n"):
             if b'"usage":{' in frame or b'"usage": {' in frame:
-                chunk = _parse_frame(frame)
+                chunk = parse_frame(frame)
                 self._meter.read_usage(chunk.get("usage") or {})
                 if not self._is_usage_requested and not chunk.get("choices"):
                     continue
             sent.append(frame)
         joined = b"\n\n".join(sent)
         return joined if self._is_usage_requested else joined.replace(_USAGE_NOT_REQUESTED, b"")
-
-
-def _parse_frame(frame: bytes) -> dict[str, Any]:
-    """Return the JSON of an event, {} for a comment or the end marker."""
-    payload = b"".join(line[5:].strip() for line in frame.split(b"\n") if line.startswith(b"data:"))
-    try:
-        chunk = parse_reply_json(payload)
-    except ValueError:
-        return {}
-    return chunk if isinstance(chunk, dict) else {}
 
 
 def _add_chunk(accumulator: StreamAccumulator, chunk: dict[str, Any]) -> None:
@@ -309,8 +324,13 @@ def _are_same_calls(calls: tuple[ToolCall, ...], others: tuple[ToolCall, ...]) -
     ]
 
 
-def _replace_calls(response: dict[str, Any], reply: Reply, *, is_corrected: bool) -> bytes:
-    """Return a completion with the text and calls of this reply."""
+def _has_finish_reason(frame: bytes) -> bool:
+    choices = parse_frame(frame).get("choices")
+    return bool(choices) and bool(choices[0].get("finish_reason"))
+
+
+def _replace_reply(response: dict[str, Any], reply: Reply, *, is_corrected: bool) -> None:
+    """Replace the text and calls of a completion."""
     choice = response["choices"][0]
     message = choice["message"]
     message.pop("tool_calls", None)
@@ -324,4 +344,3 @@ def _replace_calls(response: dict[str, Any], reply: Reply, *, is_corrected: bool
             "completion_tokens": reply.usage.output_tokens,
             "total_tokens": reply.usage.total_tokens,
         }
-    return dump_json(response)
