@@ -221,6 +221,7 @@ async def test_a_cancelled_pull_goes_on_in_mid_part(tmp_path: Path) -> None:
         await server.hanging.wait()
         half = len(wheels["small-part3"]) // 2
         part4 = [len(wheels["small-part4"])]
+        await until(lambda: [path.stat().st_size for path in tmp_path.rglob("joined")] == [2 * PART_BYTES])
         await until(lambda: [path.stat().st_size for path in tmp_path.rglob("small-part3-*.whl")] == [half])
         await until(lambda: [path.stat().st_size for path in tmp_path.rglob("small-part4-*.whl")] == part4)
         task.cancel()
