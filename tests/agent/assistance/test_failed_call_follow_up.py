@@ -104,33 +104,6 @@ async def test_what_worked_before_is_what_is_asked_for():
     ]
 
 
-@pytest.mark.parametrize(
-    ("said", "note"),
-    [
-        ("Close ticket 77.", '(Worked before: close(ticket="T-3").)'),
-        ("关闭工单 77。", '（以往成功：close(ticket="T-3")。）'),
-        ("Close ticket 177.", ""),
-        ("Close the ticket.", ""),
-        ("Close ticket 77, which is T-3.", ""),
-        ("Close ticket 18.", ""),
-    ],
-)
-async def test_a_known_correction_is_added_to_the_request(said, note):
-    learning = FailureMemory().with_scope()
-    right = (
-        reply_with_calls(tool_call("close", '{"ticket": "77"}')),
-        reply_with_calls(tool_call("close", '{"ticket": "T-3"}')),
-        "ok",
-    )
-    await collect_events(ScriptedModel(*right), ToolLibrary([close]), failure_memory=learning)
-    model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "T-3"}')), "Closed.")
-    end = (await collect_events(model, ToolLibrary([close]), said, failure_memory=learning))[-1]
-    assert [request.messages[0].content for request in model.requests] == [f"{said}\n\n{note}" if note else said, said]
-    [line] = model.requests[0].tools[0].description.splitlines()[1:] or [""]
-    assert bool(line) is not bool(note)  # it is added once
-    assert end.messages[0].role == "assistant"
-
-
 async def test_a_failure_that_may_pass_is_asked_to_be_tried_again_as_it_is():
     looked: list[int] = []
 
