@@ -28,7 +28,6 @@ NOT_MIRRORED = {
     "parsers/test_no_calls.py": "texts without a call",
     "parsers/test_texts.py": "text around calls, streamed",
     "real/test_embedded_model.py": "the embedded model",
-    "real/test_tool_search.py": "search by need in three languages",
     "service/test_kill.py": "processes that are killed",
     "service/test_outage.py": "a database that is away",
     "service/test_replicas.py": "several processes on one store",

@@ -1,26 +1,22 @@
-"""Measure how often the tool for a need in another language is among those sent to the model.
+"""Measure how often the tool for a need in English, Chinese or German is among those sent to the model.
 
-50 tools are described in English. `needs.tsv` has two needs for each in Chinese and two in German; the second of each was
-not used to write the prompt of `opposable.agent.query_expansion`.
+50 tools are described in English. `needs.tsv` has two needs for each in every language; the second of each was not
+used to choose the search.
 
     python evals/tool_search/measure.py zh_held_out de_held_out
 """
 
 import asyncio
 import csv
-import functools
 import sys
 from pathlib import Path
 
-from opposable.agent.query_expansion import expand_query
 from opposable.domain.call_context import CallContext
 from opposable.domain.tools import ToolDefinition
-from opposable.models.base import Model
-from opposable.models.factory import create_unwrapped_model
 from opposable.tools.library import ToolLibrary
 
 NEEDS = Path(__file__).parent / "needs.tsv"
-COLUMNS = ("zh", "zh_held_out", "de", "de_held_out")
+COLUMNS = ("en", "en_held_out", "zh", "zh_held_out", "de", "de_held_out")
 RANKS = (1, 3, 8)
 
 
@@ -49,11 +45,11 @@ def build_library(rows: list[dict[str, str]]) -> ToolLibrary:
     return ToolLibrary([NamedTool(row["tool"], row["description"]) for row in rows])
 
 
-async def rank_tools(model: Model, rows: list[dict[str, str]], column: str, sample: slice = slice(None)) -> list[int]:
+async def rank_tools(rows: list[dict[str, str]], column: str) -> list[int]:
     """Return the rank of the right tool for each need of a column; 0 if it is not among the matches."""
-    library = build_library(rows).for_model(None, expand_query=functools.partial(expand_query, model))
+    library = build_library(rows)
     ranks = []
-    for row in rows[sample]:
+    for row in rows:
         names = [match.name for match in await library.search_by_meaning(row[column], max(RANKS))]
         ranks.append(names.index(row["tool"]) + 1 if row["tool"] in names else 0)
     return ranks
@@ -61,14 +57,11 @@ async def rank_tools(model: Model, rows: list[dict[str, str]], column: str, samp
 
 async def main(columns: tuple[str, ...]) -> None:
     """Print a line per column."""
-    rows, model = read_needs(), create_unwrapped_model("local")
-    try:
-        for column in columns:
-            ranks = await rank_tools(model, rows, column)
-            shares = ", ".join(f"first {top}: {sum(0 < rank <= top for rank in ranks)}" for top in RANKS)
-            print(f"{column}: of {len(ranks)} needs, {shares}", flush=True)
-    finally:
-        await model.aclose()
+    rows = read_needs()
+    for column in columns:
+        ranks = await rank_tools(rows, column)
+        shares = ", ".join(f"first {top}: {sum(0 < rank <= top for rank in ranks)}" for top in RANKS)
+        print(f"{column}: of {len(ranks)} needs, {shares}", flush=True)
 
 
 if __name__ == "__main__":

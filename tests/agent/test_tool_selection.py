@@ -9,7 +9,6 @@ from opposable.agent.agent import Agent
 from opposable.agent.loop import run
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import Approved, CallContext
-from opposable.domain.errors import ModelError
 from opposable.domain.events import ToolDelta, ToolFinished, ToolStarted
 from opposable.domain.messages import assistant_message, user_message
 from opposable.domain.tools import ToolDefinition
@@ -95,8 +94,8 @@ async def test_the_list_of_names_is_bounded_and_says_how_many_are_missing():
     model = ScriptedModel("fine")
     await run_agent(model, library)
     names = read_unlisted_names(model)
-    assert names.startswith("tool_000, tool_001, ")
-    assert names.endswith(f" … (+{500 - names.count('tool_')}).")
+    assert names.startswith("tool_0")
+    assert names.endswith(f" … (+{500 - FEW.max_matches - names.count('tool_')}).")
     assert len(names) < 4 * 50 + 20
 
 
@@ -106,10 +105,10 @@ async def test_hundreds_of_small_tools_are_sent_whole():
     assert len(model.requests[0].tools) == 300
 
 
-@pytest.mark.parametrize(("window", "count"), [(2_000, 6), (900, 1)])
+@pytest.mark.parametrize(("window", "count"), [(10_000, 30), (5_000, 9)])
 async def test_a_tenth_of_the_context_window_is_for_tools(window, count):
     model = ScriptedModel("fine")
-    library = ToolLibrary([RawTool(*one) for one in ABOUT.items()]).for_model(window)
+    library = ToolLibrary([RawTool(f"tool_{n:02}", "Does it. " * 10) for n in range(30)]).for_model(window)
     await run_agent(model, library)
     assert len(model.requests[0].tools) == count
 
@@ -118,23 +117,16 @@ async def test_the_agent_sets_how_many_tools_are_sent():
     model = ScriptedModel("fine")
     agent = Agent(model, [RawTool(*one) for one in ABOUT.items()], disclosure=FEW)
     await agent.run("Wake me: alarm at six")
-    assert list_sent_tool_names(model) == [["search_tools", "alarm"]]
+    [sent] = list_sent_tool_names(model)
+    assert (len(sent), sent[:2]) == (1 + FEW.max_matches, ["search_tools", "alarm"])
 
 
-async def test_an_assisted_model_finds_tools_in_another_language():
-    model = ScriptedModel("money, currency", "done")
-    agent = Agent(model, [RawTool(*one) for one in ABOUT.items()], disclosure=FEW, assistance=True)
-    await agent.run("wechseln")
-    assert model.requests[0].messages[-1] == user_message("wechseln")
-    assert list_sent_tool_names(model)[1][:2] == ["search_tools", "currency"]
-
-
-async def test_an_assisted_model_that_does_not_answer_gets_the_names():
-    model = ScriptedModel(ModelError("busy"), "done")
-    agent = Agent(model, [RawTool(*one) for one in ABOUT.items()], disclosure=FEW, assistance=True)
-    await agent.run("wechseln")
-    assert list_sent_tool_names(model)[1] == ["search_tools"]
-    assert model.requests[1].tools[0].description.endswith("weather, currency, flights, translate, alarm, taxes.")
+@pytest.mark.parametrize("task", ["Ich möchte Geld wechseln", "换一些外币", "change some cash"])
+async def test_a_model_gets_the_tool_for_a_task_in_any_language(task):
+    model = ScriptedModel("done")
+    await run_agent(model, build_large_library(), task)
+    [sent] = list_sent_tool_names(model)
+    assert (len(sent), sent[:2]) == (3, ["search_tools", "currency"])
 
 
 async def test_what_a_search_finds_can_be_called_in_the_next_turn():
@@ -168,7 +160,7 @@ async def test_a_tool_that_must_be_called_and_those_called_before_are_shown():
     )
     selection = ToolSelection(build_large_library(), history, ModelOptions(tool_choice=ForcedTool("taxes")))
     await selection.add_matching_tools()
-    assert [one.name for one in selection.definitions] == ["search_tools", "taxes", "flights", "alarm"]
+    assert [one.name for one in selection.definitions][:4] == ["search_tools", "taxes", "flights", "alarm"]
     assert selection.definitions is selection.definitions
 
 
@@ -176,8 +168,10 @@ async def test_a_tool_unregistered_meanwhile_is_not_shown_any_more():
     library = build_large_library()
     selection = ToolSelection(library, (user_message("Wake me: alarm at six"),), ModelOptions())
     await selection.add_matching_tools()
+    shown = [one.name for one in selection.definitions]
     library.unregister("alarm")
-    assert [one.name for one in selection.definitions] == ["search_tools"]
+    assert [one.name for one in selection.definitions] == [name for name in shown if name != "alarm"]
+    assert "alarm" in shown
 
 
 async def test_reading_on_is_offered_once_there_is_something_to_read_and_only_to_that_run():

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from tests.cli.program import run_program, run_with_model
-from tests.models.chat_server import build_completion
+from tests.cli.program import run_program
 
 pytestmark = pytest.mark.anyio
 
@@ -92,24 +91,18 @@ NEEDS = [
     ("计算平均值", "calculator"),
     ("搜索文件", "file_search"),
     ("现在几点", "time"),
+    ("Wie viel ist 387 mal 52?", "calculator"),
 ]
 
 
 @pytest.mark.parametrize(("need", "name"), NEEDS)
-async def test_a_built_in_tool_is_found_by_a_need_without_any_model(tmp_path: Path, need: str, name: str) -> None:
+async def test_a_built_in_tool_is_found_by_a_need_in_any_language(tmp_path: Path, need: str, name: str) -> None:
     found = await run_program(tmp_path, "tools", "search", need, "--json")
     assert found.json["tools"][0]["name"] == name
 
 
-async def test_a_model_adds_keywords_to_a_need_in_another_language(tmp_path: Path) -> None:
-    answers = [build_completion("calculate, sum, numbers")]
-    need = ("tools", "search", "Zähle diese Beträge zusammen", "--json")
-    async with run_with_model(tmp_path, *need, answers=answers) as (found, _):
-        assert found.json["tools"][0]["name"] == "calculator"
-
-
 async def test_a_search_without_a_match_lists_the_tools(tmp_path: Path) -> None:
-    found = await run_program(tmp_path, "tools", "search", "量子")
+    found = await run_program(tmp_path, "tools", "search", "!?")
     assert (found.code, found.out) == (0, "")
     assert "All tools: echo, calculator, time, " in " ".join(found.err.split())
 

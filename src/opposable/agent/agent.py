@@ -11,7 +11,6 @@ from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.loop import run
 from opposable.agent.loop_detection import LoopDetection
 from opposable.agent.policy import RunPolicy
-from opposable.agent.query_expansion import expand_query
 from opposable.agent.untrusted_text import UntrustedTextPolicy
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.events import Event, RunFinished
@@ -151,8 +150,7 @@ def run_agent(
     """
     profile = get_profile(model)
     guards = profile.assisted if assistance is None else assistance
-    expand = functools.partial(expand_query, model) if guards else None
-    library = library.for_model(limits.context or profile.context, disclosure, expand)
+    library = library.for_model(limits.context or profile.context, disclosure)
     start = functools.partial(run, limits=limits, options=options, context=context)
     if not guards and failure_memory is None and after_untrusted == "allow":
         return start(model, library, messages)

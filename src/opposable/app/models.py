@@ -1,14 +1,12 @@
 """Models opened by name, with the embedded model downloaded if necessary."""
 
-import functools
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from opposable.agent.query_expansion import expand_query
 from opposable.domain.messages import user_message
 from opposable.models.base import Model, ModelOptions
 from opposable.models.calling_modes import (
@@ -38,7 +36,6 @@ from opposable.models.factory import (
 from opposable.models.http_client import RetryPolicy
 from opposable.models.profile import ImageSupport, ModelProfile, set_images, update_profile
 from opposable.settings import Settings
-from opposable.tools.disclosure import ExpandQuery
 
 OnProgress = Callable[[PullProgress], None]
 CONNECT_RETRY_POLICY = RetryPolicy(connect_timeout_seconds=2.5)
@@ -96,23 +93,6 @@ async def open_unwrapped_model(settings: Settings, name: str, on_progress: OnPro
     return create_unwrapped_model(
         name, models_directory=models_directory(settings), retry_policy=CONNECT_RETRY_POLICY, api=settings.api
     )
-
-
-@asynccontextmanager
-async def open_query_expander(settings: Settings, name: str | None = None) -> AsyncIterator[ExpandQuery | None]:
-    """Open what adds keywords to a search for tools: a model by name, by default the embedded one.
-
-    None if no model is named and the embedded one is not installed: a search never downloads it.
-
-    Raises:
-        BadInput: No model has this name.
-    """
-    directory = models_directory(settings)
-    if name is None and find_installed_weights(QWEN_CODER, directory) is None:
-        yield None
-        return
-    async with aclosing(create_unwrapped_model(name or "local", models_directory=directory)) as model:
-        yield functools.partial(expand_query, model)
 
 
 @runtime_checkable

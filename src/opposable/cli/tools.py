@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from opposable.app.models import open_query_expander
 from opposable.app.stored_tools import check_tool_health
 from opposable.app.tools import open_tools, require_tool
 from opposable.cli import stored_tools
@@ -104,23 +103,19 @@ def search_tools(
     need: Annotated[str, typer.Argument(help="What the tool should do, in any language")],
     limit: Annotated[int, typer.Option("--most", min=1, max=100, help="Maximum number of tools")] = 10,
     db: DatabaseOption = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Model that reads the need (default: local if installed)")
-    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Search for tools that fit a need, best first.
 
-    A model adds keywords to a need with unknown words, such as one in another language.
+    With the extra `search` it finds tools by meaning and across languages, without it by words.
 
     Example: opposable tools search "compute an average"
     """
     review_changed_files()
 
     async def search() -> None:
-        settings = read_settings()
-        async with open_tools(settings, db) as available, open_query_expander(settings, model) as expand:
-            matches = await available.for_model(None, expand_query=expand).search_by_meaning(need, limit)
+        async with open_tools(read_settings(), db) as available:
+            matches = await available.search_by_meaning(need, limit)
             names = available.names
         if json:
             rows = [

@@ -1,13 +1,10 @@
 """How many tools of a library are sent to a model."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 DEFAULT_CONTEXT_TOKENS = 128_000
 """The context window that is assumed for a model of unknown size."""
-
-ExpandQuery = Callable[[str], Awaitable[str]]
-"""Returns keywords for a need, so that tools are found by meaning and across languages; "" if there are none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import orjson
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ToolRegistrationError
+from opposable.domain.text_normalization import split_camel_case
 from opposable.domain.tools import FailureKind, ToolDefinition
 from opposable.tools.base import Tool, ToolOutline, get_outline
 from opposable.tools.circuit_breaker import CircuitBreaker
@@ -20,6 +21,7 @@ from opposable.tools.traits import NO_TRAITS, ToolTraits, get_traits
 if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AnyToolSpec, RateLimit
 
+_SEPARATORS = re.compile(r"[._-]+")
 TOOL_ID_PATTERN = re.compile(r"[\w.\-]{1,100}")
 
 RESERVED_NAMES = frozenset({"search_tools", "read_result"})
@@ -339,6 +341,14 @@ def policy_from_spec(spec: "AnyToolSpec", cache_variant: str = "") -> CallPolicy
     if spec.tool_type == "function" and not (rate_limits or spec.needs_approval or spec.cache_seconds):
         return None
     return CallPolicy(spec.needs_approval, rate_limits, spec.cache_seconds, cache_variant)
+
+
+def summarize_tool(tool: RegisteredTool) -> str:
+    """Return the words of a tool's id, its display name and the first paragraph of its description."""
+    spec = tool.entry.declared_spec
+    name = split_camel_case(_SEPARATORS.sub(" ", tool.tool_id))
+    display_name = "" if spec is None or spec.display_name == tool.tool_id else spec.display_name
+    return f"{name} {display_name}".strip() + ": " + tool.outline.description.strip().partition("\n\n")[0]
 
 
 def _get_search_texts(tool: RegisteredTool) -> list[tuple[str, float]]:

@@ -120,9 +120,9 @@ async def search_tools(
 ) -> PageResponse[ToolSearchResult]:
     """Search the enabled tools, best match first.
 
-    The search uses their names, descriptions, tags and parameters.
+    The search uses their names, descriptions, tags and parameters, and what they mean in any language.
     """
-    tool_matches = service.library.search(need, limit)
+    tool_matches = await service.library.search_by_meaning(need, limit)
     return PageResponse(
         items=[
             ToolSearchResult(
