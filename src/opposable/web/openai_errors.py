@@ -32,6 +32,8 @@ MESSAGES_ERROR_TYPES = {
     500: "api_error",
     502: "api_error",
     503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
 }
 
 
@@ -77,6 +79,8 @@ def to_gateway_error(error: Exception) -> GatewayError:
             return error
         case ModelError(status=429):
             return _rate_limit_error(error)
+        case ModelRejected() | ModelUnavailable() if (error.status or 0) >= 500:
+            return _server_error(error)
         case ModelRejected(status=status) | ModelNotFound(status=status) | ModelUnavailable(status=status) if 400 <= (
             status or 0
         ) < 500 and (relayed := _parse_error_body(error)):
@@ -110,12 +114,24 @@ def to_gateway_error(error: Exception) -> GatewayError:
 
 def _rate_limit_error(error: ModelError) -> GatewayError:
     """Return the rate limit of the model's server, with the time to wait."""
-    headers = {"retry-after": error.retry_after} if error.retry_after else RETRY_AFTER_HEADERS
-    relayed = _parse_error_body(error)
-    if relayed is not None:
-        relayed.headers = headers
-        return relayed
-    return GatewayError(429, str(error), kind="rate_limit_error", code="rate_limit_exceeded", headers=headers)
+    limited = _parse_error_body(error) or GatewayError(
+        429, str(error), kind="rate_limit_error", code="rate_limit_exceeded"
+    )
+    limited.headers = _get_retry_headers(error)
+    return limited
+
+
+def _server_error(error: ModelError) -> GatewayError:
+    """Return the failure of the model's server with its own status, and the time to wait if a retry may succeed."""
+    failed = _parse_error_body(error) or GatewayError(
+        error.status or 503, str(error), kind="server_error", code="model_unavailable"
+    )
+    failed.headers = _get_retry_headers(error) if isinstance(error, ModelUnavailable) else None
+    return failed
+
+
+def _get_retry_headers(error: ModelError) -> dict[str, str]:
+    return {"retry-after": error.retry_after} if error.retry_after else RETRY_AFTER_HEADERS
 
 
 def _parse_error_body(error: ModelError) -> GatewayError | None:

@@ -405,9 +405,12 @@ ANTHROPIC_FULL = {"type": "error", "error": {"type": "invalid_request_error", "m
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
     ("path", "status", "error"),
-    [("chat/completions", status, OPENAI_ERROR) for status in (400, 402, 404, 409, 413, 422, 429, 451)]
+    [
+        ("chat/completions", status, OPENAI_ERROR)
+        for status in (400, 402, 404, 409, 413, 422, 429, 451, 500, 501, 502, 503, 504)
+    ]
     + [("responses", 400, OPENAI_ERROR), ("responses", 404, OPENAI_ERROR), ("chat/completions", 400, FULL)]
-    + [("messages", status, ANTHROPIC_ERROR) for status in (400, 402, 404, 413, 429)]
+    + [("messages", status, ANTHROPIC_ERROR) for status in (400, 402, 404, 413, 429, 500, 529)]
     + [("messages", 400, ANTHROPIC_FULL)],
 )
 async def test_an_error_of_the_server_reaches_the_client_unaltered(path, status, error, stream):
@@ -415,6 +418,16 @@ async def test_an_error_of_the_server_reaches_the_client_unaltered(path, status,
     answer = respond_raw(orjson.dumps(error), [], {"x-request-id": "req_1"}, status)
     received_status, received, headers = await exchange(path, body, answer)
     assert (received_status, orjson.loads(received), headers["x-request-id"]) == (status, error, "req_1")
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+@pytest.mark.parametrize("path", ["chat/completions", "messages"])
+async def test_an_unavailable_server_without_an_error_body_keeps_its_status(path, status):
+    body = orjson.dumps({"model": "m", "messages": HI, "max_tokens": 9})
+    page = respond_raw(b"<html>Bad gateway</html>", [], {"retry-after": "0"}, status)
+    received_status, received, headers = await exchange(path, body, page)
+    assert (received_status, headers["retry-after"]) == (status, "0")
+    assert f"answered HTTP {status}" in orjson.loads(received)["error"]["message"]
 
 
 @pytest.mark.parametrize("stream", [False, True])

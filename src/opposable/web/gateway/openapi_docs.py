@@ -100,6 +100,7 @@ CHAT_COMPLETIONS_DOCS: dict[str, Any] = {
             "413": "The request body is too large.",
             "502": "The server of the model rejected its key or failed.",
             "503": "The model is unavailable. Try again later.",
+            "5XX": "The server of the model failed with this status.",
         },
     ),
 }
@@ -111,6 +112,7 @@ _ERRORS = {
     "429": "The rate limit of the key or of the model's server is reached.",
     "502": "The server of the model rejected its key or failed.",
     "503": "The model is unavailable. Try again later.",
+    "5XX": "The server of the model failed with this status.",
 }
 
 
