@@ -158,13 +158,13 @@ async def measure_memory(session: aiohttp.ClientSession, server: str, count: int
     bodies = [orjson.dumps(REQUEST_BODY | {"stream": True} | fields) for fields in ({}, {"tools": TOOLS})]
     with run_process("-m", "opposable", "serve", "--model", f"{upstream}#m", "--port", 0) as (gateway, url):
         megabytes = []
-        for share in (0.05, 0.45, 0.25, 0.25):  # the first ones fill the caches
+        for share in (0.1, 0.4, 0.25, 0.25):  # the first ones fill the caches
             rounds = max(round(count * share) // CONCURRENT_CLIENTS, 1)
             await asyncio.gather(
                 *(time_requests(session, url, bodies[n % 2], rounds) for n in range(CONCURRENT_CLIENTS))
             )
             megabytes.append(get_resident_megabytes(gateway.pid))
-    places = ("5 %", "50 %", "75 %", "100 %")
+    places = ("10 %", "50 %", "75 %", "100 %")
     sizes = "  ".join(f"{place}: {size:.1f} MB" for place, size in zip(places, megabytes, strict=True))
     return f"after {count:,} streams  {sizes}"
 

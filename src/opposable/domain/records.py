@@ -276,6 +276,29 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A response of the gateway that later requests can read and continue.
+
+    Attributes:
+        response_id: The id of the response.
+        owner: The id of the API key that created it, "" for none.
+        model: The name of the model in the request.
+        url: The URL of the API where the server of the model stores it, "" for a response that is stored here.
+        items: The items up to the response, in the form of the API.
+        body: The response, None if the server of the model stores it.
+        created_at: When it was created.
+    """
+
+    response_id: str
+    owner: str
+    model: str
+    url: str
+    items: tuple[dict[str, Any], ...]
+    body: dict[str, Any] | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ToolPin:
     """The accepted definition of an MCP server's tool, and a pending one.
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -32,6 +32,7 @@ CONTEXT_OVERFLOW_PATTERN = re.compile(
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 RELAYED_RETRIES = RETRYABLE_STATUSES - {409, 429}
 """The statuses that are retried for a request whose client gets the server's own response."""
+HttpMethod = Literal["GET", "POST", "DELETE"]
 _RELAYED_RESPONSE_HEADERS = re.compile(
     r"(x-)?request-id|retry-after(-ms)?|x-should-retry|x-ratelimit-.+|anthropic-(?!organization).+|openai-(?!org|proj).+"
 )
@@ -109,26 +110,36 @@ class Endpoint:
             if payloads := _list_payloads([incomplete_line]):
                 yield payloads
 
-    async def post_unchanged(
-        self, url: str, body: bytes, headers: Mapping[str, str], response_headers: dict[str, str]
+    async def send_unchanged(
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        response_headers: dict[str, str],
+        method: HttpMethod = "POST",
     ) -> bytes:
         """Return the unparsed response to a request to another URL of the server.
 
         Rate limits are not waited for: the client decides when to try again. The headers of the response for the client
         are added to `response_headers`. Raises: `ModelError`.
         """
-        pending = self._post_with_retries(body, url, headers, RELAYED_RETRIES, response_headers)
+        pending = self._send_with_retries(body, url, headers, RELAYED_RETRIES, response_headers, method)
         async with _OpenResponse(self, pending) as response:
             return await response.read()
 
     async def stream_unchanged(
-        self, url: str, body: bytes, headers: Mapping[str, str], response_headers: dict[str, str]
+        self,
+        url: str,
+        body: bytes,
+        headers: Mapping[str, str],
+        response_headers: dict[str, str],
+        method: HttpMethod = "POST",
     ) -> AsyncGenerator[bytes, None]:
         """Yield the server-sent events of another URL of the server as they are, one or more whole events at a time.
 
-        A response that is not a stream is yielded whole; lines end in LF. Headers and errors: as `post_unchanged`.
+        A response that is not a stream is yielded whole; lines end in LF. Headers and errors: as `send_unchanged`.
         """
-        pending = self._post_with_retries(body, url, headers, RELAYED_RETRIES, response_headers)
+        pending = self._send_with_retries(body, url, headers, RELAYED_RETRIES, response_headers, method)
         async with _OpenResponse(self, pending) as response:
             if response.content_type != "text/event-stream":
                 raw = await response.read()
@@ -169,15 +180,16 @@ class Endpoint:
         return self._session
 
     def _open_response(self, body: bytes) -> "_OpenResponse":
-        return _OpenResponse(self, self._post_with_retries(body, self.url, None, RETRYABLE_STATUSES))
+        return _OpenResponse(self, self._send_with_retries(body, self.url, None, RETRYABLE_STATUSES))
 
-    async def _post_with_retries(
+    async def _send_with_retries(
         self,
         body: bytes,
         url: str,
         headers: Mapping[str, str] | None,
         retryable_statuses: frozenset[int],
         response_headers: dict[str, str] | None = None,
+        method: HttpMethod = "POST",
     ) -> aiohttp.ClientResponse:
         """Return a response with status 200; retry as the policy allows."""
         attempt = 0
@@ -186,7 +198,9 @@ class Endpoint:
             last = attempt >= self._retry_policy.max_attempts
             try:
                 session = self._get_session()
-                response = await session.post(url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy)
+                response = await session.request(
+                    method, url, data=body or None, headers=headers, allow_redirects=False, proxy=self._proxy
+                )
             except (aiohttp.ClientConnectionError, TimeoutError):
                 if last:
                     raise

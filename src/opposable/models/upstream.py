@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from opposable.domain.json_text import dump_json
-from opposable.models.http_client import Endpoint
+from opposable.models.http_client import Endpoint, HttpMethod
 
 ApiPath = Literal["chat/completions", "completions", "embeddings", "responses", "messages", "messages/count_tokens"]
 """A public API by its path after the base URL."""
@@ -48,15 +48,28 @@ class Upstream:
 
     async def post(self, request: ClientRequest) -> bytes:
         """Return the unparsed response to a request. Raises: `ModelError`."""
-        return await self.endpoint.post_unchanged(*self._translate(request))
+        return await self.endpoint.send_unchanged(*self._translate(request))
 
     def stream(self, request: ClientRequest) -> AsyncGenerator[bytes, None]:
         """Yield the server-sent events of a response as they are, one or more at a time. Raises: `ModelError`."""
         return self.endpoint.stream_unchanged(*self._translate(request))
 
+    async def send(self, method: HttpMethod, path: str, request: ClientRequest) -> bytes:
+        """Return the unparsed response to a request without a body, to a path below the API. Raises: `ModelError`."""
+        url = self._join_url(path, request.query)
+        return await self.endpoint.send_unchanged(url, b"", request.headers, request.response_headers, method)
+
+    def stream_stored(self, path: str, request: ClientRequest) -> AsyncGenerator[bytes, None]:
+        """Yield the server-sent events of a path below the API, as `stream`. Raises: `ModelError`."""
+        url = self._join_url(path, request.query)
+        return self.endpoint.stream_unchanged(url, b"", request.headers, request.response_headers, "GET")
+
+    def _join_url(self, path: str, query: str) -> str:
+        return f"{self.url}{path}?{query}" if query else f"{self.url}{path}"
+
     def _translate(self, request: ClientRequest) -> tuple[str, bytes, Mapping[str, str], dict[str, str]]:
         """Return the URL, the body and the headers for the server, and where those of its response go."""
-        url = f"{self.url}?{request.query}" if request.query else self.url
+        url = self._join_url("", request.query)
         body = dump_json({**self.defaults, **request.body, "model": self.model})
         return url, body, request.headers, request.response_headers
 

@@ -1,4 +1,4 @@
-"""Deletion of old executions and runs, in batches."""
+"""Deletion of old executions, runs and responses, in batches."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from sqlalchemy import Column, Table, delete, select
 from opposable.domain.errors import BadInput
 from opposable.domain.records import get_utc_now
 from opposable.store.database import StoreDatabase
-from opposable.store.tables import run_events, runs, tool_executions
+from opposable.store.tables import responses, run_events, runs, tool_executions
 
 DELETE_BATCH_ROWS = 1000
 """Rows deleted in one transaction. Other writers get a turn between transactions."""
@@ -25,14 +25,15 @@ class RetentionLimits:
 
 @dataclass(frozen=True, slots=True)
 class RetentionResult:
-    """Numbers of deleted executions and runs."""
+    """Numbers of deleted executions, runs and responses."""
 
     executions: int
     runs: int
+    responses: int = 0
 
 
 class Retention:
-    """Deletes executions and runs beyond the retention limits. Active runs are never deleted."""
+    """Deletes executions, runs and responses beyond the retention limits. Active runs are never deleted."""
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
@@ -53,6 +54,7 @@ class Retention:
         return RetentionResult(
             await self._delete_beyond_limits(tool_executions, tool_executions.c.at, limits),
             await self._delete_beyond_limits(runs, runs.c.started_at, limits),
+            await self._delete_beyond_limits(responses, responses.c.created_at, limits),
         )
 
     async def _delete_beyond_limits(self, table: Table, time_column: Column[Any], limits: RetentionLimits) -> int:

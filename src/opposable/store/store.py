@@ -21,6 +21,7 @@ from opposable.store.migration_runner import migrate_schema
 from opposable.store.model_usage import ModelUsageRepository
 from opposable.store.query_examples import QueryExampleRepository
 from opposable.store.queued_runs import QueuedRunRepository
+from opposable.store.responses import ResponseRepository
 from opposable.store.retention import Retention
 from opposable.store.runs import RunRepository
 from opposable.store.schema_location import require_file
@@ -41,6 +42,7 @@ class Store:
     agents: AgentRepository
     executions: ExecutionRepository
     conversations: ConversationRepository
+    responses: ResponseRepository
     runs: RunRepository
     failures: FailureRepository
     pins: McpPinRepository
@@ -90,6 +92,7 @@ async def connect_store(url: str, valkey_url: str | None, create: StoreCreation)
             agents=AgentRepository(database),
             executions=ExecutionRepository(database),
             conversations=conversations,
+            responses=ResponseRepository(database),
             runs=RunRepository(database),
             failures=FailureRepository(database),
             pins=McpPinRepository(database),

@@ -154,6 +154,19 @@ messages = Table(
     Column("turn_id", CleanText, nullable=False, server_default=""),
 )
 
+responses = Table(
+    "responses",
+    metadata,
+    Column("id", CleanText, primary_key=True),
+    Column("owner", CleanText, nullable=False),
+    Column("model", CleanText, nullable=False),
+    Column("url", CleanText, nullable=False),
+    Column("items", JsonColumn, nullable=False),
+    Column("body", JsonColumn),
+    Column("created_at", UtcDateTime, nullable=False),
+    Index(None, "created_at", "id"),
+)
+
 runs = Table(
     "runs",
     metadata,

@@ -175,14 +175,32 @@ COMPLETIONS_DOCS = _describe_route(
     {"model": "m", "prompt": "Once"},
     {"id": "cmpl-1", "object": "text_completion", "model": "m", "choices": []},
 )
-DELETE_RESPONSE_DOCS: dict[str, Any] = {
-    "summary": "Delete a stored response",
-    "tags": ["gateway"],
-    "parameters": [{"name": "response_id", "in": "path", "required": True, "schema": {"type": "string"}}],
-    "responses": _describe_responses(
-        {"id": "resp_1", "object": "response", "deleted": True}, **{"404": "There is no such response."}
-    ),
-}
+
+
+def _describe_stored_response(summary: str, example: Any, **errors: str) -> dict[str, Any]:
+    return {
+        "summary": summary,
+        "tags": ["gateway"],
+        "parameters": [{"name": "response_id", "in": "path", "required": True, "schema": {"type": "string"}}],
+        "responses": _describe_responses(example, **{"404": "There is no such response."}, **errors),
+    }
+
+
+GET_RESPONSE_DOCS = _describe_stored_response(
+    "Get a stored response", {"id": "resp_1", "object": "response", "status": "completed", "output": []}
+)
+DELETE_RESPONSE_DOCS = _describe_stored_response(
+    "Delete a stored response", {"id": "resp_1", "object": "response", "deleted": True}
+)
+INPUT_ITEMS_DOCS = _describe_stored_response(
+    "List the items that a stored response was created from",
+    {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False},
+)
+CANCEL_RESPONSE_DOCS = _describe_stored_response(
+    "Cancel a response that runs in the background at the server of its model",
+    {"id": "resp_1", "object": "response", "status": "cancelled"},
+    **{"400": "The response does not run in the background."},
+)
 LIST_MODELS_DOCS: dict[str, Any] = {
     "summary": "List models",
     "tags": ["gateway"],

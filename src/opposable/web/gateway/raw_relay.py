@@ -40,6 +40,16 @@ async def stream_raw(upstream: Upstream, model: Model, request: ClientRequest) -
                 yield block
 
 
+def read_response_id(raw: bytes) -> str:
+    """Return the id in a response, or in the first event that has one; "" without one."""
+    for frame in raw.split(b"\n\n") if raw.startswith((b"data:", b"event:", b":")) else [b"data:" + raw]:
+        data = _parse(frame.partition(b"data:")[2])
+        response = data.get("response", data)
+        if isinstance(response, dict) and isinstance(response.get("id"), str):
+            return str(response["id"])
+    return ""
+
+
 def drop_cut_off_tool_use(raw: bytes) -> bytes:
     """Return a message without calls if its end was cut off."""
     message = _parse(raw) if b'"tool_use"' in raw else {}

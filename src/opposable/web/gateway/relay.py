@@ -326,7 +326,7 @@ def _are_same_calls(calls: tuple[ToolCall, ...], others: tuple[ToolCall, ...]) -
 
 def _has_finish_reason(frame: bytes) -> bool:
     choices = parse_frame(frame).get("choices")
-    return bool(choices) and bool(choices[0].get("finish_reason"))
+    return bool(choices and choices[0].get("finish_reason"))
 
 
 def _replace_reply(response: dict[str, Any], reply: Reply, *, is_corrected: bool) -> None:

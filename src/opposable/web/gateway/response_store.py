@@ -1,68 +1,91 @@
-"""The conversations that responses can continue, in the store of the service or in memory."""
+"""Stored responses: those of the gateway, and which API key created those that a model's server stores."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from typing import Any
 
-from opposable.domain.messages import Message
-from opposable.domain.records import Conversation
-from opposable.store.conversations import ConversationRepository
+from opposable.domain.records import StoredResponse, get_utc_now
+from opposable.store.responses import ResponseRepository
 from opposable.web.openai_errors import GatewayError
 
 MAX_RESPONSES_IN_MEMORY = 1000
 
 
 class ResponseStore:
-    """Stores the messages up to a response under its id.
+    """Stores responses for their API key.
 
     Args:
-        conversations: Where they are stored, None for the memory of this process.
+        repository: Where they are stored, None for the memory of this process.
     """
 
-    def __init__(self, conversations: ConversationRepository | None = None) -> None:
-        self._conversations = conversations
-        self._memory: OrderedDict[str, tuple[str, tuple[Message, ...]]] = OrderedDict()
+    def __init__(self, repository: ResponseRepository | None = None) -> None:
+        self._repository = repository
+        self._memory: OrderedDict[str, StoredResponse] = OrderedDict()
 
-    async def save(self, response_id: str, owner: str, messages: Sequence[Message]) -> None:
-        """Store the messages up to a response, its reply included.
+    async def save(
+        self,
+        response_id: str,
+        owner: str,
+        model: str,
+        *,
+        url: str = "",
+        items: tuple[dict[str, Any], ...] = (),
+        body: dict[str, Any] | None = None,
+    ) -> None:
+        """Store a response, see `StoredResponse`.
 
         Raises:
             StoreError: If the store fails.
         """
-        if self._conversations is None:
-            self._memory[response_id] = (owner, tuple(messages))
-            while len(self._memory) > MAX_RESPONSES_IN_MEMORY:
-                self._memory.popitem(last=False)
+        response = StoredResponse(response_id, owner, model, url, items, body, get_utc_now())
+        if self._repository is not None:
+            await self._repository.add(response)
             return
-        title = next((message.content for message in messages if message.role == "user"), "")
-        await self._conversations.add(Conversation(response_id, owner, "", " ".join(title.split())[:80]))
-        await self._conversations.append_messages(response_id, messages)
+        self._memory.setdefault(response_id, response)
+        while len(self._memory) > MAX_RESPONSES_IN_MEMORY:
+            self._memory.popitem(last=False)
 
-    async def load(self, response_id: str, owner: str) -> tuple[Message, ...]:
-        """Return the messages up to a response.
+    async def load(self, response_id: str, owner: str, *, param: str = "response_id") -> StoredResponse:
+        """Return a response.
 
         Raises:
-            GatewayError: 404, if there is no such response of this owner.
+            GatewayError: 404, if there is no such response of this owner; `param` names its id in the request.
             StoreError: If the store fails.
         """
-        if self._conversations is None:
-            stored_owner, messages = self._memory.get(response_id, ("", ()))
-            if messages and stored_owner == owner:
-                return messages
-        else:
-            conversation = await self._conversations.get(response_id)
-            if conversation is not None and conversation.owner == owner:
-                return await self._conversations.list_messages(response_id)
-        raise GatewayError(
-            404,
-            f"There is no response {response_id[:100]!r}. It was not stored, or belongs to another API key.",
-            param="previous_response_id",
-            code="previous_response_not_found",
-        )
+        stored = await self._get(response_id)
+        if stored is None or stored.owner != owner:
+            raise build_missing_error(response_id, param)
+        return stored
 
-    async def delete(self, response_id: str, owner: str) -> None:
-        """Delete the messages of a response. Raises: as `load`."""
-        await self.load(response_id, owner)
-        if self._conversations is None:
-            del self._memory[response_id]
+    async def check_relayed(self, response_id: str, owner: str, url: str) -> None:
+        """Check that a key may continue a response on the server that has the API at this URL.
+
+        Without a key, responses that the gateway does not know may be continued too.
+
+        Raises: as `load`.
+        """
+        stored = await self._get(response_id)
+        is_unknown = stored is None and not owner
+        if not is_unknown and (stored is None or (stored.owner, stored.url) != (owner, url)):
+            raise build_missing_error(response_id, "previous_response_id")
+
+    async def delete(self, response_id: str) -> None:
+        """Delete a response. Raises: `StoreError`, if the store fails."""
+        if self._repository is not None:
+            await self._repository.delete(response_id)
         else:
-            await self._conversations.delete(response_id)
+            self._memory.pop(response_id, None)
+
+    async def _get(self, response_id: str) -> StoredResponse | None:
+        if self._repository is not None:
+            return await self._repository.get(response_id)
+        return self._memory.get(response_id)
+
+
+def build_missing_error(response_id: str, param: str) -> GatewayError:
+    """Return the error for a response that this key cannot read or continue with this model."""
+    return GatewayError(
+        404,
+        f"There is no response {response_id[:100]!r} of this model's server and API key, or it was not stored.",
+        param=param,
+        code="previous_response_not_found" if param == "previous_response_id" else "response_not_found",
+    )

@@ -1,8 +1,9 @@
 """Parsing of requests of OpenAI's responses API."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import orjson
 
@@ -44,6 +45,14 @@ _CUSTOM_INPUT = {
     "required": ["input"],
     "additionalProperties": False,
 }
+_ID_PREFIXES = {
+    "message": "msg",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "custom_tool_call": "ctc",
+    "custom_tool_call_output": "ctco",
+    "reasoning": "rs",
+}
 _TEXT_KINDS = ("input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text")
 
 
@@ -52,12 +61,13 @@ class ResponseRequest:
     """A request to create a response.
 
     Attributes:
-        completion: The request to the model. Its messages are those of this request alone, after the instructions.
+        completion: The request to the model.
         body: The body, whose settings the response repeats.
         custom_tools: The names of tools that take a text instead of arguments.
         namespaces: The namespace and name of tools in a namespace, by the name that the model gets.
         previous_response_id: The response that this one continues, "" for none.
         is_stored: Whether later requests can continue the response.
+        items: The items of the input, after those of the response that is continued; each has an id.
     """
 
     completion: CompletionRequest
@@ -66,22 +76,11 @@ class ResponseRequest:
     namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     previous_response_id: str = ""
     is_stored: bool = True
-
-    def with_history(self, history: tuple[Message, ...]) -> "ResponseRequest":
-        """Return the request with the messages of an earlier response after the instructions."""
-        messages = self.completion.messages
-        head = messages[:1] if self.body.get("instructions") else ()
-        names = {call.id: call.name for message in history for call in message.tool_calls}
-        added = (
-            replace(message, name=names[message.call_id]) if message.call_id in names else message
-            for message in messages[len(head) :]
-        )
-        joined = match_results_to_calls((*head, *history, *added))
-        return replace(self, completion=replace(self.completion, messages=tuple(joined)))
+    items: tuple[dict[str, Any], ...] = ()
 
 
-def parse_response_request(body: Mapping[str, Any]) -> ResponseRequest:
-    """Parse the body of a request to `/v1/responses`.
+def parse_response_request(body: Mapping[str, Any], history: Sequence[dict[str, Any]] = ()) -> ResponseRequest:
+    """Parse the body of a request to `/v1/responses`, which continues the items of `history`.
 
     Raises:
         GatewayError: 400, with the path of the wrong parameter.
@@ -107,16 +106,16 @@ def parse_response_request(body: Mapping[str, Any]) -> ResponseRequest:
     )
     instructions = body.get("instructions")
     head = [system_message(instructions)] if isinstance(instructions, str) and instructions else []
-    messages = (*head, *_parse_input(body.get("input")))
-    if not previous_id:
-        messages = tuple(match_results_to_calls(messages))
+    items = (*history, *_read_items(body.get("input")))
+    messages = tuple(match_results_to_calls([*head, *_parse_items(items, len(history))]))
     extra = select_parameters(body, body.keys() - _OWNED - HINTS)
     is_single = body.get("parallel_tool_calls") is False
     hints, ignored = _parse_hints(body)
     completion = CompletionRequest(
         model, messages, tools, options, is_single, extra=extra, hints=hints, ignored=tuple(ignored)
     )
-    return ResponseRequest(completion, body, custom_tools, namespaces, previous_id, body.get("store") is not False)
+    is_stored = body.get("store") is not False
+    return ResponseRequest(completion, body, custom_tools, namespaces, previous_id, is_stored, items)
 
 
 def _parse_hints(body: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -207,15 +206,37 @@ def _to_chat_choice(value: Any) -> Any:
     return value
 
 
-def _parse_input(value: Any) -> tuple[Message, ...]:
+def _read_items(value: Any) -> list[dict[str, Any]]:
+    """Return the items of an input, each with an id."""
     if isinstance(value, str):
-        return (user_message(value),)
+        value = [{"role": "user", "content": value}]
     if not isinstance(value, list) or not value:
         raise bad_request_error("input", "input must be a text or a list with at least one item.")
-    reader = _InputReader()
     for index, item in enumerate(value):
-        reader.read(item, f"input[{index}]")
-    return tuple(reader.messages)
+        if not isinstance(item, dict):
+            raise bad_request_error(f"input[{index}]", f"input[{index}] must be an object with a type.")
+    return [_complete_item(item) for item in value]
+
+
+def _complete_item(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item with its type, an id, and the text of a message as a part, as the API lists it."""
+    completed = {"type": "message", **item}
+    if not completed.get("id"):
+        completed["id"] = f"{_ID_PREFIXES.get(str(completed['type']), 'item')}_{uuid4().hex}"
+    content = item.get("content")
+    if completed["type"] == "message" and isinstance(content, str):
+        is_reply = item.get("role") == "assistant"
+        part = {"type": "output_text", "annotations": []} if is_reply else {"type": "input_text"}
+        completed["content"] = [{**part, "text": content}]
+    return completed
+
+
+def _parse_items(items: Sequence[dict[str, Any]], history_length: int) -> list[Message]:
+    """Return the messages of items; the paths in errors start after the history."""
+    reader = _InputReader()
+    for index, item in enumerate(items):
+        reader.read(item, f"input[{index - history_length}]")
+    return reader.messages
 
 
 class _InputReader:
@@ -227,9 +248,7 @@ class _InputReader:
 
     def read(self, item: Any, path: str) -> None:
         """Add an item."""
-        if not isinstance(item, dict):
-            raise bad_request_error(path, f"{path} must be an object with a type.")
-        match item.get("type", "message"):
+        match item["type"]:
             case "message":
                 self._read_message(item, path)
             case "function_call" | "custom_tool_call":

@@ -38,10 +38,12 @@ class ResponseSerializer:
 
     Attributes:
         response_id: The id of the response.
+        response: The whole response, once it is complete.
     """
 
     def __init__(self, request: ResponseRequest) -> None:
         self.response_id = f"resp_{uuid4().hex}"
+        self.response: dict[str, Any] = {}
         self._request = request
         self._created_at = int(time.time())
         self._sequence_number = -1
@@ -59,7 +61,8 @@ class ResponseSerializer:
         if is_cut_off:
             reason = "content_filter" if reply.finish == "content_filter" else "max_output_tokens"
             response["incomplete_details"] = {"reason": reason}
-        return {**response, "output": self._output, "usage": _serialize_usage(reply.usage)}
+        self.response = {**response, "output": self._output, "usage": _serialize_usage(reply.usage)}
+        return self.response
 
     def serialize(self, event: ModelEvent) -> bytes:
         """Return the events for a part of the reply; a `Reply` ends the response."""

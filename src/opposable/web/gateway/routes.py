@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import request_response
 
 from opposable.models.base import Model
+from opposable.models.http_client import HttpMethod
 from opposable.models.upstream import ApiPath, ClientRequest, find_upstream
 from opposable.service.service import Service
 from opposable.web.api.dependencies import get_principal
@@ -26,6 +27,7 @@ from opposable.web.gateway.request import parse_json_object, parse_model_name, r
 from opposable.web.gateway.response_store import ResponseStore
 from opposable.web.gateway.responses import create_response, stream_response
 from opposable.web.gateway.served_models import ServedModels
+from opposable.web.gateway.stored_responses import StoredResponses
 from opposable.web.openai_errors import GatewayError, bad_request_error, to_gateway_error, to_messages_error
 from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, SseResponse, run_while_connected
 
@@ -61,11 +63,12 @@ def create_gateway_routes(
         allowed_models: The models that an API key may use, by the name of the key. Other keys may use all.
     """
     served = ServedModels(models, service, allowed_models or {})
-    responses = ResponseStore(service.store.conversations if service is not None else None)
+    responses = ResponseStore(service.store.responses if service is not None else None)
+    stored_responses = StoredResponses(responses, served)
 
     async def answer(request: Request, fetch: Fetch, stream: Stream | None, to_error: ToError) -> Response:
         """Answer a request, streamed if it asks for that; every error has the format of its API."""
-        client = ClientRequest({}, _select_headers(request), request.scope["query_string"].decode("latin-1"))
+        client = _build_client_request(request)
         to_client_error = partial(_to_client_error, client, to_error)
         try:
             client.body.update(parse_json_object(await read_json_body(request, max_body_bytes)))
@@ -96,10 +99,27 @@ def create_gateway_routes(
         stream = partial(stream_response, store=responses, owner=owner)
         return await answer(request, fetch, stream, to_gateway_error)
 
+    async def answer_stored(request: Request, method: HttpMethod, path: str = "") -> Response:
+        client = _build_client_request(request)
+        to_client_error = partial(_to_client_error, client, to_gateway_error)
+        try:
+            return await stored_responses.answer(request, client, method, path, to_client_error)
+        except ClientDisconnected:
+            return CLIENT_CLOSED_REQUEST
+        except Exception as error:  # noqa: BLE001 - every error is sent in the format of the API
+            return to_client_error(error).to_response()
+
+    async def get_response(request: Request) -> Response:
+        return await answer_stored(request, "GET")
+
     async def delete_response(request: Request) -> Response:
-        response_id = request.path_params["response_id"]
-        await responses.delete(response_id, get_principal(request).key_id)
-        return _json_response({"id": response_id, "object": "response", "deleted": True})
+        return await answer_stored(request, "DELETE")
+
+    async def list_input_items(request: Request) -> Response:
+        return await answer_stored(request, "GET", "/input_items")
+
+    async def cancel_response(request: Request) -> Response:
+        return await answer_stored(request, "POST", "/cancel")
 
     async def create_embeddings(request: Request) -> Response:
         return await answer(request, partial(_relay, "embeddings"), None, to_gateway_error)
@@ -121,7 +141,10 @@ def create_gateway_routes(
         ("POST", "/v1/messages", create_anthropic_message, docs.MESSAGES_DOCS),
         ("POST", "/v1/messages/count_tokens", count_message_tokens, docs.COUNT_TOKENS_DOCS),
         ("POST", "/v1/responses", create_openai_response, docs.RESPONSES_DOCS),
+        ("GET", "/v1/responses/{response_id}", get_response, docs.GET_RESPONSE_DOCS),
         ("DELETE", "/v1/responses/{response_id}", delete_response, docs.DELETE_RESPONSE_DOCS),
+        ("GET", "/v1/responses/{response_id}/input_items", list_input_items, docs.INPUT_ITEMS_DOCS),
+        ("POST", "/v1/responses/{response_id}/cancel", cancel_response, docs.CANCEL_RESPONSE_DOCS),
         ("POST", "/v1/embeddings", create_embeddings, docs.EMBEDDINGS_DOCS),
         ("POST", "/v1/completions", create_text_completion, docs.COMPLETIONS_DOCS),
         ("GET", "/v1/models", list_models, docs.LIST_MODELS_DOCS),
@@ -182,8 +205,10 @@ def _require_api(model: Model, path: ApiPath) -> Any:
     return upstream
 
 
-def _select_headers(request: Request) -> dict[str, str]:
-    return {name: request.headers[name] for name in RELAYED_HEADERS if name in request.headers}
+def _build_client_request(request: Request) -> ClientRequest:
+    """Return the headers and the query of a request, without its body."""
+    headers = {name: request.headers[name] for name in RELAYED_HEADERS if name in request.headers}
+    return ClientRequest({}, headers, request.scope["query_string"].decode("latin-1"))
 
 
 def _json_response(value: object) -> Response:

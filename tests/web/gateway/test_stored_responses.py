@@ -1,0 +1,213 @@
+"""Stored responses: those of the gateway, and those that the server of a model stores."""
+
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import aiohttp
+import openai
+import orjson
+import pytest
+from aiohttp import web
+from tests.web.api.chat_serving import create_settings
+from tests.web.serving import serve_app, serve_models
+
+from opposable.models.fallback import FallbackModel
+from opposable.models.openai_compatible import CHAT_APIS, OpenAICompatibleModel, ServerQuirks
+from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
+from opposable.service.service import open_service
+from opposable.store.keys import generate_key
+from opposable.web.server import create_app
+
+pytestmark = pytest.mark.anyio
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+ADD = {"type": "function", "name": "add", "description": "Add.", "parameters": SCHEMA}
+USAGE = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
+
+
+class ResponsesServer:
+    """Stores responses as OpenAI does; `requests` are the methods and paths that came."""
+
+    def __init__(self):
+        self.url = ""
+        self.requests = []
+        self.responses = {}
+
+    async def create(self, request):
+        body = orjson.loads(await request.read())
+        self.requests.append((request.method, request.path_qs, body.get("previous_response_id")))
+        response = {"id": f"resp_{len(self.responses)}", "object": "response", "status": "completed", "usage": USAGE}
+        response |= {"output": [], "made_up": 1.0, "model": body["model"]}
+        self.responses[response["id"]] = response
+        if not body.get("stream"):
+            return web.json_response(response)
+        events = [{"type": f"response.{kind}", "response": response} for kind in ("created", "completed")]
+        raw = "".join(f"event: {event['type']}\ndata: {orjson.dumps(event).decode()}\n\n" for event in events)
+        return web.Response(text=raw, content_type="text/event-stream")
+
+    async def handle(self, request):
+        self.requests.append((request.method, request.path_qs, await request.text()))
+        response = self.responses.get(request.match_info["id"])
+        if response is None:
+            error = {"error": {"message": "Not found upstream.", "type": "invalid_request_error", "code": None}}
+            return web.json_response(error, status=404)
+        if request.query.get("stream") == "true":
+            return web.Response(text='data: {"type": "response.completed"}\n\n', content_type="text/event-stream")
+        if request.method == "DELETE":
+            del self.responses[response["id"]]
+            return web.json_response({"id": response["id"], "deleted": True, "made_up": 1})
+        if request.path.endswith("/input_items"):
+            return web.json_response({"object": "list", "data": [], "made_up": 1})
+        return web.json_response({**response, "status": "cancelled"} if request.method == "POST" else response)
+
+
+@asynccontextmanager
+async def responses_server():
+    server = ResponsesServer()
+    app = web.Application()
+    app.router.add_post("/v1/responses", server.create)
+    app.router.add_get("/v1/responses/{id}", server.handle)
+    app.router.add_delete("/v1/responses/{id}", server.handle)
+    app.router.add_get("/v1/responses/{id}/input_items", server.handle)
+    app.router.add_post("/v1/responses/{id}/cancel", server.handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+def connect(server):
+    return OpenAICompatibleModel("upstream", server.url, quirks=ServerQuirks(apis=CHAT_APIS | {"responses"}))
+
+
+def open_client(url, key="none"):
+    return openai.AsyncOpenAI(base_url=url, api_key=key, max_retries=0)
+
+
+@asynccontextmanager
+async def serve_keys(tmp_path, models):
+    """Serve models with two keys, and yield a client with the key of the server, and one with each of them."""
+    async with open_service(create_settings(tmp_path), models) as service:
+        secrets = ["server"]
+        for name in ("ann", "bob"):
+            secret, record = generate_key(name, ("chat",))
+            await service.store.keys.add(record)
+            secrets.append(secret)
+        async with AsyncExitStack() as stack:
+            url = await stack.enter_async_context(serve_app(create_app(service, api_key="server")))
+            yield [await stack.enter_async_context(open_client(f"{url}/v1", secret)) for secret in secrets]
+
+
+async def check_isolation(owner, others, response_id):
+    """Check that the other clients can neither read, list, cancel, delete nor continue a response of the owner."""
+    for other in others:
+        for request in (
+            other.responses.retrieve(response_id),
+            other.responses.input_items.list(response_id),
+            other.responses.cancel(response_id),
+            other.responses.delete(response_id),
+            other.responses.create(model="m", input="go on", previous_response_id=response_id),
+        ):
+            with pytest.raises(openai.NotFoundError, match="There is no response"):
+                await request
+    assert (await owner.responses.retrieve(response_id)).id == response_id
+
+
+async def test_a_stored_response_is_read_listed_and_deleted():
+    model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}', "c1"), text="I add."), "done", "again")
+    async with serve_models(model) as url, open_client(url) as client:
+        first = await client.responses.create(model="m", input="one", tools=[ADD], instructions="be kind")
+        assert (await client.responses.retrieve(first.id)).model_dump() == first.model_dump()
+        output = {"type": "function_call_output", "call_id": "c1", "output": "2"}
+        options = {"model": "m", "input": [output], "tools": [ADD], "previous_response_id": first.id}
+        async with client.responses.stream(**options) as events:
+            second = await events.get_final_response()
+        stored = await client.responses.retrieve(second.id, include=["reasoning.encrypted_content"])
+        assert (stored.output_text, stored.usage) == ("done", second.usage)
+        items = [item async for item in client.responses.input_items.list(second.id, order="asc", limit=2)]
+        kinds = ["message", "message", "function_call", "function_call_output"]
+        assert [item.type for item in items] == kinds
+        assert (items[0].content[0].text, items[3].output) == ("one", "2")
+        assert all(item.id for item in items)
+        newest = await client.responses.input_items.list(second.id, limit=1)
+        assert ([item.type for item in newest.data], newest.has_more) == (["function_call_output"], True)
+        with pytest.raises(openai.BadRequestError, match="background"):
+            await client.responses.cancel(second.id)
+        with pytest.raises(openai.BadRequestError, match="cannot be streamed"):
+            await client.responses.retrieve(second.id, stream=True)
+        with pytest.raises(openai.BadRequestError, match="from 1 to 100"):
+            await client.responses.input_items.list(second.id, limit=0)
+        await client.responses.delete(second.id)
+        with pytest.raises(openai.NotFoundError, match="There is no response"):
+            await client.responses.retrieve(second.id)
+
+
+async def test_a_response_that_is_not_stored_cannot_be_read():
+    async with serve_models(ScriptedModel("a")) as url, open_client(url) as client:
+        response = await client.responses.create(model="m", input="one", store=False)
+        with pytest.raises(openai.NotFoundError):
+            await client.responses.retrieve(response.id)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_requests_about_a_response_of_the_server_are_relayed(stream):
+    async with (
+        responses_server() as server,
+        serve_models(connect(server)) as url,
+        aiohttp.ClientSession() as session,
+    ):
+
+        async def send(method, path, **options):
+            async with session.request(method, f"{url}/responses{path}", **options) as response:
+                return response.status, await response.read()
+
+        await send("POST", "", json={"model": "m", "input": "hi", "stream": stream})
+        raw = orjson.dumps(server.responses["resp_0"])
+        status, content = await send("GET", "/resp_0?include=a&include=b")
+        assert (status, orjson.loads(content)) == (200, orjson.loads(raw))
+        assert await send("GET", "/resp_0?stream=true") == (200, b'data: {"type": "response.completed"}\n\n')
+        assert b"made_up" in (await send("GET", "/resp_0/input_items?limit=3&order=asc"))[1]
+        assert orjson.loads((await send("POST", "/resp_0/cancel"))[1])["status"] == "cancelled"
+        assert orjson.loads((await send("DELETE", "/resp_0"))[1]) == {"id": "resp_0", "deleted": True, "made_up": 1}
+        assert (await send("GET", "/resp_0"))[0] == 404
+    assert [(method, path) for method, path, _ in server.requests] == [
+        ("POST", "/v1/responses"),
+        ("GET", "/v1/responses/resp_0?include=a&include=b"),
+        ("GET", "/v1/responses/resp_0?stream=true"),
+        ("GET", "/v1/responses/resp_0/input_items?limit=3&order=asc"),
+        ("POST", "/v1/responses/resp_0/cancel"),
+        ("DELETE", "/v1/responses/resp_0"),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["stored here", "stored by the server"])
+async def test_no_key_reads_or_continues_the_response_of_another(tmp_path, kind):
+    async with responses_server() as server:
+        model = connect(server) if kind == "stored by the server" else ScriptedModel("a", "b")
+        async with serve_keys(tmp_path, {"m": model}) as (server_owner, ann, bob):
+            first = await ann.responses.create(model="m", input="one")
+            await check_isolation(ann, [bob, server_owner], first.id)
+            second = await ann.responses.create(model="m", input="two", previous_response_id=first.id)
+            assert second.id != first.id
+            with pytest.raises(openai.NotFoundError):
+                await bob.responses.create(model="m", input="two", previous_response_id="resp_unknown")
+    assert [path for method, path, _ in server.requests if method == "DELETE"] == []
+
+
+async def test_a_response_is_read_from_the_server_that_created_it():
+    async with responses_server() as first, responses_server() as second:
+        models = {"m": FallbackModel("m", [connect(first), connect(second)]), "own": ScriptedModel("a")}
+        async with serve_models(models) as url, open_client(url) as client:
+            created = await client.responses.create(model="m", input="hi")
+            with pytest.raises(openai.NotFoundError, match="There is no response"):
+                await client.responses.create(model="own", input="go on", previous_response_id=created.id)
+            own = await client.responses.create(model="own", input="hi")
+            with pytest.raises(openai.NotFoundError, match="There is no response"):
+                await client.responses.create(model="m", input="go on", previous_response_id=own.id)
+            await client.responses.retrieve(created.id)
+    assert [method for method, _, _ in first.requests] == ["POST", "GET"]
+    assert second.requests == []
