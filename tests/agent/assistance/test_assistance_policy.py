@@ -137,27 +137,6 @@ async def test_the_same_call_written_otherwise_is_the_same_call():
     assert [failure for failure, _ in list_endings(events)] == ["failed"] + ["refused"] * 4
 
 
-async def test_a_failure_that_only_numbers_its_tellings_is_the_same_failure():
-    text = iter(range(1, 100))
-
-    def find(q: str) -> str:
-        """Find something."""
-        made.append(q)
-        raise ToolFailed(f"nothing like {q} (request 7f3a9c{next(text):04d})")
-
-    def clock() -> str:
-        """The time."""
-        return f"it is {next(text)}"
-
-    circle = [
-        reply_with_calls(tool_call("find", '{"q":"x"}', "a")),
-        reply_with_calls(tool_call("clock", "{}", "b")),
-    ] * 4
-    events = await collect_events(ScriptedModel(*circle, "done"), [find, clock])
-    assert made == ["x", "x"]
-    assert [failure for failure, _ in list_endings(events)][::2] == ["failed", "failed", "refused", "refused"]
-
-
 async def test_an_unknown_tool_is_reported_once_whatever_its_arguments():
     asked = [reply_with_calls(tool_call("klick", f'{{"selector":"a.{n}"}}', f"c{n}")) for n in range(3)]
     events = await collect_events(ScriptedModel(*asked, "done"))

@@ -52,7 +52,7 @@ async def assist(
     """Return the model and the policy of one assisted run on `messages`. All rules are on by default."""
     guards = guards or ALL_GUARDS
     task = next((message.content for message in reversed(messages) if message.role == "user"), "")
-    run = AssistedRun(library, task, detect_conversation_language(messages), guards)
+    run = AssistedRun(library, task, detect_conversation_language(messages))
     if failure_memory is not None and guards.failure_memory:
         run.memory, run.patterns = failure_memory, await failure_memory.get_patterns(library)
         run.recorder = FailureRecorder(library, failure_memory, run.patterns)

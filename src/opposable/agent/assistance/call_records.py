@@ -1,12 +1,10 @@
 """Loop detection: when to warn about a repeated call, and when to block it."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from opposable.agent.assistance.guard_options import GuardOptions
 from opposable.domain.tools import FailureKind
 from opposable.tools.json_schema_validation import remove_optional_nulls
 from opposable.tools.result_cache import canonicalize_arguments
@@ -20,26 +18,12 @@ UNRECOVERABLE_FAILURES: tuple[FailureKind, ...] = ("invalid_arguments", "unknown
 TRANSIENT_FAILURES: tuple[FailureKind, ...] = ("timeout", "unavailable", "rate_limited")
 """Failures that may be gone at the next attempt."""
 
-_TRANSIENT_PATTERN = re.compile(
-    r"connection (?:was )?(?:reset|refused|aborted|closed|lost)|temporar|try (?:it )?again (?:later|in|soon)|"
-    r"retry (?:later|after|in)|timed? ?out|too many requests|overloaded|\bbusy\b|\b(?:429|502|503|504)\b|"
-    r"暂时|稍后|繁忙|超时",
-    re.IGNORECASE,
-)
-_PENDING_PATTERN = re.compile(
-    r"\b(?:pending|running|queued|in[ _-]progress|processing|not (?:yet )?(?:ready|finished|done|complete)|waiting|"
-    r"preparing|starting|scheduled)\b|处理中|进行中|排队|等待|尚未|未完成|运行中|准备中",
-    re.IGNORECASE,
-)
-_NOISE_PATTERN = re.compile(
-    r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b0x[0-9a-f]+\b|\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d\S*)?|"
-    r"\b\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?\b|\b(?=\w*\d)(?=\w*[a-f])[0-9a-f]{8,}\b|\b\d{10,}\b|"
-    r"\b\d+(?:\.\d+)? ?(?:ms|µs|s|sec|seconds?|milliseconds?|毫秒|秒)(?![a-z])",
-    re.IGNORECASE,
-)
-"""Parts of a message that differ without meaning: ids, addresses, times, durations."""
-_MAX_STATUS_CHARACTERS = 2_000
-"""The length up to which a result can be a status such as "pending"."""
+MAX_ATTEMPTS = 3
+"""How often a call is made whose failure is temporary, such as a busy server."""
+WARN_AFTER = 3
+"""Identical results after which the model is warned."""
+BLOCK_AFTER = 5
+"""Turns without a new result after which a call with identical results is blocked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,55 +68,32 @@ def get_call_key(name: str, arguments: dict[str, Any]) -> CallKey:
         return name, canonicalize_arguments(arguments).encode()
 
 
-def is_transient(failure: FailureKind | None, content: str) -> bool:
-    """Return whether a failure may be gone at the next attempt."""
-    return failure in TRANSIENT_FAILURES or (
-        failure == "failed" and (bool(_TRANSIENT_PATTERN.search(content[:_MAX_STATUS_CHARACTERS])))
-    )
-
-
-def is_pending(content: str) -> bool:
-    """Return whether a result reads like the status of unfinished work."""
-    return len(content) <= _MAX_STATUS_CHARACTERS and _PENDING_PATTERN.search(content) is not None
-
-
-def should_block(previous: CallRecord | None, change_count: int, stale_turns: int, guards: GuardOptions) -> bool:
+def should_block(record: CallRecord, change_count: int, stale_turns: int) -> bool:
     """Return whether a call must not be made again.
 
-    A temporary failure is retried up to `max_attempts` times. Any other failure is retried once after something has
+    A temporary failure is retried up to `MAX_ATTEMPTS` times. Any other failure is retried once after something has
     changed. A successful call is blocked when it keeps returning the same and no other call returns anything new, so
     that loops over several calls are found too. The caller handles tools that are polled on purpose.
 
     Args:
-        previous: The last outcome of the same call.
+        record: The last outcome of the same call.
         change_count: The changes in the run so far.
         stale_turns: Consecutive turns without a new result.
-        guards: The thresholds.
     """
-    if previous is None:
-        return False
-    if previous.failure is None:
-        return (
-            previous.repeat_count >= guards.warn_after
-            and stale_turns >= guards.block_after - 1
-            and not is_pending(previous.content)
-        )
-    if previous.failure in UNRECOVERABLE_FAILURES:
+    if record.failure is None:
+        return record.repeat_count >= WARN_AFTER and stale_turns >= BLOCK_AFTER - 1
+    if record.failure in UNRECOVERABLE_FAILURES:
         return True
-    if is_transient(previous.failure, previous.content) or is_pending(previous.content):
-        return previous.repeat_count >= guards.max_attempts
-    return change_count == previous.change_count or previous.repeat_count > 1
+    if record.failure in TRANSIENT_FAILURES:
+        return record.repeat_count >= MAX_ATTEMPTS
+    return change_count == record.change_count or record.repeat_count > 1
 
 
-def should_warn(record: CallRecord, stale_turns: int, guards: GuardOptions) -> bool:
+def should_warn(record: CallRecord, stale_turns: int) -> bool:
     """Return whether to warn the model that a call returned the same as before."""
     if record.failure is not None:
         return record.repeat_count > 1
-    return (
-        record.repeat_count >= guards.warn_after
-        and stale_turns >= guards.warn_after - 2
-        and not is_pending(record.content)
-    )
+    return record.repeat_count >= WARN_AFTER and stale_turns >= WARN_AFTER - 2
 
 
 def record_attempt(
@@ -140,20 +101,12 @@ def record_attempt(
 ) -> CallRecord:
     """Return the record of a call after another attempt.
 
-    Several attempts in one turn count once. Temporary failures of one kind count as the same outcome. Other
-    outcomes are the same if they differ only in ids and times.
+    Several attempts in one turn count once. Temporary failures of one kind count as the same outcome.
     """
-    if previous is None or previous.failure != failure or not _is_same_outcome(failure, previous.content, content):
+    is_same = previous is not None and previous.failure == failure
+    if previous is None or not is_same or (previous.content != content and failure not in TRANSIENT_FAILURES):
         return CallRecord(failure, content, 1, change_count, turn)
     return CallRecord(failure, content, previous.repeat_count + (previous.turn != turn), change_count, turn)
-
-
-def _is_same_outcome(failure: FailureKind | None, previous_content: str, content: str) -> bool:
-    if previous_content == content or failure in TRANSIENT_FAILURES:
-        return True
-    return failure is not None and _NOISE_PATTERN.sub(
-        "", previous_content[:_MAX_STATUS_CHARACTERS]
-    ) == _NOISE_PATTERN.sub("", content[:_MAX_STATUS_CHARACTERS])
 
 
 def _is_default(value: Any, schema: Any) -> bool:

@@ -3,7 +3,14 @@
 from dataclasses import replace
 
 from opposable.agent.assistance import prompts
-from opposable.agent.assistance.call_records import CallKey, CallRecord, record_attempt, should_block, should_warn
+from opposable.agent.assistance.call_records import (
+    MAX_ATTEMPTS,
+    CallKey,
+    CallRecord,
+    record_attempt,
+    should_block,
+    should_warn,
+)
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
 from opposable.agent.tool_execution import ResolvedCall
@@ -25,7 +32,7 @@ class RepeatedCalls(AssistanceRule):
         """Block a call whose outcome is known."""
         run, name = self.run, call.call.name
         record = self._records.get(run.calls[call.call.id][0])
-        if record is None or not should_block(record, self._change_count, self._stale_turns, run.guards):
+        if record is None or not should_block(record, self._change_count, self._stale_turns):
             return call
         if record.failure is not None:
             text = prompts.explain_blocked_failure(name, record.repeat_count, record.content, run.language)
@@ -44,11 +51,11 @@ class RepeatedCalls(AssistanceRule):
         before = self._records.get(key)
         record = record_attempt(before, result.failure, result.content, self._change_count, run.turn)
         self._records[key] = record
-        is_repeated = should_warn(record, self._stale_turns, run.guards)
+        is_repeated = should_warn(record, self._stale_turns)
         if result.failure is not None:
             self._has_failed = True
             self._has_new_result = self._has_new_result or record.repeat_count == 1
-            is_retryable = run.is_retryable(result) and record.repeat_count < run.guards.max_attempts
+            is_retryable = run.is_retryable(result) and record.repeat_count < MAX_ATTEMPTS
             if is_repeated and not is_retryable:
                 return prompts.note_repeated_failure(name, record.repeat_count, run.language)
             return ""

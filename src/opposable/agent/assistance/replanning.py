@@ -5,6 +5,10 @@ from opposable.agent.assistance.call_records import TRANSIENT_FAILURES
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
 
+SWITCH_AFTER = 3
+"""Failures of a tool after which another one is named, and failed turns after which another plan is asked for."""
+GIVE_UP_AFTER = 4
+"""Turns with nothing but blocked calls after which the run ends with an answer."""
 MAX_ALTERNATIVE_TOOLS = 3
 """Tools that are named in place of a failing one."""
 
@@ -45,7 +49,7 @@ class Replanning(AssistanceRule):
         self._blocked_turns = self._blocked_turns + 1 if is_blocked else 0
         if not failed:
             return None
-        if self._blocked_turns >= run.guards.give_up_after:
+        if self._blocked_turns >= GIVE_UP_AFTER:
             run.advice = ""
             reason = prompts.explain_no_progress(self._blocked_turns, language)
             return Directive("complete", reason, prompts.ask_for_answer_after_blocked_calls(language))
@@ -54,7 +58,7 @@ class Replanning(AssistanceRule):
             reason = prompts.explain_failing_tool(name, self._failures_by_tool[name], language)
             run.advice = prompts.ask_to_switch_tool(reason, others, language)
             return Directive("switch_tool", reason)
-        if self._failed_turns and self._failed_turns % run.guards.switch_after == 0:
+        if self._failed_turns and self._failed_turns % SWITCH_AFTER == 0:
             reason = prompts.explain_failing_plan(self._failed_turns, language)
             run.advice, run.expects_plan = prompts.ask_to_replan(reason, language), True
             return Directive("replan", reason)
@@ -63,8 +67,8 @@ class Replanning(AssistanceRule):
     def _find_replacements(self, step: Step) -> tuple[str, ...]:
         """Return the tools that may replace one that has failed too often, the best first."""
         failures = self._failures_by_tool.get(step.call.name, 0)
-        max_failures = 2 if step.result.failure in TRANSIENT_FAILURES else self.run.guards.switch_after
-        if failures < max_failures or (failures - max_failures) % self.run.guards.switch_after:
+        max_failures = 2 if step.result.failure in TRANSIENT_FAILURES else SWITCH_AFTER
+        if failures < max_failures or (failures - max_failures) % SWITCH_AFTER:
             return ()
         return self._find_alternative_tools(step.call.name)
 

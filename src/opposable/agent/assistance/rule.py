@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from opposable.agent.assistance.call_records import TRANSIENT_FAILURES, CallKey, is_transient
-from opposable.agent.assistance.guard_options import GuardOptions
+from opposable.agent.assistance.call_records import TRANSIENT_FAILURES, CallKey
 from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
 from opposable.agent.failure_recorder import FailureRecorder, split_tool_id
 from opposable.agent.policy import Directive, Step
@@ -43,7 +42,6 @@ class AssistedRun:
     library: ToolLibrary
     task: str
     language: Language
-    guards: GuardOptions
     memory: ScopedMemory | None = None
     patterns: FailurePatterns = NO_PATTERNS
     recorder: FailureRecorder | None = None
@@ -95,7 +93,7 @@ class AssistedRun:
         traits = self.library.get_traits(result.name)
         if result.failure == "timeout" and (traits is None or not (traits.read_only or traits.idempotent)):
             return False
-        return is_transient(result.failure, result.content)
+        return result.failure in TRANSIENT_FAILURES
 
     def is_outcome_unknown(self, result: ToolResult) -> bool:
         """Return whether a failed call may have taken effect."""

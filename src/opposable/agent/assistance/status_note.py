@@ -12,6 +12,8 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall
 from opposable.parsers import escape_special_tokens
 
+MAX_NOTE_TOKENS = 300
+"""The length of the status note."""
 MAX_OBSERVATIONS_SHOWN = 2
 """Results shown in the status note when earlier messages are left out."""
 MAX_REASONS_SHOWN = 2
@@ -108,7 +110,7 @@ def format_status_note(run: AssistedRun, *, include_all: bool = False) -> str:
     if not (len(unresolved) > 1 or run.advice or include_all):
         return ""
     lines = _iter_status_lines(run, attempts if include_all else unresolved, include_all)
-    return _fit_lines(lines, run.guards.status_note_tokens)
+    return _fit_lines(lines, MAX_NOTE_TOKENS)
 
 
 def _iter_status_lines(run: AssistedRun, attempts: Sequence[FailedAttempt], include_all: bool) -> Iterator[str]:
