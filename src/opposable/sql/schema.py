@@ -152,7 +152,7 @@ def _column_to_ddl(column: Column, values: list[Any], dialect: Dialect) -> tuple
     parts = [to_one_line(quote_name(column.name, dialect)), to_one_line(column.type, 80)]
     parts += ["PRIMARY KEY"] if column.primary_key else []
     parts += ["NOT NULL"] if not column.nullable and not column.primary_key else []
-    parts += [f"REFERENCES {to_one_line(column.references)}"] if column.references else []
+    parts += [f"REFERENCES {'.'.join(quote_reference(column.references, dialect))}"] if column.references else []
     shown = ", ".join(to_one_line(repr(value)) for value in values)
     notes = "; ".join(note for note in (to_one_line(column.comment), f"e.g. {shown}" if shown else "") if note)
     return " ".join(part for part in parts if part), f" -- {notes}" if notes else ""
@@ -202,6 +202,12 @@ def quote_table_path(table: Table, dialect: Dialect = "sqlite") -> str:
     """Return the name of a table as SQL, with a schema other than the default."""
     name = quote_name(table.name, dialect)
     return f"{quote_name(table.schema, dialect)}.{name}" if table.schema else name
+
+
+def quote_reference(references: str, dialect: Dialect = "sqlite") -> tuple[str, str]:
+    """Return the table and the column of a "table.column" as SQL on one line."""
+    *path, column = (to_one_line(quote_name(name, dialect), 120) for name in references.split("."))
+    return ".".join(path), column
 
 
 _RESERVED_WORDS = """abort action add after all alter always analyse analyze and anti any array as asc asof asymmetric attach before

@@ -8,7 +8,7 @@ from opposable.ask.catalog.prompt_text import estimate_tokens, format_prompt_val
 from opposable.ask.catalog.table_samples import get_column_kind
 from opposable.parsers import escape_special_tokens
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.schema import Column, Table, quote_name, quote_table_path, to_one_line
+from opposable.sql.schema import Column, Table, quote_name, quote_reference, quote_table_path, to_one_line
 
 _MAX_COMMENT_CHARACTERS = 80
 _LONG_SAMPLES_CHARACTERS = 40
@@ -46,7 +46,9 @@ class TableView:
         """Return the definition of a column and its SQL comment."""
         parts = [to_one_line(quote_name(column.name, dialect)) or "", shorten_type(column.type)]
         parts += ["PRIMARY KEY"] if column.primary_key else []
-        parts += [f"REFERENCES {_format_reference(column.references)}"] if column.references else []
+        if column.references:
+            table, key = quote_reference(column.references, dialect)
+            parts.append(f"REFERENCES {table}({key})" if table else f"REFERENCES {key}")
         samples = self._select_samples(column)
         notes = [to_one_line(column.comment, _MAX_COMMENT_CHARACTERS) or ""]
         notes += [f"e.g. {', '.join(samples)}"] if samples else []
@@ -102,12 +104,6 @@ class SchemaView:
 def _format_notes(notes: list[str]) -> str:
     text = "; ".join(note for note in notes if note)
     return f" -- {text}" if text else ""
-
-
-def _format_reference(references: str) -> str:
-    """Return `table(column)` for "table.column"."""
-    table, dot, column = references.rpartition(".")
-    return to_one_line(f"{table}({column})" if dot else column, 120) or ""
 
 
 def shorten_type(name: str) -> str:
