@@ -77,6 +77,23 @@ async def test_an_unusable_spec_is_rejected_with_the_reason(loader, spec, reason
     assert reason in registration.set_aside["x"]
 
 
+async def test_an_unusable_spec_of_a_list_does_not_reject_the_others(loader):
+    specs = [
+        build_function_spec("shell", "os", function_name="system"),
+        HttpToolSpec(tool_id="sum", endpoint=EndpointConfig(url_template="internal://calculator")),
+        McpServerSpec(tool_id="notes", command="no-such-program"),
+        HttpToolSpec(tool_id="现在", endpoint=EndpointConfig(url_template="internal://time")),
+    ]
+    registrations = [await loader.load(spec) for spec in specs]
+    assert [(one.tool_id, one.has_tools) for one in registrations] == [
+        ("shell", False),
+        ("sum", True),
+        ("notes", False),
+        ("现在", True),
+    ]
+    assert {spec.tool_id for spec in loader.library.specs} == {"sum", "现在"}
+
+
 async def test_a_registered_id_is_rejected_unless_replaced(loader):
     spec = build_function_spec("t", "opposable.builtin_tools.echo", function_name="echo")
     assert (await loader.load(spec)).has_tools

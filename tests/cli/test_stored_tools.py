@@ -218,7 +218,14 @@ async def test_invalid_servers_of_a_file_are_skipped_with_a_message(tmp_path):
 
 async def test_an_invalid_spec_does_not_reject_the_others(tmp_path):
     broken = {"tool_id": "broken", "endpoint": {"url_template": 7}}
-    done = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, broken, CALCULATOR))
-    assert (done.code, done.out.count("✓")) == (0, 1)
+    unusable = {"tool_id": "shell", "module_path": "os", "function_name": "system"}
+    file = write_specs(tmp_path, broken, CALCULATOR, 7, unusable, CALCULATOR | {"tool_id": "sum"})
+    done = await run_program(tmp_path, "tools", "add", file)
+    assert done.out.count("✓") == 2
     assert "– spec 1 (broken): " in done.err
-    assert [spec["tool_id"] for spec in (await run_program(tmp_path, "tools", "export")).json] == ["计算器"]
+    assert "– spec 3: " in done.err
+    assert "✗ shell: " in done.err
+    ids = {spec["tool_id"] for spec in (await run_program(tmp_path, "tools", "export")).json}
+    assert ids >= {"计算器", "sum"}
+    called = await run_program(tmp_path, "tools", "call", "sum", '{"expression": "2*21"}')
+    assert (called.code, "42" in called.out) == (0, True)

@@ -4,6 +4,7 @@ import asyncio
 
 import orjson
 import pytest
+from sqlalchemy import text
 from tests.web.api.asking import open_service_client
 from tests.web.api.chat_serving import serve_service
 
@@ -320,6 +321,21 @@ async def test_an_openapi_document_is_imported_and_skipped_parts_are_reported(tm
         assert "already" in {one["where"]: one["why"] for one in again["left_out"]}["zoo.pets"]
         for wrong in ({}, {"url": "file:///etc/passwd"}, {"url": "http://127.0.0.1:9/x"}, {"text": "[1]"}):
             await ask.request_json("POST", "/api/tools/import/openapi", wrong, 400)
+
+
+async def test_an_invalid_stored_spec_does_not_reject_the_others(tmp_path):
+    async with open_service_client(tmp_path) as ask:
+        for tool_id in ("broken", "sum"):
+            await ask.request_json("POST", "/api/tools", SUM | {"tool_id": tool_id}, 201)
+        await ask.service.store.tools.add(FunctionToolSpec(tool_id="shell", module_path="os", function_name="system"))
+        async with ask.service.store.tools._database.begin_write() as connection:
+            await connection.execute(text("UPDATE tools SET endpoint = '{}' WHERE id = 'broken'"))
+    async with open_service_client(tmp_path) as ask:
+        listed = await ask.request_json("GET", "/api/tools")
+        assert ({"shell", "sum"} <= {*get_ids(listed)}, [*listed["set_aside"]]) == (True, ["broken"])
+        called = await ask.request_json("POST", "/api/tools/sum/call", {"arguments": {"expression": "2*21"}})
+        assert called["output"]["result"] == 42
+        assert (await ask.request_json("GET", "/api/tools/shell/health"))["state"] != "ok"
 
 
 async def test_skills_are_imported_from_the_owners_folders(tmp_path):
