@@ -90,6 +90,13 @@ async def test_every_line_of_the_log_is_json_on_demand():
     assert messages[2:] == ["request ended", "Stopped."]
 
 
+async def test_a_key_of_the_configuration_that_does_not_exist_is_reported(tmp_path):
+    config = tmp_path / "gateway.yaml"
+    config.write_text('{"models": [{"name": "m", "model": "http://127.0.0.1:9/v1#m"}], "keys": {"front": ["m"]}}')
+    async with start_server("--port", "0", "--config", str(config)) as (_, line):
+        assert line.startswith("Warning: no API key is named 'front'")
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_stop_during_an_answer_ends_it_with_an_error_and_no_traceback(stream):
     async with (

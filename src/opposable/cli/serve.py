@@ -132,8 +132,23 @@ async def _check_startup(
         async with open_existing_store(settings) as store:
             has_stored_keys = store is not None and bool(await store.keys.list())
             server.require_key_unless_loopback(host, key, has_stored_keys=has_stored_keys)
+    await _report_unknown_keys(settings, served)
     async with open_models(settings, served.model_names, served.config, allow_download=allow_download) as models:
         return next(iter(models), "The skill host")
+
+
+async def _report_unknown_keys(settings: Settings, served: "ServedSelection") -> None:
+    """Warn of key names in the configuration that no API key has: a misspelt name would limit no key."""
+    listed = set(served.config.keys) if served.config is not None else set()
+    if not listed:
+        return
+    async with open_existing_store(settings) as store:
+        keys = await store.keys.list() if store is not None else ()
+    for name in sorted(listed - {key.name for key in keys if key.revoked_at is None}):
+        message = (
+            f"Warning: no API key is named {name!r}, whose models the configuration limits. Other keys may use all."
+        )
+        _report(settings, message, key=name)
 
 
 async def _serve_until_stopped(
