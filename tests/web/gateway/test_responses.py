@@ -8,7 +8,7 @@ from tests.web.api.chat_serving import create_settings
 from tests.web.gateway.test_relay import post
 from tests.web.serving import serve_app, serve_models
 
-from opposable.domain.content import ImagePart, TextPart
+from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelUnavailable
 from opposable.domain.events import Reply, TextDelta
 from opposable.domain.messages import assistant_message, system_message, tool_message, user_message
@@ -314,3 +314,17 @@ async def test_log_probabilities_are_rejected_by_a_server_without_responses(fiel
     error = orjson.loads(raw)["error"]
     assert (status, error["param"], server.bodies) == (400, param, [])
     assert "parsed from its text" not in error["message"]
+
+
+async def test_a_file_at_a_url_is_fetched_through_the_guard():
+    request = parse(
+        input=[{"role": "user", "content": [{"type": "input_file", "file_url": "https://a.example/a.pdf"}]}]
+    )
+    assert request.completion.messages == (user_message("", (FilePart("https://a.example/a.pdf"),)),)
+    content = [{"type": "input_file", "file_url": "http://127.0.0.1/a.pdf"}]
+    async with (
+        chat_server(build_completion("hi")) as server,
+        serve_models(OpenAICompatibleModel("upstream", server.url)) as url,
+    ):
+        status, raw, _ = await post(url, {"input": [{"role": "user", "content": content}]}, "responses")
+    assert (status, b"Cannot fetch" in raw, server.bodies) == (400, True, [])

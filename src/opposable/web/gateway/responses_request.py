@@ -8,7 +8,7 @@ from uuid import uuid4
 import orjson
 
 from opposable.agent.history import match_results_to_calls
-from opposable.domain.content import ContentPart, TextPart, join_text
+from opposable.domain.content import ContentPart, FilePart, TextPart, join_text
 from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall
 from opposable.models.base import ModelOptions
@@ -334,11 +334,14 @@ def _parse_part(part: Any, path: str) -> ContentPart:
             return TextPart(text)
     if kind == "input_image" and isinstance(part.get("image_url"), str):
         return parse_image(part["image_url"], f"{path}.image_url", str(part.get("detail") or ""))
+    url = part.get("file_url") if kind == "input_file" else None
+    if isinstance(url, str) and url.startswith(("https://", "http://")):
+        return FilePart(url, name=str(part.get("filename") or ""))
     if kind == "input_file" and isinstance(part.get("file_data"), str):
         return parse_file(part["file_data"], f"{path}.file_data", str(part.get("filename") or ""))
     raise bad_request_error(
         path,
         f"{path} has the type {kind!r}. Supported are input_text, output_text, input_image with image_url, and "
-        "input_file with file_data.",
+        "input_file with file_data or file_url.",
         "unsupported_content",
     )
