@@ -87,7 +87,7 @@ async def ablate(options: argparse.Namespace) -> dict[str, Results]:
         for question in read_questions(folder, category, options.part, stop, options.seed)[options.skip :]
     ]
     inner = RecordedModel(create_unwrapped_model("local"), folder.parent / "berkeley_replies.jsonl")
-    optional_steps = [step.name for step in PIPELINE if step.name != "reply"]
+    optional_steps = [name for name in PIPELINE if name != "reply"]
     models = {"all steps": PythonProtocolModel(inner)} | {
         f"without {name}": PythonProtocolModel(inner, without=(name,)) for name in optional_steps
     }

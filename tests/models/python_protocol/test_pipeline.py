@@ -7,7 +7,6 @@ from opposable.domain.messages import assistant_message, user_message
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import ModelOptions
 from opposable.models.python_protocol.model import PythonProtocolModel
-from opposable.models.python_protocol.pipeline import PIPELINE
 from opposable.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -21,12 +20,6 @@ INVENTED = Reply(assistant_message('note(text="the moon")'), tokens=(Token("note
 async def request_calls(inner, without=()):
     stream = PythonProtocolModel(inner, without=without).stream((user_message("Hello"),), (NOTE,), ModelOptions())
     return [part async for part in stream][-1].message.tool_calls
-
-
-def test_each_step_has_its_own_name_and_a_purpose():
-    names = [step.name for step in PIPELINE]
-    assert len(names) == len(set(names))
-    assert all(step.purpose for step in PIPELINE)
 
 
 async def test_a_step_can_be_left_out():
