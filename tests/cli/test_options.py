@@ -51,10 +51,12 @@ async def test_a_task_from_standard_input_is_checked(tmp_path: Path, stdin: byte
 async def test_a_misspelt_variable_is_a_warning_and_an_unrelated_one_is_not(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("OPPOSABLE_TURN=5\nOTHER=x\n")
     env = {"OPPOSABLE_SECOND": "x", "OPPOSABLE_DATABSE_URL": "x", "OPPOSABLE_CRM_TOKEN": "x", "OPPOSABLE_DEBUG": "0"}
+    env["OPPOSABLE_MODLE"] = "x"
     done = await run_program(tmp_path, "keys", "list", "--json", env=env)
     assert (done.code, done.json) == (0, {"keys": []})
     assert done.err.splitlines() == [
         "Warning: OPPOSABLE_DATABSE_URL is not a setting. Did you mean OPPOSABLE_DATABASE_URL?",
+        "Warning: OPPOSABLE_MODLE is not a setting. Did you mean OPPOSABLE_MODULES or OPPOSABLE_MODEL?",
         "Warning: OPPOSABLE_SECOND is not a setting. Did you mean OPPOSABLE_SECONDS?",
         "Warning: OPPOSABLE_TURN is not a setting. Did you mean OPPOSABLE_TURNS?",
     ]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from opposable.domain.errors import ModelError
+from opposable.agent.agent import Agent
+from opposable.domain.errors import BadInput, ModelError
 from opposable.domain.messages import user_message
 from opposable.domain.tools import ToolDefinition
 from opposable.models.callable import CallableModel
@@ -14,6 +15,11 @@ pytestmark = pytest.mark.anyio
 async def ask(answer, model_type=lambda model: model, tools=()):
     model = model_type(CallableModel(lambda prompt: answer))
     return [part async for part in model.stream([user_message("hi")], tools)][-1].message.content
+
+
+def test_a_plain_function_as_the_model_of_an_agent_is_refused_with_the_way_to_pass_it():
+    with pytest.raises(BadInput, match=r"is not a model.*TextProtocolModel\(CallableModel\(function\)\)"):
+        Agent(lambda prompt: "hi")
 
 
 ANSWERS = [

@@ -13,6 +13,7 @@ from opposable.agent.loop_detection import LoopDetection
 from opposable.agent.policy import RunPolicy
 from opposable.agent.untrusted_text import UntrustedTextPolicy
 from opposable.domain.call_context import NO_CONTEXT, CallContext
+from opposable.domain.errors import BadInput
 from opposable.domain.events import Event, RunFinished
 from opposable.domain.messages import Message, system_message, user_message
 from opposable.domain.tools import AfterUntrusted
@@ -52,7 +53,7 @@ class Agent:
         is_assisted: Whether assistance for small models is on.
 
     Raises:
-        BadInput: The model name is unknown, or a function cannot become a tool.
+        BadInput: The model name is unknown, `model` is not a model, or a function cannot become a tool.
     """
 
     def __init__(
@@ -72,6 +73,11 @@ class Agent:
             from opposable.models.factory import create_model  # lazy: an agent can get a model
 
             model = create_model(model)
+        if not hasattr(model, "stream"):
+            raise BadInput(
+                f"{model!r} is not a model. Pass a name such as 'openai:gpt-5', or a function as "
+                "TextProtocolModel(CallableModel(function))."
+            )
         self.model = model
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
         self._instructions = (system_message(instructions),) if instructions else ()

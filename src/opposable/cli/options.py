@@ -105,8 +105,9 @@ def _warn_of_ignored_variables() -> None:
     for name in sorted({*os.environ, *file_variables} - names):
         suffix = name.removeprefix("OPPOSABLE_")
         suffixes = [known.removeprefix("OPPOSABLE_") for known in names]
-        if suffix != name and (similar := difflib.get_close_matches(suffix, suffixes, n=1, cutoff=0.8)):
-            _warn(f"{name} is not a setting. Did you mean OPPOSABLE_{similar[0]}?")
+        if suffix != name and (similar := difflib.get_close_matches(suffix, suffixes, n=2, cutoff=0.8)):
+            suggestions = " or ".join(f"OPPOSABLE_{other}" for other in similar)
+            _warn(f"{name} is not a setting. Did you mean {suggestions}?")
 
 
 def _warn(sentence: str) -> None:
