@@ -16,8 +16,7 @@ from opposable.app.query_examples import load_examples
 from opposable.app.tool_factory import create_sql_tools
 from opposable.app.tools import closing_database
 from opposable.ask.semantics.draft import draft_semantic_model
-from opposable.ask.semantics.lint import lint_semantic_model
-from opposable.ask.semantics.lint_state import Finding
+from opposable.ask.semantics.lint import Finding, lint_semantic_model
 from opposable.ask.semantics.loader import load_semantic_model
 from opposable.ask.team.answer_text import build_chart
 from opposable.ask.team.factory import open_team

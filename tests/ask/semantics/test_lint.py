@@ -17,7 +17,7 @@ filters: {some: sales.amount > 10}
 CASES = {
     "metrics: {a: {expr: SUM(amout), table: sales}}": [("error", "metrics.a.expr", "sales has no column amout")],
     "metrics: {a: {expr: SUM(amount), table: sale}}": [
-        ("error", "tables.sale", "the database has no table sale"),
+        ("error", "tables.sale", "There is no table sale"),
         ("error", "metrics.a.expr", "sale"),
     ],
     "metrics: {a: {expr: amount, table: sales}}": [("error", "metrics.a.expr", "'amount' neither aggregates")],

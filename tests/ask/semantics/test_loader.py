@@ -4,7 +4,7 @@ from opposable.ask.semantics.loader import load_semantic_model, parse_semantic_m
 from opposable.domain.errors import BadInput
 
 INVALID = {
-    "metrics:\n  a: SUM(x)\nmetric: {}": "model.yaml, line 3: metric: there is no such section; did you mean metrics?",
+    "metrics:\n  a: SUM(x)\nmetric: {}": "model.yaml, line 3: metric: is not a known field (did you mean metrics?).",
     "metrics:\n  a: {exp: SUM(x)}": "model.yaml, line 2: metrics.a.expr: is required.\n"
     "model.yaml, line 2: metrics.a.exp: is not a known field (did you mean expr?).",
     "metrics:\n  a: {expr: [1]}": "model.yaml, line 2: metrics.a.expr: must be text.",

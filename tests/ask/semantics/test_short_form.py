@@ -10,7 +10,7 @@ metrics:
   笔数:
     expr: COUNT(*)
 dimensions:
-  - id: region
+  region:
     expr: 地区
     values: {overseas: 海外}
 filters:
@@ -19,7 +19,7 @@ exclusions:
   测试: {expr: 类型 = '测试', description: 剔除测试数据}
 joins:
   - 流水表.部门编号 = 部门.编号
-  - {from: 流水表.a, to: '"按 月".b'}
+  - 流水表.a = "按 月".b
 """
 
 

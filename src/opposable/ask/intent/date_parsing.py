@@ -4,8 +4,9 @@ import calendar
 import datetime
 import re
 
+from opposable.ask.intent.intent import Grain
 from opposable.ask.intent.number_parsing import parse_chinese_number
-from opposable.ask.intent.periods import Period, add_months, get_month_period, get_quarter_period, get_year_period
+from opposable.ask.intent.periods import Period, get_months, get_unit, shift_day
 
 _MONTH_NUMBERS = {name.lower(): i for i, name in enumerate(calendar.month_name) if name}
 _MONTH_NUMBERS |= {name.lower(): i for i, name in enumerate(calendar.month_abbr) if name} | {"sept": 9}
@@ -34,8 +35,7 @@ _DATE_FORMS = (
     r"|\bq(?P<q3>[1-4])\b",
     rf"\b(?:the )?(?P<h>first|second) half(?: (?P<y>{_ENGLISH_YEAR}))?|\bh(?P<h2>[12]) (?P<y2>{_ENGLISH_YEAR})",
     rf"\b(?P<m>{_MONTH}),? (?P<y>{_ENGLISH_YEAR})|\b(?P<m2>{_STANDALONE_MONTH})\b|(?<=in )(?P<m3>may|march)\b",
-    r"(?P<day>\btoday\b|\bthe day before yesterday\b|\byesterday\b|今天|今日|昨天|昨日|前天)",
-    r"(?P<relative>\b(?:this|current|the current|last|previous|the previous|the last) (?:week|month|quarter|year)\b"
+    r"(?P<relative>\btoday\b|\bthe day before yesterday\b|\byesterday\b|今天|今日|昨天|昨日|前天|\b(?:this|current|the current|last|previous|the previous|the last) (?:week|month|quarter|year)\b"
     r"|(?:这个?|本|当前?|上一?个?)(?:周|星期|月|季度|季|年度|年)|今年|去年|前年|上上个?月)",
     rf"(?P<y>{_YEAR})年?",
 )
@@ -43,12 +43,15 @@ _DATE_FORMS = (
 
 DATE_PATTERN = re.sub(r"\(\?P<\w+>", "(?:", "(?:" + "|".join(_DATE_FORMS) + ")")
 """A regular expression (without groups) of a date in lowercase text."""
-_YEAR_OFFSET_PATTERNS = (
-    (r"前年", 2),
-    (r"去年|上一?年|last year|previous year", 1),
-    (r"今年|本年|this year|current year", 0),
-    (r"明年", -1),
+_UNIT_PATTERNS: tuple[tuple[str, Grain], ...] = (
+    ("week|周|星期", "week"),
+    ("month|月", "month"),
+    ("quarter|季", "quarter"),
+    ("day|天|日", "day"),
+    ("year|年", "year"),
 )
+_OFFSET_PATTERNS = ((r"day before|(?<!当)前|上上", 2), ("last|previous|yesterday|上|去|昨", 1), ("明", -1))
+"""How many units before today a relative date is."""
 
 
 def parse_date_period(text: str, today: datetime.date, default_year: int | None = None) -> Period | None:
@@ -76,48 +79,29 @@ def parse_date_period(text: str, today: datetime.date, default_year: int | None 
 
 def _build_period(parts: dict[str, str], today: datetime.date, default_year: int) -> Period:
     """Build the days of a date from its parts; raise ValueError if it does not exist."""
-    if "day" in parts:
-        word = parts["day"]
-        days_back = 2 if word in ("the day before yesterday", "前天") else 0 if word in ("today", "今天", "今日") else 1
-        day = today - datetime.timedelta(days=days_back)
-        return Period(day, day)
     if "relative" in parts:
-        return _build_relative_period(parts["relative"], today)
-    year = _parse_year(parts["y"], today, default_year) if "y" in parts else default_year
+        text = parts["relative"]
+        unit = next(unit for pattern, unit in _UNIT_PATTERNS if re.search(pattern, text))
+        return get_unit(unit, shift_day(today, unit, -_get_offset(text)))
+    year = default_year
+    if "y" in parts:
+        digits = re.search(_YEAR, parts["y"])
+        year = int(digits[0]) if digits else today.year - _get_offset(parts["y"])
     numbers = {name: _parse_int(parts[name]) for name in ("q", "h", "m", "d") if name in parts}
     match numbers:
         case {"m": month, "d": day_number}:
-            day = datetime.date(year, month, day_number)
-            return Period(day, day)
+            return get_unit("day", datetime.date(year, month, day_number))
         case {"m": month}:
-            return get_month_period(year, month)
+            return get_months(year, month, 1)
         case {"q": quarter}:
-            return get_quarter_period(year, quarter)
+            return get_months(year, 3 * quarter - 2, 3)
         case {"h": half}:
-            return Period(datetime.date(year, 6 * half - 5, 1), get_month_period(year, 6 * half).end)
-    return get_year_period(year)
+            return get_months(year, 6 * half - 5, 6)
+    return get_months(year, 1, 12)
 
 
-def _build_relative_period(text: str, today: datetime.date) -> Period:
-    periods_back = 2 if re.match(r"前|上上", text) else 1 if re.match(r"(?:the )?(?:last|previous)|上|去", text) else 0
-    if re.search(r"week|周|星期", text):
-        monday = today - datetime.timedelta(days=today.weekday() + 7 * periods_back)
-        return Period(monday, monday + datetime.timedelta(days=6))
-    if re.search(r"month|月", text):
-        day = add_months(today, -periods_back)
-        return get_month_period(day.year, day.month)
-    if re.search(r"quarter|季", text):
-        day = add_months(today, -3 * periods_back)
-        return get_quarter_period(day.year, (day.month + 2) // 3)
-    return get_year_period(today.year - periods_back)
-
-
-def _parse_year(text: str, today: datetime.date, default_year: int) -> int:
-    match = re.search(_YEAR, text)
-    if match:
-        return int(match[0])
-    offsets = (years_back for pattern, years_back in _YEAR_OFFSET_PATTERNS if re.search(pattern, text))
-    return next((today.year - years_back for years_back in offsets), default_year)
+def _get_offset(text: str) -> int:
+    return next((offset for pattern, offset in _OFFSET_PATTERNS if re.search(pattern, text)), 0)
 
 
 def _parse_int(text: str) -> int:

@@ -1,7 +1,7 @@
 """Loads the values of the dimensions of a semantic model, which questions may name."""
 
-from opposable.ask.semantics.expressions import bind_expression
-from opposable.ask.semantics.join_graph import build_join_query, find_reachable_tables, find_root_table
+from opposable.ask.semantics.expressions import bind_term
+from opposable.ask.semantics.join_graph import build_join_query, find_root_table
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.errors import BadInput, ToolError
 from opposable.sql.database import Database, QueryLimits
@@ -25,13 +25,13 @@ async def load_dimension_values(
     values: dict[str, list[str]] = {}
     for ref, dimension in model.dimensions.items():
         try:
-            bound = bind_expression(dimension.expr, dimension.table, model, database.dialect)
+            bound = bind_term(dimension, model, database.dialect)
         except BadInput:
             continue
         root = find_root_table(model, bound.tables)
         if root is None:
             continue
-        query = build_join_query(model, find_reachable_tables(model, root), bound.tables)
+        query = build_join_query(model, root, bound.tables)
         query = query.select(bound.tree.copy()).distinct().limit(max_values + 1)
         sql = query.sql(dialect=database.dialect)
         try:

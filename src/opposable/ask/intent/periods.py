@@ -3,8 +3,11 @@
 import calendar
 import datetime
 from dataclasses import dataclass
+from typing import get_args
 
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
+
+_MONTHS_BY_UNIT: dict[Grain, int] = {"year": 12, "quarter": 3, "month": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,68 +36,61 @@ def resolve_period(time: TimeIntent, today: datetime.date) -> Period | None:
 def _resolve_named_period(time: TimeIntent, today: datetime.date) -> Period | None:
     if time.start or time.end:
         return Period(time.start, time.end)
+    year = time.year or today.year
     if time.month:
-        return get_month_period(time.year or today.year, time.month)
+        return get_months(year, time.month, 1)
     if time.quarter:
-        return get_quarter_period(time.year or today.year, time.quarter)
-    if time.year:
-        return get_year_period(time.year)
-    return None
+        return get_months(year, 3 * time.quarter - 2, 3)
+    return get_months(year, 1, 12) if time.year else None
 
 
-def get_year_period(year: int) -> Period:
-    """Return a calendar year."""
-    return Period(datetime.date(year, 1, 1), datetime.date(year, 12, 31))
+def get_months(year: int, first_month: int, count: int) -> Period:
+    """Return the days of some months of a year; raise ValueError if the first does not exist."""
+    return Period(datetime.date(year, first_month, 1), _get_last_day(year, first_month + count - 1))
 
 
-def get_quarter_period(year: int, quarter: int) -> Period:
-    """Return a calendar quarter, 1 to 4."""
-    return Period(datetime.date(year, 3 * quarter - 2, 1), _get_last_day(year, 3 * quarter))
+def get_unit(unit: Grain, day: datetime.date) -> Period:
+    """Return the year, quarter, month, week or day that contains `day`."""
+    if unit == "day":
+        return Period(day, day)
+    if unit == "week":
+        monday = day - datetime.timedelta(days=day.weekday())
+        return Period(monday, monday + datetime.timedelta(days=6))
+    count = _MONTHS_BY_UNIT[unit]
+    return get_months(day.year, (day.month - 1) // count * count + 1, count)
 
 
-def get_month_period(year: int, month: int) -> Period:
-    """Return a calendar month, 1 to 12."""
-    return Period(datetime.date(year, month, 1), _get_last_day(year, month))
+def get_granularity(period: Period | None) -> Grain | None:
+    """Return the granularity of a period that is one calendar unit, else None."""
+    start = period.start if period else None
+    if start is None:
+        return None
+    return next((unit for unit in get_args(Grain) if get_unit(unit, start) == period), None)
 
 
 def get_previous_period(period: Period, comparison: Comparison) -> Period:
     """Return the period before; whole months stay whole months."""
-    months = {"yoy": 12, "qoq": 3, "mom": 1}.get(comparison, 12)
-    start = add_months(period.start, -months) if period.start else None
+    units: dict[Comparison, Grain] = {"qoq": "quarter", "mom": "month"}
+    unit = units.get(comparison, "year")
+    start = shift_day(period.start, unit, -1) if period.start else None
     if period.end is None:
         return Period(start, None)
-    end = add_months(period.end, -months)
-    if period.end.day == calendar.monthrange(period.end.year, period.end.month)[1]:
+    end = shift_day(period.end, unit, -1)
+    if period.end == _get_last_day(period.end.year, period.end.month):
         end = _get_last_day(end.year, end.month)
     return Period(start, end)
 
 
-def add_months(day: datetime.date, months: int) -> datetime.date:
-    """Return the day `months` later, or the last day of a shorter month.
+def shift_day(day: datetime.date, unit: Grain, count: int) -> datetime.date:
+    """Return the day some units later, or the last day of a shorter month.
 
-    The result is within the years 1 to 9999.
+    Months are within the years 1 to 9999.
     """
-    index = min(max(day.year * 12 + day.month - 1 + months, 12), 9999 * 12 + 11)
+    if unit in ("day", "week"):
+        return day + datetime.timedelta(days=count * (7 if unit == "week" else 1))
+    index = min(max(day.year * 12 + day.month - 1 + count * _MONTHS_BY_UNIT[unit], 12), 9999 * 12 + 11)
     year, month = divmod(index, 12)
     return datetime.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
-
-
-def get_granularity(period: Period) -> Grain | None:
-    """Return the granularity of a period that is one calendar unit, else None."""
-    start, end = period.start, period.end
-    if start is None or end is None:
-        return None
-    if start == end:
-        return "day"
-    whole = start.day == 1 and end == _get_last_day(end.year, end.month)
-    months = (end.year - start.year) * 12 + end.month - start.month + 1
-    if whole and months == 12 and start.month == 1:
-        return "year"
-    if whole and months == 3 and start.month in (1, 4, 7, 10):
-        return "quarter"
-    if whole and months == 1:
-        return "month"
-    return "week" if start.weekday() == 0 and (end - start).days == 6 else None
 
 
 def _get_last_day(year: int, month: int) -> datetime.date:

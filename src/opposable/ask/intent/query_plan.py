@@ -1,6 +1,6 @@
 """The plan of a compiled query: its metric groups, group keys and row conditions."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,20 +8,16 @@ from opposable.ask.intent.filter_sql import build_comparison, build_is_not_true
 from opposable.ask.intent.intent import PERIOD_COLUMN, Comparison, Grain, IntentFilter, StructuredIntent
 from opposable.ask.intent.period_sql import build_period_condition, build_period_label
 from opposable.ask.intent.periods import Period
-from opposable.ask.semantics.expressions import bind_expression, resolve_base_metrics
-from opposable.ask.semantics.join_graph import build_join_query, find_reachable_tables
-from opposable.ask.semantics.metric_fanout import bind_metric, find_metric_root
-from opposable.ask.semantics.model import SemanticModel, Term
+from opposable.ask.semantics.expressions import BoundExpression, bind_expression, bind_term, resolve_base_metrics
+from opposable.ask.semantics.join_graph import build_join_query, find_metric_root, find_reachable_tables
+from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.errors import BadInput
 from opposable.sql.function_allowlist import Dialect
 
-Condition = tuple[Any, tuple[str, ...], str]
-"""A condition on rows: its sqlglot tree, the tables it needs, and the id it comes from."""
-
 
 @dataclass(frozen=True, slots=True)
-class GroupKey:
-    """A key that rows are grouped by, with the tables it needs."""
+class RowExpression:
+    """A key that rows are grouped by, or a condition on rows, with the id it comes from and the tables it needs."""
 
     name: str
     tree: Any
@@ -54,36 +50,42 @@ class QueryPlan:
         """The filters on metrics, which apply after aggregation."""
         return tuple(f for f in self.intent.filters if f.dimension in self.model.metrics)
 
-    def bind_term(self, term: Term) -> tuple[Any, tuple[str, ...]]:
-        """Bind a dimension, filter or exclusion and return its tree and tables.
+    def bind_metric(self, ref: str) -> BoundExpression:
+        """Bind the expression of a base metric."""
+        return bind_term(self.model.metrics[ref], self.model, self.dialect)
 
-        Raises:
-            BadInput: The expression is invalid or aggregates.
-        """
-        bound = bind_expression(term.expr, term.table, self.model, self.dialect)
-        if bound.has_aggregate:
-            raise BadInput(f"{term.id} aggregates: only metrics may.")
-        return bound.tree, bound.tables
+    def build_dimensions(self) -> list[RowExpression]:
+        """Build the dimensions that the rows are grouped by."""
+        return [self._build_dimension(ref) for ref in self.intent.dimensions]
 
-    def build_named_condition(self, ref: str, *, is_wanted: bool = True) -> Condition:
+    def build_named_condition(self, ref: str, *, is_wanted: bool = True) -> RowExpression:
         """Build the condition of a filter, or of an exclusion, whose rows are left out."""
-        term = self.model.filters.get(ref) or self.model.exclusions[ref]
-        tree, tables = self.bind_term(term)
+        bound = bind_term(self.model.filters.get(ref) or self.model.exclusions[ref], self.model, self.dialect)
         is_true = is_wanted == (ref in self.model.filters)
-        return tree if is_true else build_is_not_true(tree), tables, ref
+        return RowExpression(ref, bound.tree if is_true else build_is_not_true(bound.tree), bound.tables)
 
-    def build_row_conditions(self) -> list[Condition]:
+    def build_row_conditions(self) -> list[RowExpression]:
         """Build the conditions that the intent puts on rows."""
-        conditions: list[Condition] = []
+        conditions: list[RowExpression] = []
         for row_filter in self.intent.filters:
             ref = row_filter.dimension
             if ref in self.model.filters:
                 is_wanted = row_filter.value not in (False, 0, "false") and row_filter.operator != "!="
                 conditions.append(self.build_named_condition(ref, is_wanted=is_wanted))
             elif ref in self.model.dimensions:
-                tree, tables = self.bind_term(self.model.dimensions[ref])
-                conditions.append((build_comparison(to_operand(tree), row_filter), tables, ref))
+                dimension = self._build_dimension(ref)
+                conditions.append(RowExpression(ref, build_comparison(dimension.tree, row_filter), dimension.tables))
         return conditions + [self.build_named_condition(ref) for ref in self.intent.exclusions]
+
+    def build_rows(self, root: str, tables: Iterable[str], conditions: list[RowExpression]) -> Any:
+        """Build FROM, JOIN and WHERE of the rows of a table that fulfil conditions."""
+        needed = [*tables, *(table for condition in conditions for table in condition.tables)]
+        query = build_join_query(self.model, root, needed)
+        return query.where(*(condition.tree for condition in conditions)) if conditions else query
+
+    def _build_dimension(self, ref: str) -> RowExpression:
+        bound = bind_term(self.model.dimensions[ref], self.model, self.dialect)
+        return RowExpression(ref, bound.tree, bound.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +100,40 @@ class MetricGroup:
     default_filters: tuple[str, ...]
     metrics: tuple[str, ...]
 
-    def build_keys(self, plan: QueryPlan, shift: Comparison | None = None) -> tuple[GroupKey, ...]:
+    def build_keys(self, plan: QueryPlan, shift: Comparison | None = None) -> list[RowExpression]:
         """Build the keys that the rows are grouped by.
 
         Args:
             plan: The plan that the group belongs to.
             shift: Labels each period as the one that is compared with it.
         """
-        keys = [GroupKey(ref, *plan.bind_term(plan.model.dimensions[ref])) for ref in plan.intent.dimensions]
         if plan.grain is None:
-            return tuple(keys)
-        tree, tables = self.build_date_tree(plan)
-        return (GroupKey(PERIOD_COLUMN, build_period_label(tree, plan.grain, plan.dialect, shift), tables), *keys)
+            return plan.build_dimensions()
+        date = self._bind_date(plan)
+        label = build_period_label(date.tree, plan.grain, plan.dialect, shift)
+        return [RowExpression(PERIOD_COLUMN, label, date.tables), *plan.build_dimensions()]
 
-    def build_date_tree(self, plan: QueryPlan) -> tuple[Any, tuple[str, ...]]:
-        """Build the tree of the date of a row, and return it with its tables.
+    def build_select(self, plan: QueryPlan, period: Period | None) -> Any:
+        """Build FROM, JOIN and WHERE of the rows in `period`.
+
+        Raises:
+            BadInput: A join that the intent needs would count rows twice.
+        """
+        conditions = [*self._build_default_conditions(plan), *plan.build_row_conditions()]
+        if period is not None and (period.start or period.end):
+            date = self._bind_date(plan)
+            condition = build_period_condition(date.tree, period, plan.dialect)
+            conditions.insert(0, RowExpression("the period", condition, date.tables))
+        keys = self.build_keys(plan)
+        reachable = find_reachable_tables(plan.model, self.root_table)
+        for needed in [*keys, *conditions]:
+            if reason := reachable.explain_unreachable(needed.tables):
+                raise BadInput(f"{', '.join(self.metrics)} cannot go with {needed.name}: {reason}")
+        bound = [*(plan.bind_metric(ref) for ref in self.metrics), *keys]
+        return plan.build_rows(self.root_table, [table for one in bound for table in one.tables], conditions)
+
+    def _bind_date(self, plan: QueryPlan) -> BoundExpression:
+        """Bind the date of a row.
 
         Raises:
             BadInput: The semantic model gives the rows no date.
@@ -123,31 +144,21 @@ class MetricGroup:
         bound = bind_expression(self.time_expr, self.root_table, plan.model, plan.dialect)
         if find_reachable_tables(plan.model, self.root_table).explain_unreachable(bound.tables):
             raise BadInput(f"{metric_names} cannot be dated: {self.time_expr} is not reached from {self.root_table}")
-        return bound.tree, bound.tables
+        return bound
 
-    def build_select(self, plan: QueryPlan, period: Period | None) -> Any:
-        """Build FROM, JOIN and WHERE of the rows in `period`.
-
-        Raises:
-            BadInput: A join that the intent needs would count rows twice.
-        """
+    def _build_default_conditions(self, plan: QueryPlan) -> list[RowExpression]:
+        """Build the default filters of the metrics, and those of the model that the root table reaches."""
         reachable = find_reachable_tables(plan.model, self.root_table)
-        conditions = [*_build_default_conditions(plan, self), *plan.build_row_conditions()]
-        keys: list[Condition] = [(key.tree, key.tables, key.name) for key in self.build_keys(plan)]
-        if period is not None and (period.start or period.end):
-            tree, tables = self.build_date_tree(plan)
-            conditions.insert(0, (build_period_condition(tree, period, plan.dialect), tables, "the period"))
-        for _, tables, ref in [*keys, *conditions]:
-            if reason := reachable.explain_unreachable(tables):
-                raise BadInput(f"{', '.join(self.metrics)} cannot go with {ref}: {reason}")
-        needed = [table for ref in self.metrics for table in _bind_metric(plan, ref)[1]]
-        needed += [table for _, tables, _ in [*keys, *conditions] for table in tables]
-        query = build_join_query(plan.model, reachable, needed)
-        return query.where(*(tree for tree, _, _ in conditions)) if conditions else query
-
-    def get_aggregate_builder(self, plan: QueryPlan) -> Callable[[str], Any]:
-        """Return a function that builds the tree of a base metric from its id."""
-        return lambda ref: _bind_metric(plan, ref)[0].copy()
+        conditions: list[RowExpression] = []
+        for text in dict.fromkeys([*self.default_filters, *plan.model.default_filters]):
+            if text in plan.model.exclusions or text in plan.model.filters:
+                condition = plan.build_named_condition(text)
+            else:
+                bound = bind_expression(text, self.root_table, plan.model, plan.dialect)
+                condition = RowExpression(text, bound.tree, bound.tables)
+            if text in self.default_filters or not reachable.explain_unreachable(condition.tables):
+                conditions.append(condition)
+        return conditions
 
 
 def group_metrics(plan: QueryPlan) -> list[MetricGroup]:
@@ -160,36 +171,3 @@ def group_metrics(plan: QueryPlan) -> list[MetricGroup]:
         time_expr = metric.time or plan.model.tables[root].time or plan.model.time
         groups.setdefault((root, time_expr, metric.default_filters), []).append(ref)
     return [MetricGroup(root, time_expr, filters, tuple(ids)) for (root, time_expr, filters), ids in groups.items()]
-
-
-def to_operand(tree: Any) -> Any:
-    """Put a tree in parentheses unless it is a column, a literal or a function call."""
-    from sqlglot import exp
-
-    return tree if isinstance(tree, exp.Column | exp.Func | exp.Paren | exp.Literal) else exp.paren(tree)
-
-
-def _bind_metric(plan: QueryPlan, ref: str) -> tuple[Any, tuple[str, ...]]:
-    return bind_metric(plan.model.metrics[ref], plan.model, plan.dialect)
-
-
-def _build_default_conditions(plan: QueryPlan, group: MetricGroup) -> list[Condition]:
-    """Build the default filters of the metrics and of the model.
-
-    Those of the model apply where the root table reaches them.
-    """
-    reachable = find_reachable_tables(plan.model, group.root_table)
-    conditions = [_build_default_condition(plan, group.root_table, text) for text in group.default_filters]
-    for text in plan.model.default_filters:
-        condition = _build_default_condition(plan, group.root_table, text)
-        if text not in group.default_filters and not reachable.explain_unreachable(condition[1]):
-            conditions.append(condition)
-    return conditions
-
-
-def _build_default_condition(plan: QueryPlan, root_table: str, filter_text: str) -> Condition:
-    """Build a default filter: an exclusion, a filter or an expression."""
-    if filter_text in plan.model.exclusions or filter_text in plan.model.filters:
-        return plan.build_named_condition(filter_text)
-    bound = bind_expression(filter_text, root_table, plan.model, plan.dialect)
-    return bound.tree, bound.tables, filter_text

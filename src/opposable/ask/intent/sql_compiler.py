@@ -1,10 +1,11 @@
 """The SQL compiler of structured intents, which needs no model."""
 
 import datetime
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.ask.intent.filter_sql import build_comparison
+from opposable.ask.intent.filter_sql import build_comparison, to_operand
 from opposable.ask.intent.intent import (
     PERIOD_COLUMN,
     Comparison,
@@ -18,19 +19,14 @@ from opposable.ask.intent.periods import (
     Period,
     get_granularity,
     get_previous_period,
-    get_year_period,
+    get_unit,
     resolve_period,
 )
-from opposable.ask.intent.query_plan import GroupKey, MetricGroup, QueryPlan, group_metrics, to_operand
+from opposable.ask.intent.query_plan import MetricGroup, QueryPlan, group_metrics
 from opposable.ask.semantics.expressions import build_metric_tree
-from opposable.ask.semantics.join_graph import (
-    build_identifier,
-    build_join_query,
-    find_nearest_root,
-    find_reachable_tables,
-)
-from opposable.ask.semantics.metric_fanout import bind_metric
+from opposable.ask.semantics.join_graph import find_nearest_root
 from opposable.ask.semantics.model import SemanticModel
+from opposable.ask.sql_trees import build_alias, build_column, build_is_null, exp, fill_template
 from opposable.domain.errors import BadInput
 from opposable.domain.localized_text import LocalizedText
 from opposable.sql.function_allowlist import Dialect
@@ -108,7 +104,7 @@ def _build_plan(
         raise ValueError("a comparison needs a metric")
     assumptions: list[LocalizedText] = []
     if period is None and grain is None:
-        period = get_year_period(today.year)
+        period = get_unit("year", today)
         assumptions.append(describe_default_year(today.year))
     if grain is None and period is not None:
         grain = _choose_comparison_grain(comparison, period)
@@ -136,21 +132,19 @@ def _check_period(period: Period | None) -> None:
 def _build_single_group_query(plan: QueryPlan, group: MetricGroup) -> tuple[Any, tuple[str, ...]]:
     """Build one SELECT that aggregates the metrics over one root table."""
     query = group.build_select(plan, plan.period)
-    for key in group.build_keys(plan):
-        query = query.select(_build_alias(key.tree, key.name)).group_by(key.tree.copy())
-    build_aggregate = group.get_aggregate_builder(plan)
-    trees = {metric: build_metric_tree(metric, plan.model, plan.dialect, build_aggregate) for metric in plan.metrics}
+    keys = group.build_keys(plan)
+    for key in keys:
+        query = query.select(build_alias(key.tree, key.name)).group_by(key.tree.copy())
+    trees = _build_metric_trees(plan, lambda ref: plan.bind_metric(ref).tree.copy())
     for metric in plan.intent.metrics:
-        query = query.select(_build_alias(trees[metric], metric))
+        query = query.select(build_alias(trees[metric], metric))
     for condition in plan.metric_filters:
-        query = query.having(build_comparison(to_operand(trees[condition.dimension].copy()), condition))
-    return query, (*(key.name for key in group.build_keys(plan)), *plan.intent.metrics)
+        query = query.having(build_comparison(trees[condition.dimension], condition))
+    return query, (*(key.name for key in keys), *plan.intent.metrics)
 
 
 def _build_merged_query(plan: QueryPlan) -> tuple[Any, tuple[str, ...]]:
     """Build a query that merges the rows of several groups and periods."""
-    from sqlglot import exp
-
     groups = group_metrics(plan)
     windows: list[Window] = [("", plan.period, None)]
     windows += [("_previous", plan.previous_period, plan.comparison)] if plan.previous_period else []
@@ -160,53 +154,44 @@ def _build_merged_query(plan: QueryPlan) -> tuple[Any, tuple[str, ...]]:
     for select in selects[1:]:
         union = exp.union(union, select, distinct=False)
     key_names = [key.name for key in groups[0].build_keys(plan)]
-    slot_names = [f"{metric}{suffix}" for metric, suffix in slots]
-    merged_query = exp.select(*(_build_column(name) for name in key_names)).from_(union.subquery("parts"))
-    for name in slot_names:
-        merged_query = merged_query.select(_build_alias(exp.Max(this=_build_column(name)), name))
-    if key_names:
-        merged_query = merged_query.group_by(*(_build_column(name) for name in key_names))
+    keys = [build_column(name) for name in key_names]
+    merged_query = exp.select(*keys).from_(union.subquery("parts")).group_by(*keys)
+    for metric, suffix in slots:
+        name = f"{metric}{suffix}"
+        merged_query = merged_query.select(build_alias(exp.Max(this=build_column(name)), name))
     return _build_outer_query(plan, merged_query, key_names)
 
 
 def _build_outer_query(plan: QueryPlan, merged_query: Any, key_names: list[str]) -> tuple[Any, tuple[str, ...]]:
     """Build the SELECT that computes derived metrics and growth from the merged rows."""
-    from sqlglot import exp
-
-    query = exp.select(*(_build_column(name) for name in key_names)).from_(merged_query.subquery("merged"))
-    trees = {metric: _build_merged_metric(plan, metric, "") for metric in plan.metrics}
-    columns = list(key_names)
+    trees = _build_metric_trees(plan, build_column)
+    previous = _build_metric_trees(plan, lambda ref: build_column(f"{ref}_previous"))
+    columns: dict[str, Any] = {name: build_column(name) for name in key_names}
     for metric in plan.intent.metrics:
-        query = query.select(_build_alias(trees[metric], metric))
-        columns.append(metric)
-        if plan.previous_period is None:
-            continue
-        previous = _build_merged_metric(plan, metric, "_previous")
-        growth = _build_growth(trees[metric], previous)
-        query = query.select(_build_alias(previous, f"{metric}_previous"), _build_alias(growth, f"{metric}_growth"))
-        columns += [f"{metric}_previous", f"{metric}_growth"]
+        columns[metric] = trees[metric]
+        if plan.previous_period is not None:
+            columns[f"{metric}_previous"] = previous[metric]
+            columns[f"{metric}_growth"] = _build_growth(trees[metric], previous[metric])
+    query = exp.select(*(build_alias(tree, name) for name, tree in columns.items()))
+    query = query.from_(merged_query.subquery("merged"))
     for condition in plan.metric_filters:
-        query = query.where(build_comparison(to_operand(trees[condition.dimension].copy()), condition))
+        query = query.where(build_comparison(trees[condition.dimension], condition))
     if plan.previous_period is not None and plan.period is None:
-        first_metric = to_operand(trees[plan.intent.metrics[0]].copy())
-        query = query.where(exp.not_(exp.Is(this=first_metric, expression=exp.null())))
+        query = query.where(exp.not_(build_is_null(to_operand(trees[plan.intent.metrics[0]]))))
     return query, tuple(columns)
 
 
-def _build_merged_metric(plan: QueryPlan, metric: str, suffix: str) -> Any:
-    return build_metric_tree(metric, plan.model, plan.dialect, lambda base: _build_column(f"{base}{suffix}"))
+def _build_metric_trees(plan: QueryPlan, get_base_tree: Callable[[str], Any]) -> dict[str, Any]:
+    """Build the trees of all metrics of a plan from those of the base metrics."""
+    return {ref: build_metric_tree(ref, plan.model, plan.dialect, get_base_tree) for ref in plan.metrics}
 
 
 def _build_growth(current: Any, previous: Any) -> Any:
-    from sqlglot import exp
-
-    change = exp.paren(exp.Sub(this=to_operand(current.copy()), expression=to_operand(previous.copy())))
-    return exp.Div(
-        this=exp.cast(change, "double"),
-        expression=exp.func("NULLIF", previous.copy(), exp.Literal.number(0)),
-        typed=False,
-        safe=False,
-    )
+    current, previous = to_operand(current), to_operand(previous)
+    growth = fill_template("CAST((a - b) AS DOUBLE) / NULLIF(b, 0)", "duckdb", a=current, b=previous)
+    growth.set("typed", False)
+    growth.set("safe", False)
+    return growth
 
 
 def _build_window_select(plan: QueryPlan, group: MetricGroup, window: Window, slots: list[tuple[str, str]]) -> Any:
@@ -217,19 +202,17 @@ def _build_window_select(plan: QueryPlan, group: MetricGroup, window: Window, sl
     suffix, period, shift = window
     query = group.build_select(plan, period)
     for key in group.build_keys(plan, shift):
-        query = query.select(_build_alias(key.tree, key.name)).group_by(key.tree.copy())
+        query = query.select(build_alias(key.tree, key.name)).group_by(key.tree.copy())
     for metric, slot_suffix in slots:
         is_own = slot_suffix == suffix and metric in group.metrics
-        tree = group.get_aggregate_builder(plan)(metric) if is_own else _build_typed_null(plan, metric)
-        query = query.select(_build_alias(tree, f"{metric}{slot_suffix}"))
+        tree = plan.bind_metric(metric).tree if is_own else _build_typed_null(plan, metric)
+        query = query.select(build_alias(tree, f"{metric}{slot_suffix}"))
     return query
 
 
 def _build_typed_null(plan: QueryPlan, metric: str) -> Any:
     """Build a NULL of the metric's type, which PostgreSQL needs in a UNION."""
-    from sqlglot import exp
-
-    tree, _ = bind_metric(plan.model.metrics[metric], plan.model, plan.dialect)
+    tree = plan.bind_metric(metric).tree
     if plan.dialect != "postgres" or tree.find(exp.Max, exp.Min):
         return exp.null()
     return exp.cast(exp.null(), "bigint" if isinstance(tree, exp.Count) else "decimal")
@@ -237,19 +220,15 @@ def _build_typed_null(plan: QueryPlan, metric: str) -> Any:
 
 def _build_distinct_query(plan: QueryPlan) -> Any:
     """Build a query of the distinct values of the dimensions."""
-    keys = [GroupKey(ref, *plan.bind_term(plan.model.dimensions[ref])) for ref in plan.intent.dimensions]
-    conditions = plan.build_row_conditions()
-    tables = [table for key in keys for table in key.tables]
-    tables += [table for _, condition_tables, _ in conditions for table in condition_tables]
-    root = find_nearest_root(plan.model, tables)
+    keys, conditions = plan.build_dimensions(), plan.build_row_conditions()
+    tables = list(dict.fromkeys(table for needed in (*keys, *conditions) for table in needed.tables))
+    root = find_nearest_root(plan.model, tables, plan.model.tables)
     if root is None:
-        raise ValueError(f"no table joins {', '.join(dict.fromkeys(tables))} without multiplying rows")
+        raise ValueError(f"no table joins {', '.join(tables)} without multiplying rows")
     if plan.period or plan.grain:
         raise ValueError("a period needs a metric: the model dates metrics, not lists")
-    query = build_join_query(plan.model, find_reachable_tables(plan.model, root), tables).distinct()
-    for key in keys:
-        query = query.select(_build_alias(key.tree, key.name))
-    return query.where(*(tree for tree, _, _ in conditions)) if conditions else query
+    query = plan.build_rows(root, tables, conditions).distinct()
+    return query.select(*(build_alias(key.tree, key.name) for key in keys))
 
 
 def _apply_order(query: Any, plan: QueryPlan, columns: tuple[str, ...]) -> Any:
@@ -257,8 +236,6 @@ def _apply_order(query: Any, plan: QueryPlan, columns: tuple[str, ...]) -> Any:
 
     The keys break ties, so that a limit always selects the same rows.
     """
-    from sqlglot import exp
-
     intent = plan.intent
     descending: dict[str, bool] = {}
     if intent.order_by is not None:
@@ -270,17 +247,5 @@ def _apply_order(query: Any, plan: QueryPlan, columns: tuple[str, ...]) -> Any:
             if name == PERIOD_COLUMN or name in intent.dimensions:
                 descending.setdefault(name, False)
     for name, is_descending in descending.items():
-        query = query.order_by(exp.Ordered(this=_build_column(name), desc=is_descending, nulls_first=False))
+        query = query.order_by(exp.Ordered(this=build_column(name), desc=is_descending, nulls_first=False))
     return query.limit(intent.limit) if intent.limit else query
-
-
-def _build_column(name: str) -> Any:
-    from sqlglot import exp
-
-    return exp.column(build_identifier(name))
-
-
-def _build_alias(tree: Any, name: str) -> Any:
-    from sqlglot import exp
-
-    return exp.alias_(tree.copy(), build_identifier(name))

@@ -4,11 +4,13 @@ import re
 from typing import Any
 
 from opposable.ask.catalog.table_samples import get_column_kind
-from opposable.ask.semantics.join_graph import build_identifier, split_source
-from opposable.domain.errors import ToolError
+from opposable.ask.semantics.join_graph import build_join_query, find_reachable_tables, split_source
+from opposable.ask.semantics.lint import LintState, check_join, check_time
+from opposable.ask.semantics.model import Join, ModelTable, SemanticModel
+from opposable.ask.sql_trees import build_column, build_identifier, exp
 from opposable.domain.text_normalization import split_camel_case
-from opposable.sql.database import Database, QueryLimits
-from opposable.sql.schema import Column, DatabaseSchema, Table
+from opposable.sql.database import Database
+from opposable.sql.schema import Column, Table
 
 _MAX_DIMENSION_VALUES = 60
 """Most distinct values of a text column that becomes a dimension; it must also have fewer values than rows."""
@@ -27,210 +29,168 @@ async def draft_semantic_model(database: Database) -> str:
     from column names, and only those that fit the data are included. Synonyms, units and default filters are left to
     the user.
     """
-    drafter = _Drafter(database, await database.get_schema())
+    schema = await database.get_schema()
+    tables = {}
+    for table in [table for table in schema.tables if table.kind == "table"][:_MAX_TABLES]:
+        tables[_choose_table_id(table, {other.name for other in schema.tables} | tables.keys())] = table
+    models = {ref: ModelTable(id=ref, source=_format_source(table)) for ref, table in tables.items()}
+    drafter = _Drafter(LintState(SemanticModel(tables=models), database, schema), tables)
     await drafter.draft()
     return drafter.to_yaml()
 
 
 class _Drafter:
-    """Collects the joins, metrics and dimensions of a draft."""
+    """Collects the joins, metrics and dimensions of a draft.
 
-    def __init__(self, database: Database, schema: DatabaseSchema) -> None:
-        self._database = database
-        self._schema = schema
-        self._tables = [table for table in schema.tables if table.kind == "table"][:_MAX_TABLES]
-        self._names = _assign_table_names(self._tables)
-        self._keys = {table.full_name: [c.name for c in table.columns if c.primary_key] for table in self._tables}
+    Args:
+        state: A semantic model of the tables alone, with the checks of the linter.
+        tables: The tables by their ids in the model.
+    """
+
+    def __init__(self, state: LintState, tables: dict[str, Table]) -> None:
+        self._state = state
+        self._tables = tables
         self._used_ids: set[str] = set()
-        self._joins: list[tuple[str, str, str, str]] = []
+        self._joins: list[Join] = []
         self._times: dict[str, str] = {}
         self._metrics: dict[str, Any] = {}
         self._dimensions: dict[str, Any] = {}
 
     async def draft(self) -> None:
         """Collect the joins, then the terms of the other columns."""
-        for table in self._tables:
+        for ref, table in self._tables.items():
             for column in table.columns:
-                await self._add_join(table, column)
-        join_columns = {(many, column) for many, column, _, _ in self._joins}
-        for table in self._tables:
-            self._add_count_metric(table)
+                await self._add_join(ref, column)
+        join_columns = {(join.many, join.on[0][0]) for join in self._joins}
+        for ref, table in self._tables.items():
+            synonym = f"number of {_name_to_words(table.name)}"
+            self._metrics[self._allocate_id(f"{table.name}_count")] = _build_term("COUNT(*)", ref, synonym)
             for column in table.columns:
-                is_key = column.name in self._keys[table.full_name]
-                if not is_key and (table.full_name, column.name) not in join_columns:
-                    await self._add_column_terms(table, column)
+                if not column.primary_key and (ref, column.name) not in join_columns:
+                    await self._add_column_terms(ref, column)
 
     def to_yaml(self) -> str:
         """Return the draft as YAML."""
         import yaml
 
-        data: dict[str, Any] = {"name": re.sub(r"\.\w+$", "", self._database.name)}
-        renamed = [table for table in self._tables if self._names[table.full_name] != table.name]
-        declarations = {self._names[table.full_name]: {"source": _format_source(table)} for table in renamed}
-        for full_name, time in self._times.items():
-            declarations.setdefault(self._names[full_name], {})["time"] = time
-        data |= {"tables": declarations} if declarations else {}
-        data |= {"joins": [self._format_join(*join) for join in self._joins]} if self._joins else {}
+        tables = {
+            ref: {"source": table.source} if table.source != ref else {}
+            for ref, table in self._state.model.tables.items()
+        }
+        for ref, time in self._times.items():
+            tables[ref]["time"] = time
+        data: dict[str, Any] = {
+            "name": re.sub(r"\.\w+$", "", self._state.database.name),
+            "tables": {ref: body for ref, body in tables.items() if body},
+            "joins": [_format_join(join) for join in self._joins],
+        }
+        data = {key: value for key, value in data.items() if value}
         data |= {"metrics": self._metrics, "dimensions": self._dimensions}
         return str(yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=120))
 
-    def _format_join(self, many: str, column: str, one: str, key: str) -> str:
-        left = f"{_quote_name(self._names[many])}.{_quote_name(column)}"
-        return f"{left} = {_quote_name(self._names[one])}.{_quote_name(key)}"
+    def _quote(self, name: str) -> str:
+        quotes = "mysql" if self._state.database.dialect == "mysql" else "postgres"
+        return str(build_identifier(name).sql(dialect=quotes))
 
     def _allocate_id(self, *candidates: str) -> str:
         """Return the first unused candidate, as an id."""
-        ids = [re.sub(r"[^\w]+", "_", name).strip("_") or "term" for name in candidates]
-        ids += [f"{ids[-1]}_{number}" for number in range(2, 100)]
-        chosen = next(candidate for candidate in ids if candidate.casefold() not in self._used_ids)
+        chosen = _choose_unused(
+            [re.sub(r"[^\w]+", "_", name).strip("_") or "term" for name in candidates], self._used_ids
+        )
         self._used_ids.add(chosen.casefold())
         return chosen
 
-    async def _add_join(self, table: Table, column: Column) -> None:
-        """Add the join of a column if each value has exactly one match."""
-        for other, key in self._find_join_candidates(table, column):
-            if await self._is_valid_join(table, column, other, key):
-                self._joins.append((table.full_name, column.name, other.full_name, key))
+    async def _add_join(self, ref: str, column: Column) -> None:
+        """Add the first join of a column that the linter accepts."""
+        for other, key in self._find_join_candidates(ref, column):
+            join = Join(many=ref, one=other, on=((column.name, key),))
+            await check_join(self._state, join)
+            if not self._take_findings():
+                self._joins.append(join)
                 return
 
-    def _find_join_candidates(self, table: Table, column: Column) -> list[tuple[Table, str]]:
-        """Return the tables that a column may refer to, with their keys."""
-        if column.references:
-            name, _, key = column.references.rpartition(".")
-            other = self._schema.find_table(name)
-            return [(other, key)] if other is not None and other.full_name != table.full_name else []
-        if not _KEY_NAME_PATTERN.search(column.name):
-            return []
-        stem = _strip_key_suffix(column.name)
-        candidates: list[tuple[Table, str]] = []
-        for other in self._tables:
-            key = self._get_single_key(other)
-            if other.full_name == table.full_name or not key:
-                continue
-            table_stem = _strip_key_suffix(other.name)
-            if _is_same_key(column.name, key) or stem in (table_stem, table_stem.rstrip("s")):
-                candidates.append((other, key))
-        return candidates
+    def _take_findings(self) -> bool:
+        """Return whether the last check has findings, and forget them."""
+        has_findings = bool(self._state.findings)
+        self._state.findings.clear()
+        return has_findings
 
-    def _get_single_key(self, table: Table) -> str:
-        """Return the single primary key, or a first column named like a key."""
-        keys = self._keys[table.full_name]
-        if keys:
-            return keys[0] if len(keys) == 1 else ""
-        first = table.columns[0].name if table.columns else ""
-        return first if _KEY_NAME_PATTERN.search(first) else ""
-
-    async def _is_valid_join(self, table: Table, column: Column, other: Table, key: str) -> bool:
-        """Return whether `other.key` is unique and contains every value of the column.
+    def _find_join_candidates(self, ref: str, column: Column) -> list[tuple[str, str]]:
+        """Return the tables that a column may refer to, with their keys.
 
         A column that is the primary key of its own table refers to no other table.
         """
-        many, one = self._format_path(table), self._format_path(other)
-        many_column, one_key = self._quote(column.name), self._quote(key)
-        counts = await self._fetch_row(
-            f"SELECT COUNT(*), COUNT(DISTINCT {many_column}) FROM {many} WHERE NOT {many_column} IS NULL"  # noqa: S608 - quoted by sqlglot
-        )
-        if not counts or not counts[0] or (column.primary_key and counts[0] == counts[1]):
-            return False
-        duplicate_keys = await self._fetch_row(
-            f"SELECT COUNT(*) FROM (SELECT {one_key} FROM {one} GROUP BY {one_key} HAVING COUNT(*) > 1) AS d"  # noqa: S608 - as above
-        )
-        if duplicate_keys != (0,):
-            return False
-        orphans = await self._fetch_row(
-            f"SELECT COUNT(*) FROM {many} AS m LEFT JOIN {one} AS o ON m.{many_column} = o.{one_key} "  # noqa: S608 - as above
-            f"WHERE NOT m.{many_column} IS NULL AND o.{one_key} IS NULL"
-        )
-        return orphans == (0,)
+        if _get_primary_key(self._tables[ref]) == [column.name]:
+            return []
+        others = {other: table for other, table in self._tables.items() if other != ref}
+        if column.references:
+            name, _, key = column.references.rpartition(".")
+            referenced = self._state.schema.find_table(name)
+            return [(other, key) for other, table in others.items() if table is referenced]
+        if not _KEY_NAME_PATTERN.search(column.name):
+            return []
+        stem = _strip_key_suffix(column.name)
+        candidates: list[tuple[str, str]] = []
+        for other, table in others.items():
+            first = [table.columns[0].name] if table.columns and _KEY_NAME_PATTERN.search(table.columns[0].name) else []
+            keys = _get_primary_key(table) or first
+            table_stem = _strip_key_suffix(table.name)
+            if len(keys) == 1 and (_is_same_key(column.name, keys[0]) or stem in (table_stem, table_stem.rstrip("s"))):
+                candidates.append((other, keys[0]))
+        return candidates
 
-    async def _fetch_row(self, sql: str) -> tuple[Any, ...]:
-        """Return the first row of a query; () if the query returns no row or fails."""
-        try:
-            result = await self._database.run(sql, limits=QueryLimits(max_rows=1))
-        except ToolError:
-            return ()
-        return result.rows[0] if result.rows else ()
-
-    def _quote(self, name: str) -> str:
-        quotes = "mysql" if self._database.dialect == "mysql" else "postgres"
-        return str(build_identifier(name).sql(dialect=quotes))
-
-    def _format_path(self, table: Table) -> str:
-        name = self._quote(table.name)
-        return f"{self._quote(table.schema)}.{name}" if table.schema else name
-
-    def _add_count_metric(self, table: Table) -> None:
-        self._metrics[self._allocate_id(f"{table.name}_count")] = {
-            "expr": "COUNT(*)",
-            "table": self._names[table.full_name],
-            "synonyms": [f"number of {_name_to_words(table.name)}"],
-        }
-
-    async def _add_column_terms(self, table: Table, column: Column) -> None:
+    async def _add_column_terms(self, ref: str, column: Column) -> None:
         """Add the time, the dimension, or the sum and average of a column, by its type."""
         match get_column_kind(column):
-            case "date":
-                if await self._has_parsable_dates(table, column):
-                    self._times.setdefault(table.full_name, self._quote(column.name))
+            case "date" if ref not in self._times:
+                time = self._quote(column.name)
+                await check_time(self._state, time, find_reachable_tables(self._state.model, ref), "")
+                if not self._take_findings():
+                    self._times[ref] = time
             case "number" if "bool" not in column.type.casefold():
                 if not _KEY_NAME_PATTERN.search(column.name) and not column.references:
-                    self._add_sum_and_average(table, column)
+                    self._add_sum_and_average(ref, column)
             case "number" | "text":
-                await self._add_dimension(table, column)
+                await self._add_dimension(ref, column)
 
-    def _add_sum_and_average(self, table: Table, column: Column) -> None:
+    def _add_sum_and_average(self, ref: str, column: Column) -> None:
         for function, word in (("SUM", "total"), ("AVG", "average")):
-            short_name = f"{word}_{column.name}"
-            ref = self._allocate_id(short_name, f"{word}_{table.name}_{column.name}")
-            metric: dict[str, Any] = {
-                "expr": f"{function}({self._quote(column.name)})",
-                "table": self._names[table.full_name],
-            }
-            if ref.casefold() == re.sub(r"\W+", "_", short_name).casefold():
-                metric["synonyms"] = [f"{word} {_name_to_words(column.name)}"]
-            self._metrics[ref] = metric
+            metric_id = self._allocate_id(f"{word}_{column.name}", f"{word}_{self._tables[ref].name}_{column.name}")
+            synonym = f"{word} {_name_to_words(column.name)}"
+            is_short = metric_id.casefold() == re.sub(r"\W+", "_", f"{word}_{column.name}").casefold()
+            self._metrics[metric_id] = _build_term(
+                f"{function}({self._quote(column.name)})", ref, *[synonym] * is_short
+            )
 
-    async def _add_dimension(self, table: Table, column: Column) -> None:
-        expr = self._quote(column.name)
-        counts = await self._fetch_row(f"SELECT COUNT(*), COUNT(DISTINCT {expr}) FROM {self._format_path(table)}")  # noqa: S608 - quoted by sqlglot
-        if not counts or not counts[1]:
+    async def _add_dimension(self, ref: str, column: Column) -> None:
+        tree = build_column(column.name, ref)
+        query = build_join_query(self._state.model, ref).select(exp.Count(this=exp.Star()))
+        rows = await self._state.fetch_rows(query.select(exp.Count(this=exp.Distinct(expressions=[tree]))), "")
+        if self._take_findings() or not rows or not rows[0][1]:
             return
-        row_count, value_count = counts
+        row_count, value_count = rows[0]
         has_few_values = value_count <= min(_MAX_DIMENSION_VALUES, max(row_count - 1, 1))
         if has_few_values or _LABEL_NAME_PATTERN.search(column.name):
-            ref = self._allocate_id(column.name, f"{table.name}_{column.name}")
-            self._dimensions[ref] = {"expr": expr, "table": self._names[table.full_name]}
-
-    async def _has_parsable_dates(self, table: Table, column: Column) -> bool:
-        """Return whether the engine parses the dates of a column.
-
-        SQLite stores dates as any text.
-        """
-        if self._database.dialect != "sqlite":
-            return True
-        name = self._quote(column.name)
-        counts = await self._fetch_row(
-            f"SELECT COUNT({name}), COUNT(STRFTIME('%Y', {name})) FROM {self._format_path(table)}"  # noqa: S608 - quoted by sqlglot
-        )
-        return bool(counts) and counts[0] > 0 and counts[0] == counts[1]
+            dimension_id = self._allocate_id(column.name, f"{self._tables[ref].name}_{column.name}")
+            self._dimensions[dimension_id] = _build_term(self._quote(column.name), ref)
 
 
-def _assign_table_names(tables: list[Table]) -> dict[str, str]:
-    """Assign a name to each table, by full name.
+def _build_term(expr: str, table: str, *synonyms: str) -> dict[str, Any]:
+    return {"expr": expr, "table": table, **({"synonyms": list(synonyms)} if synonyms else {})}
 
-    A name that the short form cannot express is replaced.
-    """
-    used_names = {table.name.casefold() for table in tables}
-    names: dict[str, str] = {}
-    for table in tables:
-        name = table.name
-        if table.schema or split_source(name) != [name]:
-            plain = re.sub(r"[^\w]+", "_", table.full_name).strip("_") or "table"
-            candidates = (plain, *(f"{plain}_{number}" for number in range(2, 999)))
-            name = next(candidate for candidate in candidates if candidate.casefold() not in used_names)
-            used_names.add(name.casefold())
-        names[table.full_name] = name
-    return names
+
+def _choose_unused(candidates: list[str], used_names: set[str]) -> str:
+    """Return the first candidate that is not used, else the last one with a number."""
+    numbered = [f"{candidates[-1]}_{number}" for number in range(2, 999)]
+    return next(name for name in (*candidates, *numbered) if name.casefold() not in used_names)
+
+
+def _choose_table_id(table: Table, used_names: set[str]) -> str:
+    """Return the name of a table, or another one if a semantic model cannot express it."""
+    if not table.schema and split_source(table.name) == [table.name]:
+        return table.name
+    plain = re.sub(r"[^\w]+", "_", table.full_name).strip("_") or "table"
+    return _choose_unused([plain], {name.casefold() for name in used_names})
 
 
 def _format_source(table: Table) -> str:
@@ -239,8 +199,14 @@ def _format_source(table: Table) -> str:
     return ".".join(part if split_source(part) == [part] else '"' + part.replace('"', '""') + '"' for part in parts)
 
 
-def _quote_name(name: str) -> str:
-    return name if re.fullmatch(r"\w+", name) else '"' + name.replace('"', '""') + '"'
+def _format_join(join: Join) -> str:
+    names = (join.many, join.on[0][0], join.one, join.on[0][1])
+    quoted = [name if re.fullmatch(r"\w+", name) else '"' + name.replace('"', '""') + '"' for name in names]
+    return "{}.{} = {}.{}".format(*quoted)
+
+
+def _get_primary_key(table: Table) -> list[str]:
+    return [column.name for column in table.columns if column.primary_key]
 
 
 def _is_same_key(column: str, key: str) -> bool:

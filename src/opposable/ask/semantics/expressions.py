@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from opposable.ask.semantics.join_graph import build_identifier
-from opposable.ask.semantics.model import SemanticModel, Term
+from opposable.ask.semantics.model import Metric, SemanticModel, Term
+from opposable.ask.sql_trees import build_identifier, exp
 from opposable.domain.errors import BadInput
 from opposable.sql.name_similarity import suggest_names
 from opposable.sql.schema import to_one_line
@@ -24,10 +24,17 @@ class BoundExpression:
     tree: Any
     tables: tuple[str, ...]
 
-    @property
-    def has_aggregate(self) -> bool:
-        """Whether the expression contains an aggregate function."""
-        return contains_aggregate(self.tree)
+
+def bind_term(term: Term, model: SemanticModel, dialect: str) -> BoundExpression:
+    """Bind the expression of a term, as `bind_expression` does.
+
+    Raises:
+        BadInput: The expression is invalid, or aggregates although the term is not a metric.
+    """
+    bound = bind_expression(term.expr, term.table, model, dialect)
+    if not isinstance(term, Metric) and contains_aggregate(bound.tree):
+        raise BadInput(f"{term.id} aggregates: only metrics may. Write an expression over the columns of one row.")
+    return bound
 
 
 def bind_expression(expr: str, table: str, model: SemanticModel, dialect: str) -> BoundExpression:
@@ -38,8 +45,6 @@ def bind_expression(expr: str, table: str, model: SemanticModel, dialect: str) -
     Raises:
         BadInput: The expression is invalid, or names a table that the model does not define.
     """
-    from sqlglot import exp
-
     tree = parse_expression(expr, model.dialect or dialect)
     default_table = model.find_table(table) if table else None
     if table and default_table is None:
@@ -73,7 +78,6 @@ def parse_expression(expr: str, dialect: str) -> Any:
 @lru_cache(maxsize=4_096)
 def _parse_cached(expr: str, dialect: str) -> Any:
     import sqlglot
-    from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
     shown_expr = to_one_line(expr, 80)
@@ -100,8 +104,6 @@ def _parse_cached(expr: str, dialect: str) -> Any:
 
 def contains_aggregate(tree: Any) -> bool:
     """Return whether a tree contains an aggregate function."""
-    from sqlglot import exp
-
     return tree.find(exp.AggFunc, exp.AnonymousAggFunc) is not None
 
 
@@ -114,8 +116,6 @@ def get_input_metrics(metric: Term, model: SemanticModel, dialect: str) -> tuple
     Raises:
         BadInput: The expression neither aggregates nor names only metrics.
     """
-    from sqlglot import exp
-
     tree = parse_expression(metric.expr, model.dialect or dialect)
     if contains_aggregate(tree):
         return ()
@@ -165,13 +165,10 @@ def build_metric_tree(metric_id: str, model: SemanticModel, dialect: str, get_ba
         dialect: The SQL dialect of the database.
         get_base_tree: Returns the tree of a base metric from its id.
     """
-    from sqlglot import exp
-
     metric = model.metrics[metric_id]
     if not get_input_metrics(metric, model, dialect):
         return get_base_tree(metric_id)
-    tree = parse_expression(metric.expr, model.dialect or dialect)
-    root = exp.Paren(this=tree)
+    root = exp.Paren(this=parse_expression(metric.expr, model.dialect or dialect))
     for division in list(root.find_all(exp.Div)):
         division.set("this", exp.cast(exp.paren(division.this), "double"))
         division.set("expression", exp.func("NULLIF", division.expression, exp.Literal.number(0)))

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.ask.semantics.model import Join, SemanticModel
+from opposable.ask.semantics.expressions import bind_term
+from opposable.ask.semantics.model import Join, Metric, SemanticModel
+from opposable.ask.sql_trees import build_column, build_identifier, exp
 from opposable.domain.errors import BadInput
-from opposable.sql.schema import quote_name
 
 JoinPath = tuple[Join, ...]
 
@@ -52,9 +53,9 @@ def find_reachable_tables(model: SemanticModel, root: str) -> ReachableTables:
     while frontier:
         next_paths: dict[str, list[JoinPath]] = {}
         for table in frontier:
-            for join in _get_joins_from(model, table):
-                one = resolve_table_id(model, join.one)
-                if one not in paths:
+            for join in model.joins:
+                one = _get_table_id(model, join.one)
+                if _get_table_id(model, join.many) == table and one not in paths:
                     next_paths.setdefault(one, []).append((*paths[table], join))
         for table, candidates in next_paths.items():
             paths[table] = candidates[0]
@@ -62,76 +63,63 @@ def find_reachable_tables(model: SemanticModel, root: str) -> ReachableTables:
                 ambiguous[table] = tuple(candidates)
         frontier = list(next_paths)
     for table, path in paths.items():
-        on_path = (resolve_table_id(model, join.one) for join in path)
+        on_path = (_get_table_id(model, join.one) for join in path)
         ambiguous_table = next((other for other in on_path if other in ambiguous), None)
-        if ambiguous_table is not None and table not in ambiguous:
-            ambiguous[table] = ambiguous[ambiguous_table]
+        if ambiguous_table is not None:
+            ambiguous.setdefault(table, ambiguous[ambiguous_table])
     return ReachableTables(root, paths, ambiguous)
 
 
 def find_root_table(model: SemanticModel, tables: Iterable[str]) -> str | None:
     """Return the one of `tables` that reaches all the others, or None."""
-    unique_tables = list(dict.fromkeys(tables))
-    for table in unique_tables:
-        if not find_reachable_tables(model, table).explain_unreachable(unique_tables):
-            return table
-    return None
+    return find_nearest_root(model, tables, tables)
 
 
-def find_nearest_root(model: SemanticModel, tables: Iterable[str]) -> str | None:
-    """Return the table that reaches `tables` with the fewest joins, or None."""
-    unique_tables = list(dict.fromkeys(tables))
-    candidates = [find_reachable_tables(model, table) for table in model.tables]
-    roots = [reachable for reachable in candidates if not reachable.explain_unreachable(unique_tables)]
-    if not roots:
-        return None
-    return min(roots, key=lambda root: sum(len(root.paths[table]) for table in unique_tables)).root_table
+def find_nearest_root(model: SemanticModel, tables: Iterable[str], candidates: Iterable[str]) -> str | None:
+    """Return the candidate that reaches `tables` with the fewest joins, or None."""
+    needed = list(dict.fromkeys(tables))
+    reachable = [find_reachable_tables(model, table) for table in dict.fromkeys(candidates)]
+    roots = [root for root in reachable if not root.explain_unreachable(needed)]
+    nearest = min(roots, key=lambda root: sum(len(root.paths[table]) for table in needed), default=None)
+    return nearest.root_table if nearest else None
 
 
-def resolve_table_id(model: SemanticModel, name: str) -> str:
-    """Return the id of the table called `name`, case-insensitively.
+def find_metric_root(metric: Metric, model: SemanticModel, dialect: str) -> str:
+    """Return the table whose rows a base metric aggregates.
 
     Raises:
-        BadInput: The model has no such table.
+        BadInput: There is no such table, or the metric aggregates columns of a table that it joins, which would count
+            twice.
     """
-    table = model.find_table(name)
-    if table is None:
-        raise BadInput(f"there is no table {name} in the semantic model.")
-    return table.id
+    bound = bind_term(metric, model, dialect)
+    root = find_root_table(model, bound.tables)
+    if root is None:
+        tables = ", ".join(bound.tables)
+        reason = f"no join puts {tables} together" if tables else "it names no table: give it one"
+        raise BadInput(f"the metric {metric.id} has no table to aggregate over: {reason}.")
+    for aggregate in bound.tree.find_all(exp.AggFunc):
+        columns = list(aggregate.find_all(exp.Column))
+        ignores_duplicates = isinstance(aggregate, exp.Min | exp.Max) or aggregate.find(exp.Distinct) is not None
+        if columns and not ignores_duplicates and all(column.table != root for column in columns):
+            raise BadInput(
+                f"the metric {metric.id} would count twice: {aggregate.sql()} is not of {root}, "
+                "whose rows it is joined to."
+            )
+    return root
 
 
-def build_join_query(model: SemanticModel, reachable: ReachableTables, tables: Iterable[str]) -> Any:
-    """Build a SELECT without columns: the root table with LEFT JOINs."""
-    from sqlglot import exp
-
-    query = exp.select().from_(_build_source_table(model, reachable.root_table))
+def build_join_query(model: SemanticModel, root: str, tables: Iterable[str] = ()) -> Any:
+    """Build a SELECT without columns: the root table with LEFT JOINs of tables that it reaches."""
+    query = exp.select().from_(_build_source_table(model, root))
     joined: set[str] = set()
-    for table in tables:
-        for join in reachable.paths[table]:
-            one = resolve_table_id(model, join.one)
-            if one in joined:
-                continue
+    paths = find_reachable_tables(model, root).paths
+    for join in (join for table in tables for join in paths[table]):
+        many, one = _get_table_id(model, join.many), _get_table_id(model, join.one)
+        if one not in joined:
             joined.add(one)
-            condition = build_join_condition(model, join)
-            query = query.join(_build_source_table(model, one), on=condition, join_type="left")
+            keys = [exp.EQ(this=build_column(a, many), expression=build_column(b, one)) for a, b in join.on]
+            query = query.join(_build_source_table(model, one), on=exp.and_(*keys), join_type="left")
     return query
-
-
-def build_join_condition(model: SemanticModel, join: Join) -> Any:
-    """Build the ON condition of a join as a sqlglot tree."""
-    from sqlglot import exp
-
-    many, one = resolve_table_id(model, join.many), resolve_table_id(model, join.one)
-    return exp.and_(*(exp.EQ(this=_build_column(many, a), expression=_build_column(one, b)) for a, b in join.on))
-
-
-def _build_source_table(model: SemanticModel, ref: str) -> Any:
-    from sqlglot import exp
-
-    parts = split_source(model.tables[ref].source)
-    db = build_identifier(parts[-2]) if len(parts) > 1 else None
-    table = exp.Table(this=build_identifier(parts[-1]), db=db)
-    return table if parts == [ref] else exp.alias_(table, build_identifier(ref), table=True)
 
 
 def split_source(source: str) -> list[str]:
@@ -143,22 +131,15 @@ def split_source(source: str) -> list[str]:
     return [part[1:-1].replace('""', '"') if part[0] == '"' else part for part in parts][-2:] or [source]
 
 
-def _build_column(table: str, name: str) -> Any:
-    from sqlglot import exp
-
-    return exp.column(build_identifier(name), table=build_identifier(table))
-
-
-def build_identifier(name: str) -> Any:
-    """Build a sqlglot identifier.
-
-    It is quoted unless every engine accepts the name without quotes.
-    """
-    from sqlglot import exp
-
-    is_safe = name.isascii() and name == name.lower() and quote_name(name) == quote_name(name, "mysql") == name
-    return exp.to_identifier(name, quoted=not is_safe)
+def _build_source_table(model: SemanticModel, ref: str) -> Any:
+    parts = split_source(model.tables[ref].source)
+    db = build_identifier(parts[-2]) if len(parts) > 1 else None
+    table = exp.Table(this=build_identifier(parts[-1]), db=db)
+    return table if parts == [ref] else exp.alias_(table, build_identifier(ref), table=True)
 
 
-def _get_joins_from(model: SemanticModel, table: str) -> list[Join]:
-    return [join for join in model.joins if resolve_table_id(model, join.many) == table]
+def _get_table_id(model: SemanticModel, name: str) -> str:
+    """Return the id of the table that a join names, case-insensitively."""
+    table = model.find_table(name)
+    assert table is not None  # the model has every table that a join names
+    return table.id

@@ -1,10 +1,76 @@
 """The linter of semantic models: checks them against a database."""
 
-from opposable.ask.semantics.lint_joins import check_joins
-from opposable.ask.semantics.lint_state import Finding, LintState
-from opposable.ask.semantics.lint_terms import check_terms
-from opposable.ask.semantics.model import SemanticModel
-from opposable.sql.database import Database
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from opposable.ask.semantics.expressions import bind_expression, bind_term, get_input_metrics, resolve_base_metrics
+from opposable.ask.semantics.join_graph import (
+    ReachableTables,
+    build_join_query,
+    find_metric_root,
+    find_reachable_tables,
+    find_root_table,
+)
+from opposable.ask.semantics.model import Join, Metric, SemanticModel, Term
+from opposable.ask.sql_trees import build_column, build_is_null, exp, fill_template
+from opposable.domain.errors import BadInput, ToolError
+from opposable.sql.database import Database, QueryLimits
+from opposable.sql.name_checker import check_names
+from opposable.sql.schema import DatabaseSchema
+from opposable.sql.statement_guard import parse_safe_query
+
+Severity = Literal["error", "warning", "info"]
+_COUNT_TRUE = "SUM(CASE WHEN condition THEN 1 ELSE 0 END)"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem of a semantic model.
+
+    Attributes:
+        severity: "error" for wrong or missing answers, "warning" for possibly wrong ones, else "info".
+        location: The file, line and path.
+        problem: What is wrong.
+        hint: What to do.
+    """
+
+    severity: Severity
+    location: str
+    problem: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.location}: {self.problem}{f' → {self.hint}' if self.hint else ''}"
+
+
+@dataclass(slots=True)
+class LintState:
+    """A semantic model, the database it is checked against, and the findings so far."""
+
+    model: SemanticModel
+    database: Database
+    schema: DatabaseSchema
+    findings: list[Finding] = field(default_factory=list)
+
+    def add_finding(self, severity: Severity, path: str, problem: str, hint: str = "") -> None:
+        """Add a finding about the entry of the model at `path`."""
+        self.findings.append(Finding(severity, self.model.describe_location(path), problem, hint))
+
+    async def fetch_rows(self, query: Any, path: str) -> Sequence[tuple[Any, ...]] | None:
+        """Run a sqlglot query and return up to five rows.
+
+        A failure adds a finding and returns None.
+        """
+        sql = query.sql(dialect=self.database.dialect)
+        try:
+            problems = check_names(parse_safe_query(sql, self.database.dialect, self.schema), self.schema)
+            for problem in problems:
+                self.add_finding("error", path, problem.message)
+            return None if problems else (await self.database.run(sql, limits=QueryLimits(max_rows=5))).rows
+        except ToolError as error:
+            self.add_finding("error", path, str(error))
+            return None
 
 
 async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple[Finding, ...]:
@@ -14,9 +80,163 @@ async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple
         The findings, errors first; () for a model without problems.
     """
     state = LintState(model, database, await database.get_schema())
-    await check_joins(state)
-    await check_terms(state)
+    for table in model.tables:
+        await state.fetch_rows(build_join_query(model, table).select("1").limit(1), f"tables.{table}")
+    missing_tables = {finding.location for finding in state.findings}
+    for join in model.joins:
+        paths = [f"tables.{table.id}" for name in (join.many, join.one) if (table := model.find_table(name))]
+        if missing_tables.isdisjoint(map(model.describe_location, paths)):
+            await check_join(state, join)
+    for section, term in model.iter_terms():
+        path = f"{section}.{term.id}.expr"
+        try:
+            if isinstance(term, Metric):
+                await _check_metric(state, term, path)
+            else:
+                await _check_row_expression(state, section, term, path)
+        except BadInput as error:
+            state.add_finding("error", path, str(error))
+    _check_duplicate_names(state)
+    _check_unreachable_dimensions(state)
     for text in model.unsupported:
         state.add_finding("info", "", text)
     ranks = {"error": 0, "warning": 1, "info": 2}
     return tuple(sorted(dict.fromkeys(state.findings), key=lambda finding: ranks[finding.severity]))
+
+
+async def check_join(state: LintState, join: Join) -> None:
+    """Check that the one side of a join is unique, and that every row of the many side has a match."""
+    path = f"joins.{join.text}"
+    model = state.model.model_copy(update={"joins": (join,)})
+    many, one = (table.id for name in (join.many, join.one) if (table := model.find_table(name)))
+    many_keys = [build_column(column, many) for column, _ in join.on]
+    one_keys = [build_column(column, one) for _, column in join.on]
+    count = exp.Count(this=exp.Star())
+    duplicates = build_join_query(model, one).select(count).group_by(*one_keys).having("COUNT(*) > 1").limit(1)
+    rows = await state.fetch_rows(duplicates.where(*(exp.not_(build_is_null(key)) for key in one_keys)), path)
+    if rows is None:
+        return
+    if rows:
+        columns = ", ".join(column for _, column in join.on)
+        problem = (
+            f"the join fans out: {join.one}.{columns} is not unique, so rows of {join.many} would count twice or more"
+        )
+        state.add_finding("error", path, problem, "turn the join round, or join to a table that has the column once")
+    orphans = build_join_query(model, many, [one]).select(count.copy()).where(build_is_null(one_keys[0]))
+    orphan_counts = await state.fetch_rows(orphans.where(*(exp.not_(build_is_null(key)) for key in many_keys)), path)
+    if orphan_counts and orphan_counts[0][0]:
+        problem = f"{orphan_counts[0][0]} rows of {join.many} find no row of {join.one}"
+        state.add_finding("warning", path, problem, "they are shown with an empty value")
+
+
+async def check_time(state: LintState, time: str, reachable: ReachableTables, path: str) -> None:
+    """Check that every value of the expression that dates the rows of a table is a date."""
+    root, dialect = reachable.root_table, state.database.dialect
+    bound = bind_expression(time, root, state.model, dialect)
+    template = "STRFTIME('%Y', t)" if dialect == "sqlite" else "EXTRACT(YEAR FROM t)"
+    is_undated = build_is_null(fill_template(template, dialect, t=bound.tree))
+    query = build_join_query(state.model, root, bound.tables).select(bound.tree.copy()).limit(1)
+    rows = await state.fetch_rows(query.where(exp.not_(build_is_null(bound.tree)), is_undated), path)
+    if rows:
+        problem = f"time: {time} holds {rows[0][0]!r}, which is not an ISO date"
+        state.add_finding("error", path, problem, "give an expression that makes it YYYY-MM-DD")
+
+
+async def _check_row_expression(state: LintState, section: str, term: Term, path: str) -> None:
+    """Run the expression of a dimension, or count the rows for which a filter or an exclusion is true."""
+    bound = bind_term(term, state.model, state.database.dialect)
+    root = find_root_table(state.model, bound.tables)
+    if root is None:
+        problem = f"no join puts {', '.join(bound.tables) or 'its columns'} together"
+        state.add_finding("error", path, problem, "add a join, or a table")
+        return
+    query = build_join_query(state.model, root, bound.tables)
+    if section == "dimensions":
+        await state.fetch_rows(query.select(bound.tree.copy()).limit(1), path)
+        return
+    true_count = fill_template(_COUNT_TRUE, "duckdb", condition=bound.tree)
+    rows = await state.fetch_rows(query.select(exp.Count(this=exp.Star()), true_count), path)
+    total, matching = rows[0] if rows else (0, 0)
+    if total and not matching:
+        hint = "compare it with the values in the database"
+        state.add_finding("warning", path, f"it is true for none of {total} rows", hint)
+    elif total and matching == total and section == "exclusions":
+        hint = "an exclusion is true for the rows that are left out"
+        state.add_finding("error", path, f"it leaves out all {total} rows", hint)
+
+
+async def _check_metric(state: LintState, metric: Metric, path: str) -> None:
+    model, dialect = state.model, state.database.dialect
+    if get_input_metrics(metric, model, dialect):
+        resolve_base_metrics(metric.id, model, dialect)
+        return
+    bound = bind_term(metric, model, dialect)
+    reachable = find_reachable_tables(model, find_metric_root(metric, model, dialect))
+    root = reachable.root_table
+    await state.fetch_rows(build_join_query(model, root, bound.tables).select(bound.tree.copy()), path)
+    time = metric.time or model.tables[root].time or model.time
+    is_reached = not (time and reachable.explain_unreachable(bind_expression(time, root, model, dialect).tables))
+    if time and is_reached:
+        await check_time(state, time, reachable, path)
+    elif metric.time:
+        hint = "name a column of a table that it joins"
+        state.add_finding("error", path, f"time: {time} is not reached from {root}", hint)
+    if metric.default_filters:
+        await _check_default_filters(state, metric, reachable)
+
+
+async def _check_default_filters(state: LintState, metric: Metric, reachable: ReachableTables) -> None:
+    """Check that the default filters of a metric let rows through."""
+    path = f"metrics.{metric.id}.default_filters"
+    tables: list[str] = []
+    conditions: list[Any] = []
+    for text in metric.default_filters:
+        term = state.model.filters.get(text) or state.model.exclusions.get(text)
+        expr, table = (term.expr, term.table) if term else (text, reachable.root_table)
+        bound = bind_expression(expr, table, state.model, state.database.dialect)
+        tables += bound.tables
+        conditions.append(exp.not_(exp.paren(bound.tree)) if text in state.model.exclusions else bound.tree)
+    if reason := reachable.explain_unreachable(tables):
+        state.add_finding("error", path, reason)
+        return
+    included = fill_template(_COUNT_TRUE, "duckdb", condition=exp.and_(*conditions))
+    query = build_join_query(state.model, reachable.root_table, tables).select(exp.Count(this=exp.Star()), included)
+    rows = await state.fetch_rows(query, path)
+    if rows and rows[0][0] and not rows[0][1]:
+        hint = "compare them with the values in the database"
+        state.add_finding("error", path, f"they exclude every one of {rows[0][0]} rows", hint)
+
+
+def _check_duplicate_names(state: LintState) -> None:
+    """Check for names that two terms share."""
+    term_by_name: dict[str, tuple[str, str]] = {}
+    for section, term in state.model.iter_terms():
+        for name in (term.id, *term.synonyms):
+            key = " ".join(name.replace("_", " ").casefold().split())
+            other_section, other_id = term_by_name.setdefault(key, (section, term.id))
+            if other_id == term.id:
+                continue
+            severity: Severity = "warning" if other_section == section else "info"
+            location = state.model.describe_location(f"{other_section}.{other_id}").partition(":")[0]
+            problem = f"{name!r} is also a name of {other_id} ({other_section}, {location})"
+            state.add_finding(severity, f"{section}.{term.id}.synonyms", problem, "keep it in one of them")
+
+
+def _check_unreachable_dimensions(state: LintState) -> None:
+    """Check for dimensions that no metric can be grouped by."""
+    model, dialect = state.model, state.database.dialect
+    metric_reaches: list[ReachableTables] = []
+    for metric in model.metrics.values():
+        try:
+            metric_reaches.append(find_reachable_tables(model, find_metric_root(metric, model, dialect)))
+        except BadInput:
+            continue  # a derived metric, or an error that is reported elsewhere
+    for dimension in model.dimensions.values():
+        try:
+            tables = bind_term(dimension, model, dialect).tables
+        except BadInput:
+            continue
+        reasons = [reachable.explain_unreachable(tables) for reachable in metric_reaches]
+        if reasons and all(reasons):
+            problem = f"it goes with no metric: {reasons[0]}"
+            state.add_finding("warning", f"dimensions.{dimension.id}", problem, "add a join from many to one")

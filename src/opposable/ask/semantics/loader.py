@@ -1,13 +1,12 @@
-"""Loads a semantic model from YAML in any of the three supported formats."""
+"""Loads a semantic model from YAML: in the short form, or in a format that is written in the short form first."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
-from opposable.ask.semantics.metricflow import parse_metricflow
+from opposable.ask.semantics.metricflow import convert_metricflow
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.semantics.ossie import parse_ossie
-from opposable.ask.semantics.short_form import parse_short_form
-from opposable.ask.semantics.yaml_reader import parse_yaml
+from opposable.ask.semantics.ossie import convert_ossie
+from opposable.ask.semantics.yaml_reader import YamlDocument, parse_yaml, validate_yaml
 from opposable.domain.errors import BadInput
 
 SUPPORTED_FORMATS = (
@@ -55,7 +54,25 @@ def parse_semantic_model(text: str, file: str | Path = "model.yaml") -> Semantic
             f"{document.file}, line 1: this is an Ossie ontology, which defines no tables: pass the Ossie "
             "core file (semantic_model: …) that maps them to a database."
         )
-    parse = (
-        parse_ossie if "semantic_model" in data else parse_metricflow if "semantic_models" in data else parse_short_form
-    )
-    return parse(document).model_copy(update={"file": Path(file)})
+    if "semantic_model" in data:
+        document = convert_ossie(document)
+    elif "semantic_models" in data:
+        document = convert_metricflow(document)
+    model = validate_yaml(SemanticModel, document.data, document, ())
+    _check_ids(model, document)
+    lines = {".".join(map(str, path)): line for path, line in document.lines.items()}
+    lines |= {f"joins.{join.text}": document.get_line(("joins", index)) for index, join in enumerate(model.joins)}
+    return model.model_copy(update={"file": Path(file), "lines": lines})
+
+
+def _check_ids(model: SemanticModel, document: YamlDocument) -> None:
+    """Reject a model without terms, and an id of two sections: an intent names them in one field."""
+    if not model.metrics and not model.dimensions:
+        raise document.build_error((), "it defines no metrics and no dimensions: add at least one metric with an expr.")
+    section_by_id: dict[str, str] = {}
+    for section, term in model.iter_terms():
+        other = section_by_id.setdefault(term.id, section)
+        if other != section:
+            line = document.get_line((other, term.id))
+            problem = f"the id {term.id} is already used in {other} (line {line}): rename one of them."
+            raise document.build_error((section, term.id), problem)

@@ -1,10 +1,11 @@
-"""Parser of MetricFlow files."""
+"""MetricFlow files, written in the short form."""
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
-from opposable.ask.semantics.model import Dimension, Join, Metric, ModelTable, SemanticModel
-from opposable.ask.semantics.yaml_reader import YamlDocument, YamlPath
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from opposable.ask.semantics.yaml_reader import YamlDocument, YamlPath, validate_yaml
 
 _AGGREGATE_TEMPLATES = {
     "sum": "SUM({})",
@@ -20,186 +21,155 @@ _DBT_REFERENCE = re.compile(r"\s*ref\(\s*['\"]([^'\"]+)['\"]\s*\)\s*")
 _UNIQUE_ENTITY_TYPES = ("primary", "unique", "natural")
 
 
-def parse_metricflow(document: YamlDocument) -> SemanticModel:
-    """Parse the semantic models and metrics of a MetricFlow file.
+class _Item(BaseModel):
+    """An item with a name; unknown fields are ignored, because the format grows."""
 
-    `SemanticModel.unsupported` names the parts that are not supported.
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
+    name: str
+    type: str = ""
+    expr: str = ""
+    label: str = ""
+    description: str = ""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the description of the item, and its label as another name."""
+        return {"description": self.description, "synonyms": [self.label] if self.label not in ("", self.name) else []}
+
+
+class _Measure(_Item):
+    agg: str = ""
+    agg_time_dimension: str = ""
+    non_additive_dimension: Any = None
+    create_metric: bool = False
+
+
+class _SemanticModel(_Item):
+    model: str = ""
+    defaults: dict[str, Any] = {}
+    entities: tuple[_Item, ...] = ()
+    dimensions: tuple[_Item, ...] = ()
+    measures: tuple[_Measure, ...] = ()
+
+
+class _Input(BaseModel):
+    """A measure or metric that a metric is computed from; further fields are its options."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    name: str
+    alias: str = ""
+
+
+_InputReference = Annotated[_Input, BeforeValidator(lambda value: {"name": value} if isinstance(value, str) else value)]
+
+
+class _TypeParameters(BaseModel):
+    measure: _InputReference | None = None
+    numerator: _InputReference | None = None
+    denominator: _InputReference | None = None
+    metrics: tuple[_InputReference, ...] = ()
+    expr: str = ""
+
+
+class _Metric(_Item):
+    filter: Any = None
+    type_params: _TypeParameters = _TypeParameters()
+
+
+class _MetricFlowFile(BaseModel):
+    semantic_models: tuple[_SemanticModel, ...]
+    metrics: tuple[_Metric, ...] = ()
+
+
+def convert_metricflow(document: YamlDocument) -> YamlDocument:
+    """Write the semantic models and metrics of a MetricFlow file in the short form.
+
+    `unsupported` names the parts that are not supported.
 
     Raises:
         BadInput: The document is invalid. The message has the file, the line and the remedy.
     """
-    return _MetricFlowParser(document).parse()
-
-
-class _MetricFlowParser:
-    def __init__(self, document: YamlDocument) -> None:
-        self.document = document
-        self.unsupported: list[str] = []
-        self.lines: dict[str, int] = {}
-        self.tables: dict[str, ModelTable] = {}
-        self.dimensions: dict[str, Dimension] = {}
-        self.measures: dict[str, Metric] = {}
-        self.metrics: dict[str, Metric] = {}
-        self.entities: list[tuple[str, str, str, str]] = []
-
-    def parse(self) -> SemanticModel:
-        for path, item in self._list_items(("semantic_models",), self.document.data["semantic_models"]):
-            self._parse_semantic_model(path, item)
-        for path, item in self._list_items(("metrics",), self.document.data.get("metrics") or []):
-            self._parse_metric(path, item)
-        for key in self.document.data:
-            if key not in ("semantic_models", "metrics", "version"):
-                self.unsupported.append(f"{key} is not supported")
-        return SemanticModel(
-            tables=self.tables,
-            dimensions=self.dimensions,
-            metrics=self.metrics,
-            joins=self._build_joins(),
-            unsupported=tuple(self.unsupported),
-            lines=self.lines,
-        )
-
-    def _list_items(self, path: YamlPath, items: Any) -> list[tuple[YamlPath, dict[str, Any]]]:
-        if not isinstance(items, list):
-            raise self.document.build_error(path, "must be a list.")
-        for index, item in enumerate(items):
-            if not isinstance(item, dict) or not isinstance(item.get("name", item.get("expr")), str):
-                raise self.document.build_error((*path, index), "must be a mapping with a name.")
-        return [((*path, index), item) for index, item in enumerate(items)]
-
-    def _parse_semantic_model(self, path: YamlPath, item: dict[str, Any]) -> None:
-        ref = item["name"]
-        source = str(item.get("model") or ref)
-        dbt_reference = _DBT_REFERENCE.fullmatch(source)
-        time = str((item.get("defaults") or {}).get("agg_time_dimension") or "")
-        dimension_exprs: dict[str, str] = {}
-        for dimension_path, dimension in self._list_items((*path, "dimensions"), item.get("dimensions") or []):
-            dimension_exprs[dimension["name"]] = str(dimension.get("expr") or dimension["name"])
-            self._parse_dimension(dimension_path, ref, dimension)
-        for _, entity in self._list_items((*path, "entities"), item.get("entities") or []):
-            column = str(entity.get("expr") or entity["name"])
-            self.entities.append((ref, entity["name"], str(entity.get("type") or "").lower(), column))
-        self.tables[ref] = ModelTable(
-            id=ref,
-            source=dbt_reference[1] if dbt_reference else source,
-            time=dimension_exprs.get(time, ""),
-            description=str(item.get("description") or ""),
-        )
-        for measure_path, measure in self._list_items((*path, "measures"), item.get("measures") or []):
-            self._parse_measure(measure_path, ref, measure, dimension_exprs)
-
-    def _parse_dimension(self, path: YamlPath, table: str, item: dict[str, Any]) -> None:
-        name = item["name"]
-        ref = name if name not in self.dimensions else f"{table}__{name}"
-        self.lines[f"dimensions.{ref}"] = self.document.get_line(path)
-        self.dimensions[ref] = Dimension(
-            id=ref,
-            expr=str(item.get("expr") or name),
-            table=table,
-            synonyms=(str(item["label"]),) if item.get("label") else (),
-            description=str(item.get("description") or ""),
-        )
-
-    def _parse_measure(self, path: YamlPath, table: str, item: dict[str, Any], dimension_exprs: dict[str, str]) -> None:
-        name, kind = item["name"], str(item.get("agg") or "").lower()
-        template = _AGGREGATE_TEMPLATES.get(kind)
-        if template is None or item.get("non_additive_dimension"):
-            reason = f"agg: {kind or 'missing'}" if template is None else "non_additive_dimension"
-            line = self.document.get_line(path)
-            self.unsupported.append(f"line {line}: the measure {name} is not supported ({reason})")
-            return
-        argument = str(item.get("expr") or name)
-        if kind == "count" and argument.strip() == "1":
-            argument = "*"
-        time = str(item.get("agg_time_dimension") or "")
-        self.measures[name] = Metric(
-            id=name,
-            expr=template.format(argument),
-            table=table,
-            time=dimension_exprs.get(time, ""),
-            description=str(item.get("description") or ""),
-        )
-        if item.get("create_metric"):
-            self.metrics[name] = self.measures[name]
-            self.lines[f"metrics.{name}"] = self.document.get_line(path)
-
-    def _parse_metric(self, path: YamlPath, item: dict[str, Any]) -> None:
-        name = item["name"]
-        self.lines[f"metrics.{name}"] = self.document.get_line(path)
-        metric, reason = self._build_metric(item)
-        if metric is None:
-            line = self.document.get_line(path)
-            self.unsupported.append(f"line {line}: the metric {name} is not supported ({reason})")
-            return
-        update: dict[str, Any] = {"description": str(item.get("description") or metric.description)}
-        if item.get("label") and item["label"] != name:
-            update["synonyms"] = (str(item["label"]),)
-        self.metrics[name] = metric.model_copy(update=update)
-
-    def _build_metric(self, item: dict[str, Any]) -> tuple[Metric | None, str]:
-        """Build a metric, or return None and the reason why it is not supported."""
-        name, kind = item["name"], str(item.get("type") or "").lower()
-        type_params = item.get("type_params") or {}
-        if item.get("filter"):
-            return None, "filter: write a filter in the short form instead"
-        match kind:
-            case "simple":
-                return self._build_simple_metric(name, type_params.get("measure"))
-            case "ratio":
-                return _build_ratio_metric(name, type_params.get("numerator"), type_params.get("denominator"))
-            case "derived":
-                return _build_derived_metric(name, type_params)
-            case _:
-                return None, f"type: {kind or 'missing'}"
-
-    def _build_simple_metric(self, name: str, measure_reference: Any) -> tuple[Metric | None, str]:
-        if _has_options(measure_reference):
-            return None, "a measure with filter, alias or fill"
-        measure_name = _get_name(measure_reference)
-        measure = self.measures.get(measure_name)
-        if measure is None:
-            return None, f"measure: {measure_name or 'missing'} is not known"
-        return measure.model_copy(update={"id": name}), ""
-
-    def _build_joins(self) -> tuple[Join, ...]:
-        """Join each foreign entity to the tables where it is unique."""
-        joins: list[Join] = []
-        for table, name, kind, column in self.entities:
-            if kind != "foreign":
+    file = validate_yaml(_MetricFlowFile, document.data, document, ())
+    lines: dict[YamlPath, int] = {}
+    tables: dict[str, Any] = {}
+    dimensions: dict[str, Any] = {}
+    measures: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
+    unsupported: list[str] = []
+    for i, model in enumerate(file.semantic_models):
+        reference = _DBT_REFERENCE.fullmatch(model.model)
+        times = {dimension.name: dimension.expr or dimension.name for dimension in model.dimensions}
+        tables[model.name] = {
+            "source": reference[1] if reference else model.model or model.name,
+            "time": times.get(model.defaults.get("agg_time_dimension", ""), ""),
+            "description": model.description,
+        }
+        for j, dimension in enumerate(model.dimensions):
+            ref = dimension.name if dimension.name not in dimensions else f"{model.name}__{dimension.name}"
+            lines["dimensions", ref] = document.get_line(("semantic_models", i, "dimensions", j))
+            dimensions[ref] = {"expr": times[dimension.name], "table": model.name, **dimension.describe()}
+        for j, measure in enumerate(model.measures):
+            line = document.get_line(("semantic_models", i, "measures", j))
+            try:
+                body = {"expr": _format_measure(measure), "table": model.name, "description": measure.description}
+            except ValueError as reason:
+                unsupported.append(f"line {line}: the measure {measure.name} is not supported ({reason})")
                 continue
-            for other_table, other_name, other_kind, key in self.entities:
-                if other_name == name and other_kind in _UNIQUE_ENTITY_TYPES and other_table != table:
-                    joins.append(Join(many=table, one=other_table, on=((column, key),)))
-        return tuple(joins)
-
-
-def _build_ratio_metric(name: str, numerator: Any, denominator: Any) -> tuple[Metric | None, str]:
-    numerator_name, denominator_name = _get_name(numerator), _get_name(denominator)
-    if not numerator_name or not denominator_name or _has_options(numerator) or _has_options(denominator):
-        return None, "a numerator or denominator with filter"
-    return Metric(id=name, expr=f"{_quote_name(numerator_name)} / {_quote_name(denominator_name)}"), ""
-
-
-def _build_derived_metric(name: str, type_params: dict[str, Any]) -> tuple[Metric | None, str]:
-    expr = str(type_params.get("expr") or "")
-    for metric in type_params.get("metrics") or []:
-        if not isinstance(metric, dict):
+            measures[measure.name] = body | {"time": times.get(measure.agg_time_dimension, "")}
+            if measure.create_metric:
+                metrics[measure.name] = measures[measure.name]
+                lines["metrics", measure.name] = line
+    for i, metric in enumerate(file.metrics):
+        line = lines["metrics", metric.name] = document.get_line(("metrics", i))
+        try:
+            body = _convert_metric(metric, measures)
+        except ValueError as reason:
+            unsupported.append(f"line {line}: the metric {metric.name} is not supported ({reason})")
             continue
-        if options := set(metric) - {"name", "alias"}:
-            return None, f"{', '.join(sorted(options))} of an input metric"
-        if metric.get("alias"):
-            expr = re.sub(rf"\b{re.escape(str(metric['alias']))}\b", str(metric.get("name")), expr)
-    return (Metric(id=name, expr=expr), "") if expr else (None, "expr is missing")
+        metrics[metric.name] = body | {name: text for name, text in metric.describe().items() if text}
+    known_keys = (*_MetricFlowFile.model_fields, "version")
+    unsupported += [f"{key} is not supported" for key in document.data if key not in known_keys]
+    data = {"tables": tables, "dimensions": dimensions, "metrics": metrics, "joins": _build_joins(file)}
+    return YamlDocument(data | {"unsupported": unsupported}, lines, document.file)
 
 
-def _get_name(reference: Any) -> str:
-    """Return the name in a reference: text, or a mapping with a name."""
-    return str(reference.get("name") or "") if isinstance(reference, dict) else str(reference or "")
+def _format_measure(measure: _Measure) -> str:
+    """Return a measure as SQL; raise ValueError with the reason if it is not supported."""
+    template = _AGGREGATE_TEMPLATES.get(measure.agg.lower())
+    if template is None or measure.non_additive_dimension:
+        raise ValueError("non_additive_dimension" if template else f"agg: {measure.agg or 'missing'}")
+    is_row_count = measure.agg.lower() == "count" and measure.expr.strip() == "1"
+    return template.format("*" if is_row_count else measure.expr or measure.name)
 
 
-def _has_options(reference: Any) -> bool:
-    return isinstance(reference, dict) and bool(set(reference) - {"name"})
+def _convert_metric(metric: _Metric, measures: dict[str, Any]) -> dict[str, Any]:
+    """Return a metric in the short form; raise ValueError with the reason if it is not supported."""
+    parameters = metric.type_params
+    inputs = (parameters.measure, parameters.numerator, parameters.denominator, *parameters.metrics)
+    if options := sorted({option for item in inputs if item for option in item.model_extra or {}}):
+        raise ValueError(f"{', '.join(options)} of an input")
+    if metric.filter:
+        raise ValueError("filter: write a filter in the short form instead")
+    match metric.type, parameters:
+        case "simple", _TypeParameters(measure=_Input(name=name)) if name in measures:
+            return dict(measures[name])
+        case "ratio", _TypeParameters(numerator=_Input(name=numerator), denominator=_Input(name=denominator)):
+            return {"expr": f'"{numerator}" / "{denominator}"'}
+        case "derived", _TypeParameters(expr=expr) if expr:
+            for item in parameters.metrics:
+                expr = re.sub(rf"\b{re.escape(item.alias or item.name)}\b", item.name, expr)
+            return {"expr": expr}
+        case "simple" | "ratio" | "derived", _:
+            raise ValueError("its measure, its metrics or its expr are missing")
+        case _:
+            raise ValueError(f"type: {metric.type or 'missing'}")
 
 
-def _quote_name(name: str) -> str:
-    return f'"{name}"'
+def _build_joins(file: _MetricFlowFile) -> list[dict[str, Any]]:
+    """Join each foreign entity to the tables where it is unique."""
+    entities = [(model.name, entity) for model in file.semantic_models for entity in model.entities]
+    return [
+        {"many": many, "one": one, "on": [(foreign.expr or foreign.name, key.expr or key.name)]}
+        for many, foreign in entities
+        for one, key in entities
+        if foreign.type == "foreign" and key.type in _UNIQUE_ENTITY_TYPES and foreign.name == key.name and many != one
+    ]

@@ -1,16 +1,22 @@
 """The semantic model: terms over the tables and joins of a database."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from opposable.domain.specs import MAX_ID_CHARACTERS, FrozenModel
-from opposable.sql.schema import fold_name
+from opposable.sql.schema import fold_name, unquote_name
 
 MAX_TERMS = 2_000
 """Most terms in one section of a model."""
+
+SECTIONS = ("metrics", "dimensions", "filters", "exclusions")
+
+_NAME_PATTERN = r'\s*("(?:[^"]|"")+"|`[^`]+`|\w+)\s*'
+_EQUALITY_PATTERN = re.compile(rf"{_NAME_PATTERN}\.{_NAME_PATTERN}={_NAME_PATTERN}\.{_NAME_PATTERN}")
 
 
 def _text_to_tuple(value: Any) -> Any:
@@ -85,12 +91,26 @@ class Join(FrozenModel):
 
     many: str
     one: str
-    on: tuple[tuple[str, str], ...]
+    on: tuple[tuple[str, str], ...] = Field(min_length=1)
 
     @property
     def text(self) -> str:
-        """The join in the notation of the short form."""
+        """The join as it is written in a semantic model."""
         return " AND ".join(f"{self.many}.{a} = {self.one}.{b}" for a, b in self.on)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parse_text(cls, value: Any) -> Any:
+        """Parse `many.a = one.b [AND …]`."""
+        if not isinstance(value, str):
+            return value
+        equalities = re.split(r"\s+and\s+", value.strip(), flags=re.IGNORECASE)
+        matches = [_EQUALITY_PATTERN.fullmatch(equality) for equality in equalities]
+        names = [tuple(map(unquote_name, match.groups())) for match in matches if match]
+        if len(names) < len(matches) or len({(many, one) for many, _, one, _ in names}) != 1:
+            example = "many.column = one.column, such as orders.customer_id = customers.id (AND for more columns)"
+            raise ValueError(f"{value!r} is not a join: write {example}")
+        return {"many": names[0][0], "one": names[0][2], "on": [(a, b) for _, a, _, b in names]}
 
 
 class SemanticModel(FrozenModel):
@@ -99,15 +119,17 @@ class SemanticModel(FrozenModel):
     Attributes:
         name: The name of the model.
         description: What the model describes.
+        table: The table of the terms that name none.
         metrics: The metrics.
         dimensions: The dimensions.
         filters: The named filters.
         exclusions: The named exclusions.
         default_filters: Ids of filters and exclusions, or conditions, that apply to every metric that reaches them.
-        tables: The tables.
+        tables: The tables, with those that are only used.
         joins: The joins, each from many rows to one.
         time: The column or expression that dates rows where a metric and its table have none.
         dialect: The SQL dialect of the expressions; "" for the dialect of the database.
+        version: The version of the file, which is not used.
         unsupported: The parts of the file that are not supported.
         file: The file of the model.
         lines: The lines of `file`, by path, such as "metrics.revenue".
@@ -115,18 +137,49 @@ class SemanticModel(FrozenModel):
 
     name: str = ""
     description: str = ""
-    metrics: dict[str, Metric] = Field(default={})
-    dimensions: dict[str, Dimension] = Field(default={})
-    filters: dict[str, Filter] = Field(default={})
-    exclusions: dict[str, Exclusion] = Field(default={})
+    table: str = ""
+    metrics: dict[str, Metric] = Field(default={}, max_length=MAX_TERMS)
+    dimensions: dict[str, Dimension] = Field(default={}, max_length=MAX_TERMS)
+    filters: dict[str, Filter] = Field(default={}, max_length=MAX_TERMS)
+    exclusions: dict[str, Exclusion] = Field(default={}, max_length=MAX_TERMS)
     default_filters: TextList = ()
     tables: dict[str, ModelTable] = Field(default={})
     joins: tuple[Join, ...] = ()
     time: str = ""
     dialect: str = ""
+    version: Any = None
     unsupported: tuple[str, ...] = ()
     file: Path | None = None
     lines: dict[str, int] = Field(default={})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete_entries(cls, data: Any) -> Any:
+        """Give each term and table its id; a text is the expression of a term."""
+        if not isinstance(data, dict):
+            return data
+        default_table = {"table": data["table"]} if data.get("table") else {}
+        completed = dict(data)
+        for section in (*SECTIONS, "tables"):
+            entries = data.get(section) or {}
+            if not isinstance(entries, dict):
+                continue
+            completed[section] = dict(entries)
+            for ref, entry in entries.items():
+                defaults = {"source": ref} if section == "tables" else default_table
+                body = {"expr": entry} if isinstance(entry, str) else entry or {}
+                if isinstance(body, dict):
+                    completed[section][ref] = defaults | body | {"id": ref}
+        return completed
+
+    @model_validator(mode="after")
+    def _add_used_tables(self) -> Self:
+        names = [term.table for _, term in self.iter_terms()]
+        names += [name for join in self.joins for name in (join.many, join.one)]
+        for name in (*names, self.table):
+            if name and self.find_table(name) is None:
+                self.tables[name] = ModelTable(id=name, source=name)
+        return self
 
     def iter_terms(self) -> Iterator[tuple[str, Term]]:
         """Yield all terms with the names of their sections."""
@@ -136,7 +189,7 @@ class SemanticModel(FrozenModel):
 
     def find_term(self, term_id: str) -> Term | None:
         """Return the metric, dimension, filter or exclusion with this id."""
-        return next((term for section in SECTIONS if (term := getattr(self, section).get(term_id))), None)
+        return next((term for _, term in self.iter_terms() if term.id == term_id), None)
 
     def find_table(self, name: str) -> ModelTable | None:
         """Return the table with this id, case-insensitively."""
@@ -154,6 +207,3 @@ class SemanticModel(FrozenModel):
         line = f"line {self.lines[known_path]}" if known_path else ""
         location = ", ".join(part for part in (file, line) if part)
         return f"{location}: {path}" if location else path
-
-
-SECTIONS = ("metrics", "dimensions", "filters", "exclusions")

@@ -1,4 +1,4 @@
-"""Parser of Apache Ossie core files.
+"""Apache Ossie core files, written in the short form.
 
 Filters, exclusions, default filters and a model's time are in a custom extension.
 """
@@ -9,15 +9,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from opposable.ask.semantics.expressions import parse_expression
-from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.semantics.short_form import parse_short_form
 from opposable.ask.semantics.yaml_reader import YamlDocument, YamlPath, validate_yaml
+from opposable.ask.sql_trees import exp
 from opposable.domain.errors import BadInput
 
 VENDOR_NAME = "OPPOSABLE"
 """The `vendor_name` of the extension whose JSON `data` holds filters, exclusions, default_filters and time."""
 
-_EXTENSION_KEYS = ("filters", "exclusions", "default_filters", "time")
 _MODEL_PATH: YamlPath = ("semantic_model", 0)
 _TIME_TYPES = ("Date", "DateTime", "DateTimeTz")
 
@@ -55,11 +53,14 @@ class _OssieItem(_OssieBase):
         """Return the description and the other names of the item."""
         names = self.ai_context.get("synonyms", ()) if isinstance(self.ai_context, dict) else ()
         synonyms = [name for name in (*names, *other_names) if isinstance(name, str) and name]
-        return {"description": self.description, "synonyms": tuple(synonyms)}
+        return {"description": self.description, "synonyms": synonyms}
 
 
-class _DatasetField(_OssieItem):
+class _OssieMetric(_OssieItem):
     expression: _OssieExpression
+
+
+class _DatasetField(_OssieMetric):
     dimension: _DimensionRole = _DimensionRole()
     datatype: str = ""
     label: str = ""
@@ -83,10 +84,6 @@ class _Relationship(_OssieBase):
     to_columns: tuple[str, ...]
 
 
-class _OssieMetric(_OssieItem):
-    expression: _OssieExpression
-
-
 class _OssieModel(_OssieItem):
     datasets: tuple[_Dataset, ...]
     relationships: tuple[_Relationship, ...] = ()
@@ -94,8 +91,8 @@ class _OssieModel(_OssieItem):
     custom_extensions: tuple[_CustomExtension, ...] = ()
 
 
-def parse_ossie(document: YamlDocument) -> SemanticModel:
-    """Parse the first semantic model of an Ossie core file by writing it in the short form.
+def convert_ossie(document: YamlDocument) -> YamlDocument:
+    """Write the first semantic model of an Ossie core file in the short form.
 
     Expressions must have a form in ANSI SQL.
 
@@ -107,107 +104,86 @@ def parse_ossie(document: YamlDocument) -> SemanticModel:
         raise document.build_error(("semantic_model",), "must be a list with one semantic model.")
     raw = validate_yaml(_OssieModel, models[0], document, _MODEL_PATH)
     lines: dict[YamlPath, int] = {}
-    data = {
+    data: dict[str, Any] = {
         "name": raw.name,
         "description": raw.description,
-        "tables": {dataset.name: _format_table(dataset) for dataset in raw.datasets},
+        "tables": {dataset.name: _convert_dataset(dataset) for dataset in raw.datasets},
         "joins": [
-            _format_join(relationship, document, (*_MODEL_PATH, "relationships", index))
+            _convert_relationship(relationship, document, (*_MODEL_PATH, "relationships", index))
             for index, relationship in enumerate(raw.relationships)
         ],
-        "dimensions": _format_dimensions(raw, document, lines),
-        "metrics": _format_metrics(raw, document, lines),
+        "dimensions": {},
+        "metrics": {},
         **_parse_extension(raw, document),
     }
-    model = parse_short_form(YamlDocument(data, lines, document.file))
-    others = len(models) - 1
-    notes = (f"{others} more semantic models in the file are not read",) if others else ()
-    return model.model_copy(update={"unsupported": notes})
-
-
-def _format_table(dataset: _Dataset) -> dict[str, Any]:
-    time = next((field.expression.dialects[0].expression for field in dataset.fields if field.is_time), "")
-    return {"source": dataset.source, "key": dataset.primary_key, "time": time, **dataset.describe()}
-
-
-def _format_join(relationship: _Relationship, document: YamlDocument, path: YamlPath) -> str:
-    if len(relationship.from_columns) != len(relationship.to_columns):
-        raise document.build_error(path, "needs as many from_columns as to_columns.")
-    pairs = zip(relationship.from_columns, relationship.to_columns, strict=True)
-    return " AND ".join(f'"{relationship.many}"."{a}" = "{relationship.to}"."{b}"' for a, b in pairs)
-
-
-def _format_dimensions(raw: _OssieModel, document: YamlDocument, lines: dict[YamlPath, int]) -> dict[str, Any]:
-    """Write a dimension for each field; a name that several datasets have is prefixed by its dataset."""
     names = [field.name for dataset in raw.datasets for field in dataset.fields]
-    dimensions: dict[str, Any] = {}
+    computed: dict[tuple[str, str], str] = {}
     for i, dataset in enumerate(raw.datasets):
         for j, field in enumerate(dataset.fields):
             path = (*_MODEL_PATH, "datasets", i, "fields", j)
             ref = field.name if names.count(field.name) == 1 else f"{dataset.name}.{field.name}"
+            sql = _get_ansi_sql(field, document, path)
+            data["dimensions"][ref] = {"expr": sql, "table": dataset.name, **field.describe(field.label)}
             lines["dimensions", ref] = document.get_line(path)
-            expr = _get_ansi_sql(field.expression, document, path)
-            dimensions[ref] = {"expr": expr, "table": dataset.name, **field.describe(field.label)}
-    return dimensions
-
-
-def _format_metrics(raw: _OssieModel, document: YamlDocument, lines: dict[YamlPath, int]) -> dict[str, Any]:
-    metrics: dict[str, Any] = {}
-    for index, metric in enumerate(raw.metrics):
-        path = (*_MODEL_PATH, "metrics", index)
+            if sql.strip().casefold() != field.name.casefold():
+                computed[dataset.name.casefold(), field.name.casefold()] = sql
+    for i, metric in enumerate(raw.metrics):
+        path = (*_MODEL_PATH, "metrics", i)
+        try:
+            sql = _expand_computed_fields(_get_ansi_sql(metric, document, path), computed)
+        except BadInput as error:
+            raise document.build_error((*path, "expression"), str(error)) from error
+        data["metrics"][metric.name] = {"expr": sql, **metric.describe()}
         lines["metrics", metric.name] = document.get_line(path)
-        sql = _get_ansi_sql(metric.expression, document, path)
-        metrics[metric.name] = {"expr": _expand_computed_fields(sql, raw, document, path), **metric.describe()}
-    return metrics
+    if others := len(models) - 1:
+        data["unsupported"] = [f"{others} more semantic models in the file are not read"]
+    return YamlDocument(data, lines, document.file)
 
 
-def _get_ansi_sql(expression: _OssieExpression, document: YamlDocument, path: YamlPath) -> str:
-    """Return an expression in ANSI SQL."""
-    for form in expression.dialects:
+def _convert_dataset(dataset: _Dataset) -> dict[str, Any]:
+    time = next((field.expression.dialects[0].expression for field in dataset.fields if field.is_time), "")
+    return {"source": dataset.source, "key": dataset.primary_key, "time": time, **dataset.describe()}
+
+
+def _convert_relationship(relationship: _Relationship, document: YamlDocument, path: YamlPath) -> dict[str, Any]:
+    if len(relationship.from_columns) != len(relationship.to_columns):
+        raise document.build_error(path, "needs as many from_columns as to_columns.")
+    pairs = list(zip(relationship.from_columns, relationship.to_columns, strict=True))
+    return {"many": relationship.many, "one": relationship.to, "on": pairs}
+
+
+def _get_ansi_sql(item: _OssieMetric, document: YamlDocument, path: YamlPath) -> str:
+    """Return the expression of an item in ANSI SQL."""
+    for form in item.expression.dialects:
         if form.dialect == "ANSI_SQL":
             return form.expression
-    dialects = ", ".join(form.dialect for form in expression.dialects) or "none"
+    dialects = ", ".join(form.dialect for form in item.expression.dialects) or "none"
     raise document.build_error((*path, "expression"), f"has no ANSI_SQL form (it has {dialects}): add one.")
 
 
-def _expand_computed_fields(expr: str, raw: _OssieModel, document: YamlDocument, path: YamlPath) -> str:
+def _expand_computed_fields(sql: str, computed: dict[tuple[str, str], str]) -> str:
     """Replace the computed fields in a metric's expression by their expressions."""
-    from sqlglot import exp
 
-    computed: dict[tuple[str, str], str] = {}
-    for dataset in raw.datasets:
-        for field in dataset.fields:
-            sql = _get_ansi_sql(field.expression, document, path)
-            if sql.strip().casefold() != field.name.casefold():
-                computed[(dataset.name.casefold(), field.name.casefold())] = sql
-    if not computed:
-        return expr
-    try:
-        root = exp.Paren(this=parse_expression(expr, ""))
-        for column in list(root.find_all(exp.Column)):
-            sql = computed.get((column.table.casefold(), column.name.casefold()), "")
-            if sql:
-                field_tree = exp.paren(parse_expression(sql, ""))
-                for inner_column in field_tree.find_all(exp.Column):
-                    if not inner_column.table:
-                        inner_column.set("table", column.args["table"].copy())
-                column.replace(field_tree)
-    except BadInput as error:
-        raise document.build_error((*path, "expression"), str(error)) from error
-    return str(root.this.sql())
+    def expand(node: Any) -> Any:
+        field_sql = isinstance(node, exp.Column) and computed.get((node.table.casefold(), node.name.casefold()))
+        if not field_sql:
+            return node
+        field_tree = exp.paren(parse_expression(field_sql, ""))
+        for column in field_tree.find_all(exp.Column):
+            if not column.table:
+                column.set("table", node.args["table"].copy())
+        return field_tree
+
+    return str(parse_expression(sql, "").transform(expand).sql()) if computed else sql
 
 
 def _parse_extension(raw: _OssieModel, document: YamlDocument) -> dict[str, Any]:
     """Parse the filters, exclusions, default filters and time of the custom extension."""
     for index, extension in enumerate(raw.custom_extensions):
-        if extension.vendor_name.upper() != VENDOR_NAME:
-            continue
-        path = (*_MODEL_PATH, "custom_extensions", index, "data")
-        try:
-            data = json.loads(extension.data)
-        except ValueError as error:
-            raise document.build_error(path, f"is not valid JSON: {error}.") from error
-        if not isinstance(data, dict) or set(data) - set(_EXTENSION_KEYS):
-            raise document.build_error(path, f"must be a JSON object with {', '.join(_EXTENSION_KEYS)}.")
-        return data
+        if extension.vendor_name.upper() == VENDOR_NAME:
+            path = (*_MODEL_PATH, "custom_extensions", index, "data")
+            try:
+                return dict(json.loads(extension.data))
+            except (ValueError, TypeError) as error:
+                raise document.build_error(path, f"is not a JSON object: {error}.") from error
     return {}

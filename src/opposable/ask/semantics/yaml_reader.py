@@ -90,7 +90,7 @@ def _reject_unsafe_yaml(text: str, file: str) -> None:
     """
     import yaml
 
-    depth = documents = 0
+    depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
@@ -98,11 +98,8 @@ def _reject_unsafe_yaml(text: str, file: str) -> None:
         if getattr(event, "tag", None) not in (None, "!"):
             raise BadInput(f"{file}, line {line}: tags (!) are not supported: write plain values.")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        documents += isinstance(event, yaml.DocumentStartEvent)
         if depth > MAX_YAML_DEPTH:
             raise BadInput(f"{file}, line {line}: nested deeper than {MAX_YAML_DEPTH} levels.")
-        if documents > 1:
-            raise BadInput(f"{file}, line {line}: a second document (---) begins: write one document per file.")
 
 
 def _construct_value(loader: Any, node: Any, path: YamlPath, lines: dict[YamlPath, int], file: str) -> Any:

@@ -1,0 +1,76 @@
+"""SQL as sqlglot trees: parsed statements, names and templates."""
+
+from typing import Any
+
+from opposable.sql.function_allowlist import Dialect
+from opposable.sql.schema import DatabaseSchema, Table, quote_name
+
+
+class _LazyExpressions:
+    """The module `sqlglot.exp`, which is imported when it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        from sqlglot import exp
+
+        return getattr(exp, name)
+
+
+exp: Any = _LazyExpressions()
+
+
+def parse_query(sql: str, dialect: Dialect) -> Any:
+    """Return the tree of a statement, or None if sqlglot cannot parse it."""
+    import sqlglot
+
+    try:
+        return sqlglot.parse_one(sql, dialect=dialect)
+    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
+        return None
+
+
+def list_sources(select: Any) -> list[Any]:
+    """Return the sources of a SELECT: of FROM, then of the joins."""
+    from_ = select.args.get("from_")
+    return [*([from_.this] if from_ else []), *(join.this for join in select.args.get("joins") or ())]
+
+
+def resolve_sources(select: Any, schema: DatabaseSchema) -> dict[str, Table | None]:
+    """Return the tables of a SELECT by folded alias; None for a source that is not a table of the database."""
+    return {
+        source.alias_or_name.casefold(): schema.find_table(source.name, source.db)
+        if isinstance(source, exp.Table)
+        else None
+        for source in list_sources(select)
+    }
+
+
+def build_identifier(name: str) -> Any:
+    """Build an identifier, quoted unless every engine accepts the name without quotes."""
+    is_safe = name.isascii() and name == name.lower() and quote_name(name) == quote_name(name, "mysql") == name
+    return exp.to_identifier(name, quoted=not is_safe)
+
+
+def build_column(name: str, table: str = "") -> Any:
+    """Build a column, with its table if one is given."""
+    return exp.column(build_identifier(name), table=build_identifier(table) if table else None)
+
+
+def build_alias(tree: Any, name: str) -> Any:
+    """Build `tree AS name` of a copy of the tree."""
+    return exp.alias_(tree.copy(), build_identifier(name))
+
+
+def build_is_null(tree: Any) -> Any:
+    """Build the condition that a copy of the tree is NULL."""
+    return exp.Is(this=tree.copy(), expression=exp.null())
+
+
+def fill_template(template: str, dialect: Dialect, **trees: Any) -> Any:
+    """Parse SQL and replace its columns of the given names by copies of trees."""
+    import sqlglot
+
+    def replace_column(node: Any) -> Any:
+        is_named = isinstance(node, exp.Column) and not node.table and node.name in trees
+        return trees[node.name].copy() if is_named else node
+
+    return sqlglot.parse_one(template, dialect=dialect).transform(replace_column)
