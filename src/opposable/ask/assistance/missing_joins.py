@@ -3,6 +3,7 @@
 from typing import Any
 
 from opposable.ask.assistance import messages
+from opposable.ask.sql_trees import exp, list_sources, parse_query, resolve_sources
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path
 
@@ -12,24 +13,17 @@ RepairedSql = tuple[str, tuple[str, ...]]
 
 def add_missing_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
     """Join the missing tables; SQL that several tables could complete is unchanged."""
-    import sqlglot
-    from sqlglot import exp
-
-    try:
-        tree = sqlglot.parse_one(sql, dialect=dialect)
-    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
-        return sql, ()
-    selects = list(tree.find_all(exp.Select))
+    tree = parse_query(sql, dialect)
+    selects = list(tree.find_all(exp.Select)) if tree else []
     corrections = [line for select in selects for line in _add_missing_joins(select, dialect, schema)]
     return (tree.sql(dialect=dialect), tuple(corrections)) if corrections else (sql, ())
 
 
 def _add_missing_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) -> list[str]:
-    from sqlglot import exp
-
     corrections: list[str] = []
-    sources = _resolve_sources(select, schema)
-    if sources is None:
+    resolved = resolve_sources(select, schema)
+    sources = {alias: table for alias, table in resolved.items() if table is not None}
+    if len(sources) < len(resolved):
         return []
     for column in _find_columns(select):
         if _is_resolved(column, sources, select) or any(table.find_column(column.name) for table in sources.values()):
@@ -53,14 +47,14 @@ def _add_missing_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) ->
 
 def _format_source_name(select: Any, alias: str, dialect: Dialect) -> str:
     """Return the name of a source as the SELECT writes it, with quotes and case."""
-    source = next(item for item in _get_sources(select) if item.alias_or_name.casefold() == alias)
+    source = next(item for item in list_sources(select) if item.alias_or_name.casefold() == alias)
     identifier = source.args["alias"].this if source.args.get("alias") else source.this
     return str(identifier.sql(dialect=dialect))
 
 
 def _is_resolved(column: Any, sources: dict[str, Table], select: Any) -> bool:
     """Return whether a column belongs to a source, is an alias, or cannot be resolved here."""
-    if type(column.this).__name__ == "Star":
+    if isinstance(column.this, exp.Star):
         return True
     if column.table:
         table = sources.get(column.table.casefold())
@@ -88,26 +82,7 @@ def _find_join_paths(
 
 def _find_columns(select: Any) -> list[Any]:
     """Return the columns that belong to the SELECT itself, not to a subquery."""
-    from sqlglot import exp
-
     return [column for column in select.find_all(exp.Column) if column.find_ancestor(exp.Select) is select]
-
-
-def _get_sources(select: Any) -> list[Any]:
-    """Return the sources of a SELECT: of FROM, then of the joins."""
-    from_ = select.args.get("from_")
-    return [*([from_.this] if from_ else []), *(join.this for join in select.args.get("joins") or ())]
-
-
-def _resolve_sources(select: Any, schema: DatabaseSchema) -> dict[str, Table] | None:
-    """Return the tables of a SELECT by alias; None if a source is not a table."""
-    found: dict[str, Table] = {}
-    for item in _get_sources(select):
-        table = schema.find_table(item.name, item.db) if type(item).__name__ == "Table" else None
-        if table is None:
-            return None
-        found[item.alias_or_name.casefold()] = table
-    return found or None
 
 
 def _find_foreign_keys(source: Table, target: Table) -> list[tuple[str, str]]:

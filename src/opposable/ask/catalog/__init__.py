@@ -1,6 +1,6 @@
 """The catalog of a database: its schema and samples of its values."""
 
-from opposable.ask.catalog.catalog import Catalog, open_catalog
-from opposable.ask.catalog.schema_view import SchemaView, TableView
+from opposable.ask.catalog.catalog import open_catalog
+from opposable.ask.catalog.schema_selection import Catalog
 
-__all__ = ["Catalog", "SchemaView", "TableView", "open_catalog"]
+__all__ = ["Catalog", "open_catalog"]

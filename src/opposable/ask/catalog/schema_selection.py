@@ -1,5 +1,6 @@
 """Selects the tables and columns of a large schema that a question names, within a budget of tokens."""
 
+import asyncio
 import math
 from bisect import bisect_right
 from collections import Counter, deque
@@ -23,8 +24,8 @@ Samples = Mapping[str, Mapping[str, Sequence[str]]]
 WordWeights = dict[str, float]
 
 
-class SchemaSelector:
-    """Selects the part of one schema that a question needs, for any question.
+class Catalog:
+    """The schema of a database with samples, of which it selects the part that a question needs.
 
     Args:
         schema: The schema.
@@ -34,7 +35,7 @@ class SchemaSelector:
 
     def __init__(self, schema: DatabaseSchema, samples: Samples, synonyms: Mapping[str, Sequence[str]]) -> None:
         self._schema = schema
-        self._samples = samples
+        self.samples = samples
         self._tables = {table.full_name: table for table in schema.tables}
         self._joinable_tables = _find_joinable_tables(schema)
         self._column_weights: dict[tuple[str, str], WordWeights] = {}
@@ -51,14 +52,17 @@ class SchemaSelector:
         counts = Counter(word for weights in self._table_weights.values() for word in weights)
         self._rarity = {word: math.log(1 + len(self._tables) / count) for word, count in counts.items()}
 
-    def select(self, question: str, budget_tokens: int) -> SchemaView:
+    async def select_schema(self, question: str, budget_tokens: int = 3_000) -> SchemaView:
         """Return the tables and columns for a question; a schema that fits the budget is shown whole.
 
         Args:
             question: The question.
             budget_tokens: About how many tokens the DDL may have. The view has at least one table.
         """
-        for samples in (self._samples, {}):
+        return await asyncio.to_thread(self._select, question, budget_tokens)
+
+    def _select(self, question: str, budget_tokens: int) -> SchemaView:
+        for samples in (self.samples, {}):
             views = tuple(_view_table(table, table.columns, samples) for table in self._schema.tables)
             if sum(self._count_tokens(view) for view in views) <= budget_tokens:
                 return SchemaView(self._schema.dialect, views)
@@ -115,7 +119,7 @@ class SchemaSelector:
 
     def _fit_table(self, table: Table, words: set[str], budget_tokens: int) -> TableView:
         """Return a view of a table that fits the budget: without samples, then without the columns that score least."""
-        for samples in (self._samples, {}):
+        for samples in (self.samples, {}):
             view = _view_table(table, table.columns, samples)
             if self._count_tokens(view) <= budget_tokens:
                 return view

@@ -1,9 +1,11 @@
 """Builds the answer of a team from the state of its question: text, data, candidates and history."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from opposable.ask.assistance.confidence import estimate_confidence
-from opposable.ask.team import answer_text, evaluator, messages
+from opposable.ask.sql_trees import exp, parse_query
+from opposable.ask.team import answer_text, messages
 from opposable.ask.team.state import CandidateOutcome, TeamState
 from opposable.domain.answers import DataAnswer, QueryCandidate
 from opposable.domain.localized_text import LocalizedText, localize
@@ -27,7 +29,7 @@ def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *
     def translate(texts: Sequence[str]) -> tuple[str, ...]:
         return tuple(localize(text, state.language) for text in texts)
 
-    best = evaluator.select_best_outcome(state.outcomes) if state.get_run_outcomes() else None
+    best = state.best_outcome
     assumptions, history = translate(state.assumptions), tuple(state.turns)
     candidates = tuple(
         _build_candidate(outcome, state, dialect, is_chosen=outcome is best)
@@ -41,7 +43,7 @@ def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *
         return DataAnswer(
             text, assumptions=assumptions, error=error, candidates=candidates, intent=state.intent, history=history
         )
-    confidence = best.candidate.weight * (0.5 if best.warnings else 1.0)
+    confidence = best.candidate.certainty * (0.5 if best.warnings else 1.0)
     doubts: Sequence[LocalizedText] = ()
     if assisted and best.candidate.source != "semantics":
         confidence, doubts = estimate_confidence(best.sql, best.rows)
@@ -83,21 +85,15 @@ def _build_candidate(
 
 def describe_sql(sql: str, dialect: Dialect) -> str:
     """Describe what a SELECT computes, reads, filters and groups by; "" for SQL that cannot be parsed."""
-    import sqlglot
-    from sqlglot import exp
-
-    try:
-        tree = sqlglot.parse_one(sql, dialect=dialect)
-    except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
+    tree = parse_query(sql, dialect)
+    select = tree.find(exp.Select) if tree else None
+    if select is None:
         return ""
 
-    def write(nodes: Sequence[exp.Expression]) -> list[str]:
+    def write(nodes: Sequence[Any]) -> list[str]:
         texts = dict.fromkeys(to_one_line(node.sql(dialect=dialect), _MAX_NAME_CHARACTERS) for node in nodes)
         return list(texts)[:_MAX_NAMES]
 
-    select = tree if isinstance(tree, exp.Select) else tree.find(exp.Select)
-    if select is None:
-        return ""
     conditions = [clause.this for clause in tree.find_all(exp.Where, exp.Having)]
     groups = [node for clause in tree.find_all(exp.Group) for node in clause.expressions]
     tables = list(dict.fromkeys(table.name for table in tree.find_all(exp.Table)))[:_MAX_NAMES]

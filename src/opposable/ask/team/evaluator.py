@@ -110,12 +110,6 @@ def warn_of_row_explosion(outcome: CandidateOutcome, max_table_rows: int | None)
     return replace(outcome, warnings=(*outcome.warnings, messages.row_explosion(len(outcome.rows), max_table_rows)))
 
 
-def select_best_outcome(outcomes: Sequence[CandidateOutcome]) -> CandidateOutcome:
-    """Return the outcome to answer with: the first plausible one, else the first that ran."""
-    has_run = [outcome for outcome in outcomes if outcome.has_run]
-    return next((outcome for outcome in has_run if outcome.is_plausible), has_run[0])
-
-
 def is_empty_result(rows: Sequence[Sequence[Any]]) -> bool:
     """Return whether a result has no rows, or one row of NULLs and zeros."""
     return not rows or (len(rows) == 1 and all(cell in (None, 0) for cell in rows[0]))

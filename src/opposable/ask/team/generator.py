@@ -1,16 +1,14 @@
 """Builds the prompts for SQL and parses candidates from replies."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import orjson
 
 from opposable.ask.single_prompt import PROMPT_TEMPLATE, extract_sql
-from opposable.ask.team.state import Candidate, CandidateOutcome
+from opposable.ask.team.state import Candidate, TeamState
 from opposable.domain.events import Reply
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
-from opposable.domain.records import QueryExample
 from opposable.models.base import ModelOptions
 from opposable.sql.function_allowlist import Dialect
 
@@ -25,56 +23,33 @@ LATER_DRAFT_OPTIONS = ModelOptions(stream=False, max_tokens=400, temperature=0.8
 """Options of the requests for new SQL after a failure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
-    """The context of a question in the SQL prompt.
-
-    Attributes:
-        schema: The schema as text.
-        notes: Definitions and values that concern the question.
-        examples: Similar questions whose SQL a person confirmed.
-    """
-
-    schema: str
-    notes: tuple[str, ...] = ()
-    examples: tuple[QueryExample, ...] = ()
-
-
-def build_draft_messages(
-    dialect: Dialect, brief: Brief, question: str, failed_attempts: Sequence[str] = ()
-) -> list[Message]:
+def build_draft_messages(dialect: Dialect, state: TeamState, failed_attempts: Sequence[str] = ()) -> list[Message]:
     """Build the prompt that asks for SQL.
 
     The part that is the same for every question of a database comes first, so that servers can cache it. Confirmed
     examples are earlier turns of the conversation.
     """
-    parts = [question, *brief.notes]
+    parts = [state.question, *state.notes]
     if failed_attempts:
         parts.append("What was tried did not do; write it another way:\n" + "\n".join(failed_attempts))
     turns = [
         message
-        for example in brief.examples
+        for example in state.examples
         for message in (user_message(example.question), assistant_message(f"```sql\n{example.sql}\n```"))
     ]
-    schema = brief.schema + SYNTAX_RULES.get(dialect, "")
+    schema = state.schema + SYNTAX_RULES.get(dialect, "")
     system = system_message(PROMPT_TEMPLATE.format(dialect=dialect, schema=schema))
     return [system, *turns, user_message("\n\n".join(parts))]
 
 
-def build_correction_messages(
-    dialect: Dialect, brief: Brief, question: str, outcome: CandidateOutcome
-) -> list[Message]:
-    """Build the prompt that asks for the smallest correction of a candidate."""
-    draft_messages = build_draft_messages(dialect, brief, question)
+def build_correction_messages(dialect: Dialect, state: TeamState) -> list[Message]:
+    """Build the prompt that asks for the smallest correction of the last candidate."""
+    outcome = state.outcomes[-1]
     sql = outcome.sql or outcome.candidate.sql
     problem = outcome.problem or outcome.suspicion
-    return [
-        *draft_messages,
-        assistant_message(f"```sql\n{sql}\n```"),
-        user_message(
-            f"That is not right: {problem}\nChange only what is wrong, and reply with the whole corrected SQL."
-        ),
-    ]
+    request = f"That is not right: {problem}\nChange only what is wrong, and reply with the whole corrected SQL."
+    draft_messages = build_draft_messages(dialect, state)
+    return [*draft_messages, assistant_message(f"```sql\n{sql}\n```"), user_message(request)]
 
 
 def parse_candidates(reply: Reply, source: Literal["generator", "correction"] = "generator") -> list[Candidate]:

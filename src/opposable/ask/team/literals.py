@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opposable.ask.catalog.table_samples import get_column_kind
+from opposable.ask.sql_trees import exp, parse_query, resolve_sources
 from opposable.domain.errors import ToolError
 from opposable.sql.database import Database, QueryLimits
 from opposable.sql.function_allowlist import Dialect
@@ -18,9 +19,6 @@ MIN_SPELLING_SIMILARITY = 0.7
 MAX_SEARCHED_COLUMNS = 60
 """The limit of columns that are searched for a value of another column."""
 
-_TRANSLATED_DIALECTS = frozenset({"mysql", "clickhouse"})
-"""Dialects whose quotes and text functions differ: their lookups are written for DuckDB and translated."""
-
 MAX_LITERALS = 6
 """The largest number of values looked up per query."""
 
@@ -33,13 +31,17 @@ class TextLiteral:
     column: str
     value: str
 
+    def quote_names(self) -> tuple[str, str]:
+        """Return the column and the table in the quotes of DuckDB, which lookups are written for."""
+        return quote_name(self.column, "duckdb"), quote_table_path(self.table, "duckdb")
+
 
 async def find_near_values(database: Database, literal: TextLiteral) -> list[str]:
     """Return the values of the column that are similar to a text, nearest first; empty if the query fails.
 
     They contain the text or occur in it, in any case. If none does, they are spelled like it.
     """
-    name, path = _quote_names(literal, database.dialect)
+    name, path = literal.quote_names()
     folded = literal.value.casefold().strip()
     if not folded:
         return []
@@ -80,31 +82,18 @@ async def _fetch_texts(database: Database, sql: str, limits: QueryLimits) -> lis
         return []
 
 
-def _quote_names(literal: TextLiteral, dialect: Dialect) -> tuple[str, str]:
-    """Return the column and the table in the quotes that a lookup is written with."""
-    written: Dialect = "duckdb" if dialect in _TRANSLATED_DIALECTS else dialect
-    return quote_name(literal.column, written), quote_table_path(literal.table, written)
-
-
 def _translate(sql: str, dialect: Dialect) -> str:
+    """Translate a lookup, which is written for DuckDB, to the dialect of the database."""
     import sqlglot
 
-    if dialect not in _TRANSLATED_DIALECTS:
-        return sql
     return str(sqlglot.transpile(sql, read="duckdb", write=dialect, identify=True)[0])
 
 
 def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> list[TextLiteral]:
     """Return the texts that the query compares with columns by = or IN."""
-    import sqlglot
-    from sqlglot import exp
-
-    try:
-        tree = sqlglot.parse_one(sql, dialect=database.dialect)
-    except sqlglot.errors.SqlglotError:
-        return []
+    tree = parse_query(sql, database.dialect)
     literals: dict[TextLiteral, None] = {}
-    for node in tree.find_all(exp.EQ, exp.In):
+    for node in tree.find_all(exp.EQ, exp.In) if tree else ():
         if node.find_ancestor(exp.Not):
             continue
         column = node.this if isinstance(node.this, exp.Column) else node.args.get("expression")
@@ -119,13 +108,7 @@ def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> 
 
 async def find_unmatched_condition(sql: str, database: Database) -> str:
     """Return the SQL of a condition in WHERE that no row satisfies, or "" if each of them has rows."""
-    import sqlglot
-    from sqlglot import exp
-
-    try:
-        tree = sqlglot.parse_one(sql, dialect=database.dialect)
-    except sqlglot.errors.SqlglotError:
-        return ""
+    tree = parse_query(sql, database.dialect)
     where = tree.args.get("where") if isinstance(tree, exp.Select) and not tree.args.get("with_") else None
     for condition in (
         where.this.flatten() if where and isinstance(where.this, exp.And) else [where.this] if where else ()
@@ -144,7 +127,7 @@ async def find_unmatched_condition(sql: str, database: Database) -> str:
 
 async def value_exists(database: Database, literal: TextLiteral, *, default: bool = True) -> bool:
     """Return whether a row has the value; `default` if the query fails."""
-    name, path = _quote_names(literal, database.dialect)
+    name, path = literal.quote_names()
     try:
         sql = f"SELECT 1 FROM {path} WHERE {name} = {_quote_text(literal.value)} LIMIT 1"  # noqa: S608 - quoted
         rows = await database.run(_translate(sql, database.dialect), None, LOOKUP_LIMITS)
@@ -155,20 +138,12 @@ async def value_exists(database: Database, literal: TextLiteral, *, default: boo
 
 def _find_table(column: Any, node: Any, schema: DatabaseSchema) -> Table | None:
     """Return the table a column belongs to, by its qualifier or by the SELECT's sources."""
-    from sqlglot import exp
-
     select = node.find_ancestor(exp.Select)
-    if select is None:
-        return None
-    sources = [source for source in select.find_all(exp.Table) if source.find_ancestor(exp.Select) is select]
-    tables = [(source.alias_or_name.casefold(), schema.find_table(source.name, source.db)) for source in sources]
-    wanted = column.table.casefold()
-    fitting = [
-        table
-        for alias, table in tables
-        if table is not None and (alias == wanted if wanted else table.find_column(column.name))
-    ]
-    return fitting[0] if len(fitting) == 1 and fitting[0].find_column(column.name) else None
+    sources = resolve_sources(select, schema) if select else {}
+    if column.table:
+        sources = {alias: table for alias, table in sources.items() if alias == column.table.casefold()}
+    fitting = [table for table in sources.values() if table is not None and table.find_column(column.name)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _quote_text(value: str) -> str:

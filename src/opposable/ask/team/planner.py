@@ -52,7 +52,7 @@ def decide_turn(state: TeamState, has_semantics: bool) -> TurnDecision:
         return TurnDecision("result_evaluator", reason)
     if last is None:
         return TurnDecision("sql_generator", messages.NO_SQL_YET)
-    if state.correction_count and state.get_run_outcomes():
+    if state.correction_count and state.best_outcome:
         return TurnDecision("finish", messages.CORRECTION_NOT_BETTER)
     if last.candidate.sql and not state.has_repeated_problem() and state.correction_count < MAX_CORRECTIONS:
         return TurnDecision("result_evaluator", last.problem or last.suspicion)
@@ -60,7 +60,7 @@ def decide_turn(state: TeamState, has_semantics: bool) -> TurnDecision:
         if state.has_repeated_problem():
             return TurnDecision("sql_generator", messages.FRESH_START_AFTER_REPEATED_PROBLEM)
         return TurnDecision("sql_generator", messages.FRESH_START_AFTER_CORRECTIONS)
-    if state.get_run_outcomes():
+    if state.best_outcome:
         return TurnDecision("finish", messages.NO_BETTER_CANDIDATE)
     return TurnDecision("give_up", last.problem)
 

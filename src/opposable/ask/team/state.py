@@ -1,13 +1,15 @@
 """The state of a team while it answers one question."""
 
+import math
+import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from opposable.domain.answers import TeamTurn
 from opposable.domain.language import Language
 from opposable.domain.localized_text import localize
+from opposable.domain.records import QueryExample
 from opposable.domain.usage import NO_USAGE, Usage
 
 TeamMember = Literal["semantic_parser", "sql_generator", "result_evaluator"]
@@ -22,18 +24,13 @@ class Candidate:
 
     Attributes:
         reason: What the model said about the SQL, "" for nothing.
-        certainty: How certain the semantic parser was, from 0 to 1; None for a model.
+        certainty: How certain the semantic parser was, from 0 to 1; 0.5 for a model.
     """
 
     sql: str
     reason: str = ""
-    certainty: float | None = None
+    certainty: float = 0.5
     source: Literal["semantics", "generator", "correction"] = "generator"
-
-    @property
-    def weight(self) -> float:
-        """The certainty, or 0.5 if it is unknown."""
-        return 0.5 if self.certainty is None else self.certainty
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +75,10 @@ class TeamState:
     """The progress of a team on one question.
 
     Attributes:
+        deadline: The time of the monotonic clock at which the question is given up.
+        schema: The schema of the database as text.
+        notes: Definitions that concern the question.
+        examples: Similar questions whose SQL a person confirmed.
         has_parsed: Whether the semantic parser had its turn.
         pending_candidates: Candidates that have not run yet.
         correction_count: Corrections of the current candidate.
@@ -87,6 +88,10 @@ class TeamState:
 
     question: str
     language: Language
+    deadline: float = math.inf
+    schema: str = ""
+    notes: list[str] = field(default_factory=list)
+    examples: tuple[QueryExample, ...] = ()
     has_parsed: bool = False
     pending_candidates: list[Candidate] = field(default_factory=list)
     outcomes: list[CandidateOutcome] = field(default_factory=list)
@@ -96,11 +101,24 @@ class TeamState:
     intent: dict[str, Any] | None = None
     assumptions: list[str] = field(default_factory=list)
     usage: Usage = NO_USAGE
+    model_turn_count: int = 0
+    tool_call_count: int = 0
+
+    @property
+    def remaining_seconds(self) -> float:
+        """The seconds until the deadline."""
+        return self.deadline - time.monotonic()
 
     @property
     def last_outcome(self) -> CandidateOutcome | None:
         """The outcome of the last candidate."""
         return self.outcomes[-1] if self.outcomes else None
+
+    @property
+    def best_outcome(self) -> CandidateOutcome | None:
+        """The outcome to answer with: the first plausible one, else the first that ran."""
+        has_run = [outcome for outcome in self.outcomes if outcome.has_run]
+        return next((outcome for outcome in has_run if outcome.is_plausible), has_run[0] if has_run else None)
 
     def has_repeated_problem(self) -> bool:
         """Return whether the last problem occurred before."""
@@ -111,7 +129,3 @@ class TeamState:
         """Record a turn, with texts cut to the length of a history line."""
         texts = [localize(text, self.language) for text in (input_text, output_text, error)]
         self.turns.append(TeamTurn(member, texts[0][:200], texts[1][:300], texts[2][:300]))
-
-    def get_run_outcomes(self) -> Sequence[CandidateOutcome]:
-        """Return the outcomes of candidates that ran."""
-        return [outcome for outcome in self.outcomes if outcome.has_run]
