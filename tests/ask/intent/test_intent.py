@@ -7,10 +7,10 @@ def test_the_json_of_the_specification_is_an_intent():
             "intent_type": "trend",
             "metrics": ["revenue"],
             "dimensions": [],
-            "time": {"granularity": "quarter", "year": 2024, "quarter": 1, "comparison": "null"},
+            "time": {"granularity": "quarter", "year": 2024, "quarter": 1, "comparison": None},
             "filters": [{"dimension": "city", "value": "Berlin", "operator": "="}],
             "exclusions": [],
-            "order_by": {"column": "revenue", "direction": "desc"},
+            "order_by": {"column": "revenue", "direction": "DESC"},
             "limit": 10,
         }
     )

@@ -2,7 +2,9 @@ import pytest
 from tests.ask.intent.questions import TODAY
 
 from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
+from opposable.ask.team.state import TeamState
 from opposable.domain.language import detect_language
+from opposable.domain.localized_text import localize
 from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
@@ -26,8 +28,7 @@ AMBIGUOUS_VALUES = {"city": ["Lisbon"], "customer": ["Lisbon"]}
 )
 async def test_assumptions_are_in_the_language_of_the_question(question, assumptions, shop_urls, shop_model):
     database = await open_database(shop_urls["sqlite"])
-    reading = await SemanticModelInterpreter(shop_model, database, AMBIGUOUS_VALUES, lambda: TODAY).interpret(
-        question, detect_language(question)
-    )
+    state = TeamState(question, detect_language(question))
+    SemanticModelInterpreter(shop_model, database, AMBIGUOUS_VALUES, lambda: TODAY).interpret(state)
     await database.close()
-    assert list(reading.assumptions) == assumptions
+    assert [localize(text, state.language) for text in state.assumptions] == assumptions

@@ -6,7 +6,7 @@ import pytest
 from tests.ask.team.shop import format_sql_reply, make_shop
 
 from opposable.ask.team.interfaces import TeamOptions
-from opposable.ask.team.semantic_interpreter import SemanticInterpretation
+from opposable.ask.team.state import Candidate, TeamState
 from opposable.ask.team.team import Team
 from opposable.domain.events import DataAnswered, DecisionMade, ModelReplied, RunFinished, ToolFinished
 from opposable.models.scripted import ScriptedModel
@@ -164,25 +164,27 @@ async def test_the_team_never_writes(shop):
 
 
 class FixedInterpreter:
-    """A semantic model that knows one question."""
+    """A semantic model that knows one question: its SQL, or definitions."""
 
-    def __init__(self, reading: SemanticInterpretation) -> None:
-        self._reading = reading
+    def __init__(self, sql: str = "", definitions: str = "") -> None:
+        self._sql = sql
+        self._definitions = definitions
 
-    async def interpret(self, question, language):
-        return self._reading
+    def interpret(self, state: TeamState) -> None:
+        state.assumptions += ["salary is monthly"]
+        state.notes += [self._definitions]
+        state.pending_candidates += [Candidate(self._sql, "", 0.99, "semantics")] if self._sql else []
 
 
 async def test_what_the_semantic_model_covers_needs_no_model(shop):
-    reading = SemanticInterpretation("SELECT sum(salary) FROM person", 0.99, assumptions=("salary is monthly",))
-    answer, end = await Team(ScriptedModel("unused"), shop, interpreter=FixedInterpreter(reading)).answer("Total pay?")
+    interpreter = FixedInterpreter("SELECT sum(salary) FROM person")
+    answer, end = await Team(ScriptedModel("unused"), shop, interpreter=interpreter).answer("Total pay?")
     assert (answer.text, answer.assumptions, end.usage.requests) == ("The answer is 60.", ("salary is monthly",), 0)
 
 
 async def test_definitions_are_in_the_prompt_if_the_semantic_model_does_not_cover_the_question(shop):
     model = ScriptedModel(format_sql_reply("SELECT max(salary) FROM person"))
-    reading = SemanticInterpretation(definitions="pay: sum(salary)")
-    await Team(model, shop, interpreter=FixedInterpreter(reading)).answer("Highest pay?")
+    await Team(model, shop, interpreter=FixedInterpreter(definitions="pay: sum(salary)")).answer("Highest pay?")
     assert "pay: sum(salary)" in model.requests[0].messages[-1].content
 
 

@@ -1,11 +1,12 @@
 """The structured intent of a question, in the ids of a semantic model."""
 
 import datetime
+from collections.abc import Collection
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from opposable.ask.semantics.model import SemanticModel
+from opposable.ask.semantics.model import Dimension, SemanticModel
 from opposable.domain.specs import FrozenModel
 from opposable.sql.name_similarity import suggest_names
 
@@ -43,11 +44,6 @@ class TimeIntent(FrozenModel):
     comparison: Comparison | None = None
     grain: Grain | None = None
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _null_text_to_none(cls, value: Any) -> Any:
-        return None if value in ("null", "none", "") else value
-
 
 class IntentFilter(FrozenModel):
     """A condition on a dimension, a metric or a named filter.
@@ -59,12 +55,6 @@ class IntentFilter(FrozenModel):
     value: FilterValue = None
     operator: Operator = "="
 
-    @field_validator("operator", mode="before")
-    @classmethod
-    def _normalize_operator(cls, value: Any) -> Any:
-        text = " ".join(value.lower().split()) if isinstance(value, str) else value
-        return {"<>": "!=", "==": "=", "like": "contains"}.get(text, text)
-
 
 class OrderBy(FrozenModel):
     """The order of the rows.
@@ -74,11 +64,6 @@ class OrderBy(FrozenModel):
 
     column: str
     direction: Literal["ASC", "DESC"] = "DESC"
-
-    @field_validator("direction", mode="before")
-    @classmethod
-    def _uppercase_direction(cls, value: Any) -> Any:
-        return value.upper() if isinstance(value, str) else value
 
 
 class StructuredIntent(FrozenModel):
@@ -96,25 +81,28 @@ class StructuredIntent(FrozenModel):
 
 def find_intent_problems(intent: StructuredIntent, model: SemanticModel) -> tuple[str, ...]:
     """Describe each id of `intent` that the model does not define, with similar ids."""
-    problems = [_describe_unknown_id("metric", ref, model.metrics) for ref in intent.metrics]
-    problems += [_describe_unknown_id("dimension", ref, model.dimensions) for ref in intent.dimensions]
-    problems += [_describe_unknown_id("exclusion", ref, model.exclusions) for ref in intent.exclusions]
+    references: list[tuple[str, str, Collection[str]]] = [
+        *(("metric", ref, model.metrics) for ref in intent.metrics),
+        *(("dimension", ref, model.dimensions) for ref in intent.dimensions),
+        *(("exclusion", ref, model.exclusions) for ref in intent.exclusions),
+    ]
     filterable = {**model.dimensions, **model.filters, **model.metrics}
-    problems += [_describe_unknown_id("dimension", condition.dimension, filterable) for condition in intent.filters]
+    references += [("dimension", condition.dimension, filterable) for condition in intent.filters]
     if intent.order_by is not None:
-        columns = [*intent.metrics, *intent.dimensions, PERIOD_COLUMN]
         changes = [f"{ref}_{suffix}" for ref in intent.metrics for suffix in ("previous", "growth")]
-        problems += [_describe_unknown_id("column", intent.order_by.column, [*columns, *changes])]
+        columns = [*intent.metrics, *intent.dimensions, PERIOD_COLUMN, *changes]
+        references.append(("column", intent.order_by.column, columns))
+    problems = [_describe_unknown_id(kind, ref, known) for kind, ref, known in references if ref not in known]
     if not intent.metrics and not intent.dimensions:
         problems.append("The intent names no metric and no dimension: name at least one.")
-    return tuple(problem for problem in problems if problem)
+    return tuple(problems)
 
 
 def resolve_ids(intent: StructuredIntent, model: SemanticModel) -> StructuredIntent:
-    """Replace expressions of exclusions and names of values by ids and values."""
+    """Replace expressions of exclusions by their ids, and other names of values by the values."""
     ids_by_expr = {exclusion.expr: ref for ref, exclusion in model.exclusions.items()}
     filters = tuple(
-        f.model_copy(update={"value": canonicalize_value(f.value, model.dimensions[f.dimension].values)})
+        f.model_copy(update={"value": _resolve_value(f.value, model.dimensions[f.dimension])})
         if f.dimension in model.dimensions
         else f
         for f in intent.filters
@@ -123,26 +111,16 @@ def resolve_ids(intent: StructuredIntent, model: SemanticModel) -> StructuredInt
     return intent.model_copy(update={"filters": filters, "exclusions": exclusions})
 
 
-def canonicalize_value(value: FilterValue, values: dict[str, tuple[str, ...]]) -> FilterValue:
-    """Return the stored value of a name, such as "USA" for "美国".
-
-    Any other value is returned as it is.
-    """
+def _resolve_value(value: Any, dimension: Dimension) -> Any:
     if isinstance(value, tuple):
-        stored_values = (canonicalize_value(item, values) for item in value)
-        return tuple(item for item in stored_values if isinstance(item, str | int | float | bool))
-    if not isinstance(value, str) or value in values:
+        return tuple(_resolve_value(item, dimension) for item in value)
+    if not isinstance(value, str) or value in dimension.values:
         return value
-    name = value.casefold()
-    for stored, names in values.items():
-        if name in (stored.casefold(), *(other.casefold() for other in names)):
-            return stored
-    return value
+    values = {name.casefold(): stored for stored, names in dimension.values.items() for name in (*names, stored)}
+    return values.get(value.casefold(), value)
 
 
-def _describe_unknown_id(kind: str, ref: str, known_ids: Any) -> str:
-    if ref in known_ids:
-        return ""
+def _describe_unknown_id(kind: str, ref: str, known_ids: Collection[str]) -> str:
     near = suggest_names(ref, known_ids)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(list(known_ids)[:30]) or 'none'}."
     return f"There is no {kind} {ref!r} in the semantic model; {hint}"

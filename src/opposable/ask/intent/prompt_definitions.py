@@ -1,7 +1,7 @@
 """Definitions of a semantic model as text for a prompt."""
 
 from opposable.ask.intent.intent import StructuredIntent
-from opposable.ask.semantics.model import Metric, SemanticModel, Term
+from opposable.ask.semantics.model import SECTIONS, Metric, SemanticModel, Term
 from opposable.parsers import escape_special_tokens
 from opposable.sql.schema import to_one_line
 
@@ -18,29 +18,23 @@ def format_definitions(model: SemanticModel, intent: StructuredIntent | None = N
     Returns:
         At most 40 lines per section.
     """
-    named_ids = _get_named_ids(intent) if intent is not None else None
+    named_ids = {term.id for _, term in model.iter_terms()}
+    if intent is not None:
+        named_ids = {*intent.metrics, *intent.dimensions, *intent.exclusions, *(f.dimension for f in intent.filters)}
+        named_ids.update(*(metric.default_filters for metric in model.metrics.values() if metric.id in named_ids))
     lines: list[str] = []
     tables: set[str] = set()
-    for section, term in model.iter_terms():
-        kind = section[:-1]
-        is_needed = named_ids is None or term.id in named_ids or _is_default_filter(model, named_ids, term.id)
-        if is_needed and sum(line.startswith(kind) for line in lines) < _MAX_LINES_PER_SECTION:
-            lines.append(f"{kind} {term.id}: {_format_term(term)}")
-            tables.add(term.table)
-    default_filters = [
-        f"always: {to_one_line(definition.expr if (definition := model.find_term(text)) else text, 300)}"
-        for text in model.default_filters
-    ]
-    joins = [f"join {to_one_line(join.text, 300)}" for join in model.joins if len(tables) > 1 or named_ids is None]
-    return escape_special_tokens("\n".join([*lines, *default_filters, *joins[:_MAX_LINES_PER_SECTION]]))
-
-
-def _get_named_ids(intent: StructuredIntent) -> set[str]:
-    return {*intent.metrics, *intent.dimensions, *intent.exclusions, *(f.dimension for f in intent.filters)}
-
-
-def _is_default_filter(model: SemanticModel, named_ids: set[str], term_id: str) -> bool:
-    return any(term_id in metric.default_filters for metric in model.metrics.values() if metric.id in named_ids)
+    for section in SECTIONS:
+        terms: list[Term] = [term for term in getattr(model, section).values() if term.id in named_ids]
+        shown = terms[:_MAX_LINES_PER_SECTION]
+        lines += [f"{section[:-1]} {term.id}: {_format_term(term)}" for term in shown]
+        tables.update(term.table for term in shown)
+    for text in model.default_filters:
+        definition = model.find_term(text)
+        lines.append(f"always: {to_one_line(definition.expr if definition else text, 300)}")
+    joins = model.joins[:_MAX_LINES_PER_SECTION] if len(tables) > 1 or intent is None else ()
+    lines += [f"join {to_one_line(join.text, 300)}" for join in joins]
+    return escape_special_tokens("\n".join(lines))
 
 
 def _format_term(term: Term) -> str:

@@ -129,8 +129,9 @@ class MetricGroup:
         for needed in [*keys, *conditions]:
             if reason := reachable.explain_unreachable(needed.tables):
                 raise BadInput(f"{', '.join(self.metrics)} cannot go with {needed.name}: {reason}")
-        bound = [*(plan.bind_metric(ref) for ref in self.metrics), *keys]
-        return plan.build_rows(self.root_table, [table for one in bound for table in one.tables], conditions)
+        tables = [table for ref in self.metrics for table in plan.bind_metric(ref).tables]
+        tables += [table for key in keys for table in key.tables]
+        return plan.build_rows(self.root_table, tables, conditions)
 
     def _bind_date(self, plan: QueryPlan) -> BoundExpression:
         """Bind the date of a row.

@@ -16,6 +16,7 @@ _AMOUNT_WORDS = frozenset({"total", "totals", "amount", "amounts", "value", "val
 def collect_value_filters(state: RuleState) -> None:
     """Add a filter for each dimension whose values the question names."""
     negated_positions = _find_negated_positions(state.phrases)
+    values: dict[tuple[str, bool], dict[str, None]] = {}
     for position, phrase in enumerate(state.phrases):
         is_negated = position in negated_positions
         is_named_filter = phrase.is_a("filter") or (phrase.is_a("exclusion") and is_negated)
@@ -23,21 +24,12 @@ def collect_value_filters(state: RuleState) -> None:
         if phrase.is_a("value") and not is_named_filter and not is_used:
             dimension = _choose_dimension(state, position)
             value = next(m.value for m in phrase.meanings if m.kind == "value" and m.id == dimension)
-            state.values.append((dimension, value, is_negated))
-    for dimension in dict.fromkeys(dimension for dimension, _, _ in state.values):
-        for negated in (False, True):
-            values = [v for d, v, is_negated in state.values if d == dimension and is_negated is negated]
-            if values:
-                state.filters.append(_build_value_filter(dimension, tuple(dict.fromkeys(values)), negated))
-
-
-def _build_value_filter(dimension: str, values: tuple[str, ...], negated: bool) -> IntentFilter:
-    operator: Operator
-    if len(values) == 1:
-        operator = "!=" if negated else "="
-        return IntentFilter(dimension=dimension, value=values[0], operator=operator)
-    operator = "not in" if negated else "in"
-    return IntentFilter(dimension=dimension, value=values, operator=operator)
+            values.setdefault((dimension, is_negated), {})[value] = None
+    for (dimension, is_negated), named in values.items():
+        value, operator = next(iter(named)), "!=" if is_negated else "="
+        if len(named) > 1:
+            value, operator = tuple(named), "not in" if is_negated else "in"
+        state.filters.append(IntentFilter(dimension=dimension, value=value, operator=operator))
 
 
 def _find_negated_positions(phrases: list[Phrase]) -> set[int]:

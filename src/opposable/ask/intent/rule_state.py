@@ -20,8 +20,8 @@ class RuleState:
     """The phrases of a question and what the rules have concluded from them.
 
     Positions are indexes into `phrases`. `roles` says whether the phrase at a position is a metric or a dimension.
-    `metrics` and `groups` hold (position, id), `values` holds (dimension id, value, is negated). Phrases at
-    `context_positions` are dimensions that only describe a value or a bound.
+    `metrics` and `groups` hold (position, id). Phrases at `context_positions` are dimensions that only describe a value
+    or a bound.
     """
 
     phrases: list[Phrase]
@@ -31,7 +31,6 @@ class RuleState:
     metrics: list[tuple[int, str]] = field(default_factory=list)
     groups: list[tuple[int, str]] = field(default_factory=list)
     context_positions: list[int] = field(default_factory=list)
-    values: list[tuple[str, str, bool]] = field(default_factory=list)
     filters: list[IntentFilter] = field(default_factory=list)
     exclusions: list[str] = field(default_factory=list)
     limit: int | None = None

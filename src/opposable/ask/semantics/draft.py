@@ -30,7 +30,7 @@ async def draft_semantic_model(database: Database) -> str:
     the user.
     """
     schema = await database.get_schema()
-    tables = {}
+    tables: dict[str, Table] = {}
     for table in [table for table in schema.tables if table.kind == "table"][:_MAX_TABLES]:
         tables[_choose_table_id(table, {other.name for other in schema.tables} | tables.keys())] = table
     models = {ref: ModelTable(id=ref, source=_format_source(table)) for ref, table in tables.items()}

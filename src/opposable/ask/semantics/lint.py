@@ -80,8 +80,8 @@ async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple
         The findings, errors first; () for a model without problems.
     """
     state = LintState(model, database, await database.get_schema())
-    for table in model.tables:
-        await state.fetch_rows(build_join_query(model, table).select("1").limit(1), f"tables.{table}")
+    for ref in model.tables:
+        await state.fetch_rows(build_join_query(model, ref).select("1").limit(1), f"tables.{ref}")
     missing_tables = {finding.location for finding in state.findings}
     for join in model.joins:
         paths = [f"tables.{table.id}" for name in (join.many, join.one) if (table := model.find_table(name))]

@@ -2,38 +2,17 @@
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+
+import orjson
 
 from opposable.ask.intent.messages import describe_unknown_word
 from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.intent.prompt_definitions import format_definitions
 from opposable.ask.intent.sql_compiler import CompiledQuery, compile_intent
 from opposable.ask.semantics.model import SemanticModel
-from opposable.domain.language import Language
-from opposable.domain.localized_text import localize
+from opposable.ask.team.state import Candidate, TeamState
+from opposable.domain.localized_text import LocalizedText, localize
 from opposable.sql.database import Database
-
-
-@dataclass(frozen=True, slots=True)
-class SemanticInterpretation:
-    """A question expressed in the terms of a semantic model.
-
-    Attributes:
-        sql: The compiled query, "" if the model does not cover the question.
-        confidence: How likely the query answers the question, from 0 to 1.
-        definitions: Definitions for the SQL prompt, used if there is no compiled query.
-        assumptions: What the interpretation assumes, in the language of the question.
-        intent: The structured intent as JSON, None if nothing was understood.
-        problems: What the semantic model does not cover, in the language of the question.
-    """
-
-    sql: str = ""
-    confidence: float = 0.0
-    definitions: str = ""
-    assumptions: tuple[str, ...] = ()
-    intent: dict[str, Any] | None = None
-    problems: tuple[str, ...] = ()
 
 
 class SemanticModelInterpreter:
@@ -58,29 +37,26 @@ class SemanticModelInterpreter:
         self._parser = SemanticParser(semantics, values)
         self._today = today
 
-    async def interpret(self, question: str, language: Language) -> SemanticInterpretation:
-        """Interpret a question; never raise."""
+    def interpret(self, state: TeamState) -> None:
+        """Add the compiled query to the candidates, or definitions to the notes of the prompt; never raise."""
         today = self._today()
-        parsed = self._parser.parse(question, today)
+        parsed = self._parser.parse(state.question, today)
         intent = parsed.intent
-        intent_fields = intent.model_dump(mode="json", exclude_defaults=True) | {"intent_type": intent.intent_type}
-        if parsed.is_resolved:
-            compiled = compile_intent(intent, self._semantics, self._database.dialect, today)
-            if isinstance(compiled, CompiledQuery):
-                assumptions = (*parsed.assumptions, *compiled.assumptions)
-                return SemanticInterpretation(
-                    compiled.sql,
-                    parsed.confidence,
-                    assumptions=tuple(localize(text, language) for text in assumptions),
-                    intent=intent_fields,
-                )
-        has_terms = intent.metrics or intent.dimensions or intent.filters
-        definitions = format_definitions(self._semantics, intent if has_terms else None)
-        return SemanticInterpretation(
-            definitions=definitions,
-            intent=intent_fields if has_terms else None,
-            problems=tuple(
-                localize(text, language)
-                for text in (*map(describe_unknown_word, parsed.unmatched_words), *parsed.ambiguities)
-            ),
+        state.intent = intent.model_dump(mode="json", exclude_defaults=True) | {"intent_type": intent.intent_type}
+        problems: list[LocalizedText] = []
+        dialect = self._database.dialect
+        compiled = compile_intent(intent, self._semantics, dialect, today) if parsed.is_resolved else None
+        if isinstance(compiled, CompiledQuery):
+            state.assumptions += (*parsed.assumptions, *compiled.assumptions)
+            state.pending_candidates.append(Candidate(compiled.sql, "", parsed.confidence, "semantics"))
+        else:
+            has_terms = intent.metrics or intent.dimensions or intent.filters
+            state.intent = state.intent if has_terms else None
+            state.notes.append(format_definitions(self._semantics, intent if has_terms else None))
+            problems = [*map(describe_unknown_word, parsed.unmatched_words), *parsed.ambiguities]
+        state.record_turn(
+            "semantic_parser",
+            state.question,
+            orjson.dumps(state.intent).decode() if state.intent else "",
+            "; ".join(localize(text, state.language) for text in problems),
         )

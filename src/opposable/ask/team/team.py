@@ -160,32 +160,14 @@ class Team:
         return rules
 
     async def _execute_turn(self, state: TeamState, decision: TurnDecision) -> AsyncGenerator[Event, None]:
-        if decision.action == "semantic_parser":
-            await self._interpret_question(state)
+        if decision.action == "semantic_parser" and self._interpreter is not None:
+            state.has_parsed = True
+            self._interpreter.interpret(state)
             return
         is_evaluation = decision.action == "result_evaluator" and bool(state.pending_candidates)
         turn = self._run_candidate(state) if is_evaluation else self._generate_candidates(state, decision)
         async for event in turn:
             yield event
-
-    async def _interpret_question(self, state: TeamState) -> None:
-        state.has_parsed = True
-        if self._interpreter is None:
-            return
-        interpretation = await self._interpreter.interpret(state.question, state.language)
-        state.assumptions += interpretation.assumptions
-        if interpretation.definitions:
-            state.notes.append(interpretation.definitions)
-        state.intent = interpretation.intent
-        if interpretation.sql:
-            candidate = Candidate(interpretation.sql, "", interpretation.confidence, "semantics")
-            state.pending_candidates.append(candidate)
-        state.record_turn(
-            "semantic_parser",
-            state.question,
-            orjson.dumps(interpretation.intent).decode() if interpretation.intent else "",
-            "; ".join(interpretation.problems),
-        )
 
     async def _generate_candidates(self, state: TeamState, decision: TurnDecision) -> AsyncGenerator[Event, None]:
         """Request SQL: a correction of the last candidate, or new SQL, after a failure at a higher temperature."""
