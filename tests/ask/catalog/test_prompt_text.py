@@ -1,6 +1,6 @@
 import pytest
 
-from opposable.ask.catalog.prompt_text import format_prompt_value
+from opposable.ask.catalog.schema_view import format_prompt_value
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ INVALID = {
     "metrics: {a: SUM(x)}\njoins: [a = b]": "model.yaml, line 2: joins.0: 'a = b' is not a join: write many.column = "
     "one.column, such as orders.customer_id = customers.id (AND for more columns).",
     "metrics: &m {a: SUM(x)}\ndimensions: *m": "model.yaml, line 1: anchors and aliases (& and *) are not supported: "
-    "repeat the value.",
+    "repeat it.",
     "metrics: !!python/object:os.system {}": "model.yaml, line 1: tags (!) are not supported: write plain values.",
     "metrics: {a: [": "model.yaml, line 1: invalid YAML: ",
     "[1, 2]": "model.yaml, line 1: a semantic model is a mapping with metrics, ",
@@ -22,8 +22,9 @@ INVALID = {
     "name: x": "model.yaml, line 1: it defines no metrics and no dimensions: ",
     "a: " * 40: "model.yaml, line 1: invalid YAML: ",
     "metrics: " + "[" * 40 + "]" * 40: "model.yaml, line 1: nested deeper than 24 levels.",
+    "metrics: " + "[" * 9_000 + "]" * 9_000: "model.yaml is nested deeper than 24 levels.",
     "x" * 1_000_001: "model.yaml has 1,000,001 characters: at most 1,000,000 are allowed.",
-    "ontology: []": "model.yaml, line 1: this is an Ossie ontology, ",
+    "ontology: []": "model.yaml, line 1: ontology: is not a known field",
 }
 
 

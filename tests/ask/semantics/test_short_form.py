@@ -44,4 +44,6 @@ def test_the_short_form_is_parsed():
         Join(many="流水表", one="按 月", on=(("a", "b"),)),
     )
     assert list(model.tables) == ["流水表", "部门", "按 月"]
-    assert model.describe_location("exclusions.测试.expr") == "model.yaml, line 16: exclusions.测试.expr"
+    assert (
+        model.document.describe_location(("exclusions", "测试", "expr")) == "model.yaml, line 16: exclusions.测试.expr"
+    )

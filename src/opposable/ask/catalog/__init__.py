@@ -1,6 +1,5 @@
 """The catalog of a database: its schema and samples of its values."""
 
-from opposable.ask.catalog.catalog import open_catalog
-from opposable.ask.catalog.schema_selection import Catalog
+from opposable.ask.catalog.catalog import Catalog, open_catalog
 
 __all__ = ["Catalog", "open_catalog"]

@@ -1,10 +1,10 @@
 """Schema views: the part of a schema for one question, and its DDL for a prompt."""
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opposable.ask.catalog.prompt_text import estimate_tokens, format_prompt_value
 from opposable.ask.catalog.table_samples import get_column_kind
 from opposable.parsers import escape_special_tokens
 from opposable.sql.function_allowlist import Dialect
@@ -95,11 +95,6 @@ class SchemaView:
         )
         return "\n".join(table.to_ddl(self.dialect) for table in self.tables) + more
 
-    @property
-    def token_count(self) -> int:
-        """The estimated number of tokens of the DDL."""
-        return estimate_tokens(self.to_ddl())
-
 
 def _format_notes(notes: list[str]) -> str:
     text = "; ".join(note for note in notes if note)
@@ -113,3 +108,22 @@ def shorten_type(name: str) -> str:
     if not re.match(r"(?i)struct|map|enum", shortened):
         shortened = re.sub(r"\s*\([\d, ]*\)", "", shortened)
     return re.sub(r"[^\w\s\[\](),.:'\"-]", "", shortened)
+
+
+def format_prompt_value(text: str, max_characters: int = 40) -> str:
+    """Quote a database value for a prompt.
+
+    The result is one line in single quotes, of at most about `max_characters`, without control characters,
+    invisible characters or the special tokens of a chat template.
+    """
+    one_line = "".join(" " if char.isspace() else char for char in text[: 4 * max_characters])
+    visible = "".join(char for char in one_line if unicodedata.category(char)[0] != "C")
+    flat = " ".join(visible.split())
+    shortened = flat if len(flat) <= max_characters else flat[: max_characters - 1] + "…"
+    return escape_special_tokens("'" + shortened.replace("'", "''") + "'")
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate how many tokens a model reads `text` as."""
+    wide = sum(1 for char in text if ord(char) > 0x2E80)
+    return int((len(text) - wide) / 3.2 + wide) + 1

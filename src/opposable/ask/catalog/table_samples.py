@@ -1,5 +1,6 @@
 """Reads sample values of the columns of a table."""
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Literal
 
@@ -9,6 +10,12 @@ from opposable.sql.database import Database, QueryLimits
 from opposable.sql.schema import Column, Table, quote_name, quote_table_path
 
 ColumnKind = Literal["text", "number", "date", "other"]
+_KIND_PATTERNS: tuple[tuple[ColumnKind, str], ...] = (
+    ("text", r"^(?:nullable\()?enum"),
+    ("other", r"\[|array\(|tuple\(|struct|map\(|json|blob|bytea|uuid|binary"),
+    ("date", "date|time"),
+    ("number", "int|real|floa|doub|dec|num|money|serial|bool|bit"),
+)
 _MAX_CHARACTERS = 80
 """Longer texts are prose."""
 _MAX_ROWS = 1_000
@@ -23,18 +30,7 @@ _MAX_CODE_CHARACTERS = 20
 def get_column_kind(column: Column) -> ColumnKind:
     """Return the kind of value a column has, by the name of its type."""
     name = column.type.casefold()
-    if name.removeprefix("nullable(").startswith("enum"):
-        return "text"
-    if any(
-        part in name
-        for part in ("[", "array(", "tuple(", "(struct", "struct", "map(", "json", "blob", "bytea", "uuid", "binary")
-    ):
-        return "other"
-    if any(part in name for part in ("date", "time")):
-        return "date"
-    if any(part in name for part in ("int", "real", "floa", "doub", "dec", "num", "money", "serial", "bool", "bit")):
-        return "number"
-    return "text"
+    return next((kind for kind, pattern in _KIND_PATTERNS if re.search(pattern, name)), "text")
 
 
 def is_private_column(table: Table, column: str, private_columns: Collection[str]) -> bool:

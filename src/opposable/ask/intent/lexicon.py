@@ -1,16 +1,47 @@
-"""The lexicon of the intent parser: terms and function words."""
+"""The lexicon of the intent parser: the words of a question, and what terms and function words mean."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from opposable.ask.intent.tokenizer import Word, tokenize
 from opposable.ask.semantics.model import SemanticModel
+from opposable.domain.text_normalization import CHINESE_CHARACTERS, lowercase_halfwidth, singularize
+
+_WORD_PATTERN = re.compile(rf"[{CHINESE_CHARACTERS}]|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?")
+_CHINESE_CHARACTER = re.compile(rf"[{CHINESE_CHARACTERS}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word, its characters in the text, and the stem that it is compared by."""
+
+    start: int
+    end: int
+    stem: str
+
+    @property
+    def is_chinese(self) -> bool:
+        """Whether the word is a Chinese character."""
+        return _CHINESE_CHARACTER.match(self.stem) is not None
+
+
+def tokenize(text: str) -> list[Word]:
+    """Split `text` into words, at signs and underscores."""
+    matches = _WORD_PATTERN.finditer(lowercase_halfwidth(text))
+    return [Word(match.start(), match.end(), stem_word(match[0])) for match in matches]
+
+
+def stem_word(word: str) -> str:
+    """Remove the ending of a plural or a possessive from a lowercase word."""
+    word = re.sub(r"['’]s$", "", word)
+    return singularize(word) if word.isascii() else word
+
 
 MeaningKind = Literal[
     "metric", "dimension", "filter", "exclusion", "value",
-    "group", "which", "count", "most", "least", "descending", "ascending", "top", "bottom", "not", "not_after", "apart",
+    "group", "each", "breakdown", "which", "count", "most", "least", "descending", "ascending", "top", "bottom", "not", "not_after", "apart",
     "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "of", "stop", "change",
 ]  # fmt: skip
 
@@ -24,17 +55,20 @@ TERM_AND_VALUE_KINDS = TERM_KINDS | {"value"}
 class Meaning:
     """A possible meaning of a phrase.
 
-    `id` is the id of a term, or of the dimension of `value`; a function word has neither.
+    `id` is the id of a term, or of the dimension of `value`; a function word has neither. `is_stored` says that the
+    value comes from the database, not from the model.
     """
 
     kind: MeaningKind
     id: str = ""
     value: str = ""
+    is_stored: bool = False
 
 
 _FUNCTION_WORDS: dict[MeaningKind, str] = {
-    "group": "by|per|for each|for every|each|every|in each|split by|broken down by|grouped by|group by|across|breakdown by"
-    "|breakdown|按|按照|根据|每|每个|每位|每种|每家|每一个|各|各个|各种|各类|不同|分|分布|依",
+    "group": "by|split by|broken down by|grouped by|group by|across|breakdown by|按|按照|根据|不同|分|依",
+    "each": "each|every|per|for each|for every|in each|每|每个|每位|每种|每家|每一个|各|各个|各种|各类",
+    "breakdown": "breakdown|分布",
     "which": "which|what|who|哪|哪个|哪些|哪位|哪家|哪种|哪几个|谁",
     "count": "how many|number of|count of|count|the number of|多少|几",
     "most": "most|highest|best|largest|biggest|greatest|maximum|max|longest|最高|最大|最多|最好|最长|最贵|最强",
@@ -74,22 +108,15 @@ A word that may restrict an answer, such as "shipped", is not among them: it is 
 """
 
 
-PhrasesByStems = dict[tuple[str, ...], list[Meaning]]
+MeaningsByStems = dict[tuple[str, ...], list[Meaning]]
 
 
+@dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Phrases by the stems of their words: those of the model and both languages, and values of the database."""
+    """Meanings by the stems of their words: those of the model and both languages, then values of the database."""
 
-    def __init__(self, phrases: PhrasesByStems, values: PhrasesByStems) -> None:
-        self._phrases = phrases
-        self._values = values
-        self._max_phrase_words = max((len(stems) for stems in (*phrases, *values)), default=0)
-
-    def match_at(self, words: list[Word], position: int) -> list[tuple[int, list[Meaning], list[Meaning]]]:
-        """Return the phrases at `position`, as (number of words, meanings, values of the database)."""
-        stems = tuple(word.stem for word in words[position : position + self._max_phrase_words])
-        runs = [stems[:size] for size in range(1, len(stems) + 1)]
-        return [(len(run), self._phrases.get(run, []), self._values.get(run, [])) for run in runs]
+    meanings: MeaningsByStems
+    max_words: int
 
 
 def build_lexicon(model: SemanticModel, database_values: Mapping[str, Sequence[str]]) -> Lexicon:
@@ -106,24 +133,23 @@ def build_lexicon(model: SemanticModel, database_values: Mapping[str, Sequence[s
         for value, names in dimension.values.items():
             for name in (value, *names):
                 _add_phrase(phrases, name, Meaning("value", dimension.id, value))
-    values: PhrasesByStems = {}
     for dimension_id, texts in database_values.items():
         for text in texts:
             if stems := tuple(word.stem for word in tokenize(text)):
-                values.setdefault(stems, []).append(Meaning("value", dimension_id, text))
-    return Lexicon(phrases, values)
+                phrases.setdefault(stems, []).append(Meaning("value", dimension_id, text, is_stored=True))
+    return Lexicon(phrases, max(map(len, phrases)))
 
 
 @lru_cache(maxsize=1)
 def _build_function_words() -> dict[tuple[str, ...], tuple[Meaning, ...]]:
-    phrases: PhrasesByStems = {}
+    phrases: MeaningsByStems = {}
     for kind, text in _FUNCTION_WORDS.items():
         for phrase in text.split("|"):
             _add_phrase(phrases, phrase, Meaning(kind))
     return {stems: tuple(meanings[:1]) for stems, meanings in phrases.items()}
 
 
-def _add_phrase(phrases: PhrasesByStems, phrase: str, meaning: Meaning) -> None:
+def _add_phrase(phrases: MeaningsByStems, phrase: str, meaning: Meaning) -> None:
     """Add a phrase; a term or value replaces a function word of the same stems."""
     stems = tuple(word.stem for word in tokenize(phrase))
     is_single_character = len(stems) == 1 and len(stems[0]) == 1

@@ -4,17 +4,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opposable.ask.intent.lexicon import TERM_AND_VALUE_KINDS, TERM_KINDS, Lexicon, Meaning, MeaningKind
+from opposable.ask.intent.lexicon import TERM_AND_VALUE_KINDS, TERM_KINDS, Lexicon, Meaning, MeaningKind, Word, tokenize
 from opposable.ask.intent.number_parsing import ENGLISH_NUMBERS, NUMBER_PATTERN, parse_number
 from opposable.ask.intent.time_expressions import Span
-from opposable.ask.intent.tokenizer import Word, tokenize
 from opposable.domain.text_normalization import lowercase_halfwidth
 
 _NUMBER = re.compile(NUMBER_PATTERN, re.ASCII)
 
 _UNKNOWN_RANK, _VALUE_RANK, _STOP_RANK, _EXACT_VALUE_RANK, _FUNCTION_WORD_RANK, _TERM_RANK = range(6)
-PhraseOption = tuple[int, int, tuple[Meaning, ...]]
-"""A possible phrase: its number of words, its rank among phrases of that length, and its meanings."""
+PhraseOptions = dict[tuple[int, int], list[Meaning]]
+"""The meanings of possible phrases, by their number of words and their rank among phrases of that length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,48 +76,45 @@ def _select_phrase(question: str, words: list[Word], first: int, lexicon: Lexico
     size, meanings = _select_longest(options)
     for cut in range(1, size):
         overlap_size, overlap_meanings = _select_longest(_list_phrase_options(question, words, first + cut, lexicon))
-        shorter = [option for option in options if option[0] == cut and option[2]]
+        shorter = {key: meanings for key, meanings in options.items() if key[0] == cut and meanings}
         is_term = bool(overlap_meanings) and overlap_meanings[0].kind in TERM_AND_VALUE_KINDS
         if shorter and cut + overlap_size > size and is_term:
             return _select_longest(shorter)
     return size, meanings
 
 
-def _list_phrase_options(question: str, words: list[Word], first: int, lexicon: Lexicon) -> list[PhraseOption]:
-    """List the phrases that begin with a word.
+def _list_phrase_options(question: str, words: list[Word], first: int, lexicon: Lexicon) -> PhraseOptions:
+    """List the phrases that begin with a word."""
+    options: PhraseOptions = {(1, _UNKNOWN_RANK): []}
+    for size in range(1, min(lexicon.max_words, len(words) - first) + 1):
+        phrase = words[first : first + size]
+        text = question[phrase[0].start : phrase[-1].end]
+        for meaning in lexicon.meanings.get(tuple(word.stem for word in phrase), ()):
+            options.setdefault((size, _get_rank(meaning, text)), []).append(meaning)
+    return options
+
+
+def _get_rank(meaning: Meaning, text: str) -> int:
+    """Return the rank of a meaning.
 
     Terms of the model rank above function words. Values of the database rank below those, but above stop words if
     the question has the same letters.
     """
-    options: list[PhraseOption] = [(1, _UNKNOWN_RANK, ())]
-    for size, meanings, values in lexicon.match_at(words, first):
-        if meanings:
-            options.append((size, _get_rank(meanings[0].kind), tuple(meanings)))
-        text = question[words[first].start : words[first + size - 1].end]
-        exact = tuple(meaning for meaning in values if meaning.value == text and len(text) > 1)
-        others = tuple(meaning for meaning in values if meaning not in exact)
-        options += [(size, _EXACT_VALUE_RANK, exact)] if exact else []
-        options += [(size, _VALUE_RANK, others)] if others else []
-    return options
-
-
-def _get_rank(kind: MeaningKind) -> int:
-    if kind in TERM_AND_VALUE_KINDS:
+    if meaning.is_stored:
+        return _EXACT_VALUE_RANK if meaning.value == text and len(text) > 1 else _VALUE_RANK
+    if meaning.kind in TERM_AND_VALUE_KINDS:
         return _TERM_RANK
-    return _STOP_RANK if kind == "stop" else _FUNCTION_WORD_RANK
+    return _STOP_RANK if meaning.kind == "stop" else _FUNCTION_WORD_RANK
 
 
-def _select_longest(options: list[PhraseOption]) -> tuple[int, tuple[Meaning, ...]]:
+def _select_longest(options: PhraseOptions) -> tuple[int, tuple[Meaning, ...]]:
     """Select the longest phrase of the highest rank.
 
     A term also gets the values of the same words.
     """
-    size, rank, meanings = max(options, key=lambda option: (option[0], option[1], len(option[2])))
-    if rank != _TERM_RANK:
-        return size, tuple(dict.fromkeys(meanings))
-    value_ranks = (_VALUE_RANK, _EXACT_VALUE_RANK)
-    values = [meaning for s, r, option in options if s == size and r in value_ranks for meaning in option]
-    return size, tuple(dict.fromkeys([*meanings, *values]))
+    size, rank = max(options)
+    ranks = (rank, _VALUE_RANK, _EXACT_VALUE_RANK) if rank == _TERM_RANK else (rank,)
+    return size, tuple(dict.fromkeys(meaning for rank in ranks for meaning in options.get((size, rank), ())))
 
 
 def _parse_number_at(question: str, words: list[Word], first: int) -> tuple[int, int | float | None]:

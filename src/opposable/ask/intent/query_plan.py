@@ -1,16 +1,17 @@
 """The plan of a compiled query: its metric groups, group keys and row conditions."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.ask.intent.filter_sql import build_comparison, build_is_not_true
 from opposable.ask.intent.intent import PERIOD_COLUMN, Comparison, Grain, IntentFilter, StructuredIntent
 from opposable.ask.intent.period_sql import build_period_condition, build_period_label
 from opposable.ask.intent.periods import Period
 from opposable.ask.semantics.expressions import BoundExpression, bind_expression, bind_term, resolve_base_metrics
 from opposable.ask.semantics.join_graph import build_join_query, find_metric_root, find_reachable_tables
 from opposable.ask.semantics.model import SemanticModel
+from opposable.ask.sql_trees import build_is_null, exp, fill_template
 from opposable.domain.errors import BadInput
 from opposable.sql.function_allowlist import Dialect
 
@@ -62,7 +63,13 @@ class QueryPlan:
         """Build the condition of a filter, or of an exclusion, whose rows are left out."""
         bound = bind_term(self.model.filters.get(ref) or self.model.exclusions[ref], self.model, self.dialect)
         is_true = is_wanted == (ref in self.model.filters)
-        return RowExpression(ref, bound.tree if is_true else build_is_not_true(bound.tree), bound.tables)
+        return RowExpression(
+            ref,
+            bound.tree
+            if is_true
+            else fill_template("NOT COALESCE((condition), FALSE)", "duckdb", condition=bound.tree),
+            bound.tables,
+        )
 
     def build_row_conditions(self) -> list[RowExpression]:
         """Build the conditions that the intent puts on rows."""
@@ -172,3 +179,35 @@ def group_metrics(plan: QueryPlan) -> list[MetricGroup]:
         time_expr = metric.time or plan.model.tables[root].time or plan.model.time
         groups.setdefault((root, time_expr, metric.default_filters), []).append(ref)
     return [MetricGroup(root, time_expr, filters, tuple(ids)) for (root, time_expr, filters), ids in groups.items()]
+
+
+def build_comparison(tree: Any, condition: IntentFilter) -> Any:
+    """Build the comparison of a copy of `tree` with the value of a filter.
+
+    "!=" and "not in" also match NULL.
+
+    Raises:
+        ValueError: The value does not fit the operator.
+    """
+    value, operator = condition.value, condition.operator
+    tree = to_operand(tree.copy())
+    if value == ():
+        raise ValueError("a list of values is empty")
+    if operator in ("=", "in", "!=", "not in"):
+        is_null = build_is_null(tree)
+        equal = tree.isin(*value) if isinstance(value, tuple) else is_null if value is None else tree.eq(value)
+        if operator in ("=", "in"):
+            return equal
+        return exp.not_(equal) if value is None else exp.paren(exp.or_(exp.not_(equal), is_null))
+    if value is None or isinstance(value, tuple):
+        raise ValueError("this comparison takes one value")
+    if operator == "contains":
+        escaped = re.sub(r"([!%_])", r"!\1", str(value).lower())
+        return exp.Escape(this=exp.Lower(this=tree).like(f"%{escaped}%"), expression=exp.Literal.string("!"))
+    comparison = {">": exp.GT, ">=": exp.GTE, "<": exp.LT, "<=": exp.LTE}[operator]
+    return comparison(this=tree, expression=exp.convert(value))
+
+
+def to_operand(tree: Any) -> Any:
+    """Put a tree in parentheses unless it is a column, a literal or a function call."""
+    return tree if isinstance(tree, exp.Column | exp.Func | exp.Paren | exp.Literal) else exp.paren(tree)

@@ -26,10 +26,10 @@ def collect_value_filters(state: RuleState) -> None:
             value = next(m.value for m in phrase.meanings if m.kind == "value" and m.id == dimension)
             values.setdefault((dimension, is_negated), {})[value] = None
     for (dimension, is_negated), named in values.items():
-        value, operator = next(iter(named)), "!=" if is_negated else "="
-        if len(named) > 1:
-            value, operator = tuple(named), "not in" if is_negated else "in"
-        state.filters.append(IntentFilter(dimension=dimension, value=value, operator=operator))
+        operators: tuple[Operator, Operator] = ("!=", "not in") if is_negated else ("=", "in")
+        values_or_value = tuple(named) if len(named) > 1 else next(iter(named))
+        operator = operators[len(named) > 1]
+        state.filters.append(IntentFilter(dimension=dimension, value=values_or_value, operator=operator))
 
 
 def _find_negated_positions(phrases: list[Phrase]) -> set[int]:

@@ -26,11 +26,8 @@ from opposable.domain.localized_text import LocalizedText
 
 _COUNT_STAR_PATTERN = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 _PLURAL_QUESTION_WORDS = ("哪些", "哪几个")
-_BREAKDOWN_WORDS = ("分布", "breakdown")
-_ENGLISH_EACH_WORDS = ("each", "every", "per", "for each", "for every", "in each")
-_CHINESE_EACH_WORDS = ("每", "每个", "每位", "每种", "每家", "每一个", "各", "各个", "各种", "各类")
-_EACH_WORDS = frozenset({*_ENGLISH_EACH_WORDS, *_CHINESE_EACH_WORDS})
-"""Words that set groups apart; with a superlative, the question may ask for the best within each group."""
+_GROUP_KINDS: tuple[MeaningKind, ...] = ("group", "each", "breakdown")
+"""Words that ask for groups; with "each" and a superlative, it may be the best within each group."""
 _ORDER_KINDS: tuple[MeaningKind, ...] = ("most", "least", "descending", "ascending", "top", "bottom")
 
 
@@ -143,7 +140,7 @@ def _is_grouping_requested_before(state: RuleState, position: int) -> bool:
     is_counted = before is not None and state.phrases[before].number is not None
     if before is not None and is_counted and not state.has_neighbor(before, -1, *OPERATORS_BEFORE_NUMBER):
         return True
-    if state.is_at(before, "group", "which", "top", "bottom"):
+    if state.is_at(before, *_GROUP_KINDS, "which", "top", "bottom"):
         return True
     previous = position - 1 if position else None
     while previous is not None and previous > 0 and state.is_at(previous, "of"):
@@ -157,7 +154,7 @@ def _is_grouping_requested_after(state: RuleState, position: int) -> bool:
     if after is None:
         previous = state.phrases[position - 1] if position > 0 else None
         return previous is not None and previous.is_a("of") and previous.text == "的"
-    if state.is_at(after, "group") and state.phrases[after].text in _BREAKDOWN_WORDS:
+    if state.is_at(after, "breakdown"):
         return True
     if before is not None:
         return False
@@ -210,7 +207,7 @@ def _flag_unsupported(state: RuleState) -> None:
     comparison = state.time.time.comparison if state.time.time else None
     if comparison in (None, "ytd") and any(phrase.is_a("change") for phrase in state.phrases):
         state.ambiguities.append(MISSING_BASELINE)
-    has_each_word = any(phrase.is_a("group") and phrase.text.casefold() in _EACH_WORDS for phrase in state.phrases)
+    has_each_word = any(phrase.is_a("each") for phrase in state.phrases)
     is_ranked = state.limit is not None or any(p.is_a("most", "least", "top", "bottom") for p in state.phrases)
     is_grouped_by_time = bool(state.groups) and state.has_time_groups
     if is_ranked and (is_grouped_by_time or (has_each_word and len(state.groups) > 1)):

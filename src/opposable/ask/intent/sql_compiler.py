@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.ask.intent.filter_sql import build_comparison, to_operand
 from opposable.ask.intent.intent import (
     PERIOD_COLUMN,
     Comparison,
@@ -22,7 +21,7 @@ from opposable.ask.intent.periods import (
     get_unit,
     resolve_period,
 )
-from opposable.ask.intent.query_plan import MetricGroup, QueryPlan, group_metrics
+from opposable.ask.intent.query_plan import MetricGroup, QueryPlan, build_comparison, group_metrics, to_operand
 from opposable.ask.semantics.expressions import build_metric_tree
 from opposable.ask.semantics.join_graph import find_nearest_root
 from opposable.ask.semantics.model import SemanticModel

@@ -82,15 +82,14 @@ class _Drafter:
         data: dict[str, Any] = {
             "name": re.sub(r"\.\w+$", "", self._state.database.name),
             "tables": {ref: body for ref, body in tables.items() if body},
-            "joins": [_format_join(join) for join in self._joins],
+            "joins": [join.text for join in self._joins],
         }
         data = {key: value for key, value in data.items() if value}
         data |= {"metrics": self._metrics, "dimensions": self._dimensions}
         return str(yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=120))
 
     def _quote(self, name: str) -> str:
-        quotes = "mysql" if self._state.database.dialect == "mysql" else "postgres"
-        return str(build_identifier(name).sql(dialect=quotes))
+        return str(build_identifier(name).sql(dialect=self._state.database.dialect))
 
     def _allocate_id(self, *candidates: str) -> str:
         """Return the first unused candidate, as an id."""
@@ -144,7 +143,7 @@ class _Drafter:
         match get_column_kind(column):
             case "date" if ref not in self._times:
                 time = self._quote(column.name)
-                await check_time(self._state, time, find_reachable_tables(self._state.model, ref), "")
+                await check_time(self._state, time, find_reachable_tables(self._state.model, ref), ())
                 if not self._take_findings():
                     self._times[ref] = time
             case "number" if "bool" not in column.type.casefold():
@@ -165,7 +164,7 @@ class _Drafter:
     async def _add_dimension(self, ref: str, column: Column) -> None:
         tree = build_column(column.name, ref)
         query = build_join_query(self._state.model, ref).select(exp.Count(this=exp.Star()))
-        rows = await self._state.fetch_rows(query.select(exp.Count(this=exp.Distinct(expressions=[tree]))), "")
+        rows = await self._state.fetch_rows(query.select(exp.Count(this=exp.Distinct(expressions=[tree]))), ())
         if self._take_findings() or not rows or not rows[0][1]:
             return
         row_count, value_count = rows[0]
@@ -197,12 +196,6 @@ def _format_source(table: Table) -> str:
     """Format the source of a table; names with separators are quoted."""
     parts = [table.schema, table.name] if table.schema else [table.name]
     return ".".join(part if split_source(part) == [part] else '"' + part.replace('"', '""') + '"' for part in parts)
-
-
-def _format_join(join: Join) -> str:
-    names = (join.many, join.on[0][0], join.one, join.on[0][1])
-    quoted = [name if re.fullmatch(r"\w+", name) else '"' + name.replace('"', '""') + '"' for name in names]
-    return "{}.{} = {}.{}".format(*quoted)
 
 
 def _get_primary_key(table: Table) -> list[str]:

@@ -130,31 +130,29 @@ def get_input_metrics(metric: Term, model: SemanticModel, dialect: str) -> tuple
     return tuple(dict.fromkeys(names))
 
 
-def resolve_base_metrics(
-    metric_id: str, model: SemanticModel, dialect: str, ancestors: tuple[str, ...] = ()
-) -> tuple[str, ...]:
+def resolve_base_metrics(metric_id: str, model: SemanticModel, dialect: str) -> tuple[str, ...]:
     """Return the aggregating metrics of a metric, or its own id.
-
-    Args:
-        metric_id: The id of the metric.
-        model: The semantic model.
-        dialect: The SQL dialect of the database.
-        ancestors: The metrics that are computed from this one, to detect cycles.
 
     Raises:
         BadInput: The metric is computed from itself, or an expression is invalid.
     """
-    if metric_id in ancestors:
-        raise BadInput(f"the metric {metric_id} is computed from itself: {' → '.join([*ancestors, metric_id])}.")
-    inputs = get_input_metrics(model.metrics[metric_id], model, dialect)
-    if not inputs:
-        return (metric_id,)
-    path = (*ancestors, metric_id)
-    base_metrics = [base for name in inputs for base in resolve_base_metrics(name, model, dialect, path)]
-    return tuple(dict.fromkeys(base_metrics))
+    base_metrics: dict[str, None] = {}
+
+    def collect(ref: str) -> Any:
+        base_metrics[ref] = None
+        return exp.null()
+
+    build_metric_tree(metric_id, model, dialect, collect)
+    return tuple(base_metrics)
 
 
-def build_metric_tree(metric_id: str, model: SemanticModel, dialect: str, get_base_tree: Callable[[str], Any]) -> Any:
+def build_metric_tree(
+    metric_id: str,
+    model: SemanticModel,
+    dialect: str,
+    get_base_tree: Callable[[str], Any],
+    ancestors: tuple[str, ...] = (),
+) -> Any:
     """Build the sqlglot tree of a metric.
 
     Divisions use floating-point numbers; a division by zero is NULL.
@@ -164,7 +162,14 @@ def build_metric_tree(metric_id: str, model: SemanticModel, dialect: str, get_ba
         model: The semantic model.
         dialect: The SQL dialect of the database.
         get_base_tree: Returns the tree of a base metric from its id.
+        ancestors: The metrics that are computed from this one, to detect cycles.
+
+    Raises:
+        BadInput: The metric is computed from itself, or an expression is invalid.
     """
+    path = (*ancestors, metric_id)
+    if metric_id in ancestors:
+        raise BadInput(f"the metric {metric_id} is computed from itself: {' → '.join(path)}.")
     metric = model.metrics[metric_id]
     if not get_input_metrics(metric, model, dialect):
         return get_base_tree(metric_id)
@@ -173,7 +178,7 @@ def build_metric_tree(metric_id: str, model: SemanticModel, dialect: str, get_ba
         division.set("this", exp.cast(exp.paren(division.this), "double"))
         division.set("expression", exp.func("NULLIF", division.expression, exp.Literal.number(0)))
     for column in list(root.find_all(exp.Column)):
-        column.replace(exp.paren(build_metric_tree(column.name, model, dialect, get_base_tree)))
+        column.replace(exp.paren(build_metric_tree(column.name, model, dialect, get_base_tree, path)))
     return root.this
 
 

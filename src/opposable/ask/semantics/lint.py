@@ -20,6 +20,9 @@ from opposable.sql.name_checker import check_names
 from opposable.sql.schema import DatabaseSchema
 from opposable.sql.statement_guard import parse_safe_query
 
+EntryPath = tuple[str, ...]
+"""The keys of an entry of a model, such as ("metrics", "revenue")."""
+
 Severity = Literal["error", "warning", "info"]
 _COUNT_TRUE = "SUM(CASE WHEN condition THEN 1 ELSE 0 END)"
 
@@ -53,11 +56,16 @@ class LintState:
     schema: DatabaseSchema
     findings: list[Finding] = field(default_factory=list)
 
-    def add_finding(self, severity: Severity, path: str, problem: str, hint: str = "") -> None:
+    def add_finding(self, severity: Severity, path: EntryPath, problem: str, hint: str = "") -> None:
         """Add a finding about the entry of the model at `path`."""
-        self.findings.append(Finding(severity, self.model.describe_location(path), problem, hint))
+        self.findings.append(Finding(severity, self.describe_location(*path), problem, hint))
 
-    async def fetch_rows(self, query: Any, path: str) -> Sequence[tuple[Any, ...]] | None:
+    def describe_location(self, *path: str) -> str:
+        """Describe the location of an entry in the file of the model."""
+        document = self.model.document
+        return document.describe_location(path) if document else ".".join(path)
+
+    async def fetch_rows(self, query: Any, path: EntryPath) -> Sequence[tuple[Any, ...]] | None:
         """Run a sqlglot query and return up to five rows.
 
         A failure adds a finding and returns None.
@@ -81,14 +89,14 @@ async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple
     """
     state = LintState(model, database, await database.get_schema())
     for ref in model.tables:
-        await state.fetch_rows(build_join_query(model, ref).select("1").limit(1), f"tables.{ref}")
+        await state.fetch_rows(build_join_query(model, ref).select("1").limit(1), ("tables", ref))
     missing_tables = {finding.location for finding in state.findings}
     for join in model.joins:
-        paths = [f"tables.{table.id}" for name in (join.many, join.one) if (table := model.find_table(name))]
-        if missing_tables.isdisjoint(map(model.describe_location, paths)):
+        tables = [table.id for name in (join.many, join.one) if (table := model.find_table(name))]
+        if missing_tables.isdisjoint(state.describe_location("tables", table) for table in tables):
             await check_join(state, join)
     for section, term in model.iter_terms():
-        path = f"{section}.{term.id}.expr"
+        path = (section, term.id, "expr")
         try:
             if isinstance(term, Metric):
                 await _check_metric(state, term, path)
@@ -99,14 +107,14 @@ async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple
     _check_duplicate_names(state)
     _check_unreachable_dimensions(state)
     for text in model.unsupported:
-        state.add_finding("info", "", text)
+        state.add_finding("info", (), text)
     ranks = {"error": 0, "warning": 1, "info": 2}
     return tuple(sorted(dict.fromkeys(state.findings), key=lambda finding: ranks[finding.severity]))
 
 
 async def check_join(state: LintState, join: Join) -> None:
     """Check that the one side of a join is unique, and that every row of the many side has a match."""
-    path = f"joins.{join.text}"
+    path = ("joins", join.text)
     model = state.model.model_copy(update={"joins": (join,)})
     many, one = (table.id for name in (join.many, join.one) if (table := model.find_table(name)))
     many_keys = [build_column(column, many) for column, _ in join.on]
@@ -129,7 +137,7 @@ async def check_join(state: LintState, join: Join) -> None:
         state.add_finding("warning", path, problem, "they are shown with an empty value")
 
 
-async def check_time(state: LintState, time: str, reachable: ReachableTables, path: str) -> None:
+async def check_time(state: LintState, time: str, reachable: ReachableTables, path: EntryPath) -> None:
     """Check that every value of the expression that dates the rows of a table is a date."""
     root, dialect = reachable.root_table, state.database.dialect
     bound = bind_expression(time, root, state.model, dialect)
@@ -142,7 +150,7 @@ async def check_time(state: LintState, time: str, reachable: ReachableTables, pa
         state.add_finding("error", path, problem, "give an expression that makes it YYYY-MM-DD")
 
 
-async def _check_row_expression(state: LintState, section: str, term: Term, path: str) -> None:
+async def _check_row_expression(state: LintState, section: str, term: Term, path: EntryPath) -> None:
     """Run the expression of a dimension, or count the rows for which a filter or an exclusion is true."""
     bound = bind_term(term, state.model, state.database.dialect)
     root = find_root_table(state.model, bound.tables)
@@ -165,7 +173,7 @@ async def _check_row_expression(state: LintState, section: str, term: Term, path
         state.add_finding("error", path, f"it leaves out all {total} rows", hint)
 
 
-async def _check_metric(state: LintState, metric: Metric, path: str) -> None:
+async def _check_metric(state: LintState, metric: Metric, path: EntryPath) -> None:
     model, dialect = state.model, state.database.dialect
     if get_input_metrics(metric, model, dialect):
         resolve_base_metrics(metric.id, model, dialect)
@@ -187,7 +195,7 @@ async def _check_metric(state: LintState, metric: Metric, path: str) -> None:
 
 async def _check_default_filters(state: LintState, metric: Metric, reachable: ReachableTables) -> None:
     """Check that the default filters of a metric let rows through."""
-    path = f"metrics.{metric.id}.default_filters"
+    path = ("metrics", metric.id, "default_filters")
     tables: list[str] = []
     conditions: list[Any] = []
     for text in metric.default_filters:
@@ -217,9 +225,9 @@ def _check_duplicate_names(state: LintState) -> None:
             if other_id == term.id:
                 continue
             severity: Severity = "warning" if other_section == section else "info"
-            location = state.model.describe_location(f"{other_section}.{other_id}").partition(":")[0]
+            location = state.describe_location(other_section, other_id).partition(":")[0]
             problem = f"{name!r} is also a name of {other_id} ({other_section}, {location})"
-            state.add_finding(severity, f"{section}.{term.id}.synonyms", problem, "keep it in one of them")
+            state.add_finding(severity, (section, term.id, "synonyms"), problem, "keep it in one of them")
 
 
 def _check_unreachable_dimensions(state: LintState) -> None:
@@ -239,4 +247,4 @@ def _check_unreachable_dimensions(state: LintState) -> None:
         reasons = [reachable.explain_unreachable(tables) for reachable in metric_reaches]
         if reasons and all(reasons):
             problem = f"it goes with no metric: {reasons[0]}"
-            state.add_finding("warning", f"dimensions.{dimension.id}", problem, "add a join from many to one")
+            state.add_finding("warning", ("dimensions", dimension.id), problem, "add a join from many to one")

@@ -49,20 +49,14 @@ def parse_semantic_model(text: str, file: str | Path = "model.yaml") -> Semantic
     data = document.data
     if not isinstance(data, dict) or not data:
         raise BadInput(f"{document.file}, line 1: a semantic model is a mapping with {SUPPORTED_FORMATS}.")
-    if "ontology" in data:
-        raise BadInput(
-            f"{document.file}, line 1: this is an Ossie ontology, which defines no tables: pass the Ossie "
-            "core file (semantic_model: …) that maps them to a database."
-        )
     if "semantic_model" in data:
         document = convert_ossie(document)
     elif "semantic_models" in data:
         document = convert_metricflow(document)
     model = validate_yaml(SemanticModel, document.data, document, ())
     _check_ids(model, document)
-    lines = {".".join(map(str, path)): line for path, line in document.lines.items()}
-    lines |= {f"joins.{join.text}": document.get_line(("joins", index)) for index, join in enumerate(model.joins)}
-    return model.model_copy(update={"file": Path(file), "lines": lines})
+    document.lines.update({("joins", join.text): document.get_line(("joins", i)) for i, join in enumerate(model.joins)})
+    return model.model_copy(update={"document": document})
 
 
 def _check_ids(model: SemanticModel, document: YamlDocument) -> None:

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from opposable.ask.semantics.yaml_reader import YamlDocument
 from opposable.domain.specs import MAX_ID_CHARACTERS, FrozenModel
 from opposable.sql.schema import fold_name, unquote_name
 
@@ -21,6 +21,10 @@ _EQUALITY_PATTERN = re.compile(rf"{_NAME_PATTERN}\.{_NAME_PATTERN}={_NAME_PATTER
 
 def _text_to_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value or ()
+
+
+def _quote_name(name: str) -> str:
+    return name if re.fullmatch(r"\w+", name) else '"' + name.replace('"', '""') + '"'
 
 
 TextList = Annotated[tuple[str, ...], BeforeValidator(_text_to_tuple)]
@@ -96,7 +100,8 @@ class Join(FrozenModel):
     @property
     def text(self) -> str:
         """The join as it is written in a semantic model."""
-        return " AND ".join(f"{self.many}.{a} = {self.one}.{b}" for a, b in self.on)
+        many, one = _quote_name(self.many), _quote_name(self.one)
+        return " AND ".join(f"{many}.{_quote_name(a)} = {one}.{_quote_name(b)}" for a, b in self.on)
 
     @model_validator(mode="before")
     @classmethod
@@ -131,8 +136,7 @@ class SemanticModel(FrozenModel):
         dialect: The SQL dialect of the expressions; "" for the dialect of the database.
         version: The version of the file, which is not used.
         unsupported: The parts of the file that are not supported.
-        file: The file of the model.
-        lines: The lines of `file`, by path, such as "metrics.revenue".
+        document: The YAML of the model, which locates its entries.
     """
 
     name: str = ""
@@ -149,8 +153,7 @@ class SemanticModel(FrozenModel):
     dialect: str = ""
     version: Any = None
     unsupported: tuple[str, ...] = ()
-    file: Path | None = None
-    lines: dict[str, int] = Field(default={})
+    document: YamlDocument | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -197,13 +200,3 @@ class SemanticModel(FrozenModel):
             return self.tables[name]
         folded_name = fold_name(name)
         return next((table for table in self.tables.values() if fold_name(table.id) == folded_name), None)
-
-    def describe_location(self, path: str) -> str:
-        """Describe the location of a path: "model.yaml, line 7: metrics.revenue"."""
-        known_path = path
-        while known_path and known_path not in self.lines:
-            known_path = known_path.rpartition(".")[0]
-        file = self.file.name if self.file else ""
-        line = f"line {self.lines[known_path]}" if known_path else ""
-        location = ", ".join(part for part in (file, line) if part)
-        return f"{location}: {path}" if location else path

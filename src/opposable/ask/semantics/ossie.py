@@ -4,9 +4,9 @@ Filters, exclusions, default filters and a model's time are in a custom extensio
 """
 
 import json
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from opposable.ask.semantics.expressions import parse_expression
 from opposable.ask.semantics.yaml_reader import YamlDocument, YamlPath, validate_yaml
@@ -33,6 +33,18 @@ class _DialectExpression(_OssieBase):
 
 class _OssieExpression(_OssieBase):
     dialects: tuple[_DialectExpression, ...]
+
+    @property
+    def sql(self) -> str:
+        """The expression in ANSI SQL."""
+        return next(form.expression for form in self.dialects if form.dialect == "ANSI_SQL")
+
+    @model_validator(mode="after")
+    def _require_ansi_sql(self) -> Self:
+        dialects = [form.dialect for form in self.dialects]
+        if "ANSI_SQL" not in dialects:
+            raise ValueError(f"has no ANSI_SQL form (it has {', '.join(dialects) or 'none'}): add one")
+        return self
 
 
 class _CustomExtension(_OssieBase):
@@ -83,6 +95,12 @@ class _Relationship(_OssieBase):
     from_columns: tuple[str, ...] = Field(min_length=1)
     to_columns: tuple[str, ...]
 
+    @model_validator(mode="after")
+    def _require_pairs(self) -> Self:
+        if len(self.from_columns) != len(self.to_columns):
+            raise ValueError("needs as many from_columns as to_columns")
+        return self
+
 
 class _OssieModel(_OssieItem):
     datasets: tuple[_Dataset, ...]
@@ -109,8 +127,8 @@ def convert_ossie(document: YamlDocument) -> YamlDocument:
         "description": raw.description,
         "tables": {dataset.name: _convert_dataset(dataset) for dataset in raw.datasets},
         "joins": [
-            _convert_relationship(relationship, document, (*_MODEL_PATH, "relationships", index))
-            for index, relationship in enumerate(raw.relationships)
+            {"many": join.many, "one": join.to, "on": list(zip(join.from_columns, join.to_columns, strict=True))}
+            for join in raw.relationships
         ],
         "dimensions": {},
         "metrics": {},
@@ -120,17 +138,16 @@ def convert_ossie(document: YamlDocument) -> YamlDocument:
     computed: dict[tuple[str, str], str] = {}
     for i, dataset in enumerate(raw.datasets):
         for j, field in enumerate(dataset.fields):
-            path = (*_MODEL_PATH, "datasets", i, "fields", j)
             ref = field.name if names.count(field.name) == 1 else f"{dataset.name}.{field.name}"
-            sql = _get_ansi_sql(field, document, path)
+            sql = field.expression.sql
             data["dimensions"][ref] = {"expr": sql, "table": dataset.name, **field.describe(field.label)}
-            lines["dimensions", ref] = document.get_line(path)
+            lines["dimensions", ref] = document.get_line((*_MODEL_PATH, "datasets", i, "fields", j))
             if sql.strip().casefold() != field.name.casefold():
                 computed[dataset.name.casefold(), field.name.casefold()] = sql
     for i, metric in enumerate(raw.metrics):
         path = (*_MODEL_PATH, "metrics", i)
         try:
-            sql = _expand_computed_fields(_get_ansi_sql(metric, document, path), computed)
+            sql = _expand_computed_fields(metric.expression.sql, computed)
         except BadInput as error:
             raise document.build_error((*path, "expression"), str(error)) from error
         data["metrics"][metric.name] = {"expr": sql, **metric.describe()}
@@ -143,22 +160,6 @@ def convert_ossie(document: YamlDocument) -> YamlDocument:
 def _convert_dataset(dataset: _Dataset) -> dict[str, Any]:
     time = next((field.expression.dialects[0].expression for field in dataset.fields if field.is_time), "")
     return {"source": dataset.source, "key": dataset.primary_key, "time": time, **dataset.describe()}
-
-
-def _convert_relationship(relationship: _Relationship, document: YamlDocument, path: YamlPath) -> dict[str, Any]:
-    if len(relationship.from_columns) != len(relationship.to_columns):
-        raise document.build_error(path, "needs as many from_columns as to_columns.")
-    pairs = list(zip(relationship.from_columns, relationship.to_columns, strict=True))
-    return {"many": relationship.many, "one": relationship.to, "on": pairs}
-
-
-def _get_ansi_sql(item: _OssieMetric, document: YamlDocument, path: YamlPath) -> str:
-    """Return the expression of an item in ANSI SQL."""
-    for form in item.expression.dialects:
-        if form.dialect == "ANSI_SQL":
-            return form.expression
-    dialects = ", ".join(form.dialect for form in item.expression.dialects) or "none"
-    raise document.build_error((*path, "expression"), f"has no ANSI_SQL form (it has {dialects}): add one.")
 
 
 def _expand_computed_fields(sql: str, computed: dict[tuple[str, str], str]) -> str:

@@ -1,6 +1,6 @@
 """Safe YAML parser that records lines, with bounded size and depth, and validation with errors by line."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -13,6 +13,7 @@ M = TypeVar("M", bound=BaseModel)
 MAX_YAML_CHARACTERS = 1_000_000
 MAX_YAML_DEPTH = 24
 _MAX_REPORTED_ERRORS = 5
+_PLAIN_TAGS = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timestamp"})
 
 YamlPath = tuple[str | int, ...]
 
@@ -31,10 +32,13 @@ class YamlDocument:
             path = path[:-1]
         return self.lines.get(path, 1)
 
+    def describe_location(self, path: YamlPath) -> str:
+        """Describe the location of a value: "model.yaml, line 7: metrics.revenue"."""
+        return ": ".join([f"{self.file}, line {self.get_line(path)}", *([".".join(map(str, path))] if path else [])])
+
     def build_error(self, path: YamlPath, message: str) -> BadInput:
         """Build an error with the file, the line and the path of a value."""
-        location = ".".join(str(part) for part in path)
-        return BadInput(f"{self.file}, line {self.get_line(path)}: {f'{location}: ' if location else ''}{message}")
+        return BadInput(f"{self.describe_location(path)}: {message}")
 
 
 def parse_yaml(text: str, file: str) -> YamlDocument:
@@ -48,21 +52,18 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
 
     if len(text) > MAX_YAML_CHARACTERS:
         raise BadInput(f"{file} has {len(text):,} characters: at most {MAX_YAML_CHARACTERS:,} are allowed.")
+    document = YamlDocument(None, {}, file)
     try:
-        _reject_unsafe_yaml(text, file)
         loader = yaml.SafeLoader(text)
-        try:
-            root = loader.get_single_node()
-            lines: dict[YamlPath, int] = {}
-            data = _construct_value(loader, root, (), lines, file) if root is not None else None
-        finally:
-            loader.dispose()
+        root = loader.get_single_node()
+        return replace(document, data=_construct_value(loader, root, (), document, set()) if root else None)
+    except RecursionError as error:
+        raise BadInput(f"{file} is nested deeper than {MAX_YAML_DEPTH} levels.") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise BadInput(f"{file}, line {mark.line + 1 if mark else 1}: invalid YAML: {error.problem}.") from error
     except yaml.YAMLError as error:
         raise BadInput(f"{file} is not valid YAML: {' '.join(str(error).split())}.") from error
-    return YamlDocument(data, lines, file)
 
 
 def validate_yaml(model_type: type[M], data: Any, document: YamlDocument, path: YamlPath) -> M:
@@ -83,40 +84,34 @@ def validate_yaml(model_type: type[M], data: Any, document: YamlDocument, path: 
         raise BadInput("\n".join(dict.fromkeys(lines))) from None
 
 
-def _reject_unsafe_yaml(text: str, file: str) -> None:
-    """Check the parse events before anything is constructed.
+def _construct_value(loader: Any, node: Any, path: YamlPath, document: YamlDocument, seen: set[int]) -> Any:
+    """Construct the value of a node, and record its line in the document.
 
-    A small text may expand to large data.
+    `seen` holds the ids of the nodes before. An alias is a node that is seen again: a small text may expand to large
+    data.
     """
     import yaml
 
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        line = event.start_mark.line + 1 if event.start_mark else 1
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise BadInput(f"{file}, line {line}: anchors and aliases (& and *) are not supported: repeat the value.")
-        if getattr(event, "tag", None) not in (None, "!"):
-            raise BadInput(f"{file}, line {line}: tags (!) are not supported: write plain values.")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_YAML_DEPTH:
-            raise BadInput(f"{file}, line {line}: nested deeper than {MAX_YAML_DEPTH} levels.")
-
-
-def _construct_value(loader: Any, node: Any, path: YamlPath, lines: dict[YamlPath, int], file: str) -> Any:
-    import yaml
-
-    lines.setdefault(path, node.start_mark.line + 1)
+    line = node.start_mark.line + 1
+    document.lines.setdefault(path, line)
+    if id(node) in seen:
+        raise BadInput(f"{document.file}, line {line}: anchors and aliases (& and *) are not supported: repeat it.")
+    if node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN_TAGS:
+        raise BadInput(f"{document.file}, line {line}: tags (!) are not supported: write plain values.")
+    if len(path) >= MAX_YAML_DEPTH:
+        raise BadInput(f"{document.file}, line {line}: nested deeper than {MAX_YAML_DEPTH} levels.")
+    seen.add(id(node))
     if isinstance(node, yaml.MappingNode):
         data: dict[str, Any] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise BadInput(f"{file}, line {line}: a key must be text.")
+                raise BadInput(f"{document.file}, line {line}: a key must be text.")
             if key.value in data:
-                raise BadInput(f"{file}, line {line}: {key.value} is defined twice: remove one of them.")
-            lines[(*path, key.value)] = line
-            data[key.value] = _construct_value(loader, value, (*path, key.value), lines, file)
+                raise BadInput(f"{document.file}, line {line}: {key.value} is defined twice: remove one of them.")
+            document.lines[(*path, key.value)] = line
+            data[key.value] = _construct_value(loader, value, (*path, key.value), document, seen)
         return data
     if isinstance(node, yaml.SequenceNode):
-        return [_construct_value(loader, item, (*path, index), lines, file) for index, item in enumerate(node.value)]
+        return [_construct_value(loader, item, (*path, i), document, seen) for i, item in enumerate(node.value)]
     return node.value if node.tag == "tag:yaml.org,2002:timestamp" else loader.construct_object(node)

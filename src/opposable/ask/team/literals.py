@@ -7,7 +7,6 @@ from opposable.ask.catalog.table_samples import get_column_kind
 from opposable.ask.sql_trees import exp, parse_query, resolve_sources
 from opposable.domain.errors import ToolError
 from opposable.sql.database import Database, QueryLimits
-from opposable.sql.function_allowlist import Dialect
 from opposable.sql.name_similarity import compute_similarity, suggest_names
 from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path
 
@@ -51,13 +50,13 @@ async def find_near_values(database: Database, literal: TextLiteral) -> list[str
     occurs = f"{name} IS NOT NULL AND length({text}) > 2 AND {_quote_text(folded)} LIKE '%' || {text} || '%'"
     # Names and texts are quoted, and the database only reads.
     sql = f"SELECT DISTINCT CAST({name} AS VARCHAR(200)) AS v FROM {path}"  # noqa: S608
-    values = await _fetch_texts(database, f"{sql} WHERE {contains} OR ({occurs}) LIMIT 20", LOOKUP_LIMITS)
+    values = await _fetch_texts(database, f"{sql} WHERE {contains} OR ({occurs}) LIMIT 20")
     if values:
         return sorted(values, key=lambda one: (one.casefold() != folded, abs(len(one) - len(literal.value)), one))
     others = await _fetch_texts(database, f"{sql} LIMIT {SPELLING_LIMITS.max_rows}", SPELLING_LIMITS)
     return [
         other
-        for other in suggest_names(literal.value, others)
+        for other in suggest_names(literal.value, others or ())
         if compute_similarity(literal.value, other) > MIN_SPELLING_SIMILARITY
     ]
 
@@ -74,19 +73,16 @@ async def find_locations(database: Database, literal: TextLiteral) -> list[str]:
     return locations
 
 
-async def _fetch_texts(database: Database, sql: str, limits: QueryLimits) -> list[str]:
-    try:
-        rows = (await database.run(_translate(sql, database.dialect), None, limits)).rows
-        return [str(row[0]) for row in rows if row[0] is not None]
-    except ToolError:
-        return []
-
-
-def _translate(sql: str, dialect: Dialect) -> str:
-    """Translate a lookup, which is written for DuckDB, to the dialect of the database."""
+async def _fetch_texts(database: Database, sql: str, limits: QueryLimits = LOOKUP_LIMITS) -> list[str] | None:
+    """Return the first column of a lookup, which is written for DuckDB; None if it fails."""
     import sqlglot
 
-    return str(sqlglot.transpile(sql, read="duckdb", write=dialect, identify=True)[0])
+    translated = sqlglot.transpile(sql, read="duckdb", write=database.dialect, identify=True)[0]
+    try:
+        rows = (await database.run(translated, None, limits)).rows
+    except ToolError:
+        return None
+    return [str(row[0]) for row in rows if row[0] is not None]
 
 
 def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> list[TextLiteral]:
@@ -128,12 +124,9 @@ async def find_unmatched_condition(sql: str, database: Database) -> str:
 async def value_exists(database: Database, literal: TextLiteral, *, default: bool = True) -> bool:
     """Return whether a row has the value; `default` if the query fails."""
     name, path = literal.quote_names()
-    try:
-        sql = f"SELECT 1 FROM {path} WHERE {name} = {_quote_text(literal.value)} LIMIT 1"  # noqa: S608 - quoted
-        rows = await database.run(_translate(sql, database.dialect), None, LOOKUP_LIMITS)
-    except ToolError:
-        return default
-    return bool(rows.rows)
+    sql = f"SELECT 1 FROM {path} WHERE {name} = {_quote_text(literal.value)} LIMIT 1"  # noqa: S608 - quoted
+    values = await _fetch_texts(database, sql)
+    return default if values is None else bool(values)
 
 
 def _find_table(column: Any, node: Any, schema: DatabaseSchema) -> Table | None:
