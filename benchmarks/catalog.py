@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 
 from opposable.ask.catalog import Catalog, open_catalog
-from opposable.ask.catalog.schema_selection import SchemaSelector
+from opposable.ask.catalog.schema_view import estimate_tokens
 from opposable.sql.factory import open_database
 from opposable.sql.schema import DatabaseSchema, Table
 
@@ -52,13 +52,13 @@ async def measure_recall(folder: Path, step: int) -> None:
     results: dict[int, list[tuple[float, float, int]]] = {budget: [] for budget in TOKEN_BUDGETS}
     seconds: list[float] = []
     for db, own_catalog in catalogs.items():
-        selector = merge_catalogs(db, own_catalog, catalogs)
+        merged = merge_catalogs(db, own_catalog, catalogs)
         for question in [q for q in spider if q["db"] == db]:
             tables, columns = find_gold_names(question["gold_sql"], own_catalog.schema)
             text = " ".join([question["question"], question.get("evidence") or ""])
             for budget in TOKEN_BUDGETS:
                 started = time.perf_counter()
-                view = selector.select(text, budget)
+                view = await merged.select_schema(text, budget)
                 seconds.append(time.perf_counter() - started)
                 view_tables = {t.table.name.lower() for t in view.tables}
                 view_columns = {(t.table.name.lower(), c.name.lower()) for t in view.tables for c in t.columns}
@@ -66,7 +66,7 @@ async def measure_recall(folder: Path, step: int) -> None:
                     (
                         len(tables & view_tables) / len(tables),
                         tables <= view_tables and columns <= view_columns,
-                        view.token_count,
+                        estimate_tokens(view.to_ddl()),
                     )
                 )
     print(
@@ -78,7 +78,7 @@ async def measure_recall(folder: Path, step: int) -> None:
         print(f"{budget} | {means[2]:.0f} | {means[0]:.1%} | {means[1]:.1%}")
 
 
-def merge_catalogs(db: str, own_catalog: Catalog, all_catalogs: dict[str, Catalog]) -> SchemaSelector:
+def merge_catalogs(db: str, own_catalog: Catalog, all_catalogs: dict[str, Catalog]) -> Catalog:
     """Merge a catalog with tables of other databases, up to 250 tables with distinct names."""
     tables: dict[str, Table] = {}
     samples: dict[str, Mapping[str, Sequence[str]]] = {}
@@ -88,7 +88,7 @@ def merge_catalogs(db: str, own_catalog: Catalog, all_catalogs: dict[str, Catalo
                 tables[table.name.lower()] = table
                 samples[table.full_name] = source.samples.get(table.full_name, {})
     schema = DatabaseSchema(tuple(tables.values()), own_catalog.schema.default_schema, own_catalog.schema.dialect)
-    return SchemaSelector(schema, samples, {})
+    return Catalog(schema, samples, {})
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ class Catalog:
     """
 
     def __init__(self, schema: DatabaseSchema, samples: Samples, synonyms: Mapping[str, Sequence[str]]) -> None:
-        self._schema = schema
+        self.schema = schema
         self.samples = samples
         self._tables = {table.full_name: table for table in schema.tables}
         self._joinable_tables = _find_joinable_tables(schema)
@@ -68,9 +68,9 @@ class Catalog:
 
     def _select(self, question: str, budget_tokens: int) -> SchemaView:
         for samples in (self.samples, {}):
-            views = tuple(_view_table(table, table.columns, samples) for table in self._schema.tables)
+            views = tuple(_view_table(table, table.columns, samples) for table in self.schema.tables)
             if sum(self._count_tokens(view) for view in views) <= budget_tokens:
-                return SchemaView(self._schema.dialect, views)
+                return SchemaView(self.schema.dialect, views)
         words = {singularize(word) for word in extract_index_words(normalize_text(question))} & self._rarity.keys()
         scores = {name: self._score_table(weights, words) for name, weights in self._table_weights.items()}
         selected: dict[str, TableView] = {}
@@ -84,7 +84,7 @@ class Catalog:
                 selected[name] = view
                 remaining -= tokens
         shown = tuple(selected[name] for name in self._tables if name in selected)
-        return SchemaView(self._schema.dialect, shown, len(self._tables) - len(selected))
+        return SchemaView(self.schema.dialect, shown, len(self._tables) - len(selected))
 
     def _score_table(self, weights: WordWeights, words: set[str]) -> float:
         """Sum the weights of the words; a table whose whole name occurs scores more."""
@@ -138,7 +138,7 @@ class Catalog:
         return views[max(0, bisect_right(views, budget_tokens, key=self._count_tokens) - 1)]
 
     def _count_tokens(self, view: TableView) -> int:
-        return estimate_tokens(view.to_ddl(self._schema.dialect))
+        return estimate_tokens(view.to_ddl(self.schema.dialect))
 
 
 async def open_catalog(
