@@ -87,6 +87,8 @@ def test_unambiguous_mistakes_are_corrected(dialect, sql, fixed, corrections):
             "SELECT 1 FROM nothing_like_it",
             "There is no table nothing_like_it. Tables: customers, orders, order lines, 部门, hr.people.",
         ),
+        ("SELECT 1 FROM customers c JOIN orders o ON o.amount = c.amount", "customers (alias c) has no column amount."),
+        ("SELECT 1 FROM customers c JOIN orders o ON c.amount = o.amount", "customers (alias c) has no column amount."),
         ("SELECT a.id FROM customers x, orders y", "a in a.id is no table or alias of this FROM, which has x, y."),
         ("SELECT q.b FROM (SELECT id AS a FROM orders) q", "q has no column b. Its columns: a."),
         ("SELECT b FROM (SELECT id AS a FROM orders)", "There is no column b in "),

@@ -115,7 +115,7 @@ def misplaced_column(
     repair = None
     if others:
         parts.append(messages.sources_have_it([_describe_source(other) for other in others]))
-        if len(others) == 1:
+        if len(others) == 1 and not _is_compared_with(column, others[0].label):
             repair = _replace(owner, quote_name(others[0].label, dialect), "alias", f".{column.name}")
     else:
         names = source.columns or ()
@@ -126,6 +126,17 @@ def misplaced_column(
             repair = _replace(column, quote_name(match, dialect), "column", is_similar=is_similar)
         parts += [] if match else _list_other_tables(column.name, schema)
     return NameProblem("column", column.name, messages.join_messages(parts), repair)
+
+
+def _is_compared_with(column: Any, label: str) -> bool:
+    """Return whether a column is compared with that of the same name in a source, which is no reading of it then."""
+    comparison = column.parent.parent
+    sides = (comparison.args.get("this"), comparison.args.get("expression")) if comparison else ()
+    return any(
+        (fold_name(getattr(side, "table", "")), fold_name(getattr(side, "name", "")))
+        == (fold_name(label), fold_name(column.name))
+        for side in sides
+    )
 
 
 def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dialect) -> NameProblem:
