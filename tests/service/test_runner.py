@@ -2,12 +2,13 @@
 
 import asyncio
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from opposable.agent.loop import run as loop_run
-from opposable.domain.errors import ModelUnavailable
+from opposable.domain.errors import ModelUnavailable, StoreUnavailable
 from opposable.domain.messages import user_message
 from opposable.domain.records import Conversation, ExecutionFilter, Run, get_utc_now
 from opposable.domain.specs import FunctionToolSpec
@@ -137,18 +138,40 @@ async def test_a_cancellation_request_of_another_process_is_executed(tmp_path):
         assert (await going.wait_until_ended()).status == "cancelled"
 
 
+def fail_at_once(context):
+    async def events():
+        raise ModelUnavailable("The model is away.")
+        yield
+
+    return events()
+
+
 async def test_an_unavailable_model_fails_the_run_with_its_message(tmp_path):
-    def away(context):
-        async def events():
-            raise ModelUnavailable("The model is away.")
-            yield
-
-        return events()
-
     async with open_runner(tmp_path) as (_, runner):
-        going = await runner.start(create_run(), None, away)
+        going = await runner.start(create_run(), None, fail_at_once)
         assert (await going.wait_until_ended()).status == "failed"
         assert going.event_log.events[-1].data == {"kind": "model_unavailable", "message": "The model is away."}
+
+
+async def test_a_conversation_whose_first_run_fails_is_listed_without_messages(tmp_path):
+    async with open_runner(tmp_path) as (store, runner):
+        run = replace(create_run(conversation_id="v1"), task="good\nmorning", owner="ann")
+        going = await runner.start(run, user_message("good\nmorning"), fail_at_once)
+        await going.wait_until_ended()
+        [conversation] = (await store.conversations.list("ann")).items
+        assert (conversation.conversation_id, conversation.title, conversation.messages) == ("v1", "good morning", 0)
+
+
+async def test_an_unfinished_run_ends_although_its_conversation_cannot_be_stored(tmp_path, monkeypatch):
+    async def fail(turns, *, skip_existing=False):
+        raise StoreUnavailable("The store is away.")
+
+    monkeypatch.setattr("opposable.service.runner.MAX_CONVERSATION_WAIT_SECONDS", 0.1)
+    async with open_runner(tmp_path) as (store, runner):
+        monkeypatch.setattr(store.conversations, "append_turns", fail)
+        going = await runner.start(create_run(conversation_id="v1"), user_message("hi"), fail_at_once)
+        async with asyncio.timeout(5):
+            assert (await going.wait_until_ended()).status == "failed"
 
 
 @pytest.mark.parametrize(

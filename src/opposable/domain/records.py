@@ -227,6 +227,13 @@ class Run:
     kind: RunKind = "chat"
 
 
+def turn_from_run(run: Run, messages: tuple[Message, ...]) -> ConversationTurn:
+    """Return the messages that a run adds to its conversation. The task of its first run is the title."""
+    title = " ".join(run.task.split())[:80]
+    conversation = Conversation(run.conversation_id, run.owner, run.agent_id, title)
+    return ConversationTurn(run.run_id, conversation, messages)
+
+
 @dataclass(frozen=True, slots=True)
 class RunEvent:
     """A stored event of a run. `sequence` counts the events of a run from 1.

@@ -21,13 +21,12 @@ from opposable.domain.json_forms import message_from_json
 from opposable.domain.messages import Message, user_message
 from opposable.domain.records import (
     DURABLE_WORKER,
-    Conversation,
-    ConversationTurn,
     Run,
     RunEvent,
     RunStatus,
     execution_from_result,
     get_utc_now,
+    turn_from_run,
 )
 from opposable.domain.specs import AgentSpec
 from opposable.domain.usage import NO_USAGE, Usage
@@ -282,7 +281,7 @@ class RunExecutor:
     async def _finish(self, execution: _Execution, status: RunStatus) -> None:
         """Store how the run ended. A replay may repeat every part of it."""
         finished, run = execution.finished, execution.run
-        if finished is not None and run.conversation_id:
+        if run.conversation_id:
             await self._save_turn(run, message_from_json(execution.queued.request["message"]), finished)
         text = "" if finished is None else finished.text
         ended = replace(
@@ -309,10 +308,9 @@ class RunExecutor:
         await retry_while_unavailable(lambda: self._store.approvals.expire_pending(run.run_id, "the run ended"))
         await retry_while_unavailable(lambda: self._store.queued_runs.finish(run.run_id, outcome))
 
-    async def _save_turn(self, run: Run, new_message: Message, finished: RunFinished) -> None:
-        title = " ".join(run.task.split())[:80]
-        conversation = Conversation(run.conversation_id, run.owner, run.agent_id, title)
-        turn = ConversationTurn(run.run_id, conversation, (new_message, *finished.messages))
+    async def _save_turn(self, run: Run, new_message: Message, finished: RunFinished | None) -> None:
+        """Store the turn in its conversation; of an unfinished run only the conversation, so that it is listed."""
+        turn = turn_from_run(run, () if finished is None else (new_message, *finished.messages))
         append_turns = self._store.conversations.append_turns
         await retry_while_unavailable(lambda: append_turns([turn], skip_existing=True))
 

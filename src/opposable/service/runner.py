@@ -11,13 +11,12 @@ from opposable.domain.errors import OpposableError, get_error_kind
 from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, ToolFinished
 from opposable.domain.messages import Message
 from opposable.domain.records import (
-    Conversation,
-    ConversationTurn,
     Run,
     RunEvent,
     RunStatus,
     execution_from_result,
     get_utc_now,
+    turn_from_run,
 )
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.service.approvals import Approver
@@ -39,6 +38,9 @@ MAX_RECORD_DELAY_SECONDS = 0.5
 
 ENDED_RUN_CACHE_SECONDS = 3.0
 """Seconds for which the events of an ended run are read from memory: the last ones may not be stored yet."""
+
+MAX_CONVERSATION_WAIT_SECONDS = 2.0
+"""Seconds for which the end of an unfinished run waits until its conversation is stored."""
 
 TERMINAL_STATUSES: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
 
@@ -282,6 +284,8 @@ class Runner:
             active_run.error = OpposableError("Internal error. The log of the service has the details.")
             active_run.event_log.append("error", {"kind": "internal_error", "message": str(active_run.error)})
             log.exception("Run %s failed with an internal error.", active_run.run.run_id, exc_info=error)
+        if active_run.finished_event is None:
+            await self._save_conversation(active_run, user_message)
         self._finish_run(active_run, status)
 
     def _handle_event(self, active_run: ActiveRun, event: Event, writer: EventWriter) -> None:
@@ -304,13 +308,18 @@ class Runner:
             callback(active_run, event)
 
     async def _save_turn(self, active_run: ActiveRun, user_message: Message | None) -> None:
-        """Store the turn in its conversation; an unfinished run stores nothing."""
-        run = active_run.run
-        if user_message is None or not run.conversation_id or active_run.finished_event is None:
+        """Store the turn of a finished run in its conversation."""
+        if user_message is None or not active_run.run.conversation_id or active_run.finished_event is None:
             return
-        title = " ".join(run.task.split())[:80]
-        conversation = Conversation(run.conversation_id, run.owner, run.agent_id, title)
-        await self._turn_writer.write(ConversationTurn(run.run_id, conversation, (user_message, *active_run.messages)))
+        await self._turn_writer.write(turn_from_run(active_run.run, (user_message, *active_run.messages)))
+
+    async def _save_conversation(self, active_run: ActiveRun, user_message: Message | None) -> None:
+        """Store the conversation of an unfinished run, without messages: else it is in no list. Never raises."""
+        if user_message is None or not active_run.run.conversation_id:
+            return
+        with suppress(OpposableError, TimeoutError, asyncio.CancelledError):  # the write continues if this wait ends
+            async with asyncio.timeout(MAX_CONVERSATION_WAIT_SECONDS):
+                await self._turn_writer.write(turn_from_run(active_run.run, ()))
 
     def _finish_run(self, active_run: ActiveRun, status: RunStatus) -> None:
         finished = active_run.finished_event
