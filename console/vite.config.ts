@@ -17,7 +17,18 @@ export default defineConfig({
     target: "es2022",
     cssTarget: ["chrome123", "firefox121", "safari17.5"],
     rolldownOptions: {
-      output: { codeSplitting: { groups: [{ name: "icons", test: /@tabler/ }] } },
+      output: {
+        codeSplitting: {
+          // Few large chunks are smaller than many small ones: what every page needs, and what most need.
+          groups: [
+            {
+              name: "vendor",
+              test: /node_modules\/(react|react-dom|react-i18next|i18next|scheduler|@tanstack\/(?!\S*virtual)[\w-]+)\//,
+            },
+            { name: "components", test: /node_modules\/@(mantine|tabler|floating-ui)/, minShareCount: 12 },
+          ],
+        },
+      },
     },
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,

@@ -8,9 +8,14 @@ export function formatSeconds(seconds: number): string {
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
+const numberFormats = new Map<string, Intl.NumberFormat>();
+
 /** Return a number in the format of the language. */
 export function formatNumber(value: number): string {
-  return new Intl.NumberFormat(i18next.language).format(value);
+  const { language } = i18next;
+  const format = numberFormats.get(language) ?? new Intl.NumberFormat(language);
+  numberFormats.set(language, format); // creating one takes longer than drawing a row
+  return format.format(value);
 }
 
 /** Return a time: the hour for today, else the date too. */

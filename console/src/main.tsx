@@ -1,5 +1,5 @@
-import "@mantine/core/styles.css";
-import "./app.css";
+import "./styles/first.css";
+import "./styles/app.css";
 import { MantineProvider } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";

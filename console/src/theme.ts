@@ -1,4 +1,4 @@
-import { ActionIcon, Badge, createTheme, type MantineColorsTuple, Table, Tooltip } from "@mantine/core";
+import { createTheme, type MantineColorsTuple } from "@mantine/core";
 
 const brand: MantineColorsTuple = [
   "#effcf9",
@@ -39,9 +39,9 @@ export const theme = createTheme({
     'ui-monospace, "SF Mono", "JetBrains Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace',
   headings: { fontWeight: "600", sizes: { h1: { fontSize: "1.25rem" }, h2: { fontSize: "1.05rem" } } },
   components: {
-    ActionIcon: ActionIcon.extend({ defaultProps: { variant: "subtle", color: "gray" } }),
-    Badge: Badge.extend({ defaultProps: { tt: "none" } }),
-    Table: Table.extend({ defaultProps: { verticalSpacing: 6, horizontalSpacing: "sm" } }),
-    Tooltip: Tooltip.extend({ defaultProps: { openDelay: 400, withArrow: true } }),
+    ActionIcon: { defaultProps: { variant: "subtle", color: "gray" } },
+    Badge: { defaultProps: { tt: "none" } },
+    Table: { defaultProps: { verticalSpacing: 6, horizontalSpacing: "sm" } },
+    Tooltip: { defaultProps: { openDelay: 400, withArrow: true } },
   },
 });

@@ -162,7 +162,8 @@ async def test_untrusted_text_of_an_earlier_turn_restricts_an_agent(tmp_path):
         assert paid == [500]
         assert service.find_agent_warnings(agent) == []
         [warning] = service.find_agent_warnings(agent.model_copy(update={"after_untrusted": "allow"}))
-        assert "reads untrusted text (read_mail) and can act on it (pay)" in warning
+        assert warning.parameters == {"readers": "read_mail", "actors": "pay"}
+        assert "reads untrusted text (read_mail) and can act on it (pay)" in warning.message
 
 
 async def test_old_records_are_deleted_where_the_owner_wants_it(tmp_path):

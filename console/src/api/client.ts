@@ -8,6 +8,7 @@ export type Execution = Schemas["ExecutionResponse"];
 export type Conversation = Schemas["ConversationResponse"];
 export type ConversationDetail = Schemas["ConversationDetailResponse"];
 export type AgentSpec = Schemas["AgentSpec"];
+export type AgentWarning = Schemas["AgentWarningResponse"];
 export type Agent = Schemas["AgentResponse"];
 export type Skill = Schemas["SkillResponse"];
 export type ToolVersion = Schemas["ToolVersionResponse"];

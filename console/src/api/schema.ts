@@ -1704,7 +1704,7 @@ export interface components {
              * Warnings
              * @default []
              */
-            warnings: string[];
+            warnings: components["schemas"]["AgentWarningResponse"][];
         };
         /**
          * AgentSpec
@@ -1819,6 +1819,32 @@ export interface components {
              */
             config: {
                 [key: string]: unknown;
+            };
+        };
+        /**
+         * AgentWarningResponse
+         * @description A warning about an agent: its message in English, and the id and values for messages in other languages.
+         */
+        AgentWarningResponse: {
+            /**
+             * Id
+             * @enum {string}
+             */
+            id: "unusable_tool" | "untrusted_text";
+            /**
+             * Message
+             * @example The agent reads untrusted text (mail) and can act on it (pay).
+             */
+            message: string;
+            /**
+             * Parameters
+             * @example {
+             *       "actors": "pay",
+             *       "readers": "mail"
+             *     }
+             */
+            parameters: {
+                [key: string]: string;
             };
         };
         /**

@@ -1,8 +1,10 @@
-import { CloseButton, Group, Image, Modal, Text, UnstyledButton } from "@mantine/core";
+import { CloseButton, Group, Image, Text, UnstyledButton } from "@mantine/core";
 import { IconFile } from "@tabler/icons-react";
-import { useState } from "react";
+import { lazy, Suspense, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { MediaPart } from "../api/media";
+
+const ImageDialog = lazy(() => import("./ImageDialog"));
 
 /** Images and files of a message or a result. Only images that came with it are shown: no other server is asked. */
 export function Media({ parts, onRemove }: { parts: MediaPart[]; onRemove?: (index: number) => void }) {
@@ -30,6 +32,8 @@ export function Media({ parts, onRemove }: { parts: MediaPart[]; onRemove?: (ind
 function MediaItem({ part }: { part: MediaPart }) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
+  const hasOpened = useRef(false);
+  hasOpened.current ||= isOpen;
   const name = part.name || t("media.image");
   if (part.remote) return <BlockedImage src={part.remote} alt={name} />;
   if (!part.image) {
@@ -47,9 +51,11 @@ function MediaItem({ part }: { part: MediaPart }) {
       <UnstyledButton onClick={() => setOpen(true)} aria-label={t("media.open", { name })}>
         <Image src={part.image} alt={name} h={96} w="auto" maw={220} fit="cover" radius="sm" />
       </UnstyledButton>
-      <Modal opened={isOpen} onClose={() => setOpen(false)} title={name} size="xl">
-        <Image src={part.image} alt={name} fit="contain" mah="75vh" />
-      </Modal>
+      {hasOpened.current && (
+        <Suspense>
+          <ImageDialog src={part.image} name={name} isOpen={isOpen} onClose={() => setOpen(false)} />
+        </Suspense>
+      )}
     </>
   );
 }

@@ -1,5 +1,7 @@
 import { Box, Group, Stack, Text, Title } from "@mantine/core";
-import { type ReactNode, useEffect } from "react";
+import type { ReactNode } from "react";
+import "../styles/more.css";
+import { useTitle } from "./title";
 
 type Props = {
   title: string;
@@ -31,11 +33,4 @@ export function Page({ title, description, actions, back, children }: Props) {
       {children}
     </Box>
   );
-}
-
-/** Show a text in the title of the window. */
-export function useTitle(title: string): void {
-  useEffect(() => {
-    document.title = title ? `${title} · Opposable` : "Opposable";
-  }, [title]);
 }

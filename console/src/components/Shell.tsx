@@ -31,15 +31,16 @@ import {
 } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useLocation } from "@tanstack/react-router";
-import { useEffect } from "react";
+import { lazy, Suspense, useEffect } from "react";
 import { useTranslation } from "react-i18next";
 import { ApiError, type Approval, api, onUnauthorized, type Page, type Session } from "../api/client";
 import { sessionQuery } from "../api/queries";
 import { setLanguage } from "../i18n";
-import { SignIn } from "../pages/SignIn";
 import { Logo } from "./Logo";
 import { ErrorAlert } from "./States";
 import { Tour } from "./Tour";
+
+const SignIn = lazy(() => import("../pages/SignIn"));
 
 const PAGES = [
   { to: "/chat", label: "nav.chat", icon: IconMessages },
@@ -61,7 +62,11 @@ export function Shell() {
     [client],
   );
   if (session.error instanceof ApiError && session.error.status === 401) {
-    return <SignIn onSignedIn={() => client.invalidateQueries()} />;
+    return (
+      <Suspense>
+        <SignIn onSignedIn={() => client.invalidateQueries()} />
+      </Suspense>
+    );
   }
   if (session.error) {
     return (

@@ -333,6 +333,11 @@ export const en = {
     afterUntrusted: "After text of other people",
     afterUntrustedText:
       "What happens to calls that change something once a web page, mail or foreign server was read.",
+    warning: {
+      unusable_tool: "{{tool}} cannot be used: {{reason}}",
+      untrusted_text:
+        "This agent reads text of other people ({{readers}}) and can act on it ({{actors}}). Ask a person or refuse such calls under “{{field}}”.",
+    },
     untrusted: { allow: "Run them", approve: "Ask a person", refuse: "Refuse them" },
     learning: "Failure memory",
     learningText: "Which stored failures this agent is reminded of.",

@@ -326,6 +326,11 @@ export const zh: Texts = {
     semanticsText: "包含指标和维度的 YAML 文件。",
     afterUntrusted: "读取他人文本之后",
     afterUntrustedText: "读取网页、邮件或外部服务器之后，会产生更改的调用如何处理。",
+    warning: {
+      unusable_tool: "{{tool}} 无法使用：{{reason}}",
+      untrusted_text:
+        "该智能体会读取他人的文本（{{readers}}），并且能据此执行操作（{{actors}}）。请在“{{field}}”中设为询问人工或拒绝。",
+    },
     untrusted: { allow: "运行", approve: "询问人工", refuse: "拒绝" },
     learning: "失败记忆",
     learningText: "向该智能体提示哪些已存储的失败。",

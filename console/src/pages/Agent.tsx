@@ -27,6 +27,7 @@ import { useTranslation } from "react-i18next";
 import {
   type Agent,
   type AgentSpec,
+  type AgentWarning,
   api,
   type Page as ListPage,
   request,
@@ -280,12 +281,17 @@ function AgentVersions({
   );
 }
 
-function Warnings({ warnings }: { warnings: string[] }) {
-  return warnings.map((warning) => (
-    <Alert key={warning} color="orange" variant="light" icon={<IconAlertTriangle size={18} />}>
-      {warning}
-    </Alert>
-  ));
+/** The warnings of the stored agent. A tool that does not exist is shown where it is chosen. */
+function Warnings({ warnings }: { warnings: AgentWarning[] }) {
+  const { t } = useTranslation();
+  const tools = useQuery(toolsQuery).data?.items.map((tool) => tool.tool_id) ?? [];
+  return warnings
+    .filter(({ id, parameters }) => id !== "unusable_tool" || tools.includes(parameters.tool ?? ""))
+    .map(({ id, message, parameters }) => (
+      <Alert key={message} color="orange" variant="light" icon={<IconAlertTriangle size={18} />}>
+        {t(`agents.warning.${id}`, { ...parameters, field: t("agents.afterUntrusted") })}
+      </Alert>
+    ));
 }
 
 type BindingProps = { spec: AgentSpec; onChange: (values: Partial<AgentSpec>) => void };

@@ -1,9 +1,9 @@
-import { ActionIcon, Box, Button, Drawer, Group, Stack, Text } from "@mantine/core";
+import { ActionIcon, Box, Button, Group, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { IconHistory, IconMessageCircle, IconRefresh } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type Message, type Run, randomId } from "../api/client";
 import { getLiveRun, LiveRun, useLiveRun } from "../api/liveRuns";
@@ -13,12 +13,14 @@ import { Composer } from "../components/Composer";
 import { ConversationList } from "../components/ConversationList";
 import { ButtonLink, PageLink } from "../components/links";
 import { Media } from "../components/Media";
-import { useTitle } from "../components/Page";
 import { RunItems } from "../components/RunItems";
 import { RunOutcome } from "../components/RunOutcome";
 import { Empty, ErrorAlert, Loading } from "../components/States";
 import { StoredMessages } from "../components/StoredMessages";
+import { useTitle } from "../components/title";
 import { formatNumber } from "../format";
+
+const ConversationDrawer = lazy(() => import("../components/ConversationDrawer"));
 
 type Turn = { key: string; task: string; media: MediaPart[]; run: LiveRun };
 
@@ -58,6 +60,8 @@ export function ChatPage() {
   const navigate = useNavigate();
   const client = useQueryClient();
   const [isListOpen, { open, close }] = useDisclosure();
+  const hasOpenedList = useRef(false);
+  hasOpenedList.current ||= isListOpen;
   const [, redraw] = useState(0);
   const conversations = useQuery(conversationsQuery);
   const runs = useQuery({ ...conversationRunsQuery(conversationId), enabled: conversationId !== "" });
@@ -100,9 +104,11 @@ export function ChatPage() {
       >
         <ConversationList current={conversationId} />
       </Box>
-      <Drawer opened={isListOpen} onClose={close} title={t("chat.list")} size={300}>
-        <ConversationList current={conversationId} onSelect={close} />
-      </Drawer>
+      {hasOpenedList.current && (
+        <Suspense>
+          <ConversationDrawer current={conversationId} isOpen={isListOpen} onClose={close} />
+        </Suspense>
+      )}
       <Stack flex={1} gap={0} miw={0} h="100%">
         <Group
           hiddenFrom="md"

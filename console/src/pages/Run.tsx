@@ -9,7 +9,7 @@ import {
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Run, saveFile } from "../api/client";
 import { getLiveRun, useLiveRun } from "../api/liveRuns";
@@ -180,6 +180,9 @@ function Replay({ items, isActive }: { items: RunItem[]; isActive: boolean }) {
   );
 }
 
+const TURN_HEIGHT = 28;
+const CALL_HEIGHT = 54; // a row that differs from its estimate is drawn twice
+
 /** The items of a run on a line, of which only the visible ones are drawn. */
 function Timeline({ items, isActive }: { items: RunItem[]; isActive: boolean }) {
   const { t } = useTranslation();
@@ -192,7 +195,7 @@ function Timeline({ items, isActive }: { items: RunItem[]; isActive: boolean }) 
   const virtual = useVirtualizer({
     count: items.length,
     getScrollElement: () => container.current,
-    estimateSize: () => 52,
+    estimateSize: (index) => (items[index]?.type === "turn" ? TURN_HEIGHT : CALL_HEIGHT),
     overscan: 6,
   });
   return (
@@ -222,7 +225,9 @@ function Timeline({ items, isActive }: { items: RunItem[]; isActive: boolean }) 
   );
 }
 
-function TimelineItem({ item, isActive, longest }: { item: RunItem; isActive: boolean; longest: number }) {
+type TimelineItemProps = { item: RunItem; isActive: boolean; longest: number };
+
+const TimelineItem = memo(function TimelineItem({ item, isActive, longest }: TimelineItemProps) {
   const { t } = useTranslation();
   if (item.type === "turn") {
     return (
@@ -255,4 +260,4 @@ function TimelineItem({ item, isActive, longest }: { item: RunItem; isActive: bo
       )}
     </Stack>
   );
-}
+});

@@ -1,14 +1,15 @@
+import "../styles/more.css";
 import { Button, Center, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Session } from "../api/client";
 import { CodeText } from "../components/CodeText";
 import { Logo } from "../components/Logo";
-import { useTitle } from "../components/Page";
 import { ErrorAlert } from "../components/States";
+import { useTitle } from "../components/title";
 
 /** Sign in with an API key, which the server stores in a cookie that scripts cannot read. */
-export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
+export default function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
   const { t } = useTranslation();
   useTitle(t("signIn.title"));
   const [key, setKey] = useState("");

@@ -19,17 +19,6 @@ class UntrustedTextExposure:
     readers: tuple[str, ...]
     actors: tuple[str, ...]
 
-    def to_warning(self, language: Language = "en") -> str:
-        """Return the warning for the owner of the agent."""
-        readers, actors = ", ".join(self.readers[:5]), ", ".join(self.actors[:5])
-        warning = LocalizedText(
-            f"The agent reads untrusted text ({readers}) and can act on it ({actors}). "
-            "Set after_untrusted to approve or refuse.",
-            f"该智能体会读取不可信的文本（{readers}），并且能够执行操作（{actors}）。"
-            "请将 after_untrusted 设为 approve 或 refuse。",
-        )
-        return localize(warning, language)
-
 
 def find_untrusted_text_exposure(library: ToolLibrary, after_untrusted: AfterUntrusted) -> UntrustedTextExposure | None:
     """Return how an agent with these tools is exposed; None if it is not, or if `after_untrusted` restricts it."""

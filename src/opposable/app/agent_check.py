@@ -1,6 +1,8 @@
 """Checks of stored agents: which tools they cannot use, and whether they can act on untrusted text."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from opposable.agent.untrusted_text import find_untrusted_text_exposure
 from opposable.app.stored_tools import open_existing_store, open_spec_loader
@@ -11,15 +13,42 @@ from opposable.settings import Settings
 from opposable.store.store import Store
 from opposable.tools.library import ToolLibrary
 
+WarningId = Literal["unusable_tool", "untrusted_text"]
 
-def find_agent_warnings(agent: AgentSpec, library: ToolLibrary) -> list[str]:
+
+@dataclass(frozen=True, slots=True)
+class AgentWarning:
+    """What the owner of an agent should know.
+
+    Attributes:
+        warning_id: What the warning is about, for catalogs of messages.
+        parameters: The values in the message, by name.
+        message: The message in English.
+    """
+
+    warning_id: WarningId
+    parameters: dict[str, str]
+    message: str
+
+
+def find_agent_warnings(agent: AgentSpec, library: ToolLibrary) -> list[AgentWarning]:
     """Return what the owner of an agent should know. `library` has the tools that are bound to the agent."""
-    warnings = [f"{tool_id} cannot be used: {reason}" for tool_id, reason in library.rejected_bindings.items()]
+    warnings = [
+        AgentWarning("unusable_tool", {"tool": tool_id, "reason": reason}, f"{tool_id} cannot be used: {reason}")
+        for tool_id, reason in library.rejected_bindings.items()
+    ]
     exposure = find_untrusted_text_exposure(library, agent.after_untrusted)
-    return warnings if exposure is None else [*warnings, exposure.to_warning()]
+    if exposure is None:
+        return warnings
+    readers, actors = ", ".join(exposure.readers[:5]), ", ".join(exposure.actors[:5])
+    message = (
+        f"The agent reads untrusted text ({readers}) and can act on it ({actors}). "
+        "Set after_untrusted to approve or refuse."
+    )
+    return [*warnings, AgentWarning("untrusted_text", {"readers": readers, "actors": actors}, message)]
 
 
-async def check_agents(settings: Settings, agent_ids: Sequence[str] = ()) -> dict[str, list[str]]:
+async def check_agents(settings: Settings, agent_ids: Sequence[str] = ()) -> dict[str, list[AgentWarning]]:
     """Return the warnings of stored agents by id, those of all agents if none is named. MCP servers are connected.
 
     Raises:

@@ -96,14 +96,15 @@ def check(
 
     warnings = asyncio.run(check_agents(read_settings(), agent_ids or ()))
     if json:
-        print(to_json({"agents": [{"agent_id": name, "warnings": found} for name, found in warnings.items()]}))
+        messages = {name: [warning.message for warning in found] for name, found in warnings.items()}
+        print(to_json({"agents": [{"agent_id": name, "warnings": found} for name, found in messages.items()]}))
     elif not warnings:
         out.print(style_text("No agent is stored yet."))
     else:
         for name, found in warnings.items():
             out.print(style_text((name, "bold"), "  ", (("no warnings", "green") if not found else ("", ""))))
             for warning in found:
-                out.print(style_text(("  warning  ", "yellow"), warning))
+                out.print(style_text(("  warning  ", "yellow"), warning.message))
     if any(warnings.values()):
         raise typer.Exit(1)
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from opposable.agent.failure_memory import FailureMemory, get_owner_scope
 from opposable.agent.limits import Limits
-from opposable.app.agent_check import find_agent_warnings
+from opposable.app.agent_check import AgentWarning, find_agent_warnings
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
 from opposable.app.ask import TeamPool, create_ask_data_tool
 from opposable.app.inputs import FREE_PRICE
@@ -300,7 +300,7 @@ class Service:
         self._agent_libraries[agent.agent_id] = ((agent.tools, agent.needs_approval), library)
         return library
 
-    def find_agent_warnings(self, agent: AgentSpec) -> list[str]:
+    def find_agent_warnings(self, agent: AgentSpec) -> list[AgentWarning]:
         """Return what the owner of an agent should know about its tools."""
         return find_agent_warnings(agent, self.get_agent_tools(agent))
 

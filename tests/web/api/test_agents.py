@@ -22,7 +22,9 @@ async def test_agent_that_can_act_on_untrusted_text_gets_a_warning(tmp_path):
             changed = await response.json()
         async with session.get("/api/agents/clerk") as response:
             assert (await response.json()) == changed
-        assert [warning[:46] for warning in created["warnings"]] == ["The agent reads untrusted text (mail) and can "]
+        [warning] = created["warnings"]
+        assert warning["message"].startswith("The agent reads untrusted text (mail) and can ")
+        assert (warning["id"], warning["parameters"]) == ("untrusted_text", {"readers": "mail", "actors": "pay"})
         assert (changed["agent"]["after_untrusted"], changed["warnings"]) == ("refuse", [])
         async with session.put("/api/agents/clerk", json={**agent, "after_untrusted": "sometimes"}) as response:
             assert response.status == 422

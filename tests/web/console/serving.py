@@ -61,6 +61,7 @@ class ConsoleModel:
 
     def __init__(self, name: str = "scripted", *, images: bool = True) -> None:
         self.name = name
+        self.is_reachable = False
         self.profile = ModelProfile(images=images)
 
     async def stream(self, messages, tools=(), options=None):
@@ -71,7 +72,7 @@ class ConsoleModel:
             for _ in range(600):
                 yield TextDelta("word ")
                 await asyncio.sleep(0.05)
-        if last.role == "user" and "unreachable" in text:
+        if last.role == "user" and "unreachable" in text and not self.is_reachable:
             raise ModelUnavailable("The model server is out of memory.")
         reply = self._reply(last, [tool.name for tool in tools])
         if any("unicorns" in message.content for message in messages):
@@ -121,6 +122,7 @@ class Console:
     url: str
     service: Service
     browser: Browser
+    model: ConsoleModel
 
     async def open(self, path: str = "/", **options) -> Page:
         """Open a page; the tour is closed unless `tour=True`."""
@@ -179,7 +181,8 @@ async def open_proxy(url: str) -> AsyncIterator[tuple[str, BreakableProxy]]:
 @asynccontextmanager
 async def serve_console(folder: Path, *, api_key: str = "", **settings) -> AsyncIterator[Console]:
     """Serve the console with a scripted model, an agent that needs approval and a database."""
-    models = {"scripted": ConsoleModel(), "other": ConsoleModel("other", images=False)}
+    model = ConsoleModel()
+    models = {"scripted": model, "other": ConsoleModel("other", images=False)}
     service_settings = Settings(_env_file=None, home=folder, roots=(folder,), **settings)
     async with (
         open_service(service_settings, models) as service,
@@ -189,7 +192,7 @@ async def serve_console(folder: Path, *, api_key: str = "", **settings) -> Async
         await add_agents(service)
         browser = await playwright.chromium.launch(executable_path=EXECUTABLE, args=["--no-sandbox"])
         try:
-            yield Console(url.removesuffix("/v1"), service, browser)
+            yield Console(url.removesuffix("/v1"), service, browser, model)
         finally:
             await browser.close()
 

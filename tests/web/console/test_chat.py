@@ -72,6 +72,23 @@ async def test_a_run_is_stopped(tmp_path):
         assert console.service.runner.active_count == 0
 
 
+async def test_a_failed_run_is_retried_in_its_conversation(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open()
+        await send(page, "unreachable")
+        await expect(page.get_by_role("alert", name="The run failed")).to_contain_text("out of memory")
+        row = page.get_by_role("link", name="unreachable")
+        await expect(row).to_be_visible()
+        await page.goto(console.url + "/chat")
+        await row.click()
+        await expect(page.get_by_role("alert", name="The run failed")).to_be_visible()
+        console.model.is_reachable = True
+        await page.get_by_role("button", name="Try again").click()
+        await expect(page.get_by_text("You said: unreachable")).to_be_visible()
+        await expect(page.get_by_role("article")).to_have_count(2)
+        await expect(row).to_have_count(1)
+
+
 async def test_a_broken_connection_is_resumed(tmp_path):
     async with serve_console(tmp_path) as console, open_proxy(console.url) as (url, proxy):
         page = await console.open(url)

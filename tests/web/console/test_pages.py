@@ -27,7 +27,7 @@ from opposable.tools.circuit_breaker import CircuitBreakerOptions
 
 pytestmark = pytest.mark.anyio
 
-MAX_FIRST_LOAD_BYTES = 300_000
+MAX_FIRST_LOAD_BYTES = 265_000
 RAW_SERVER = ROOT / "tests" / "tools" / "mcp" / "raw_server.py"
 AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
 PATHS = (
@@ -156,6 +156,21 @@ async def test_a_skill_of_an_allowed_folder_is_added(tmp_path):
         await page.get_by_role("button", name="Add tools").click()
         await expect(page.get_by_role("heading", name="greet")).to_be_visible()
         await expect(page.get_by_text("Greets a person.").first).to_be_visible()
+
+
+async def test_a_function_of_an_allowed_module_is_added(tmp_path):
+    async with serve_console(tmp_path, modules=("tests.web.console.serving",)) as console:
+        page = await console.open("/tools/new?kind=function")
+        await page.get_by_label("Id", exact=True).fill("draw")
+        await page.get_by_label("Module").fill("os")
+        await page.get_by_role("textbox", name="Function").fill("draw")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("alert")).to_contain_text("os:draw may not be used")
+        await page.get_by_label("Module").fill("tests.web.console.serving")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("heading", name="draw")).to_be_visible()
+        await page.get_by_role("button", name="Run", exact=True).click()
+        await expect(page.get_by_role("region", name="Result")).to_contain_text("image")
 
 
 async def test_an_http_tool_is_tried_before_it_is_saved(tmp_path):
@@ -480,6 +495,25 @@ async def test_an_agent_is_created_and_changed(tmp_path):
         assert (spec.name, [tool.tool_id for tool in spec.tools], spec.needs_approval) == ("Clerk", ["echo"], ("echo",))
 
 
+async def test_an_agent_is_exported_and_imported_as_yaml(tmp_path):
+    async with serve_console(tmp_path) as console:
+        page = await console.open("/agents/careful")
+        async with page.expect_download() as download:
+            await page.get_by_role("button", name="YAML").click()
+        exported = Path(await (await download.value).path()).read_text()
+        await open_item(page, "Agents")
+        await page.get_by_role("button", name="Import YAML").click()
+        dialog = page.get_by_role("dialog", name="Import YAML")
+        await dialog.get_by_label("YAML").fill("agent_id: new\nlimits: {turns: many}\n")
+        await dialog.get_by_role("button", name="Import YAML").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text("limits.turns")
+        await dialog.get_by_label("YAML").fill(exported.replace("careful", "copy"))
+        await dialog.get_by_role("button", name="Import YAML").click()
+        await expect(page.get_by_role("link", name="Careful clerk")).to_have_count(2)
+        copied, original = [(await console.service.get_agent(name)).spec for name in ("copy", "careful")]
+        assert copied == original.model_copy(update={"agent_id": "copy"})
+
+
 async def test_an_agent_that_can_act_on_untrusted_text_shows_a_warning(tmp_path):
     async with serve_console(tmp_path) as console:
         page = await console.open("/agents")
@@ -491,7 +525,9 @@ async def test_an_agent_that_can_act_on_untrusted_text_shows_a_warning(tmp_path)
         agent = {"agent_id": "clerk", "tools": [{"tool_id": "mail"}, {"tool_id": "pay"}]}
         assert (await page.request.post(console.url + "/api/agents", data=agent)).ok
         await page.goto(console.url + "/agents/clerk")
-        await expect(page.get_by_role("alert")).to_contain_text("untrusted text (mail)")
+        await expect(page.get_by_role("alert")).to_contain_text("reads text of other people (mail)")
+        await page.get_by_role("button", name="Change the language to Chinese").click()
+        await expect(page.get_by_role("alert")).to_contain_text("会读取他人的文本（mail），并且能据此执行操作（pay）")
 
 
 async def test_a_key_is_shown_once_and_revoked(tmp_path):

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from pydantic import BaseModel, Field, ValidationError
 
+from opposable.app.agent_check import WarningId
 from opposable.domain.errors import BadInput
 from opposable.domain.records import AgentRecord
 from opposable.domain.specs import AgentSpec
@@ -42,6 +43,14 @@ YAML_RESPONSE: dict[int | str, dict[str, Any]] = {
 }
 
 
+class AgentWarningResponse(BaseModel):
+    """A warning about an agent: its message in English, and the id and values for messages in other languages."""
+
+    id: WarningId
+    message: str = Field(examples=["The agent reads untrusted text (mail) and can act on it (pay)."])
+    parameters: dict[str, str] = Field(examples=[{"readers": "mail", "actors": "pay"}])
+
+
 class AgentResponse(BaseModel):
     """A stored agent. `version` grows with each change.
 
@@ -52,7 +61,7 @@ class AgentResponse(BaseModel):
     version: int = Field(examples=[1])
     created_at: datetime | None = None
     updated_at: datetime | None = None
-    warnings: list[str] = []
+    warnings: list[AgentWarningResponse] = []
 
 
 @router.get("", dependencies=REQUIRE_READ, responses=error_responses(), summary="List agents")
@@ -190,7 +199,10 @@ def to_agent_response(record: AgentRecord, service: Service | None = None) -> Ag
         version=record.version,
         created_at=record.created_at,
         updated_at=record.updated_at,
-        warnings=[] if service is None else service.find_agent_warnings(record.spec),
+        warnings=[
+            AgentWarningResponse(id=warning.warning_id, message=warning.message, parameters=warning.parameters)
+            for warning in (service.find_agent_warnings(record.spec) if service is not None else ())
+        ],
     )
 
 

@@ -1,1 +1,0 @@
-import{n as e,r as t}from"./link-2uNCbnxX.js";import{r as n}from"./Title-Dqta-jaM.js";import{t as r}from"./jsx-runtime-LKYXHABd.js";var i=r(),a=e(e=>(0,i.jsx)(t,{...e})),o=e(e=>(0,i.jsx)(n,{component:`a`,...e}));export{a as n,o as t};
