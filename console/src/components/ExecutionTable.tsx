@@ -81,7 +81,7 @@ function Outcome({ execution }: { execution: Execution }) {
   const { t } = useTranslation();
   return (
     <Group gap={4} wrap="nowrap">
-      <Badge size="sm" variant="light" color={execution.failure ? "red" : "teal"}>
+      <Badge size="sm" variant="light" color={execution.failure ? "red" : "teal"} tt="lowercase">
         {execution.failure ? t(`failure.${execution.failure}`, execution.failure) : t("call.succeeded")}
       </Badge>
       {execution.repairs.length > 0 && (

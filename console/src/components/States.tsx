@@ -50,7 +50,7 @@ export function ErrorAlert({ error, onRetry }: { error: unknown; onRetry?: () =>
         </ul>
       )}
       {onRetry && (
-        <Button mt="xs" size="compact-sm" variant="light" color="red" onClick={onRetry}>
+        <Button mt="xs" size="compact-sm" variant="default" onClick={onRetry}>
           {t("retry")}
         </Button>
       )}

@@ -400,6 +400,13 @@ export const en = {
     stopTitle: "Stop this run?",
     stopText: "The model and the active tools are stopped. Calls that already ran are not undone.",
   },
+  finish: {
+    stop: "answered",
+    tool_calls: "called tools",
+    length: "cut off at the token limit",
+    content_filter: "stopped by a content filter",
+    incomplete: "incomplete",
+  },
   limit: { turns: "model turns", tool_calls: "tool calls", tokens: "tokens", cost: "cost", time: "time" },
   mcp: {
     text: "A tool is pinned to the definition that was accepted. New tools (with `pin: ask`) and changed tools cannot be called until you accept them.",

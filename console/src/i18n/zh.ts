@@ -391,6 +391,13 @@ export const zh: Texts = {
     stopTitle: "停止此运行？",
     stopText: "模型和正在执行的工具会停止。已执行的调用不会撤销。",
   },
+  finish: {
+    stop: "已回答",
+    tool_calls: "调用了工具",
+    length: "达到词元上限而截断",
+    content_filter: "被内容过滤器停止",
+    incomplete: "不完整",
+  },
   limit: { turns: "模型轮数", tool_calls: "工具调用次数", tokens: "词元数", cost: "费用", time: "时间" },
   mcp: {
     text: "工具固定在已接受的定义上。新工具（`pin: ask` 时）和有变化的工具在您接受之前无法调用。",

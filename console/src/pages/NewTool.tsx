@@ -215,7 +215,7 @@ function HttpTool() {
 function Labelled({ text, children }: { text: string; children: ReactNode }) {
   return (
     <div>
-      <Text size="sm" fw={500} mb={4}>
+      <Text size="sm" fw={600} mb={4}>
         {text}
       </Text>
       {children}

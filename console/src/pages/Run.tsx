@@ -61,21 +61,25 @@ export function RunPage() {
               action={() => api(`/api/runs/${runId}/cancel`, { method: "POST" })}
             />
           )}
-          <Button
-            size="xs"
-            variant="default"
-            leftSection={<IconDownload size={14} />}
-            onClick={() => saveFile(`run-${runId}.json`, exported(), "application/json")}
-          >
-            JSON
-          </Button>
+          {run && (
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconDownload size={14} />}
+              onClick={() => saveFile(`run-${runId}.json`, exported(), "application/json")}
+            >
+              JSON
+            </Button>
+          )}
         </>
       }
     >
       <ErrorAlert error={record.error} onRetry={() => record.refetch()} />
       {run && <RunFigures run={run} state={state} />}
       <Stack mt="md" gap="md">
-        <RunOutcome run={isActive ? state : { ...state, reason: state.reason || (run?.reason ?? "") }} />
+        {run && (
+          <RunOutcome run={isActive ? state : { ...state, reason: state.reason || (run.reason ?? "") }} />
+        )}
         {state.data && <AnswerText answer={state.data} />}
         {state.data?.sql && <Json value={state.data.sql} label={t("data.sql")} />}
         {state.data && state.data.rows.length > 0 && (
@@ -237,7 +241,7 @@ const TimelineItem = memo(function TimelineItem({ item, isActive, longest }: Tim
         </Text>
         <Text size="xs" c="dimmed">
           {formatNumber(item.usage.input_tokens)} → {formatNumber(item.usage.output_tokens)} {t("tokens")} ·{" "}
-          {item.finish}
+          {t(`finish.${item.finish}`, item.finish)}
         </Text>
       </Group>
     );

@@ -390,7 +390,7 @@ function ServiceState() {
               <Group justify="space-between">
                 <Text size="sm">{t(`settings.part.${name}`, name)}</Text>
                 <Badge variant="dot" color={state === "ok" ? "teal.8" : "red.8"}>
-                  {state}
+                  {state === "ok" ? t("status.ok") : state}
                 </Badge>
               </Group>
             </Paper>

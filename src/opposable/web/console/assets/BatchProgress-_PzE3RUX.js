@@ -1,2 +1,1 @@
 import{t as e}from"./Progress-FrJ-tbbl.js";import{f as t}from"./components-D5peB1z1.js";import{D as n,t as r}from"./vendor-Cc0dLKfy.js";import{t as i}from"./format-DIXfaYUV.js";var a=n();function o({batch:n}){let{t:o}=r(),s={ended:i(n.ended),total:i(n.total)};return(0,a.jsxs)(a.Fragment,{children:[(0,a.jsx)(t,{size:`xs`,mb:4,children:o(`batches.endedOf`,s)}),(0,a.jsx)(e,{value:100*n.ended/n.total,"aria-label":o(`batches.progress`)})]})}export{o as t};
-//# sourceMappingURL=BatchProgress-_PzE3RUX.js.map

@@ -1,2 +1,1 @@
 import{T as e,f as t}from"./components-D5peB1z1.js";import{D as n}from"./vendor-Cc0dLKfy.js";var r=n();function i({figures:n}){return(0,r.jsx)(`div`,{className:`figures`,children:n.map(([n,i])=>(0,r.jsxs)(e,{className:`bordered`,p:`xs`,bg:`transparent`,children:[(0,r.jsx)(t,{size:`xs`,c:`dimmed`,className:`capital`,children:n}),(0,r.jsx)(t,{size:`sm`,fw:600,component:`div`,lineClamp:2,children:i})]},n))})}export{i as t};
-//# sourceMappingURL=Figures-e2LYNv3f.js.map

@@ -1,2 +1,1 @@
 import{u as e}from"./components-D5peB1z1.js";import{D as t,t as n}from"./vendor-Cc0dLKfy.js";var r=t(),i={finished:`teal.8`,running:`blue.8`,waiting:`orange.9`,paused:`orange.9`,failed:`red.8`,cancelled:`gray.7`,ok:`teal.8`,disabled:`gray.7`,away:`orange.9`,open:`red.8`,half_open:`orange.9`};function a({value:t}){let{t:a}=n();return(0,r.jsx)(e,{size:`sm`,variant:`dot`,color:i[t]??`gray.7`,fw:500,miw:`max-content`,children:a(`status.${t}`,t)})}export{a as t};
-//# sourceMappingURL=Status-DCQtdTnj.js.map

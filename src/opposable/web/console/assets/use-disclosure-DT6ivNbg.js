@@ -1,2 +1,1 @@
 import{r as e}from"./rolldown-runtime-XKyaHtl9.js";import{k as t}from"./vendor-Cc0dLKfy.js";var n=e(t(),1);function r(e=!1,t={}){let[r,i]=(0,n.useState)(e),a=(0,n.useCallback)(()=>{i(e=>e||(t.onOpen?.(),!0))},[t.onOpen]),o=(0,n.useCallback)(()=>{i(e=>e&&(t.onClose?.(),!1))},[t.onClose]);return[r,{open:a,close:o,toggle:(0,n.useCallback)(()=>{r?o():a()},[o,a,r]),set:i}]}export{r as t};
-//# sourceMappingURL=use-disclosure-DT6ivNbg.js.map
