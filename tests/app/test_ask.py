@@ -17,7 +17,7 @@ from opposable.app.ask import (
 )
 from opposable.domain.answers import DataAnswer
 from opposable.domain.call_context import NO_CONTEXT
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, ModelNotFound
 from opposable.domain.events import RunFinished
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import Usage
@@ -26,6 +26,7 @@ from opposable.models.scripted import ScriptedModel
 from opposable.sql.messages import name_replaced
 
 pytestmark = pytest.mark.anyio
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,17 @@ async def test_a_team_is_a_tool_for_any_agent(tmp_path: Path, shop: str) -> None
         "rows": (("bolt",),),
         "row_count": 1,
     }
+
+
+async def test_what_a_semantic_model_covers_needs_no_model(tmp_path: Path) -> None:
+    semantics = ROOT / "evals/semantics/chinook/model.yaml"
+    database = str(ROOT / "examples/data/chinook.sqlite")
+    async with open_data_team(create_settings(tmp_path), database, "local", semantics) as team:
+        answer, run_finished = await team.answer("2024年销售额最高的前3个国家")
+        assert len(answer.rows) == 3
+        assert run_finished.usage.total_tokens == 0
+        with pytest.raises(ModelNotFound, match="opposable models pull"):
+            await team.answer("Which playlist has the longest name?")
 
 
 async def test_a_team_is_opened_once_per_database(tmp_path: Path, shop: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from opposable.agent.agent import Agent
 from opposable.app.inputs import create_limits
 from opposable.app.lazy_failure_store import open_failure_memory
-from opposable.app.models import OnProgress, open_model
+from opposable.app.models import MissingModel, OnProgress, is_missing, open_model
 from opposable.app.query_examples import load_examples
 from opposable.app.tool_factory import create_sql_tools
 from opposable.app.tools import closing_database
@@ -70,6 +70,8 @@ async def open_data_team(
 ) -> AsyncIterator[Team]:
     """Open the team over one database; everything is closed at the end.
 
+    With a semantic model, whose questions need no model, the embedded one is not downloaded.
+
     Args:
         settings: The settings.
         database: The URL or path of the database.
@@ -82,7 +84,8 @@ async def open_data_team(
     """
     async with closing_database(await open_database(database)) as opened:
         semantic_model = load_semantic_model(semantics) if semantics else None
-        opened_model = await open_model(settings, model, on_progress)
+        needs_no_model = semantic_model is not None and is_missing(settings, model)
+        opened_model = MissingModel(settings) if needs_no_model else await open_model(settings, model, on_progress)
         try:
             async with open_team(
                 opened_model,

@@ -1,14 +1,17 @@
 """Models opened by name, with the embedded model downloaded if necessary."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from opposable.domain.messages import user_message
-from opposable.models.base import Model, ModelOptions
+from opposable.domain.errors import ModelNotFound
+from opposable.domain.events import ModelEvent
+from opposable.domain.messages import Message, user_message
+from opposable.domain.tools import ToolDefinition
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.calling_modes import (
     CALLING_MODES,
     CallingMode,
@@ -95,6 +98,31 @@ async def open_unwrapped_model(settings: Settings, name: str, on_progress: OnPro
     )
 
 
+def is_missing(settings: Settings, name: str | None = None) -> bool:
+    """Return whether a model (default: that of the settings) is the embedded one and is not downloaded."""
+    is_embedded = normalize_model_name(name or settings.model) == "local"
+    return is_embedded and find_installed_weights(QWEN_CODER, models_directory(settings)) is None
+
+
+class MissingModel:
+    """The embedded model where it is not downloaded: what asks no model works, a request says how to get it."""
+
+    name = "local"
+
+    def __init__(self, settings: Settings) -> None:
+        self.profile = get_model_profile(settings, self.name)
+
+    async def stream(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Raise: `ModelNotFound`."""
+        raise ModelNotFound("The embedded model is not downloaded. Fetch it with: opposable models pull")
+        yield  # an async generator, as the protocol requires
+
+    async def aclose(self) -> None:
+        """Do nothing: nothing is open."""
+
+
 @runtime_checkable
 class ConfirmsDownload(Protocol):
     """An observer of a download that is asked before it starts."""
@@ -105,11 +133,10 @@ class ConfirmsDownload(Protocol):
 
 
 async def _download_if_missing(settings: Settings, name: str, on_progress: OnProgress | None) -> None:
-    directory = models_directory(settings)
-    if name == "local" and find_installed_weights(QWEN_CODER, directory) is None:
+    if is_missing(settings, name):
         if isinstance(on_progress, ConfirmsDownload):
             on_progress.confirm_download(QWEN_CODER.size)
-        await pull_weights(QWEN_CODER, directory, on_progress)
+        await pull_weights(QWEN_CODER, models_directory(settings), on_progress)
 
 
 async def pull_embedded(settings: Settings, on_progress: OnProgress | None = None) -> Path:
