@@ -39,6 +39,7 @@ export type CallResult = {
   tool: string;
   output: unknown;
   content: string;
+  media?: MessagePart[];
   error: { kind: string; message: string } | null;
   execution_id: string;
   meta: { latency_ms: number; attempts: number; cached: boolean; cut: number };

@@ -91,11 +91,46 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Get a stored response */
+        get: operations["get_response"];
         put?: never;
         post?: never;
         /** Delete a stored response */
         delete: operations["delete_response"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/{response_id}/input_items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the items that a stored response was created from */
+        get: operations["list_input_items"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/{response_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel a response that runs in the background at the server of its model */
+        post: operations["cancel_response"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -316,7 +351,7 @@ export interface paths {
          * Search tools
          * @description Search the enabled tools, best match first.
          *
-         *     The search uses their names, descriptions, tags and parameters.
+         *     The search uses their names, descriptions, tags and parameters, and what they mean in any language.
          */
         get: operations["search_tools"];
         put?: never;
@@ -5396,6 +5431,22 @@ export interface operations {
                     };
                 };
             };
+            /** @description The server of the model failed with this status. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
         };
     };
     create_anthropic_message: {
@@ -5565,6 +5616,22 @@ export interface operations {
                     };
                 };
             };
+            /** @description The server of the model failed with this status. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
         };
     };
     count_message_tokens: {
@@ -5705,6 +5772,22 @@ export interface operations {
             };
             /** @description The model is unavailable. Try again later. */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model failed with this status. */
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5872,6 +5955,68 @@ export interface operations {
                     };
                 };
             };
+            /** @description The server of the model failed with this status. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    get_response: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                response_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "resp_1",
+                     *       "object": "response",
+                     *       "status": "completed",
+                     *       "output": []
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description There is no such response. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
         };
     };
     delete_response: {
@@ -5899,6 +6044,112 @@ export interface operations {
                      *     }
                      */
                     "application/json": unknown;
+                };
+            };
+            /** @description There is no such response. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    list_input_items: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                response_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "object": "list",
+                     *       "data": [],
+                     *       "has_more": false
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description There is no such response. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+        };
+    };
+    cancel_response: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                response_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "resp_1",
+                     *       "object": "response",
+                     *       "status": "cancelled"
+                     *     }
+                     */
+                    "application/json": unknown;
+                };
+            };
+            /** @description The response does not run in the background. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
                 };
             };
             /** @description There is no such response. */
@@ -6068,6 +6319,22 @@ export interface operations {
                     };
                 };
             };
+            /** @description The server of the model failed with this status. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
         };
     };
     create_text_completion: {
@@ -6206,6 +6473,22 @@ export interface operations {
             };
             /** @description The model is unavailable. Try again later. */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The server of the model failed with this status. */
+            "5XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6361,6 +6644,8 @@ export interface operations {
                         output: unknown;
                         /** @description The text that a model would receive. */
                         content: string;
+                        /** @description Images and files of the result, as parts of a message; absent without any. */
+                        media?: Record<string, never>[];
                         error: null | {
                             kind: string;
                             message: string;
@@ -10036,6 +10321,8 @@ export interface operations {
                         output: unknown;
                         /** @description The text that a model would receive. */
                         content: string;
+                        /** @description Images and files of the result, as parts of a message; absent without any. */
+                        media?: Record<string, never>[];
                         error: null | {
                             kind: string;
                             message: string;

@@ -16,6 +16,7 @@ import {
   type ToolVersion,
   withQuery,
 } from "../api/client";
+import { toMedia } from "../api/media";
 import { agentsQuery, skillsQuery, toolsQuery } from "../api/queries";
 import { ConfirmDialog } from "../components/Confirm";
 import { ExecutionTable } from "../components/ExecutionTable";
@@ -24,6 +25,7 @@ import { Json } from "../components/Json";
 import { CodeEditor, SchemaForm } from "../components/lazy";
 import { PageLink } from "../components/links";
 import { McpTools } from "../components/McpTools";
+import { Media } from "../components/Media";
 import { Page } from "../components/Page";
 import { Empty, ErrorAlert, QueryView } from "../components/States";
 import { CallCharts, PeriodSelect, usePeriod } from "../components/StatisticsCharts";
@@ -233,6 +235,7 @@ function TryIt({ skill }: { skill: Skill }) {
                 {call.data.meta.cached && ` · ${t("call.cached")}`}
               </Text>
             </Group>
+            {call.data.media && <Media parts={toMedia(call.data.media)} />}
             <Json value={call.data.content} label={t("call.result")} />
           </>
         ) : (

@@ -171,6 +171,9 @@ async def test_a_function_of_an_allowed_module_is_added(tmp_path):
         await expect(page.get_by_role("heading", name="draw")).to_be_visible()
         await page.get_by_role("button", name="Run", exact=True).click()
         await expect(page.get_by_role("region", name="Result")).to_contain_text("image")
+        await page.get_by_role("button", name="Open Image").click()
+        await expect(page.get_by_role("dialog").locator("img")).to_be_visible()
+        await expect(page.locator("[data-blocked-image]")).to_have_count(1)
 
 
 async def test_an_http_tool_is_tried_before_it_is_saved(tmp_path):

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from opposable.domain.call_context import CallContext
+from opposable.domain.content import part_to_json
 from opposable.domain.json_text import parse_json
 from opposable.domain.language import Language
 from opposable.domain.records import execution_from_result
@@ -44,6 +45,11 @@ RESULT_SCHEMA: dict[str, Any] = {
         "tool": {"type": "string"},
         "output": {"description": "The value of the tool; null if the call failed."},
         "content": {"type": "string", "description": "The text that a model would receive."},
+        "media": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "Images and files of the result, as parts of a message; absent without any.",
+        },
         "error": {
             "anyOf": [
                 {"type": "null"},
@@ -201,6 +207,8 @@ def serialize_tool_result(tool: str, result: ToolResult, trace_id: str, executio
             "cut": result.cut,
         },
     }
+    if result.media:
+        form["media"] = [part_to_json(part) for part in result.media]
     try:
         return orjson.dumps(form, default=str, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # an integer beyond 64 bits, or a string that is not valid Unicode
