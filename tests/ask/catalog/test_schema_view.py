@@ -7,7 +7,7 @@ from tests.ask.catalog.databases import open_sqlite
 from tests.servers import make_clickhouse, mysql, postgresql  # noqa: F401
 
 from opposable.ask.catalog import open_catalog
-from opposable.ask.catalog.schema_view import estimate_tokens
+from opposable.ask.catalog.schema_view import estimate_tokens, format_prompt_value
 from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
@@ -111,3 +111,11 @@ async def test_views_and_empty_tables_are_shown_too(shop):
     catalog = await open_catalog(shop)
     names = {table.table.full_name: table.table.kind for table in (await catalog.select_schema("x", 20_000)).tables}
     assert (names["rich"], names["empty_one"]) == ("view", "table")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("it's", "'it''s'"), ("a\nb\x00\u200b", "'a b'"), ("x" * 90, "'" + "x" * 39 + "…'"), ("", "''")],
+)
+def test_values_are_quoted_on_one_line(text, expected):
+    assert format_prompt_value(text) == expected

@@ -220,7 +220,7 @@ async def test_an_unavailable_model_is_reported_as_a_status_or_an_event(tmp_path
             ("", "[DONE]"),
         ]
         async with session.get("/agent/conversations/v") as response:
-            assert response.status == 404
+            assert (await response.json())["messages"] == []  # it is listed, for another attempt
 
 
 @pytest.mark.parametrize("body", [{"stream": True}, {"stream": False}])
