@@ -70,11 +70,23 @@ async def test_it_is_asked_once_and_may_say_that_it_cannot_be_done():
     assert (end.text, end.turns) == ("I cannot.", 2)
 
 
-async def test_a_value_that_the_user_said_is_never_replaced_by_a_similar_one():
-    model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "18"}')), "There is no ticket 18.")
-    end = (await collect_events(model, ToolLibrary([close]), "Close ticket 18."))[-1]
-    assert (end.text, end.turns) == ("There is no ticket 18.", 2)
-    assert "T-18" not in model.requests[1].messages[-1].content.partition("\n\n")[2]
+async def test_a_similar_value_is_suggested_with_the_failure_and_asked_for():
+    model = ScriptedModel(
+        reply_with_calls(tool_call("close", '{"ticket": "18"}')),
+        "There is none.",
+        reply_with_calls(tool_call("close", '{"ticket": "T-18"}')),
+        "ok",
+    )
+    await collect_events(model, ToolLibrary([close]))
+    assert (
+        model.requests[1]
+        .messages[-1]
+        .content.endswith('(Perhaps ticket="T-18" is meant. Correct the call and make it again.)')
+    )
+    assert list_follow_ups(model) == [
+        'close did not work, so the task is not done. Now call close(ticket="T-18"); only if that cannot be, say why.'
+    ]
+    assert [request.options.tool_choice for request in model.requests] == ["auto", "auto", ForcedTool("close"), "auto"]
 
 
 async def test_what_worked_before_is_what_is_asked_for():

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opposable.agent.assistance import prompts
+from opposable.agent.assistance.argument_suggestions import is_quoted
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.failure_fingerprints import format_arguments
 from opposable.agent.policy import Directive, Step
@@ -12,7 +13,6 @@ from opposable.models.base import ForcedTool
 
 MAX_FOLLOW_UPS = 3
 """Follow-ups of one run."""
-_QUOTE_PAIRS = (("'", "'"), ('"', '"'), ("“", "”"), ("‘", "’"), ("「", "」"), ("《", "》"), ("`", "`"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,3 @@ def is_own_mistake(step: Step, task: str) -> bool:
         isinstance(value, str) and is_quoted(step.result.content, value) and value.casefold() not in task.casefold()
         for value in step.call.arguments.values()
     )
-
-
-def is_quoted(error_text: str, value: str) -> bool:
-    """Return whether an error quotes the value."""
-    return any(f"{opening}{value}{closing}" in error_text for opening, closing in _QUOTE_PAIRS)

@@ -12,7 +12,7 @@ class GuardOptions:
         block_repeats: Blocks a call that failed before, and warns of one that returns nothing new.
         larger_timeouts: Enlarges the arguments that a spec names, after a time-out.
         failure_memory: Uses failures of earlier runs, and stores those of this run.
-        suggestions: Adds to a failed result that the call may be repeated, or which dependency is missing.
+        suggestions: Adds to a failed result which argument may be right, or that the call may be repeated.
         follow_ups: Asks the model for a corrected call when it would answer right after a failed one.
         status_notes: Appends a summary of the failed calls to the last message sent.
         replanning: Asks the model to switch tools or to plan again after repeated failures, or ends the run.

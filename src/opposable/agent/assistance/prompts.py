@@ -26,6 +26,13 @@ def ask_to_correct_call(name: str, suggestion: str, language: Language) -> str:
     return f"{name} did not work, so the task is not done. {with_it}; only if that cannot be, say why."
 
 
+def suggest_correction(suggestion: str, language: Language) -> str:
+    """Suggest similar arguments that the failure names."""
+    if language == "zh":
+        return f"（可能是指：{suggestion}。请改正后再次调用。）"
+    return f"(Perhaps {suggestion} is meant. Correct the call and make it again.)"
+
+
 def suggest_retry(language: Language) -> str:
     """Suggest another attempt after a temporary failure."""
     return "（这可能是暂时的，请再次调用。）" if language == "zh" else "(This may pass. Make the call again.)"

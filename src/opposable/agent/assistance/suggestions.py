@@ -1,25 +1,33 @@
-"""Rule: add to a failed result what may make the call work."""
+"""Rule: add to a failed result what may correct the call."""
 
 from opposable.agent.assistance import prompts
+from opposable.agent.assistance.argument_suggestions import suggest_arguments
 from opposable.agent.assistance.rule import AssistanceRule
+from opposable.agent.failure_fingerprints import format_arguments
 from opposable.agent.policy import Step
 
 
 class Suggestions(AssistanceRule):
-    """Suggest another attempt after a temporary failure, and name the dependencies that are missing."""
+    """Suggest the most similar value that an error names, another attempt, or the dependency that is missing."""
 
     switch = "suggestions"
 
     def annotate(self, step: Step) -> str:
         """Return the suggestion for a failed call without a known correction."""
         run, result = self.run, step.result
-        if result.failure is None or step.call.id in run.blocked_ids:
+        if result.failure is None:
             return ""
-        notes = []
-        if step.call.id not in run.suggested_arguments and run.is_retryable(result):
-            notes.append(prompts.suggest_retry(run.language))
+        is_blocked = step.call.id in run.blocked_ids
+        note = ""
+        if step.call.id not in run.suggested_arguments:
+            suggested = suggest_arguments(run.calls[step.call.id][1], result.content)
+            if suggested:
+                run.suggested_arguments[step.call.id] = dict(suggested)
+                note = prompts.suggest_correction(format_arguments(suggested.items()), run.language)
+            elif run.is_retryable(result):
+                note = prompts.suggest_retry(run.language)
         owner = run.get_owner_id(result.name)
         missing = () if run.library.get_spec(owner) is None else run.library.get_health(owner).missing_dependencies
         if missing:
-            notes.append(prompts.note_missing_dependencies(result.name, missing, run.language))
-        return " ".join(notes)
+            note = f"{note} {prompts.note_missing_dependencies(result.name, missing, run.language)}".strip()
+        return "" if is_blocked else note
