@@ -114,7 +114,7 @@ UNUSUAL_SQL: dict[tuple[str, ...], list[str]] = {
         "SELECT '42'::INTEGER, amount::VARCHAR, try_cast('x' AS INTEGER) FROM orders",
         'SELECT [x * 2 FOR x IN [1, 2, 3] IF x > 1]',
         'SELECT json_extract(\'{"a": 1}\', \'$.a\'), \'{"a": 1}\'::JSON ->> \'a\'',
-        "SELECT string_agg(name, ', ' ORDER BY name), array_agg(DISTINCT status) FROM customers",
+        "SELECT string_agg(name, ', ' ORDER BY name), array_agg(DISTINCT status ORDER BY status) FROM customers",
         "SELECT ordered + INTERVAL 3 DAY, ordered - INTERVAL '1 month', date_diff('day', DATE '2024-01-01', ordered) FROM orders",
         "SELECT date_part('dow', ordered), dayname(ordered), last_day(ordered) FROM orders",
         "SELECT regexp_matches(name, '^A'), regexp_extract(name, '(.)n', 1), name SIMILAR TO 'A.*' FROM customers",
