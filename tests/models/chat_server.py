@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 from aiohttp import web
+from tests.http_server import serve_aiohttp_app
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -85,12 +86,6 @@ async def chat_server(*answers: Handler) -> AsyncIterator[ChatServer]:
     app = web.Application(client_max_size=1 << 28)
     for path in ("chat/completions", "completions", "embeddings", "messages", "responses"):
         app.router.add_post(f"/v1/{path}", server.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    try:
+    async with serve_aiohttp_app(app, handler_cancellation=True) as url:
+        server.url = f"{url}/v1"
         yield server
-    finally:
-        await runner.cleanup()

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from tests.http_server import serve_aiohttp_app
 
 from opposable.models.embedded.weights import Weights, WeightsPart
 
@@ -126,12 +127,6 @@ async def serve_packages(server: PackageServer) -> AsyncIterator[PackageServer]:
     app = web.Application()
     app.router.add_get("/simple/{package}/", server.page)
     app.router.add_get("/files/{package}/{name}", server.file)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/simple/"
-    try:
+    async with serve_aiohttp_app(app) as url:
+        server.url = f"{url}/simple/"
         yield server
-    finally:
-        await runner.cleanup()

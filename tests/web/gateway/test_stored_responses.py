@@ -7,6 +7,7 @@ import openai
 import orjson
 import pytest
 from aiohttp import web
+from tests.http_server import serve_aiohttp_app
 from tests.web.api.chat_serving import create_settings
 from tests.web.serving import serve_app, serve_models
 
@@ -69,15 +70,9 @@ async def responses_server():
     app.router.add_delete("/v1/responses/{id}", server.handle)
     app.router.add_get("/v1/responses/{id}/input_items", server.handle)
     app.router.add_post("/v1/responses/{id}/cancel", server.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    try:
+    async with serve_aiohttp_app(app) as url:
+        server.url = f"{url}/v1"
         yield server
-    finally:
-        await runner.cleanup()
 
 
 def connect(server):
