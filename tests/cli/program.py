@@ -18,6 +18,7 @@ from tests.models.chat_server import (
     chat_server,
     respond_events,
 )
+from tests.waiting import wait_until
 
 NOWHERE = "http://127.0.0.1:9/v1#m"
 """The address of a server that does not exist."""
@@ -86,12 +87,6 @@ def respond_text_deltas(*pieces: str):
 def respond_call(name: str, **arguments):
     call = {"index": 0, "id": "c1", "function": {"name": name, "arguments": orjson.dumps(arguments).decode()}}
     return respond_events(build_delta(tool_calls=[call]), build_delta("tool_calls"))
-
-
-async def wait_until(condition) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - the condition changes in another process
-            await asyncio.sleep(0.01)
 
 
 async def respond_endlessly(request: web.Request) -> web.StreamResponse:

@@ -15,7 +15,6 @@ from tests.cli.program import (
     respond_endlessly,
     run_program,
     start_program,
-    wait_until,
 )
 from tests.models.chat_server import (
     build_delta,
@@ -24,6 +23,7 @@ from tests.models.chat_server import (
     respond_json,
     respond_text,
 )
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,9 @@ import tempfile
 
 import aiohttp
 import pytest
-from tests.cli.program import respond_endlessly, wait_until
+from tests.cli.program import respond_endlessly
 from tests.models.chat_server import build_completion, chat_server
+from tests.waiting import wait_until
 from tests.web.test_sse_response import BODY
 
 from opposable.cli.serve import read_service_settings

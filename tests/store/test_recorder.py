@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tests.store.records import START, make_execution, seconds_after_start
+from tests.waiting import wait_until
 
 from opposable.domain.errors import StoreUnavailable
 from opposable.domain.records import RunEvent
@@ -19,12 +20,6 @@ pytestmark = pytest.mark.anyio
 
 async def list_stored_executions(store):
     return [execution async for execution in store.executions.export()]
-
-
-async def wait_until(condition) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - there is no event to wait for
-            await asyncio.sleep(0.01)
 
 
 async def test_all_records_are_written_on_a_clean_end(store):

@@ -294,6 +294,8 @@ class RunExecutor:
             turns=execution.turns if finished is None else finished.turns,
             tool_calls=execution.calls if finished is None else finished.tool_calls,
         )
+        # First, so that no ended run has a pending approval.
+        await retry_while_unavailable(lambda: self._store.approvals.expire_pending(run.run_id, "the run ended"))
         execution.log.close()
         self._service.recorder.record(ended)
         await self._service.recorder.flush()
@@ -305,7 +307,6 @@ class RunExecutor:
             execution.error,
             0.0 if finished is None or finished.cost is None else finished.cost,
         )
-        await retry_while_unavailable(lambda: self._store.approvals.expire_pending(run.run_id, "the run ended"))
         await retry_while_unavailable(lambda: self._store.queued_runs.finish(run.run_id, outcome))
 
     async def _save_turn(self, run: Run, new_message: Message, finished: RunFinished | None) -> None:

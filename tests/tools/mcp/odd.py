@@ -1,13 +1,14 @@
 """Helpers for tests of the odd server: its tools, its spec, and waiting."""
 
-import asyncio
 import contextlib
 import json
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
+
+from tests.waiting import wait_until
 
 from opposable.domain.specs import McpServerSpec
 
@@ -56,10 +57,3 @@ def _is_listening(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False
-
-
-async def wait_until(condition: Callable[[], object]) -> None:
-    """Wait until something holds; what never does fails the test by its time-out."""
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in another process
-            await asyncio.sleep(0.01)

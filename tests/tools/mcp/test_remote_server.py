@@ -20,9 +20,9 @@ from tests.tools.mcp.odd import (
     create_tool_json,
     free_port,
     start_server,
-    wait_until,
     write_tools,
 )
+from tests.waiting import wait_until
 
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import BadInput

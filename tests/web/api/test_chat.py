@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from tests.waiting import wait_until
 from tests.web.api.asking import wait_until_written
 from tests.web.api.chat_serving import read_events, serve_service
 from tests.web.serving import SlowModel
@@ -236,8 +237,7 @@ async def test_a_disconnect_stops_the_run_within_a_second(tmp_path, body):
         else:
             asking.cancel()
         await asyncio.wait_for(model.closed.wait(), 1)
-        await asyncio.sleep(0.1)
-        assert service.runner.active_count == 0
+        await wait_until(lambda: service.runner.active_count == 0, 1)
 
 
 async def test_a_detached_run_continues_and_can_be_resumed(tmp_path):

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from playwright.async_api import expect
+from tests.waiting import wait_until
 from tests.web.console.serving import PIXEL, open_proxy, serve_console
 
 from opposable.domain.specs import AgentSpec, AgentToolBinding, FunctionToolSpec
@@ -69,7 +70,7 @@ async def test_a_run_is_stopped(tmp_path):
         await expect(page.get_by_text("word word")).to_be_visible()
         await page.get_by_role("button", name="Stop").click()
         await expect(page.get_by_text("Stopped.")).to_be_visible()
-        assert console.service.runner.active_count == 0
+        await wait_until(lambda: console.service.runner.active_count == 0)
 
 
 async def test_a_failed_run_is_retried_in_its_conversation(tmp_path):

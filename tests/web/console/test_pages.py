@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from playwright.async_api import Page, expect
 from benchmarks.console import add_run, create_call_events, create_table_events
+from tests.waiting import wait_until
 from tests.servers import postgresql  # noqa: F401 - a fixture
 from tests.web.console.serving import ROOT, SAMPLE, Console, serve_console
 
@@ -462,7 +463,7 @@ async def test_stopping_a_run_asks_first(tmp_path):
         await page.get_by_role("button", name="Stop the run").click()
         await dialog.get_by_role("button", name="Stop the run").click()
         await expect(page.get_by_text("Stopped.")).to_be_visible()
-        assert console.service.runner.active_count == 0
+        await wait_until(lambda: console.service.runner.active_count == 0)
 
 
 async def test_a_long_run_and_a_large_table_draw_only_what_is_visible(tmp_path):
