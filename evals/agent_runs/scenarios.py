@@ -34,7 +34,7 @@ def _make_call(name: str, /, **arguments: object) -> PlannedCall:
 
 
 CANCEL_CALL = _make_call("cancel_order", order_id="A-17")
-NEGATION_WORDS = ("cannot", "no ", "not ", "无法", "没有", "不能")
+NEGATION_WORDS = ("cannot", "no ", "not ", "无法", "没有", "不能", "不存在")
 
 SCENARIOS: tuple[Scenario, ...] = (
     # Wrong values that the error message of the tool corrects
@@ -103,7 +103,7 @@ SCENARIOS: tuple[Scenario, ...] = (
              (PlannedMove(_make_call("list_orders"), (_make_call("cancel_order", order_id="B-5"),), "no order"),), answer="There is no order B-5, so nothing was cancelled."),
     Scenario("订单不存在", "missing data", "给订单 C-9 退款 10 元。", environments.make_orders, _expect_no_changes(*NEGATION_WORDS),
              (PlannedMove(_make_call("list_orders"), (_make_call("refund_order", order_id="C-9", amount=10),), "no order"),), "deaf", answer="没有订单 C-9，没有退款。"),
-    Scenario("already shipped", "missing data", "Cancel order A-18.", environments.make_orders, _expect_no_changes(*NEGATION_WORDS),
+    Scenario("already shipped", "missing data", "Cancel order A-18.", environments.make_orders, _expect_no_changes("shipped"),
              (PlannedMove(_make_call("find_order", order_id="A-18"), (_make_call("cancel_order", order_id="A-18"),), "shipped"),), answer="A-18 is shipped already and cannot be cancelled."),
     # No tool fits
     Scenario("the weather", "relevance", "What is the weather in Oslo?", environments.make_orders, _expect_no_changes(*NEGATION_WORDS),
