@@ -40,7 +40,9 @@ def evaluate_sql(
     split: Annotated[str, typer.Option("--part", help="Databases: dev (two thirds), held (one third) or all")] = "all",
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help='"one prompt", "team", "without …" or "… alone" (repeatable)'),
+        typer.Option(
+            "--only", help='"one prompt", "team", "team with examples", "without …" or "… alone" (repeatable)'
+        ),
     ] = None,
     semantics: Annotated[
         Path | None, typer.Option("--semantics", help="Semantic model of the database, for the team")
@@ -60,7 +62,8 @@ def evaluate_sql(
     """
     if split not in ("dev", "held", "all"):
         raise BadInput(f"--part takes dev, held or all, not {split!r}.")
-    questions = sample_questions(select_part(read_questions(folder, databases), split), number)
+    all_questions = select_part(read_questions(folder, databases), split)
+    questions = sample_questions(all_questions, number)
     if not questions:
         raise BadInput(f"{folder} has no questions for --part {split}. Check questions.jsonl.")
 
@@ -73,7 +76,7 @@ def evaluate_sql(
         if replies is not None:
             opened_model = RecordedModel(opened_model, replies)
         try:
-            answerers = make_answerers(opened_model, semantics=semantic_model)
+            answerers = make_answerers(opened_model, semantics=semantic_model, examples=all_questions)
             return await _score_answerers(
                 _select_answerers(answerers, only), sorted(questions, key=lambda q: q.database)
             )

@@ -12,6 +12,7 @@ from opposable.ask.single_prompt import generate_sql
 from opposable.ask.team.factory import open_team
 from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, TeamOptions
 from opposable.domain.errors import OpposableError
+from opposable.domain.records import QueryExample, get_utc_now
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.evals.text_to_sql.datasets import EvalQuestion
 from opposable.evals.text_to_sql.scoring import are_same_rows
@@ -168,6 +169,7 @@ def make_team_answerer(
     options: TeamOptions = DEFAULT_TEAM_OPTIONS,
     *,
     semantics: SemanticModel | None = None,
+    examples: Sequence[EvalQuestion] = (),
 ) -> AnswererFactory:
     """Return the team with these options.
 
@@ -175,22 +177,34 @@ def make_team_answerer(
         model: The model that writes SQL.
         options: Which parts of the team to use.
         semantics: The semantic model of the databases.
+        examples: Confirmed examples. A question gets those of its database that have another gold query.
     """
 
     @asynccontextmanager
     async def open_answerer(database: Database) -> AsyncIterator[AnswerFunction]:
         today = [datetime.date.today()]  # noqa: DTZ011 - "this year" is the user's
+        confirmed: list[QueryExample] = []
+
+        async def load_examples() -> Sequence[QueryExample]:
+            return confirmed
+
         opening_team = open_team(
             model,
             database,
             semantics=semantics,
             options=options,
             today=lambda: today[0],
+            load_examples=load_examples,
         )
         async with opening_team as team:
 
             async def answer_question(question: EvalQuestion) -> SqlAttempt:
                 today[0] = question.today or datetime.date.today()  # noqa: DTZ011
+                confirmed[:] = [
+                    QueryExample(one.question_id, one.database, one.question, one.gold_sql, get_utc_now())
+                    for one in examples
+                    if one.database == question.database and one.gold_sql != question.gold_sql
+                ]
                 answer, run_finished = await team.answer(question.prompt_text)
                 return SqlAttempt(
                     answer.sql, run_finished.usage, (*answer.corrections, *answer.assumptions, *answer.warnings)
@@ -209,8 +223,10 @@ _NO_PARTS: dict[str, Any] = {
 }
 
 
-def make_answerers(model: Model, *, semantics: SemanticModel | None = None) -> dict[str, AnswererFactory]:
-    """Return the baseline, the team, the team without each of its parts, and with one part alone."""
+def make_answerers(
+    model: Model, *, semantics: SemanticModel | None = None, examples: Sequence[EvalQuestion] = ()
+) -> dict[str, AnswererFactory]:
+    """Return the baseline, the team, the team with examples and without each of its parts, and with one part alone."""
 
     def make_team(**options: Any) -> AnswererFactory:
         return make_team_answerer(model, replace(DEFAULT_TEAM_OPTIONS, **options), semantics=semantics)
@@ -218,6 +234,7 @@ def make_answerers(model: Model, *, semantics: SemanticModel | None = None) -> d
     answerers = {
         "one prompt": make_single_prompt_answerer(model),
         "team": make_team(),
+        "team with examples": make_team_answerer(model, semantics=semantics, examples=examples),
         "without corrections": make_team(allow_corrections=False),
         "without value checks": make_team(check_values=False),
         "without assistance": make_team(assisted=False),
