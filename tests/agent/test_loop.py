@@ -3,8 +3,10 @@
 import asyncio
 from contextlib import aclosing
 from functools import partial
+from typing import Annotated
 
 import pytest
+from pydantic import AfterValidator
 
 from opposable.agent.agent import Agent
 from opposable.agent.limits import Limits
@@ -292,6 +294,27 @@ async def test_a_model_that_fails_at_the_last_turn_ends_the_run_without_the_end_
     model = ScriptedModel(cut, ModelUnavailable("down"))
     events = [event async for event in run(model, ToolLibrary([add]), (user_message("go"),), policy=Stuck())]
     assert (events[-1].reason, events[-1].text) == ("answer", "The model gave no answer.")
+
+
+@pytest.mark.parametrize("error", [KeyError("rate"), None])
+async def test_arguments_are_validated_once_and_an_error_of_a_validator_fails_its_call_alone(error):
+    validated = []
+
+    def look_up(value: int) -> int:
+        validated.append(value)
+        if error is not None:
+            raise error
+        return value
+
+    def convert(amount: Annotated[int, AfterValidator(look_up)]) -> int:
+        """Convert an amount."""
+        return amount
+
+    model = ScriptedModel(reply_with_calls(tool_call("convert", '{"amount": 7}', "c1")), "done")
+    end = await Agent(model, [convert]).run("go")
+    expected = "7" if error is None else "convert failed: KeyError: 'rate'"
+    assert (list_sent_texts(model, 1), end.text) == ([("c1", expected)], "done")
+    assert error is not None or validated == [7]
 
 
 async def test_calls_beyond_the_limit_are_refused_and_reported():

@@ -47,7 +47,7 @@ async def test_each_delta_is_reported_and_the_result_joins_them(function, data, 
     await asyncio.sleep(0)
     assert (result.data, heard) == (data, deltas)
     assert (await library.call(function.__name__, {"to": 3}, NO_CONTEXT)).data == data
-    assert library.can_stream(function.__name__)
+    assert library.find_registered_tool(function.__name__).streams
 
 
 @pytest.mark.parametrize("function", [count_async, count])
@@ -140,8 +140,8 @@ async def test_methods_that_yield_and_functions_that_take_the_context_stream_and
 
     feed = Feed()
     library = ToolLibrary([feed.news, feed.old, reporting])
-    assert [library.can_stream(name) for name in ("news", "old", "reporting", "none")] == [True, False, True, False]
+    assert [library.find_registered_tool(name).streams for name in ("news", "old", "reporting")] == [True, False, True]
     spec = FunctionToolSpec(tool_id="other", module_path="m", mode="streamable")
     library.register(spec, [FunctionTool(feed.old, tool_id="other")])
-    assert library.can_stream("other")
+    assert library.find_registered_tool("other").streams
     assert (await library.call("news", {})).content == "one"

@@ -52,7 +52,8 @@ async def run(
     yield RunStarted(context.run_id)
     with Deadline(limits.seconds) as deadline:
         try:
-            await deadline.wait(tools.add_matching_tools)
+            if tools.is_partial:
+                await deadline.wait(tools.add_matching_tools)
             while not state.is_finished:
                 if limit := state.begin_turn():
                     yield DecisionMade("complete", texts.explain_limit(limit, language))
@@ -78,6 +79,8 @@ async def run(
                     for end in state.cancel_unfinished_calls():
                         yield end
                 else:
+                    for started in state.start_calls():
+                        yield started
                     async with aclosing(state.execute_calls()) as events:
                         while (event := await deadline.next_item(events)) is not None:
                             if type(event) is ToolFinished:

@@ -7,7 +7,7 @@ from opposable.agent import messages as texts
 from opposable.agent.history import to_result_message
 from opposable.agent.limits import Limits, find_exceeded_limit
 from opposable.agent.policy import Directive, RunPolicy, Step
-from opposable.agent.tool_execution import ResolvedCall, execute_calls, resolve_calls, with_calls
+from opposable.agent.tool_execution import ResolvedCall, execute_calls, refuse_calls_beyond, resolve_calls, with_calls
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import CallContext
 from opposable.domain.events import FinishReason, ModelReplied, Reply, StopReason, ToolDelta, ToolFinished, ToolStarted
@@ -61,8 +61,9 @@ class RunState:
         """Resolve the calls of a reply, and append it to the history."""
         self.finish = reply.finish
         self.usage += reply.usage
-        self.calls = resolve_calls(reply, self.tools.library, self.context.language)
-        self.history.append(with_calls(reply.message, self.calls))
+        message = reply.message
+        self.calls = resolve_calls(reply, self.tools.library, self.context.language) if message.tool_calls else ()
+        self.history.append(with_calls(message, self.calls))
         return ModelReplied(self.turn_count, self.history[-1], reply.finish, reply.usage)
 
     def take_answer(self, message: Message) -> Directive | None:
@@ -76,12 +77,18 @@ class RunState:
             self.history.pop()  # the same request once more, with nothing added
         return directive
 
-    def execute_calls(self) -> AsyncGenerator[ToolStarted | ToolDelta | ToolFinished, None]:
-        """Execute the calls of the reply that the policy lets run."""
-        self.calls = self.policy.screen(self.calls, self.steps)
-        self.history[-1] = with_calls(self.history[-1], self.calls)
+    def start_calls(self) -> list[ToolStarted]:
+        """Screen the calls of the reply, by the policy and the limit of calls."""
+        screened = self.policy.screen(self.calls, self.steps)
+        if screened is not self.calls:
+            self.history[-1] = with_calls(self.history[-1], screened)
         remaining = None if self.limits.tool_calls is None else self.limits.tool_calls - len(self.steps)
-        return execute_calls(self.calls, self.tools.library, remaining, self.context, self.turn_count)
+        self.calls = refuse_calls_beyond(screened, remaining, self.context.language)
+        return [ToolStarted(resolved.call) for resolved in self.calls]
+
+    def execute_calls(self) -> AsyncGenerator[ToolDelta | ToolFinished, None]:
+        """Execute the calls that were started."""
+        return execute_calls(self.calls, self.tools.library, self.context, self.turn_count)
 
     def take_results(self) -> None:
         """Append the results of the turn to the steps and, annotated, to the history, in the order of their calls."""

@@ -8,13 +8,15 @@ from typing import Any
 
 from opposable import parsers  # lazy: loaded with the first call to repair
 from opposable.domain.call_context import CallContext
-from opposable.domain.errors import FieldProblem
-from opposable.domain.events import CUT_OFF, Reply, ToolDelta, ToolFinished, ToolStarted
+from opposable.domain.errors import FieldProblem, InvalidArguments
+from opposable.domain.events import CUT_OFF, Reply, ToolDelta, ToolFinished
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
-from opposable.domain.tools import FailureKind, ToolCall, ToolDefinition, ToolResult, new_call_id
+from opposable.domain.tools import FailureKind, ToolCall, ToolResult, new_call_id
 from opposable.tools import failure_messages as sentences
+from opposable.tools.invocation import CheckedArguments, check_call
 from opposable.tools.library import ToolLibrary
+from opposable.tools.registry import RegisteredTool
 from opposable.tools.tool_names import to_safe_name
 
 
@@ -26,12 +28,21 @@ class ResolvedCall:
         call: The call for the history: a safe name, a unique id, and arguments that every provider accepts.
         arguments: The arguments to run the tool with, typed by its schema.
         failure: The result of a call that cannot be run; None if it can.
+        tool: The tool; None if the call cannot be run.
+        checked: What the validation of `arguments` returned; None if `ToolLibrary.call` has to validate them.
     """
 
     call: ToolCall
     arguments: dict[str, Any]
     failure: ToolResult | None = None
     requires_approval: bool = False
+    tool: RegisteredTool | None = None
+    checked: CheckedArguments | None = None
+
+    @property
+    def can_stream(self) -> bool:
+        """Whether the call may report deltas of its result."""
+        return self.tool is not None and self.tool.streams
 
 
 def resolve_calls(reply: Reply, library: ToolLibrary, language: Language) -> Sequence[ResolvedCall]:
@@ -71,12 +82,8 @@ def make_sendable(call: ToolCall, name: str, max_characters: int = 4000) -> Tool
 
 
 async def execute_calls(
-    resolved_calls: Sequence[ResolvedCall],
-    library: ToolLibrary,
-    remaining: int | None,
-    context: CallContext,
-    turn: int = 0,
-) -> AsyncGenerator[ToolStarted | ToolDelta | ToolFinished, None]:
+    resolved_calls: Sequence[ResolvedCall], library: ToolLibrary, context: CallContext, turn: int = 0
+) -> AsyncGenerator[ToolDelta | ToolFinished, None]:
     """Run the calls concurrently and yield their events as they happen.
 
     Closing the iterator cancels the calls that still run.
@@ -84,20 +91,16 @@ async def execute_calls(
     Args:
         resolved_calls: The calls of one reply.
         library: The tools to run.
-        remaining: Calls the run may still make; further ones are refused. None is no limit.
         context: The context of the run.
         turn: The turn of the run, part of each idempotency key: call ids can recur in a run.
     """
-    resolved_calls = _refuse_calls_beyond(resolved_calls, remaining, context.language)
-    for resolved_call in resolved_calls:
-        yield ToolStarted(resolved_call.call)
-    if len(resolved_calls) == 1 and not library.can_stream(resolved_calls[0].call.name):
+    if len(resolved_calls) == 1 and not resolved_calls[0].can_stream:
         yield ToolFinished(resolved_calls[0].call, await _execute_call(resolved_calls[0], library, context, turn, None))
         return
     queue: asyncio.Queue[ToolDelta | asyncio.Task[ToolResult]] = asyncio.Queue()
     tasks: dict[asyncio.Task[ToolResult], ToolCall] = {}
     for resolved_call in resolved_calls:
-        report = _make_reporter(resolved_call.call, queue) if library.can_stream(resolved_call.call.name) else None
+        report = _make_reporter(resolved_call.call, queue) if resolved_call.can_stream else None
         task = asyncio.create_task(_execute_call(resolved_call, library, context, turn, report))
         task.add_done_callback(queue.put_nowait)
         tasks[task] = resolved_call.call
@@ -115,9 +118,10 @@ async def execute_calls(
             await asyncio.wait(tasks)
 
 
-def _refuse_calls_beyond(
+def refuse_calls_beyond(
     resolved_calls: Sequence[ResolvedCall], remaining: int | None, language: Language
 ) -> Sequence[ResolvedCall]:
+    """Return the calls, those beyond the number that the run may still make with a failure. None is no limit."""
     if remaining is None or len(resolved_calls) <= remaining:
         return resolved_calls
     message = sentences.call_limit_message(language)
@@ -130,44 +134,44 @@ def _refuse_calls_beyond(
 
 
 def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> ResolvedCall:
-    tool = library.find_tool(call.name)
+    tool = library.find_registered_tool(call.name)
     if tool is None:
         name = to_safe_name(call.name or "unnamed")
         message = library.get_unknown_tool_message(call.name, language)
         return _reject_call(call, name, message, "unknown_tool")
-    name = tool.definition.name
+    name = tool.name
     if call.truncated:
         message = sentences.truncated_call_message(name, language)
         return _reject_call(call, name, message)
     problems: Sequence[FieldProblem] = ()
     if call.has_valid_arguments:
         arguments = dict(call.arguments)
-        problems = library.find_problems(name, arguments)
-        if not problems:
-            return ResolvedCall(call if name == call.name else replace(call, name=name), arguments)
-    return _repair_call(call, tool.definition, problems, library, language)
+        try:
+            checked = check_call(tool, arguments)
+        except InvalidArguments as error:
+            problems = error.problems
+        else:
+            named = call if name == call.name else replace(call, name=name)
+            return ResolvedCall(named, arguments, tool=tool, checked=checked)
+    return _repair_call(call, tool, problems, language)
 
 
 def _repair_call(
-    call: ToolCall,
-    definition: ToolDefinition,
-    problems: Sequence[FieldProblem],
-    library: ToolLibrary,
-    language: Language,
+    call: ToolCall, tool: RegisteredTool, problems: Sequence[FieldProblem], language: Language
 ) -> ResolvedCall:
     """Return the call with arguments coerced without loss, or the failure that says what is wrong with them."""
-    name = definition.name
-    parsed = parsers.parse_arguments(
-        dict(call.arguments) if call.has_valid_arguments else call.raw, definition.parameters
-    )
+    name = tool.name
+    given = dict(call.arguments) if call.has_valid_arguments else call.raw
+    parsed = parsers.parse_arguments(given, tool.definition.parameters)
     if parsed.value is not None:
-        remaining = library.find_problems(name, parsed.value)
-        if not remaining:
-            repaired = replace(
-                call, name=name, arguments=parsed.value, raw=None, repairs=(*call.repairs, *parsed.repairs)
-            )
-            return ResolvedCall(repaired, parsed.value)
-        problems = problems or remaining
+        try:
+            checked = check_call(tool, parsed.value)
+        except InvalidArguments as error:
+            problems = problems or error.problems
+        else:
+            repairs = (*call.repairs, *parsed.repairs)
+            repaired = replace(call, name=name, arguments=parsed.value, raw=None, repairs=repairs)
+            return ResolvedCall(repaired, parsed.value, tool=tool, checked=checked)
     if problems:
         message = sentences.invalid_arguments_message(name, problems, language)
     else:
@@ -203,7 +207,7 @@ async def _execute_call(
         run_context.approve,
         resolved_call.requires_approval,
     )
-    result = await library.call(call.name, resolved_call.arguments, call_context)
+    result = await library.call(call.name, resolved_call.arguments, call_context, resolved_call.checked)
     return replace(result, repairs=(*call.repairs, *result.repairs)) if call.repairs else result
 
 

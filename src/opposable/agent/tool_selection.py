@@ -29,13 +29,14 @@ class ToolSelection:
     ) -> None:
         self.library = library
         self.options = options
+        self.is_partial = library.is_large
         self._language = language
         self._has_stored_results = False
         self._selected_names: dict[str, None] = {}
         self._unlisted_names = ""
         self._task = ""
         self._cached_definitions: tuple[int, int, tuple[ToolDefinition, ...]] | None = None
-        if library.is_large:
+        if self.is_partial:
             choice = options.tool_choice
             called_names = [call.name for message in messages for call in message.tool_calls]
             self._task = next((message.content for message in reversed(messages) if message.role == "user"), "")[:2000]
@@ -43,8 +44,6 @@ class ToolSelection:
 
     async def add_matching_tools(self) -> None:
         """Add the tools that match the task, and list the names of the others. Call it once, before the first turn."""
-        if not self._selected_names:
-            return
         matches = await self.library.search_by_meaning(self._task, self.library.disclosure.max_matches)
         self._add_names(match.name for match in matches)
         names = [name for name in self.library.names if name not in self._selected_names]
@@ -53,7 +52,7 @@ class ToolSelection:
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """The definitions to send: the same object until something changes."""
-        if not self._has_stored_results and not self._selected_names:
+        if not self._has_stored_results and not self.is_partial:
             return self.library.definitions
         state = (self.library.version, len(self._selected_names) + self._has_stored_results)
         if self._cached_definitions is None or self._cached_definitions[:2] != state:
@@ -72,7 +71,7 @@ class ToolSelection:
             self.options = replace(self.options, tool_choice="auto")
         for result in results:
             self._has_stored_results = self._has_stored_results or bool(result.handle)
-            if not self._selected_names or result.failure is not None:
+            if not self.is_partial or result.failure is not None:
                 continue
             if result.name == SEARCH_TOOLS:
                 self._add_names(match["name"] for match in result.data["tools"])
@@ -83,7 +82,7 @@ class ToolSelection:
         self._selected_names.update(dict.fromkeys(name for name in names if name != READ_RESULT))
 
     def _build_definitions(self) -> tuple[ToolDefinition, ...]:
-        if not self._selected_names:
+        if not self.is_partial:
             definitions: Iterable[ToolDefinition] = self.library.definitions
         else:
             tools = [self.library.find_tool(name) for name in self._selected_names]

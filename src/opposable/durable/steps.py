@@ -27,6 +27,7 @@ from opposable.durable.step_forms import (
 )
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.profile import ModelProfile, get_profile
+from opposable.tools.invocation import CheckedArguments
 from opposable.tools.library import ToolLibrary
 
 LimitCall = Callable[[str], AbstractAsyncContextManager[None]]
@@ -113,16 +114,24 @@ class DurableToolLibrary(ToolLibrary):
         self._guard = guard
         self._limit_call = limit_call
 
-    async def call(self, name: str, arguments: dict[str, Any], context: CallContext = NO_CONTEXT) -> ToolResult:
+    async def call(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        context: CallContext = NO_CONTEXT,
+        checked: CheckedArguments | None = None,
+    ) -> ToolResult:
         """Call a tool, or return the recorded result of the call."""
         if DBOS.step_id is not None:  # a tool calls another one: the call is a part of the tool's step
-            return await super().call(name, arguments, context)
+            return await super().call(name, arguments, context, checked)
         reservation = DBOS.reserve_step()  # before the first wait: concurrent calls get their numbers in order
-        recorded = await reservation.run_async({"name": "tool"}, self._execute_call, name, arguments, context)
+        recorded = await reservation.run_async({"name": "tool"}, self._execute_call, name, arguments, context, checked)
         return tool_result_from_json(recorded)
 
-    async def _execute_call(self, name: str, arguments: dict[str, Any], context: CallContext) -> dict[str, Any]:
-        tool = self._find_registered_tool(name)
+    async def _execute_call(
+        self, name: str, arguments: dict[str, Any], context: CallContext, checked: CheckedArguments | None
+    ) -> dict[str, Any]:
+        tool = self.find_registered_tool(name)
         tool_id = name if tool is None else tool.tool_id
         async with (
             self._limit_call(tool_id),
@@ -130,10 +139,10 @@ class DurableToolLibrary(ToolLibrary):
         ):
             if call.refusal is not None:
                 return tool_result_to_json(call.refusal)
-            result = await super().call(name, arguments, replace(context, approve=call.approve))
+            result = await super().call(name, arguments, replace(context, approve=call.approve), checked)
         return tool_result_to_json(result)
 
     def _is_repeatable(self, name: str) -> bool:
         """Return whether a call may be made again when the outcome of the first one is unknown."""
-        tool = self._find_registered_tool(name)
+        tool = self.find_registered_tool(name)
         return tool is None or tool.traits.idempotent

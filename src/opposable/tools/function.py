@@ -5,6 +5,7 @@ import contextvars
 import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from opposable.domain.call_context import CallContext
@@ -129,14 +130,14 @@ class FunctionTool:
         if self._yields_deltas:
             return await collect_stream(self.function(**arguments), context.report)
         if self._is_async:
-            return await self._collect(await self.function(**arguments), context)
-        call = functools.partial(contextvars.copy_context().run, _call, self.function, arguments)
-        result = await asyncio.get_running_loop().run_in_executor(get_thread_pool(), call)
-        return await self._collect(await result if inspect.isawaitable(result) else result, context)
-
-    async def _collect(self, result: Any, context: CallContext) -> Any:
-        """Return a result; that of a generator, such as a decorated one returns, is collected."""
-        is_stream = inspect.isgenerator(result) or inspect.isasyncgen(result)
+            result = await self.function(**arguments)
+        else:
+            call = functools.partial(contextvars.copy_context().run, _call, self.function, arguments)
+            result = await asyncio.get_running_loop().run_in_executor(get_thread_pool(), call)
+            if inspect.isawaitable(result):
+                result = await result
+        # a decorated function may return a generator
+        is_stream = isinstance(result, GeneratorType | AsyncGeneratorType)
         return await collect_stream(result, context.report) if is_stream else result
 
 

@@ -37,10 +37,11 @@ class InvocationResult:
 class CheckedArguments:
     """The arguments of a call after validation.
 
-    `given` is the JSON object that was validated, `checked` is what the tool's `check` returned for it, and `repairs`
+    `given` is the JSON object that was validated by `tool`, `checked` is what its `check` returned, and `repairs`
     describes what was removed from the model's arguments to make them valid.
     """
 
+    tool: RegisteredTool
     given: dict[str, Any]
     checked: dict[str, Any]
     repairs: tuple[str, ...] = ()
@@ -55,14 +56,32 @@ def check_arguments(tool: RegisteredTool, arguments: dict[str, Any]) -> CheckedA
         InvalidArguments: The arguments do not fit the tool's schema.
     """
     if None not in arguments.values():
-        return CheckedArguments(arguments, tool.check(arguments))
+        return CheckedArguments(tool, arguments, tool.check(arguments))
     try:
         tool.check_schema(arguments)
-        return CheckedArguments(arguments, tool.check(arguments))
+        return CheckedArguments(tool, arguments, tool.check(arguments))
     except InvalidArguments:
         pass
     given, repairs = remove_optional_nulls(arguments, tool.definition.parameters)
-    return CheckedArguments(given, tool.check(given), repairs)
+    return CheckedArguments(tool, given, tool.check(given), repairs)
+
+
+def check_call(tool: RegisteredTool, arguments: dict[str, Any]) -> CheckedArguments | None:
+    """Validate the arguments of a call before it is made, also by the JSON Schema of a tool without `check`.
+
+    None if the code of the tool's author fails: the call itself reports that.
+
+    Raises:
+        InvalidArguments: The arguments do not fit the tool's schema.
+    """
+    try:
+        checked = check_arguments(tool, arguments)
+        tool.check_schema(checked.given)
+    except InvalidArguments:
+        raise
+    except Exception:  # noqa: BLE001 - see above
+        return None
+    return checked
 
 
 async def invoke(

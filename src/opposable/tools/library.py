@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from opposable.domain.call_context import NO_CONTEXT, ApprovalHandler, CallContext
-from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolRegistrationError
+from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.language import Language
 from opposable.domain.rate_limits import InProcessRateLimiter, RateLimiter
 from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
@@ -21,7 +21,7 @@ from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.descriptions import Detail, describe_entries, get_examples
 from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.health import ToolHealthReport, create_health_report, is_in_service
-from opposable.tools.invocation import InvocationResult, check_arguments, result_from_error
+from opposable.tools.invocation import CheckedArguments, InvocationResult, check_arguments, result_from_error
 from opposable.tools.meta_tools import SEARCH_TOOLS, MetaTools
 from opposable.tools.registry import RESERVED_NAMES, RegisteredTool, Registry, RegistryEntry, summarize_tool
 from opposable.tools.result_cache import ResultCache
@@ -319,28 +319,13 @@ class ToolLibrary:
 
     def find_tool(self, name: str) -> Tool | None:
         """Return the tool with this name or id; a misspelled one is found if only one tool can be meant."""
-        tool = self._find_registered_tool(name)
+        tool = self.find_registered_tool(name)
         return None if tool is None else tool.effective_tool
-
-    def find_problems(self, name: str, arguments: dict[str, Any]) -> tuple[FieldProblem, ...]:
-        """Return what is wrong with a call's arguments; empty if they are valid, or the tool is unknown."""
-        tool = self._find_registered_tool(name)
-        try:
-            if tool is not None:
-                tool.check_schema(check_arguments(tool, arguments).given)
-        except InvalidArguments as error:
-            return error.problems
-        return ()
 
     def get_traits(self, name: str) -> ToolTraits | None:
         """Return what is declared about a tool's calls, None if there is no such tool."""
-        tool = self._find_registered_tool(name)
+        tool = self.find_registered_tool(name)
         return None if tool is None else tool.traits
-
-    def can_stream(self, name: str) -> bool:
-        """Return whether the tool may report deltas of its result while it runs."""
-        tool = self._find_registered_tool(name)
-        return tool is not None and tool.streams
 
     def suggest_names(self, name: str) -> list[str]:
         """Return the names of tools most similar to an unknown one, best first."""
@@ -360,13 +345,22 @@ class ToolLibrary:
 
     # Calls
 
-    async def call(self, name: str, arguments: dict[str, Any], context: CallContext = NO_CONTEXT) -> ToolResult:
-        """Call a tool by name or id. Only a cancellation of the caller is raised."""
-        tool = self._find_registered_tool(name)
+    async def call(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        context: CallContext = NO_CONTEXT,
+        checked: CheckedArguments | None = None,
+    ) -> ToolResult:
+        """Call a tool by name or id. Only a cancellation of the caller is raised.
+
+        `checked` is what `check_call` returned for these arguments, so that they are not validated again.
+        """
+        tool = self.find_registered_tool(name)
         if tool is None:
             message = self.get_unknown_tool_message(name, context.language)
             return ToolResult(context.call_id, name, message, "unknown_tool")
-        return await self._call_tool(tool, arguments, context)
+        return await self._call_tool(tool, arguments, context, checked)
 
     async def call_action(
         self, tool_id: str, action: str, arguments: dict[str, Any], context: CallContext = NO_CONTEXT
@@ -400,7 +394,13 @@ class ToolLibrary:
 
         return list(await asyncio.gather(*(call_one(number, *call) for number, call in enumerate(calls))))
 
-    async def _call_tool(self, tool: RegisteredTool, arguments: dict[str, Any], context: CallContext) -> ToolResult:
+    async def _call_tool(
+        self,
+        tool: RegisteredTool,
+        arguments: dict[str, Any],
+        context: CallContext,
+        checked: CheckedArguments | None = None,
+    ) -> ToolResult:
         """Check the arguments, run the tool under its policies, and record the result in its state."""
         timeout = tool.timeout if tool.timeout is not None else self._timeout
         state = tool.entry.state
@@ -413,8 +413,10 @@ class ToolLibrary:
         repairs: tuple[str, ...] = ()
         started = time.perf_counter()
         try:
-            # A caller may change the arguments while the call waits for an approval or a retry.
-            checked = check_arguments(tool, copy.deepcopy(arguments) if has_policies else arguments)
+            if has_policies:  # a caller may change the arguments while the call waits for an approval or a retry
+                checked = check_arguments(tool, copy.deepcopy(arguments))
+            elif checked is None or checked.tool is not tool:
+                checked = check_arguments(tool, arguments)
         except Exception as error:  # noqa: BLE001 - a validator may run the code of a tool's author
             result = result_from_error(error, tool.name, context.language)
         else:
@@ -493,7 +495,8 @@ class ToolLibrary:
             raise BadInput(f"There is no tool with the id {tool_id!r}.")
         return entry
 
-    def _find_registered_tool(self, name: str) -> RegisteredTool | None:
+    def find_registered_tool(self, name: str) -> RegisteredTool | None:
+        """Return the tool that `find_tool` finds, with its entry and rules."""
         registry = self._registry.get_current_registry()
         if name not in RESERVED_NAMES or registry.find_action(name, "") is not None:
             return registry.find_tool(name)

@@ -1,7 +1,7 @@
 """The registry of a library: specs by id, tools by the names that models use."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -161,9 +161,9 @@ class RegisteredTool:
             self._schema_check = check
         check(arguments)
 
-    async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
+    def run(self, arguments: dict[str, Any], context: CallContext) -> Coroutine[Any, Any, Any]:
         """Run the tool."""
-        return await self.tool.run(arguments, context)
+        return self.tool.run(arguments, context)
 
 
 def _accept_all(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class LargerTimeouts(AssistanceRule):
         if not changes:
             return call
         larger = replace(call.call, arguments=enlarged, raw=None, repairs=(*call.call.repairs, *changes))
-        return ResolvedCall(larger, enlarged)
+        return replace(call, call=larger, arguments=enlarged, checked=None)
 
     def _find_sufficient_arguments(self, name: str) -> dict[str, Any]:
         """Return the arguments that corrected a time-out in an earlier run."""
