@@ -13,18 +13,21 @@ class ResponseRepository:
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
-    async def add(self, response: StoredResponse) -> None:
-        """Store a response. The first one with an id stays."""
-        row = {
-            "id": response.response_id,
-            "owner": response.owner,
-            "model": response.model,
-            "url": response.url,
-            "items": list(response.items),
-            "body": response.body,
-            "created_at": response.created_at,
-        }
-        insert = self._database.build_insert(responses).values(**row).on_conflict_do_nothing(index_elements=["id"])
+    async def add(self, *added: StoredResponse) -> None:
+        """Store responses. The first one with an id stays."""
+        rows = [
+            {
+                "id": response.response_id,
+                "owner": response.owner,
+                "model": response.model,
+                "url": response.url,
+                "items": list(response.items),
+                "body": response.body,
+                "created_at": response.created_at,
+            }
+            for response in added
+        ]
+        insert = self._database.build_insert(responses).values(rows).on_conflict_do_nothing(index_elements=["id"])
         async with self._database.begin_write() as connection:
             await connection.execute(insert)
 

@@ -37,13 +37,26 @@ class ResponsesServer:
         body = orjson.loads(await request.read())
         self.requests.append((request.method, request.path_qs, body.get("previous_response_id")))
         response = {"id": f"resp_{len(self.responses)}", "object": "response", "status": "completed", "usage": USAGE}
-        response |= {"output": [], "made_up": 1.0, "model": body["model"]}
+        reasoning = {"type": "reasoning", "id": f"rs_{len(self.responses)}", "summary": []}
+        response |= {"output": [reasoning], "made_up": 1.0, "model": body["model"]}
         self.responses[response["id"]] = response
         if not body.get("stream"):
             return web.json_response(response)
-        events = [{"type": f"response.{kind}", "response": response} for kind in ("created", "completed")]
+        events = [
+            {"type": "response.created", "response": {**response, "output": []}},
+            {"type": "response.output_item.done", "output_index": 0, "item": reasoning},
+            {"type": "response.completed", "response": response},
+        ]
         raw = "".join(f"event: {event['type']}\ndata: {orjson.dumps(event).decode()}\n\n" for event in events)
         return web.Response(text=raw, content_type="text/event-stream")
+
+    async def answer_below(self, request):
+        body = orjson.loads(await request.read())
+        self.requests.append((request.method, request.path_qs, body))
+        if request.path.endswith("/input_tokens"):
+            return web.json_response({"object": "response.input_tokens", "input_tokens": 7, "made_up": 1})
+        output = [{"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}]
+        return web.json_response({"id": "resp_c", "object": "response.compaction", "output": output, "usage": USAGE})
 
     async def handle(self, request):
         self.requests.append((request.method, request.path_qs, await request.text()))
@@ -57,7 +70,8 @@ class ResponsesServer:
             del self.responses[response["id"]]
             return web.json_response({"id": response["id"], "deleted": True, "made_up": 1})
         if request.path.endswith("/input_items"):
-            return web.json_response({"object": "list", "data": [], "made_up": 1})
+            data = [{"id": f"msg_{response['id']}", "type": "message", "role": "user", "content": []}]
+            return web.json_response({"object": "list", "data": data, "made_up": 1})
         return web.json_response({**response, "status": "cancelled"} if request.method == "POST" else response)
 
 
@@ -66,6 +80,7 @@ async def responses_server():
     server = ResponsesServer()
     app = web.Application()
     app.router.add_post("/v1/responses", server.create)
+    app.router.add_post("/v1/responses/{path:input_tokens|compact}", server.answer_below)
     app.router.add_get("/v1/responses/{id}", server.handle)
     app.router.add_delete("/v1/responses/{id}", server.handle)
     app.router.add_get("/v1/responses/{id}/input_items", server.handle)
@@ -206,3 +221,54 @@ async def test_a_response_is_read_from_the_server_that_created_it():
             await client.responses.retrieve(created.id)
     assert [method for method, _, _ in first.requests] == ["POST", "GET"]
     assert second.requests == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_no_key_refers_to_an_item_of_the_response_of_another(tmp_path, stream):
+    async with responses_server() as server, serve_keys(tmp_path, {"m": connect(server)}) as (server_owner, ann, bob):
+
+        async def refer(client, **item):
+            path = {"create": client.responses.create, "count": client.responses.input_tokens.count}
+            for send in path.values():
+                await send(model="m", input=[item, {"role": "user", "content": "go on"}])
+
+        created = await ann.responses.create(model="m", input="one", stream=stream)
+        if stream:
+            assert [event.type async for event in created][-1] == "response.completed"
+        await ann.responses.input_items.list("resp_0")
+        for item in ("rs_0", "msg_resp_0"):
+            await refer(ann, type="item_reference", id=item)
+            for other in (bob, server_owner):
+                for reference in ({"type": "item_reference"}, {}, {"type": "reasoning", "summary": []}):
+                    with pytest.raises(openai.NotFoundError, match=f"There is no item '{item}'"):
+                        await refer(other, id=item, **reference)
+        with pytest.raises(openai.NotFoundError, match="There is no item 'rs_unknown'"):
+            await refer(bob, type="item_reference", id="rs_unknown")
+        await refer(bob, type="reasoning", id="rs_of_another_server", summary=[])
+        await refer(bob, type="reasoning", id="rs_0", summary=[], encrypted_content="gAAAA")
+
+
+async def test_input_tokens_and_compaction_are_relayed_to_a_server_that_has_them(tmp_path):
+    async with responses_server() as server, serve_keys(tmp_path, {"m": connect(server)}) as (_, ann, bob):
+        assert (await ann.responses.input_tokens.count(model="m", input="hi")).input_tokens == 7
+        compacted = await ann.responses.compact(model="m", input="hi")
+        assert (compacted.id, compacted.output[0].type) == ("resp_c", "compaction")
+        assert server.requests == [
+            ("POST", "/v1/responses/input_tokens", {"model": "upstream", "input": "hi"}),
+            ("POST", "/v1/responses/compact", {"model": "upstream", "input": "hi"}),
+        ]
+        for request in (bob.responses.input_tokens.count, bob.responses.compact):
+            with pytest.raises(openai.NotFoundError, match="There is no response"):
+                await request(model="m", input="hi", previous_response_id="resp_c")
+            with pytest.raises(openai.NotFoundError, match="There is no model"):
+                await request(model="other", input="hi")
+
+
+async def test_input_tokens_are_estimated_and_compaction_refused_for_other_models():
+    async with serve_models(ScriptedModel("a")) as url, open_client(url) as client:
+        short = await client.responses.input_tokens.count(model="m", input="hi")
+        long = await client.responses.input_tokens.count(model="m", input="hi " * 400, tools=[ADD])
+        assert (short.object, short.input_tokens) == ("response.input_tokens", 8)
+        assert long.input_tokens > 300
+        with pytest.raises(openai.BadRequestError, match="cannot compact a conversation"):
+            await client.responses.compact(model="m", input="hi")

@@ -93,6 +93,8 @@ async def test_the_routes_are_documented():
         "/v1/models",
         "/v1/models/{name}",
         "/v1/responses",
+        "/v1/responses/compact",
+        "/v1/responses/input_tokens",
         "/v1/responses/{response_id}",
         "/v1/responses/{response_id}/cancel",
         "/v1/responses/{response_id}/input_items",

@@ -266,4 +266,4 @@ def finalize_reply(request: CompletionRequest, reply: Reply, calls: tuple[ToolCa
     finish: FinishReason = "tool_calls" if sent_calls else reply.finish
     if not sent_calls and finish == "tool_calls":
         finish = "length" if is_cut_off else "stop"
-    return Reply(assistant_message(reply.message.content, sent_calls, reply.message.thinking), finish, reply.usage)
+    return Reply(replace(reply.message, tool_calls=sent_calls), finish, reply.usage)

@@ -2,21 +2,23 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 import orjson
 
-from opposable.agent.history import estimate_text_tokens, estimate_tokens
+from opposable.domain.events import Reply
 from opposable.models.base import Model
 from opposable.models.upstream import ClientRequest, find_upstream
+from opposable.web.gateway.call_signatures import CallSignatures
 from opposable.web.gateway.completions import fetch_reply, stream_reply
 from opposable.web.gateway.messages_request import parse_messages_request
 from opposable.web.gateway.messages_response import MessageEventSerializer, serialize_message
 from opposable.web.gateway.parameters import report_ignored_parameters
 from opposable.web.gateway.raw_relay import drop_cut_off_tool_use, fetch_raw, hold_tool_use, stream_raw
-from opposable.web.gateway.request import CompletionRequest
+from opposable.web.gateway.request import CompletionRequest, estimate_request_tokens
 
 
-async def create_message(model: Model, client: ClientRequest) -> bytes:
+async def create_message(model: Model, client: ClientRequest, signatures: CallSignatures) -> bytes:
     """Return the body of a whole message.
 
     Raises:
@@ -26,11 +28,15 @@ async def create_message(model: Model, client: ClientRequest) -> bytes:
     upstream = find_upstream(model, "messages")
     if upstream is not None:
         return drop_cut_off_tool_use(await fetch_raw(upstream, model, client))
-    request = _prepare(model, client)
-    return serialize_message(request.model, await fetch_reply(model, request))
+    request = _prepare(model, client, signatures)
+    reply = await fetch_reply(model, request)
+    signatures.save(reply.message)
+    return serialize_message(request.model, reply)
 
 
-async def stream_message(model: Model, client: ClientRequest) -> AsyncGenerator[bytes, None]:
+async def stream_message(
+    model: Model, client: ClientRequest, signatures: CallSignatures
+) -> AsyncGenerator[bytes, None]:
     """Yield the events of a message. Raises: as `create_message`, before the first event."""
     upstream = find_upstream(model, "messages")
     if upstream is not None:
@@ -38,18 +44,20 @@ async def stream_message(model: Model, client: ClientRequest) -> AsyncGenerator[
             async for block in blocks:
                 yield block
         return
-    request = _prepare(model, client)
+    request = _prepare(model, client, signatures)
     serializer = MessageEventSerializer(request.model)
     async with aclosing(stream_reply(model, request)) as events:
         async for event in events:
+            if isinstance(event, Reply):
+                signatures.save(event.message)
             if serialized := serializer.serialize(event):
                 yield serialized
 
 
-def _prepare(model: Model, client: ClientRequest) -> CompletionRequest:
+def _prepare(model: Model, client: ClientRequest, signatures: CallSignatures) -> CompletionRequest:
     request = parse_messages_request(client.body)
     report_ignored_parameters(client, model, request.hints, *request.ignored)
-    return request
+    return replace(request, messages=signatures.restore(request.messages))
 
 
 async def count_tokens(model: Model, client: ClientRequest) -> bytes:
@@ -61,8 +69,4 @@ async def count_tokens(model: Model, client: ClientRequest) -> bytes:
     if upstream is not None:
         return await fetch_raw(upstream, model, client)
     request = parse_messages_request(client.body, is_count=True)
-    tools = sum(
-        estimate_text_tokens(tool.description) + estimate_text_tokens(orjson.dumps(tool.parameters).decode())
-        for tool in request.tools
-    )
-    return orjson.dumps({"input_tokens": estimate_tokens(request.messages) + tools})
+    return orjson.dumps({"input_tokens": estimate_request_tokens(request)})

@@ -162,6 +162,18 @@ RESPONSES_DOCS = _describe_route(
     {"id": "resp_1", "object": "response", "status": "completed", "model": "local", "output": []},
     "input",
 )
+INPUT_TOKENS_DOCS = _describe_route(
+    "Count the input tokens of a response",
+    "Count the tokens of a request to OpenAI's responses API: by its server, else an estimate.",
+    {"model": "local", "input": "How many bolts are in stock?"},
+    {"object": "response.input_tokens", "input_tokens": 120},
+)
+COMPACT_DOCS = _describe_route(
+    "Compact a conversation",
+    "Relayed to the server of the model, if it has OpenAI's responses API.",
+    {"model": "openai:gpt-5", "input": "How many bolts are in stock?"},
+    {"id": "resp_1", "object": "response.compaction", "output": []},
+)
 EMBEDDINGS_DOCS = _describe_route(
     "Create embeddings",
     "Relayed to the server of the model.",

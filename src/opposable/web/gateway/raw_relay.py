@@ -40,14 +40,17 @@ async def stream_raw(upstream: Upstream, model: Model, request: ClientRequest) -
                 yield block
 
 
-def read_response_id(raw: bytes) -> str:
-    """Return the id in a response, or in the first event that has one; "" without one."""
+def read_ids(raw: bytes) -> list[str]:
+    """Return the ids of a response and its items in a body, a list of items, or events."""
+    ids: list[str] = []
     for frame in raw.split(b"\n\n") if raw.startswith((b"data:", b"event:", b":")) else [b"data:" + raw]:
         data = _parse(frame.partition(b"data:")[2])
         response = data.get("response", data)
-        if isinstance(response, dict) and isinstance(response.get("id"), str):
-            return str(response["id"])
-    return ""
+        holders = [response, data.get("item")]
+        for items in (response.get("output") if isinstance(response, dict) else None, data.get("data")):
+            holders += items if isinstance(items, list) else ()
+        ids += [one["id"] for one in holders if isinstance(one, dict) and isinstance(one.get("id"), str)]
+    return ids
 
 
 def drop_cut_off_tool_use(raw: bytes) -> bytes:

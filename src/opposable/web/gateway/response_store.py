@@ -1,6 +1,7 @@
 """Stored responses: those of the gateway, and which API key created those that a model's server stores."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 from opposable.domain.records import StoredResponse, get_utc_now
@@ -27,7 +28,6 @@ class ResponseStore:
         owner: str,
         model: str,
         *,
-        url: str = "",
         items: tuple[dict[str, Any], ...] = (),
         body: dict[str, Any] | None = None,
     ) -> None:
@@ -36,13 +36,14 @@ class ResponseStore:
         Raises:
             StoreError: If the store fails.
         """
-        response = StoredResponse(response_id, owner, model, url, items, body, get_utc_now())
-        if self._repository is not None:
-            await self._repository.add(response)
-            return
-        self._memory.setdefault(response_id, response)
-        while len(self._memory) > MAX_RESPONSES_IN_MEMORY:
-            self._memory.popitem(last=False)
+        await self._add([StoredResponse(response_id, owner, model, "", items, body, get_utc_now())])
+
+    async def save_relayed(self, ids: Sequence[str], owner: str, model: str, url: str) -> None:
+        """Store which key created a response, or its items, on the server that has the API at this URL.
+
+        Raises: as `save`.
+        """
+        await self._add([StoredResponse(one, owner, model, url, (), None, get_utc_now()) for one in ids])
 
     async def load(self, response_id: str, owner: str, *, param: str = "response_id") -> StoredResponse:
         """Return a response.
@@ -56,17 +57,19 @@ class ResponseStore:
             raise build_missing_error(response_id, param)
         return stored
 
-    async def check_relayed(self, response_id: str, owner: str, url: str) -> None:
-        """Check that a key may continue a response on the server that has the API at this URL.
+    async def check_relayed(
+        self, response_id: str, owner: str, url: str, *, param: str, allows_unknown: bool = False
+    ) -> None:
+        """Check that a key may use a response, or an item of one, on the server that has the API at this URL.
 
-        Without a key, responses that the gateway does not know may be continued too.
+        Without a key, or with `allows_unknown`, those that the gateway does not know may be used too.
 
         Raises: as `load`.
         """
         stored = await self._get(response_id)
-        is_unknown = stored is None and not owner
+        is_unknown = stored is None and (allows_unknown or not owner)
         if not is_unknown and (stored is None or (stored.owner, stored.url) != (owner, url)):
-            raise build_missing_error(response_id, "previous_response_id")
+            raise build_missing_error(response_id, param)
 
     async def delete(self, response_id: str) -> None:
         """Delete a response. Raises: `StoreError`, if the store fails."""
@@ -75,6 +78,15 @@ class ResponseStore:
         else:
             self._memory.pop(response_id, None)
 
+    async def _add(self, responses: Sequence[StoredResponse]) -> None:
+        if self._repository is not None:
+            await self._repository.add(*responses)
+            return
+        for response in responses:
+            self._memory.setdefault(response.response_id, response)
+        while len(self._memory) > MAX_RESPONSES_IN_MEMORY:
+            self._memory.popitem(last=False)
+
     async def _get(self, response_id: str) -> StoredResponse | None:
         if self._repository is not None:
             return await self._repository.get(response_id)
@@ -82,10 +94,11 @@ class ResponseStore:
 
 
 def build_missing_error(response_id: str, param: str) -> GatewayError:
-    """Return the error for a response that this key cannot read or continue with this model."""
+    """Return the error for a response, or an item of one, that this key cannot use with this model."""
+    kind = "item" if param.startswith("input") else "response"
     return GatewayError(
         404,
-        f"There is no response {response_id[:100]!r} of this model's server and API key, or it was not stored.",
+        f"There is no {kind} {response_id[:100]!r} of this model's server and API key, or it was not stored.",
         param=param,
-        code="previous_response_not_found" if param == "previous_response_id" else "response_not_found",
+        code="previous_response_not_found" if param == "previous_response_id" else f"{kind}_not_found",
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from opposable.domain.events import Reply
@@ -10,17 +11,23 @@ from opposable.models.base import Model
 from opposable.models.fallback import FallbackModel
 from opposable.models.profile import get_profile
 from opposable.models.upstream import ClientRequest, Upstream, find_upstream
+from opposable.web.gateway.call_signatures import CallSignatures
 from opposable.web.gateway.completions import fetch_reply, stream_reply
 from opposable.web.gateway.parameters import report_ignored_parameters
-from opposable.web.gateway.raw_relay import fetch_raw, read_response_id, stream_raw
-from opposable.web.gateway.request import parse_model_name
+from opposable.web.gateway.raw_relay import fetch_raw, read_ids, stream_raw
+from opposable.web.gateway.request import estimate_request_tokens, parse_model_name
 from opposable.web.gateway.response_store import ResponseStore, build_missing_error
 from opposable.web.gateway.responses_request import ResponseRequest, parse_response_request
 from opposable.web.gateway.responses_response import ResponseSerializer
 from opposable.web.openai_errors import bad_request_error
 
+_REFERENCE_FIELDS = frozenset({"type", "id", "status", "summary"})
+"""The fields of an item that the server completes from its id."""
 
-async def create_response(model: Model, client: ClientRequest, store: ResponseStore, owner: str) -> bytes:
+
+async def create_response(
+    model: Model, client: ClientRequest, store: ResponseStore, owner: str, signatures: CallSignatures
+) -> bytes:
     """Return the body of a whole response.
 
     Raises:
@@ -30,31 +37,58 @@ async def create_response(model: Model, client: ClientRequest, store: ResponseSt
     """
     upstream = find_relay(model)
     if upstream is not None:
-        await _check_continuation(client, upstream, store, owner)
-        raw = await fetch_raw(upstream, model, client)
-        await _save_relayed(raw, client, upstream, store, owner)
-        return raw
-    request = await _prepare(model, client, store, owner)
+        return await _fetch_relayed("", model, client, upstream, store, owner)
+    request = await _prepare(model, client, store, owner, signatures)
     serializer = ResponseSerializer(request)
-    response = serializer.build_response(await fetch_reply(model, request.completion))
+    reply = await fetch_reply(model, request.completion)
+    signatures.save(reply.message)
+    response = serializer.build_response(reply)
     await _save(request, response, store, owner)
     return dump_json(response)
 
 
+async def compact_response(model: Model, client: ClientRequest, store: ResponseStore, owner: str) -> bytes:
+    """Return a conversation as the server of a model compacts it.
+
+    Raises: as `create_response`; `GatewayError` 400 for a model without a server that has the API.
+    """
+    upstream = find_relay(model)
+    if upstream is None:
+        message = (
+            f"The model {model.name} cannot compact a conversation: its server has no responses API. Send it whole."
+        )
+        raise bad_request_error("model", message, "unsupported_api")
+    return await _fetch_relayed("/compact", model, client, upstream, store, owner)
+
+
+async def count_input_tokens(
+    model: Model, client: ClientRequest, store: ResponseStore, owner: str, signatures: CallSignatures
+) -> bytes:
+    """Return the number of input tokens: of the server that has this API, else an estimate.
+
+    Raises: as `create_response`.
+    """
+    upstream = find_relay(model)
+    if upstream is not None:
+        return await _fetch_relayed("/input_tokens", model, client, upstream, store, owner)
+    request = await _prepare(model, client, store, owner, signatures)
+    tokens = estimate_request_tokens(request.completion)
+    return dump_json({"object": "response.input_tokens", "input_tokens": tokens})
+
+
 async def stream_response(
-    model: Model, client: ClientRequest, store: ResponseStore, owner: str
+    model: Model, client: ClientRequest, store: ResponseStore, owner: str, signatures: CallSignatures
 ) -> AsyncGenerator[bytes, None]:
     """Yield the events of a response. Raises: as `create_response`, before the first event."""
     upstream = find_relay(model)
     if upstream is not None:
-        await _check_continuation(client, upstream, store, owner)
-        is_saved = False
-        async with aclosing(stream_raw(upstream, model, client)) as blocks:
+        await _check_references(client, upstream, store, owner)
+        recorder = _create_recorder(client, upstream, store, owner)
+        async with aclosing(record_stream(stream_raw(upstream, model, client), recorder)) as blocks:
             async for block in blocks:
-                is_saved = is_saved or await _save_relayed(block, client, upstream, store, owner)
                 yield block
         return
-    request = await _prepare(model, client, store, owner)
+    request = await _prepare(model, client, store, owner, signatures)
     serializer = ResponseSerializer(request)
     is_started = False
     try:
@@ -62,6 +96,7 @@ async def stream_response(
             async for event in events:
                 serialized = serializer.serialize(event)
                 if isinstance(event, Reply):
+                    signatures.save(event.message)
                     await _save(request, serializer.response, store, owner)
                 if serialized:
                     is_started = True
@@ -81,7 +116,9 @@ def find_relay(model: Model, url: str = "") -> Upstream | None:
     return upstream if is_relayed else None
 
 
-async def _prepare(model: Model, client: ClientRequest, store: ResponseStore, owner: str) -> ResponseRequest:
+async def _prepare(
+    model: Model, client: ClientRequest, store: ResponseStore, owner: str, signatures: CallSignatures
+) -> ResponseRequest:
     """Return the request, with the items of the response that it continues."""
     request = parse_response_request(client.body)
     if request.previous_response_id:
@@ -89,27 +126,84 @@ async def _prepare(model: Model, client: ClientRequest, store: ResponseStore, ow
         if stored.body is None:
             raise build_missing_error(stored.response_id, "previous_response_id")
         request = parse_response_request(client.body, (*stored.items, *stored.body["output"]))
-    report_ignored_parameters(client, model, request.completion.hints, *request.completion.ignored)
-    return request
+    completion = request.completion
+    report_ignored_parameters(client, model, completion.hints, *completion.ignored)
+    return replace(request, completion=replace(completion, messages=signatures.restore(completion.messages)))
 
 
-async def _check_continuation(client: ClientRequest, upstream: Upstream, store: ResponseStore, owner: str) -> None:
-    """Check that the key may continue the previous response of a relayed request."""
+class ResponseRecorder:
+    """Records which key created a response that the server of a model stores, and its items.
+
+    Args:
+        store: The responses.
+        owner: The id of the API key, "" for none: then the items need no record.
+        model: The name of the model in the request.
+        url: The URL of the API.
+    """
+
+    def __init__(self, store: ResponseStore, owner: str, model: str, url: str) -> None:
+        self._store = store
+        self._owner = owner
+        self._model = model
+        self._url = url
+        self._ids: set[str] = set()
+
+    async def record(self, raw: bytes) -> None:
+        """Record the ids in a body, or in events."""
+        if self._ids and (not self._owner or b"response.output_item.done" not in raw):
+            return
+        ids = [one for one in dict.fromkeys(read_ids(raw)) if one not in self._ids]
+        if ids:
+            self._ids.update(ids)
+            await self._store.save_relayed(ids if self._owner else ids[:1], self._owner, self._model, self._url)
+
+
+def _create_recorder(
+    client: ClientRequest, upstream: Upstream, store: ResponseStore, owner: str
+) -> ResponseRecorder | None:
+    """Return the recorder of a new response, None if its server does not store it."""
+    if client.body.get("store") is False:
+        return None
+    return ResponseRecorder(store, owner, parse_model_name(client.body), upstream.url)
+
+
+async def record_stream(
+    blocks: AsyncGenerator[bytes, None], recorder: ResponseRecorder | None
+) -> AsyncGenerator[bytes, None]:
+    """Yield the events of a response, and record its ids."""
+    async with aclosing(blocks):
+        async for block in blocks:
+            if recorder is not None:
+                await recorder.record(block)
+            yield block
+
+
+async def _fetch_relayed(
+    path: str, model: Model, client: ClientRequest, upstream: Upstream, store: ResponseStore, owner: str
+) -> bytes:
+    """Return the response of the server to a request to the API, or to a path below it."""
+    await _check_references(client, upstream, store, owner)
+    target = replace(upstream, url=f"{upstream.url}{path}", defaults={}, max_tokens_key="") if path else upstream
+    raw = await fetch_raw(target, model, client)
+    recorder = _create_recorder(client, upstream, store, owner)
+    if recorder is not None:
+        await recorder.record(raw)
+    return raw
+
+
+async def _check_references(client: ClientRequest, upstream: Upstream, store: ResponseStore, owner: str) -> None:
+    """Check that the key may use the previous response and the stored items of a relayed request."""
     previous_id = client.body.get("previous_response_id")
     if isinstance(previous_id, str) and previous_id:
-        await store.check_relayed(previous_id, owner, upstream.url)
-
-
-async def _save_relayed(
-    raw: bytes, client: ClientRequest, upstream: Upstream, store: ResponseStore, owner: str
-) -> bool:
-    """Store which key created a response that the server stores; return whether `raw` has its id."""
-    if client.body.get("store") is False:
-        return True
-    response_id = read_response_id(raw)
-    if response_id:
-        await store.save(response_id, owner, parse_model_name(client.body), url=upstream.url)
-    return bool(response_id)
+        await store.check_relayed(previous_id, owner, upstream.url, param="previous_response_id")
+    items = client.body.get("input")
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        if not isinstance(item, dict) or not isinstance(item.get("id"), str):
+            continue
+        is_reference = item.get("type") in (None, "item_reference") and not item.get("role")
+        if is_reference or not any(value for key, value in item.items() if key not in _REFERENCE_FIELDS):
+            param = f"input[{index}]"  # reasoning may come from another server
+            await store.check_relayed(item["id"], owner, upstream.url, param=param, allows_unknown=not is_reference)
 
 
 async def _save(request: ResponseRequest, response: dict[str, Any], store: ResponseStore, owner: str) -> None:

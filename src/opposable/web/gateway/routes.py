@@ -18,6 +18,7 @@ from opposable.models.upstream import ApiPath, ClientRequest, find_upstream
 from opposable.service.service import Service
 from opposable.web.api.dependencies import get_principal
 from opposable.web.gateway import openapi_docs as docs
+from opposable.web.gateway.call_signatures import CallSignatures
 from opposable.web.gateway.chat_completions import create_completion, stream_completion
 from opposable.web.gateway.fallbacks import Fetch, Stream, fetch_first, stream_first
 from opposable.web.gateway.messages import count_tokens, create_message, stream_message
@@ -25,7 +26,12 @@ from opposable.web.gateway.messages_response import format_error_event
 from opposable.web.gateway.raw_relay import fetch_raw, stream_raw
 from opposable.web.gateway.request import parse_json_object, parse_model_name, read_json_body
 from opposable.web.gateway.response_store import ResponseStore
-from opposable.web.gateway.responses import create_response, stream_response
+from opposable.web.gateway.responses import (
+    compact_response,
+    count_input_tokens,
+    create_response,
+    stream_response,
+)
 from opposable.web.gateway.served_models import ServedModels
 from opposable.web.gateway.stored_responses import StoredResponses
 from opposable.web.openai_errors import GatewayError, bad_request_error, to_gateway_error, to_messages_error
@@ -65,6 +71,7 @@ def create_gateway_routes(
     served = ServedModels(models, service, allowed_models or {})
     responses = ResponseStore(service.store.responses if service is not None else None)
     stored_responses = StoredResponses(responses, served)
+    signatures = CallSignatures()
 
     async def answer(request: Request, fetch: Fetch, stream: Stream | None, to_error: ToError) -> Response:
         """Answer a request, streamed if it asks for that; every error has the format of its API."""
@@ -87,17 +94,25 @@ def create_gateway_routes(
         return await answer(request, create_completion, stream_completion, to_gateway_error)
 
     async def create_anthropic_message(request: Request) -> Response:
-        stream: Stream = lambda model, client: _end_with_error(stream_message(model, client))  # noqa: E731 - typed
-        return await answer(request, create_message, stream, to_messages_error)
+        stream: Stream = lambda model, client: _end_with_error(stream_message(model, client, signatures))  # noqa: E731
+        return await answer(request, partial(create_message, signatures=signatures), stream, to_messages_error)
 
     async def count_message_tokens(request: Request) -> Response:
         return await answer(request, count_tokens, None, to_messages_error)
 
     async def create_openai_response(request: Request) -> Response:
+        options: dict[str, Any] = {"store": responses, "owner": get_principal(request).key_id, "signatures": signatures}
+        stream = partial(stream_response, **options)
+        return await answer(request, partial(create_response, **options), stream, to_gateway_error)
+
+    async def count_response_tokens(request: Request) -> Response:
         owner = get_principal(request).key_id
-        fetch = partial(create_response, store=responses, owner=owner)
-        stream = partial(stream_response, store=responses, owner=owner)
-        return await answer(request, fetch, stream, to_gateway_error)
+        fetch = partial(count_input_tokens, store=responses, owner=owner, signatures=signatures)
+        return await answer(request, fetch, None, to_gateway_error)
+
+    async def compact_openai_response(request: Request) -> Response:
+        fetch = partial(compact_response, store=responses, owner=get_principal(request).key_id)
+        return await answer(request, fetch, None, to_gateway_error)
 
     async def answer_stored(request: Request, method: HttpMethod, path: str = "") -> Response:
         client = _build_client_request(request)
@@ -141,6 +156,8 @@ def create_gateway_routes(
         ("POST", "/v1/messages", create_anthropic_message, docs.MESSAGES_DOCS),
         ("POST", "/v1/messages/count_tokens", count_message_tokens, docs.COUNT_TOKENS_DOCS),
         ("POST", "/v1/responses", create_openai_response, docs.RESPONSES_DOCS),
+        ("POST", "/v1/responses/input_tokens", count_response_tokens, docs.INPUT_TOKENS_DOCS),
+        ("POST", "/v1/responses/compact", compact_openai_response, docs.COMPACT_DOCS),
         ("GET", "/v1/responses/{response_id}", get_response, docs.GET_RESPONSE_DOCS),
         ("DELETE", "/v1/responses/{response_id}", delete_response, docs.DELETE_RESPONSE_DOCS),
         ("GET", "/v1/responses/{response_id}/input_items", list_input_items, docs.INPUT_ITEMS_DOCS),

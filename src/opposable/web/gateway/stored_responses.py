@@ -15,7 +15,7 @@ from opposable.models.upstream import ClientRequest
 from opposable.web.api.dependencies import get_principal
 from opposable.web.gateway.parameters import IGNORED_HEADER
 from opposable.web.gateway.response_store import ResponseStore, build_missing_error
-from opposable.web.gateway.responses import find_relay, list_input_items
+from opposable.web.gateway.responses import ResponseRecorder, find_relay, list_input_items, record_stream
 from opposable.web.gateway.served_models import ServedModels
 from opposable.web.openai_errors import GatewayError, bad_request_error
 from opposable.web.sse_response import SseResponse, run_while_connected
@@ -79,10 +79,14 @@ class StoredResponses:
         upstream = find_relay(await self._served.find(stored.model, request), stored.url)
         if upstream is None:
             raise build_missing_error(stored.response_id, "response_id")
+        recorder = ResponseRecorder(self._store, stored.owner, stored.model, stored.url)
         below = f"/{quote(stored.response_id, safe='')}{path}"
         if method == "GET" and request.query_params.get("stream") == "true":
-            return SseResponse(upstream.stream_stored(below, client), to_error, headers=client.response_headers)
+            events = record_stream(upstream.stream_stored(below, client), recorder)
+            return SseResponse(events, to_error, headers=client.response_headers)
         content = await run_while_connected(request.receive, upstream.send(method, below, client))
+        if method == "GET":
+            await recorder.record(content)
         return Response(content, headers=client.response_headers, media_type="application/json")
 
 

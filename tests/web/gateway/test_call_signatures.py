@@ -1,0 +1,86 @@
+"""Further fields of calls return to their server through APIs that have no place for them."""
+
+import aiohttp
+import pytest
+from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events
+from tests.web.gateway.test_stored_responses import serve_keys
+
+from opposable.domain.messages import Message, NativeReply
+from opposable.domain.tools import ToolCall
+from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.web.gateway.call_signatures import MAX_CALLS, CallSignatures
+
+pytestmark = pytest.mark.anyio
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
+SIGNATURE = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+
+
+async def exchange_messages(client, body):
+    """Let a client of Anthropic's API send the first call of a reply back."""
+    tools = [{"name": "add", "input_schema": SCHEMA}]
+    url, headers = str(client.base_url).removesuffix("/"), {"authorization": f"Bearer {client.api_key}"}
+    messages = [{"role": "user", "content": "add"}]
+    options = {"model": "m", "max_tokens": 9, "tools": tools, "stream": False, **body}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        async with session.post(f"{url}/messages", json={**options, "messages": messages}) as response:
+            await response.read()
+        use = {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}}
+        result = {"type": "tool_result", "tool_use_id": "c1", "content": "1"}
+        messages += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+        async with session.post(f"{url}/messages", json={**options, "messages": messages}) as response:
+            await response.read()
+
+
+async def exchange_responses(client, body):
+    """Let a client of the responses API send the first call of a reply back."""
+    options = {"model": "m", "tools": [{"type": "function", "name": "add", "parameters": SCHEMA}], **body}
+    first = await client.responses.create(input="add", **options)
+    if body.get("stream"):
+        assert [event async for event in first]
+    items = [
+        {"role": "user", "content": "add"},
+        {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a":1}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "1"},
+    ]
+    second = await client.responses.create(input=items, **options)
+    if body.get("stream"):
+        assert [event async for event in second]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("exchange", [exchange_messages, exchange_responses])
+async def test_the_signature_of_a_call_returns_to_its_server(exchange, stream, tmp_path):
+    whole = build_completion(None, [{**CALL, **SIGNATURE}], "tool_calls")
+    streamed = respond_events(build_delta("tool_calls", tool_calls=[{"index": 0, **CALL, **SIGNATURE}]))
+    async with (
+        chat_server(streamed if stream else whole) as server,
+        serve_keys(tmp_path, {"m": OpenAICompatibleModel("upstream", server.url)}) as (_, ann, bob),
+    ):
+        await exchange(ann, {"stream": stream})
+        [sent] = next(m for m in server.bodies[1]["messages"] if m["role"] == "assistant")["tool_calls"]
+        assert {name: sent[name] for name in ("id", "extra_content")} == {"id": "c1", **SIGNATURE}
+        server.answers = [build_completion("done")] if not stream else [respond_events(build_delta("stop"))]
+        server.bodies.clear()
+        await exchange(bob, {"stream": stream})
+        [sent] = next(m for m in server.bodies[1]["messages"] if m["role"] == "assistant")["tool_calls"]
+        assert "extra_content" not in sent
+
+
+def test_the_fields_of_changed_calls_and_of_old_ones_are_gone():
+    signatures = CallSignatures()
+
+    def build_reply(call_id, value, native=None):
+        return Message("assistant", "", tool_calls=(ToolCall(call_id, "add", {"a": value}),), native=native)
+
+    def save(call_id):
+        signatures.save(build_reply(call_id, 1, NativeReply("m", ({"type": "function", "id": call_id, "x": 1},))))
+
+    save("c1")
+    assert signatures.restore([build_reply("c1", 2)]) == (build_reply("c1", 2),)
+    [restored] = signatures.restore([build_reply("c1", 1)])
+    assert restored.get_native_items("m") == ({"type": "function", "id": "c1", "x": 1},)
+    for n in range(MAX_CALLS):
+        save(f"later{n}")
+    assert signatures.restore([build_reply("c1", 1)])[0].native is None
