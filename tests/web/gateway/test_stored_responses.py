@@ -108,6 +108,8 @@ async def serve_keys(tmp_path, models):
             await service.store.keys.add(record)
             secrets.append(secret)
         async with AsyncExitStack() as stack:
+            for model in models.values():
+                stack.push_async_callback(model.aclose)
             url = await stack.enter_async_context(serve_app(create_app(service, api_key="server")))
             yield [await stack.enter_async_context(open_client(f"{url}/v1", secret)) for secret in secrets]
 
