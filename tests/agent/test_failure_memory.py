@@ -80,6 +80,7 @@ async def test_counts_add_up_across_processes_and_a_success_makes_forget(store):
     assert stored.count == 2
     async with FailureMemory(store.failures, QUICK) as memory:
         await memory.get_patterns(LIBRARY, "")
+        await wait_until_settled(memory)  # a slow store is not waited for
         memory.forget(stored)
     assert (await store.failures.list()).items == ()
 

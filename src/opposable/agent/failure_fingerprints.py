@@ -20,8 +20,11 @@ MAX_STORED_CHARACTERS = 200
 
 _FIELD_PATTERN = re.compile(r"^- ([^\s:：]{1,100})[:：]", re.MULTILINE)
 _DIGITS_PATTERN = re.compile(r"\d+")
-_MIN_SIMILARITY = 0.6
-"""The similarity from which one text counts as a correction of another (`difflib` ratio)."""
+MIN_SIMILARITY = 0.7
+"""The similarity from which one text counts as a misspelling of another (`difflib` ratio).
+
+Measured by `evals/argument_similarity.py`.
+"""
 
 
 def compute_fingerprint(arguments: dict[str, Any]) -> str:
@@ -165,5 +168,5 @@ def _is_similar(wrong_value: Any, correct_value: Any) -> bool:
         return False
     return (
         SequenceMatcher(None, wrong_value[:MAX_STORED_CHARACTERS], correct_value[:MAX_STORED_CHARACTERS]).ratio()
-        >= _MIN_SIMILARITY
+        >= MIN_SIMILARITY
     )

@@ -4,6 +4,8 @@ import re
 from difflib import SequenceMatcher
 from typing import Any
 
+from opposable.agent.failure_fingerprints import MIN_SIMILARITY
+
 MAX_VALUE_CHARACTERS = 200
 """Characters of a compared value."""
 
@@ -11,8 +13,6 @@ _MAX_CHARACTERS_READ = 2_000
 """Characters of an error that are read."""
 _MAX_VALUES_COMPARED = 300
 """Values of an error that are compared."""
-_MIN_SIMILARITY = 0.7
-"""The similarity from which one text suggests another (`difflib` ratio)."""
 _SEPARATOR_PATTERN = re.compile(r"[,;:：、，；。\n\"'“”‘’()\[\]]|\.(?=\s|$)")
 _LIST_PATTERN = re.compile(r"(?::\s|：)([^:：\n]+)$", re.MULTILINE)
 _COMMA_PATTERN = re.compile(r"[,;、，；]")
@@ -69,7 +69,7 @@ def _find_nearest_value(value: str, error_text: str) -> str:
                 similarities[candidate] = 1.0 if short else _compute_similarity(value.casefold(), candidate.casefold())
     best = max(similarities.values(), default=0.0)
     nearest = [candidate for candidate, likeness in similarities.items() if likeness == best]
-    return nearest[0] if best >= _MIN_SIMILARITY and len(nearest) == 1 else ""
+    return nearest[0] if best >= MIN_SIMILARITY and len(nearest) == 1 else ""
 
 
 def _compute_similarity(value: str, candidate: str) -> float:
@@ -87,5 +87,5 @@ def _compute_similarity(value: str, candidate: str) -> float:
     if _NUMBER_PATTERN.sub("", value) == _NUMBER_PATTERN.sub("", candidate):
         return 0.0
     alike = SequenceMatcher(None, candidate, value)
-    far = alike.real_quick_ratio() < _MIN_SIMILARITY or alike.quick_ratio() < _MIN_SIMILARITY
+    far = alike.real_quick_ratio() < MIN_SIMILARITY or alike.quick_ratio() < MIN_SIMILARITY
     return 0.0 if far else alike.ratio()
