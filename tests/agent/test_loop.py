@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -315,6 +316,18 @@ async def test_arguments_are_validated_once_and_an_error_of_a_validator_fails_it
     expected = "7" if error is None else "convert failed: KeyError: 'rate'"
     assert (list_sent_texts(model, 1), end.text) == ([("c1", expected)], "done")
     assert error is not None or validated == [7]
+
+
+async def test_arguments_that_a_policy_replaced_are_what_the_tool_gets():
+    class Doubling(LoopDetection):
+        def screen(self, calls, steps):
+            return [
+                replace(call, arguments={name: 2 * value for name, value in call.arguments.items()}) for call in calls
+            ]
+
+    model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1")), "Six.")
+    events = [event async for event in run(model, ToolLibrary([add]), (user_message("?"),), policy=Doubling())]
+    assert [event.result.content for event in events if type(event) is ToolFinished] == ["6"]
 
 
 async def test_calls_beyond_the_limit_are_refused_and_reported():

@@ -415,7 +415,7 @@ class ToolLibrary:
         try:
             if has_policies:  # a caller may change the arguments while the call waits for an approval or a retry
                 checked = check_arguments(tool, copy.deepcopy(arguments))
-            elif checked is None or checked.tool is not tool:
+            elif checked is None or checked.tool is not tool or checked.given is not arguments:
                 checked = check_arguments(tool, arguments)
         except Exception as error:  # noqa: BLE001 - a validator may run the code of a tool's author
             result = result_from_error(error, tool.name, context.language)
