@@ -5,8 +5,8 @@ import email.utils
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -82,7 +82,7 @@ class Endpoint:
 
     async def post(self, body: bytes) -> Any:
         """Return the JSON response of the server. Raises: `ModelError`."""
-        async with self._open_response(body) as response:
+        async with self._open_response(self._send_with_retries(body)) as response:
             raw = await response.read()
         try:
             return parse_json(raw)
@@ -94,7 +94,7 @@ class Endpoint:
 
         Raises: `ModelError`.
         """
-        async with self._open_response(body) as response:
+        async with self._open_response(self._send_with_retries(body)) as response:
             content_type = response.content_type
             if content_type != "text/event-stream" and content_type == "application/json":
                 yield [await response.read()]
@@ -110,54 +110,17 @@ class Endpoint:
             if payloads := _list_payloads([incomplete_line]):
                 yield payloads
 
-    async def send_unchanged(
-        self,
-        url: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        response_headers: dict[str, str],
-        method: HttpMethod = "POST",
-    ) -> bytes:
-        """Return the unparsed response to a request to another URL of the server.
+    def relay(
+        self, method: HttpMethod, url: str, body: bytes, headers: Mapping[str, str], response_headers: dict[str, str]
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """Send a request to another URL of the server, and open its response.
 
         Rate limits are not waited for: the client decides when to try again. The headers of the response for the client
         are added to `response_headers`. Raises: `ModelError`.
         """
-        pending = self._send_with_retries(body, url, headers, RELAYED_RETRIES, response_headers, method)
-        async with _OpenResponse(self, pending) as response:
-            return await response.read()
-
-    async def stream_unchanged(
-        self,
-        url: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        response_headers: dict[str, str],
-        method: HttpMethod = "POST",
-    ) -> AsyncGenerator[bytes, None]:
-        """Yield the server-sent events of another URL of the server as they are, one or more whole events at a time.
-
-        A response that is not a stream is yielded whole; lines end in LF. Headers and errors: as `send_unchanged`.
-        """
-        pending = self._send_with_retries(body, url, headers, RELAYED_RETRIES, response_headers, method)
-        async with _OpenResponse(self, pending) as response:
-            if response.content_type != "text/event-stream":
-                raw = await response.read()
-                if not raw.startswith((b"data:", b"event:", b":")):
-                    raw = b"data: " + raw.replace(b"\n", b" ") + b"\n\n"
-                yield raw
-                return
-            rest = b""
-            async for chunk in response.content.iter_any():
-                rest += chunk
-                if b"\r" in rest:
-                    rest = rest.replace(b"\r\n", b"\n")
-                end = rest.rfind(b"\n\n") + 2
-                if end > 1:
-                    yield rest[:end]
-                    rest = rest[end:]
-            if rest.strip():
-                yield rest + b"\n\n"
+        return self._open_response(
+            self._send_with_retries(body, url, headers, RELAYED_RETRIES, response_headers, method)
+        )
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -179,15 +142,26 @@ class Endpoint:
             self._proxy = _get_proxy(self.url)
         return self._session
 
-    def _open_response(self, body: bytes) -> "_OpenResponse":
-        return _OpenResponse(self, self._send_with_retries(body, self.url, None, RETRYABLE_STATUSES))
+    @asynccontextmanager
+    async def _open_response(
+        self, pending_response: Awaitable[aiohttp.ClientResponse]
+    ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+        """Await the response to a request, release it in the end, and translate transport errors."""
+        try:
+            response = await pending_response
+            try:
+                yield response
+            finally:
+                response.close() if not response.content.at_eof() else response.release()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise _translate_error(error, self) from error
 
     async def _send_with_retries(
         self,
         body: bytes,
-        url: str,
-        headers: Mapping[str, str] | None,
-        retryable_statuses: frozenset[int],
+        url: str = "",
+        headers: Mapping[str, str] | None = None,
+        retryable_statuses: frozenset[int] = RETRYABLE_STATUSES,
         response_headers: dict[str, str] | None = None,
         method: HttpMethod = "POST",
     ) -> aiohttp.ClientResponse:
@@ -199,7 +173,12 @@ class Endpoint:
             try:
                 session = self._get_session()
                 response = await session.request(
-                    method, url, data=body or None, headers=headers, allow_redirects=False, proxy=self._proxy
+                    method,
+                    url or self.url,
+                    data=body or None,
+                    headers=headers,
+                    allow_redirects=False,
+                    proxy=self._proxy,
                 )
             except (aiohttp.ClientConnectionError, TimeoutError):
                 if last:
@@ -268,31 +247,6 @@ class Endpoint:
     def _format_not_json_message(self, raw: bytes) -> str:
         start = self.redact_key(raw[:120].decode("utf-8", "replace"))
         return f"The response of {self.url} is not JSON ({start!r}). {self._path_hint}"
-
-
-class _OpenResponse:
-    """A context with the response to a request: it releases the response and translates transport errors."""
-
-    __slots__ = ("_endpoint", "_pending_response", "_response")
-
-    def __init__(self, endpoint: Endpoint, pending_response: Awaitable[aiohttp.ClientResponse]) -> None:
-        self._endpoint = endpoint
-        self._pending_response = pending_response
-
-    async def __aenter__(self) -> aiohttp.ClientResponse:
-        try:
-            self._response = await self._pending_response
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _translate_error(error, self._endpoint) from error
-        return self._response
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        response = self._response
-        response.close() if not response.content.at_eof() else response.release()
-        if isinstance(error, aiohttp.ClientError | TimeoutError):
-            raise _translate_error(error, self._endpoint) from error
 
 
 def _translate_error(error: aiohttp.ClientError | TimeoutError, endpoint: Endpoint) -> ModelError:

@@ -1,8 +1,11 @@
 """The APIs of a model's server, for requests that are passed on unchanged."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from aiohttp import ClientResponse
 
 from opposable.domain.json_text import dump_json
 from opposable.models.http_client import Endpoint, HttpMethod
@@ -16,7 +19,7 @@ class ClientRequest:
     """A request of a client.
 
     Attributes:
-        body: The JSON object of the request.
+        body: The JSON object of the request, {} for a request without a body.
         headers: The headers that reach a server with the same API.
         query: The query string.
         response_headers: The headers for the client's response: those of the server, once it has answered.
@@ -46,32 +49,43 @@ class Upstream:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     max_tokens_key: str = ""
 
-    async def post(self, request: ClientRequest) -> bytes:
-        """Return the unparsed response to a request. Raises: `ModelError`."""
-        return await self.endpoint.send_unchanged(*self._translate(request))
+    async def send(self, request: ClientRequest, method: HttpMethod = "POST", path: str = "") -> bytes:
+        """Return the unparsed response to a request, at the URL of the API or a path below it. Raises: `ModelError`."""
+        async with self._open(request, method, path) as response:
+            return await response.read()
 
-    def stream(self, request: ClientRequest) -> AsyncGenerator[bytes, None]:
-        """Yield the server-sent events of a response as they are, one or more at a time. Raises: `ModelError`."""
-        return self.endpoint.stream_unchanged(*self._translate(request))
+    async def stream(
+        self, request: ClientRequest, method: HttpMethod = "POST", path: str = ""
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the server-sent events of a response as they are, one or more whole events at a time.
 
-    async def send(self, method: HttpMethod, path: str, request: ClientRequest) -> bytes:
-        """Return the unparsed response to a request without a body, to a path below the API. Raises: `ModelError`."""
-        url = self._join_url(path, request.query)
-        return await self.endpoint.send_unchanged(url, b"", request.headers, request.response_headers, method)
+        A response that is not a stream is yielded whole; lines end in LF. Raises: `ModelError`.
+        """
+        async with self._open(request, method, path) as response:
+            if response.content_type != "text/event-stream":
+                raw = await response.read()
+                if not raw.startswith((b"data:", b"event:", b":")):
+                    raw = b"data: " + raw.replace(b"\n", b" ") + b"\n\n"
+                yield raw
+                return
+            rest = b""
+            async for chunk in response.content.iter_any():
+                rest += chunk
+                if b"\r" in rest:
+                    rest = rest.replace(b"\r\n", b"\n")
+                end = rest.rfind(b"\n\n") + 2
+                if end > 1:
+                    yield rest[:end]
+                    rest = rest[end:]
+            if rest.strip():
+                yield rest + b"\n\n"
 
-    def stream_stored(self, path: str, request: ClientRequest) -> AsyncGenerator[bytes, None]:
-        """Yield the server-sent events of a path below the API, as `stream`. Raises: `ModelError`."""
-        url = self._join_url(path, request.query)
-        return self.endpoint.stream_unchanged(url, b"", request.headers, request.response_headers, "GET")
-
-    def _join_url(self, path: str, query: str) -> str:
-        return f"{self.url}{path}?{query}" if query else f"{self.url}{path}"
-
-    def _translate(self, request: ClientRequest) -> tuple[str, bytes, Mapping[str, str], dict[str, str]]:
-        """Return the URL, the body and the headers for the server, and where those of its response go."""
-        url = self._join_url("", request.query)
-        body = dump_json({**self.defaults, **request.body, "model": self.model})
-        return url, body, request.headers, request.response_headers
+    def _open(
+        self, request: ClientRequest, method: HttpMethod, path: str
+    ) -> AbstractAsyncContextManager[ClientResponse]:
+        url = f"{self.url}{path}?{request.query}" if request.query else f"{self.url}{path}"
+        body = dump_json({**self.defaults, **request.body, "model": self.model}) if request.body else b""
+        return self.endpoint.relay(method, url, body, request.headers, request.response_headers)
 
 
 def find_upstream(model: Any, path: ApiPath) -> Upstream | None:

@@ -20,7 +20,7 @@ async def fetch_raw(upstream: Upstream, model: Model, request: ClientRequest) ->
         ModelError: If the server fails, or does not have the API.
     """
     with RelayMeter(model, request.body) as meter:
-        raw = await upstream.post(meter.bound_by_budget(request, upstream))
+        raw = await upstream.send(meter.bound_by_budget(request, upstream))
         _read_usage(raw, meter)
         return raw
 

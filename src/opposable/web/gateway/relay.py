@@ -126,7 +126,7 @@ class CompletionRelay:
             ModelError: If the server fails.
         """
         with self._meter:
-            raw = await self._upstream.post(self._get_upstream_request())
+            raw = await self._upstream.send(self._get_upstream_request())
             response = self._parse_response(raw)
             self._meter.read_usage(response.get("usage") or {})
         if not self._checks_calls:

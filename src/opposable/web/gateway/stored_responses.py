@@ -82,9 +82,9 @@ class StoredResponses:
         recorder = ResponseRecorder(self._store, stored.owner, stored.model, stored.url)
         below = f"/{quote(stored.response_id, safe='')}{path}"
         if method == "GET" and request.query_params.get("stream") == "true":
-            events = record_stream(upstream.stream_stored(below, client), recorder)
+            events = record_stream(upstream.stream(client, "GET", below), recorder)
             return SseResponse(events, to_error, headers=client.response_headers)
-        content = await run_while_connected(request.receive, upstream.send(method, below, client))
+        content = await run_while_connected(request.receive, upstream.send(client, method, below))
         if method == "GET":
             await recorder.record(content)
         return Response(content, headers=client.response_headers, media_type="application/json")
