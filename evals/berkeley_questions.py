@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opposable.models.embedded.download import download_file
-from opposable.models.embedded.package_index import find_package_index, open_session
+from opposable.models.embedded.package_index import PackageIndex, find_package_index
 from opposable.models.embedded.weights import get_models_directory
 
 BFCL_VERSION = "2026.3.23"
@@ -62,9 +61,9 @@ async def fetch_wheel(cache_directory: Path | None = None) -> Path:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / "bfcl_eval.whl"
-    async with open_session() as session:
-        source = await find_package_index().find_wheel(session, "bfcl-eval", BFCL_VERSION, 1.0)
-        await download_file(session, source, wheel, lambda _: None, 1.0)
+    async with PackageIndex(find_package_index()) as index:
+        source = await index.find_wheel("bfcl-eval", BFCL_VERSION)
+        await index.download(source, wheel, lambda _: None)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     return folder

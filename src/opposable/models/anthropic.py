@@ -5,17 +5,15 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-import orjson
-
 from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelRejected
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
 from opposable.models.http_client import Endpoint, RetryPolicy
+from opposable.models.openai_compatible import parse_chunk, parse_usage
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
@@ -63,7 +61,7 @@ class AnthropicModel:
         async with aclosing(self._endpoint.stream_data(body)) as received:
             async for payloads in received:
                 for payload in payloads:
-                    for part in accumulator.add_event(orjson.loads(payload)):
+                    for part in accumulator.add_event(parse_chunk(payload)):
                         yield part
         yield accumulator.to_reply()
 
@@ -125,7 +123,7 @@ def parse_reply(response: Any, model: str) -> Reply:
     has_signature = any(block.get("signature") or block["type"] == "redacted_thinking" for block in blocks)
     native = _create_native_reply(model, blocks, calls) if has_signature and finish not in CUT_OFF else None
     message = Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
-    return Reply(message, finish, _parse_usage(usage))
+    return Reply(message, finish, parse_usage(usage, "input", "output"))
 
 
 def _create_native_reply(model: str, blocks: Sequence[dict[str, Any]], calls: Sequence[ToolCall]) -> NativeReply:
@@ -258,7 +256,3 @@ def _encode_tool_choice(options: ModelOptions) -> dict[str, str]:
     if isinstance(options.tool_choice, ForcedTool):
         return {"type": "tool", "name": options.tool_choice.name}
     return {"type": "any" if options.tool_choice == "required" else options.tool_choice}
-
-
-def _parse_usage(raw: dict[str, Any]) -> Usage:
-    return Usage(raw.get("input_tokens") or 0, raw.get("output_tokens") or 0, 1)

@@ -156,25 +156,27 @@ def _create_model_of_kind(
         from opposable.models.embedded.llama_cpp import LocalModel  # lazy: as each kind of model
 
         return LocalModel(_resolve_weights_path(rest, models_directory or _get_directory()))
-    if kind in ("http", "https"):
-        return _create_model_from_url(name, retry_policy, api)
     if kind == "anthropic" and rest:
         from opposable.models.anthropic import AnthropicModel  # lazy: as above
 
         key = _get_api_key(API_KEY_VARIABLES[kind], name)
         return AnthropicModel(rest, key, os.environ.get("ANTHROPIC_BASE_URL"), retry_policy=retry_policy)
     provider = PROVIDERS.get(kind)
-    if provider is None or not rest:
+    if kind in ("http", "https"):
+        url, rest = _split_server_name(name)
+        key, quirks, reasons = os.environ.get("OPPOSABLE_API_KEY", ""), ServerQuirks(), True
+    elif provider is not None and rest:
+        url = os.environ.get(provider.base_url_variable) or provider.base_url
+        key, quirks = _get_api_key(provider.api_key_variable, name), provider.quirks
+        reasons = kind == "openai" and REASONING_FAMILIES.match(rest) is not None
+    else:
         raise BadInput(f"There is no model named {name!r}. Use one of these forms: {MODEL_NAME_FORMS}.")
-    url = os.environ.get(provider.base_url_variable) or provider.base_url
-    key = _get_api_key(provider.api_key_variable, name)
-    reasons = kind == "openai" and REASONING_FAMILIES.match(rest) is not None
-    if api is None and reasons and (urlsplit(url).hostname or "").endswith("openai.com"):
-        return OpenAIResponsesModel(rest, url, key, quirks=provider.quirks, retry_policy=retry_policy)
+    is_at_openai = kind == "openai" and (urlsplit(url).hostname or "").endswith("openai.com")
     if api == "responses":
-        quirks = replace(provider.quirks, apis=_RESPONSES_APIS)
-        return OpenAIResponsesModel(rest, url, key, reasoning=reasons, quirks=quirks, retry_policy=retry_policy)
-    return OpenAICompatibleModel(rest, url, key, quirks=provider.quirks, retry_policy=retry_policy)
+        quirks = replace(quirks, apis=_RESPONSES_APIS)
+    elif api == "chat" or not (reasons and is_at_openai):
+        return OpenAICompatibleModel(rest, url, key, quirks=quirks, retry_policy=retry_policy)
+    return OpenAIResponsesModel(rest, url, key, reasoning=reasons, quirks=quirks, retry_policy=retry_policy)
 
 
 def _get_directory() -> Path:
@@ -185,7 +187,8 @@ def _get_directory() -> Path:
     return get_models_directory(Path(home) if home else None)
 
 
-def _create_model_from_url(name: str, retry_policy: RetryPolicy | None, api: ServerApi | None) -> Model:
+def _split_server_name(name: str) -> tuple[str, str]:
+    """Return the base URL of a server, and the name of its model."""
     url, _, model = name.partition("#")
     try:
         host = urlsplit(url).hostname
@@ -196,11 +199,7 @@ def _create_model_from_url(name: str, retry_policy: RetryPolicy | None, api: Ser
             f"{name!r} is not the name of a model. Write the base URL of the server, then # and the name of the model, "
             "for example http://127.0.0.1:11434/v1#qwen3"
         )
-    key = os.environ.get("OPPOSABLE_API_KEY", "")
-    if api == "responses":
-        quirks = ServerQuirks(apis=_RESPONSES_APIS)
-        return OpenAIResponsesModel(model, url, key, quirks=quirks, retry_policy=retry_policy)
-    return OpenAICompatibleModel(model, url, key, retry_policy=retry_policy)
+    return url, model
 
 
 def _resolve_weights_path(path: str, directory: Path) -> Path:

@@ -107,11 +107,8 @@ class OpenAICompatibleModel:
                 for payload in payloads:
                     chunk = parse_chunk(payload)
                     choices = chunk.get("choices")
-                    if (
-                        choices
-                        and (text := (delta := choices[0].get("delta") or {}).get("content"))
-                        and len(delta) == 1
-                    ):
+                    delta = (choices[0].get("delta") or {}) if choices else {}
+                    if len(delta) == 1 and (text := delta.get("content")):
                         accumulator.text.append(text)  # by far the most frequent chunk: a text delta alone
                         yield TextDelta(text)
                         if finish := choices[0].get("finish_reason"):
@@ -148,33 +145,22 @@ class OpenAICompatibleModel:
 
     def _build_body(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
         """Return the request body: the settings, then the encoded messages and tools."""
-        wire_format = self._memo_key
         sent = messages if not any(message.parts for message in messages) else move_result_media(messages)
-        encoded_messages = [message.encode_once(wire_format, self._encode_message) for message in sent]
+        encoded_messages = [message.encode_once(self._memo_key, self._encode_message) for message in sent]
         ending = self._encode_tools(tools, options) if tools else b"}"
         return b"".join((self._encode_settings(options), b',"messages":[', b",".join(encoded_messages), b"]", ending))
 
     def _encode_settings(self, options: ModelOptions) -> bytes:
         if self._cached_settings is not None and self._cached_settings[0] is options:
             return self._cached_settings[1]
-        body: dict[str, Any] = {**self._quirks.extra_body, **options.extra_body, "model": self.name}
-        if options.stream:
-            body["stream"] = True
-            if self._quirks.request_stream_usage:
-                body["stream_options"] = {"include_usage": True}
-        if options.max_tokens is not None:
-            body[self._quirks.max_tokens_key] = options.max_tokens
-        if options.temperature is not None:
-            body["temperature"] = options.temperature
-        if options.stop:
-            body["stop"] = options.stop
-        if options.seed is not None:
-            body["seed"] = options.seed
+        settings = encode_options(options, self._quirks.max_tokens_key)
+        body: dict[str, Any] = {**self._quirks.extra_body, **options.extra_body, "model": self.name, **settings}
+        if options.stream and self._quirks.request_stream_usage:
+            body["stream_options"] = {"include_usage": True}
         if options.top_logprobs is not None:
             body |= {"logprobs": True, "top_logprobs": options.top_logprobs}
         if options.response_schema is not None:
-            closed = options.response_schema.get("additionalProperties") is False  # strict servers require it
-            schema = {"name": "reply", "schema": options.response_schema, "strict": closed}
+            schema = encode_schema(options.response_schema)
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
         raw = orjson.dumps(body)[:-1]
         self._cached_settings = (options, raw)
@@ -183,17 +169,12 @@ class OpenAICompatibleModel:
     def _encode_tools(self, tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
         cached = self._cached_tools.get(id(tools))
         if cached is None or cached[0] is not tools:
-            raw = (
-                b',"tools":[' + b",".join([definition.encode_once("chat", _encode_tool) for definition in tools]) + b"]"
-            )
+            encoded_tools = [definition.encode_once("chat", _encode_tool) for definition in tools]
             if len(self._cached_tools) >= 64:
                 self._cached_tools.clear()
-            cached = self._cached_tools[id(tools)] = (tools, raw)
-        return (
-            cached[1] + _ENCODED_TOOL_CHOICES[options.tool_choice]
-            if isinstance(options.tool_choice, str)
-            else (cached[1] + _encode_forced_tool(options.tool_choice))
-        )
+            cached = self._cached_tools[id(tools)] = (tools, b',"tools":[' + b",".join(encoded_tools) + b"]")
+        choice = options.tool_choice
+        return cached[1] + (_ENCODED_TOOL_CHOICES[choice] if isinstance(choice, str) else _encode_forced_tool(choice))
 
     def _encode_message(self, message: Message) -> bytes:
         """Return the wire form of a message."""
@@ -225,6 +206,23 @@ class OpenAICompatibleModel:
             raise ModelRejected(
                 f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
             ) from error
+
+
+def encode_options(options: ModelOptions, max_tokens_key: str) -> dict[str, Any]:
+    """Return the options in the fields that the APIs of OpenAI share."""
+    fields = {
+        "stream": options.stream or None,
+        max_tokens_key: options.max_tokens,
+        "temperature": options.temperature,
+        "stop": options.stop or None,
+        "seed": options.seed,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def encode_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the format of a reply that matches a schema; strict servers require a closed one."""
+    return {"name": "reply", "schema": schema, "strict": schema.get("additionalProperties") is False}
 
 
 def create_endpoint(

@@ -17,6 +17,8 @@ from opposable.models.openai_compatible import (
     OpenAICompatibleModel,
     ServerQuirks,
     create_endpoint,
+    encode_options,
+    encode_schema,
     parse_chunk,
     parse_usage,
     to_model_error,
@@ -97,19 +99,9 @@ class OpenAIResponsesModel:
         if self.profile.reasoning:
             body["include"] = ["reasoning.encrypted_content"]
         body |= {**_move_parameters(options.extra_body), "model": self.name}
-        if options.stream:
-            body["stream"] = True
-        if options.max_tokens is not None:
-            body["max_output_tokens"] = options.max_tokens
-        if options.temperature is not None:
-            body["temperature"] = options.temperature
-        if options.stop:  # the API has neither of these: the server says so
-            body["stop"] = options.stop
-        if options.seed is not None:
-            body["seed"] = options.seed
+        body |= encode_options(options, "max_output_tokens")  # the API has neither stop nor seed: the server says so
         if options.response_schema is not None:
-            closed = options.response_schema.get("additionalProperties") is False  # strict servers require it
-            schema = {"type": "json_schema", "name": "reply", "schema": options.response_schema, "strict": closed}
+            schema = {"type": "json_schema", **encode_schema(options.response_schema)}
             body["text"] = {**body.get("text", {}), "format": schema}
         if tools:
             body["tools"] = [_encode_tool(tool) for tool in tools]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from opposable.domain.errors import WeightsError
-from opposable.models.embedded.package_index import find_package_index, list_pip_config_files, open_session
+from opposable.models.embedded.package_index import PackageIndex, find_package_index, list_pip_config_files
 
 USER, SITE = "https://user.example/simple", "https://site.example/simple"
 
@@ -30,13 +30,13 @@ def test_index_is_found_in_pips_order(
     files = [tmp_path / f"{number}.conf" for number in range(len(configs) + 1)]
     for file, text in zip(files, configs, strict=False):
         file.write_text(text)
-    assert str(find_package_index(explicit, environ, files).url) == found
+    assert str(find_package_index(explicit, environ, files)) == found
 
 
 def test_without_any_setting_the_public_index_is_taken() -> None:
     from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-    assert str(find_package_index(None, {}, []).url) == PYPI_SIMPLE_ENDPOINT.rstrip("/")
+    assert str(find_package_index(None, {}, [])) == PYPI_SIMPLE_ENDPOINT.rstrip("/")
 
 
 def test_the_file_pip_is_pointed_to_wins(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_broken_configuration_file_is_reported(tmp_path: Path, text: str) -> N
 
 
 def test_credentials_are_not_in_the_repr() -> None:
-    assert "s3cret" not in repr(find_package_index("https://reader:s3cret@x.example/simple"))
+    assert "s3cret" not in repr(PackageIndex(find_package_index("https://reader:s3cret@x.example/simple")))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_credentials_are_not_in_the_repr() -> None:
     ],
 )
 def test_credentials_go_to_the_indexs_own_host_only(url: str, shared: bool) -> None:
-    given = find_package_index("https://reader:s3cret@x.example/simple").add_credentials(url)
+    given = PackageIndex(find_package_index("https://reader:s3cret@x.example/simple")).add_credentials(url)
     assert given == (url.replace("//", "//reader:s3cret@") if shared else url)
 
 
@@ -75,4 +75,5 @@ def test_credentials_go_to_the_indexs_own_host_only(url: str, shared: bool) -> N
 async def test_a_missing_certificate_bundle_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "none.pem"))
     with pytest.raises(WeightsError, match=r"certificate bundle .* cannot be read"):
-        open_session()
+        async with PackageIndex(find_package_index("https://x.example/simple")):
+            pass

