@@ -48,15 +48,13 @@ def apply_calling_mode(mode: CallingMode, inner: Model, *, assisted: bool = Fals
         return PythonProtocolModel(inner, profile=profile)
     from opposable.models.text_protocol import TextProtocolModel  # lazy: a native model needs none of 100 ms
 
-    match mode:
-        case "text":
-            return TextProtocolModel(inner, profile=profile)
-        case "rescue":
-            return TextProtocolModel(inner, trust_native_calls=False, profile=profile)
-        case "prompted":
-            return TextProtocolModel(inner, "protocol", profile=profile)
-        case "constrained":
-            return TextProtocolModel(inner, "protocol", constrained=True, profile=profile)
+    return TextProtocolModel(
+        inner,
+        "protocol" if mode in ("prompted", "constrained") else "native",
+        constrained=mode == "constrained",
+        trust_native_calls=mode != "rescue",
+        profile=profile,
+    )
 
 
 def get_default_calling_mode(name: str) -> CallingMode:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
-from typing import Literal, get_args
+from typing import Literal
 
 from opposable.domain.errors import ContextFull, ModelError, ModelNotFound, ModelRefusedKey, ModelUnavailable
 from opposable.domain.events import ModelEvent
@@ -14,7 +14,6 @@ from opposable.models.profile import ModelProfile, get_profile
 FallbackKind = Literal["unavailable", "rate_limited", "refused_key", "not_found", "context_full"]
 """A kind of failure after which another model is asked. A rejected request or an answer never is one."""
 
-FALLBACK_KINDS: tuple[FallbackKind, ...] = get_args(FallbackKind)
 DEFAULT_FALLBACK_KINDS: tuple[FallbackKind, ...] = ("unavailable", "rate_limited", "refused_key", "not_found")
 
 

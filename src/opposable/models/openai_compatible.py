@@ -45,7 +45,6 @@ class ServerQuirks:
     Attributes:
         return_reasoning: Whether the server expects the reasoning of a reply back in the history.
         max_tokens_key: The name of the field that limits the reply.
-        request_stream_usage: Whether streams report token counts only on request.
         extra_body: Fields added to every request.
         apis: The APIs of the server.
         images: Whether models of the server can take images.
@@ -53,7 +52,6 @@ class ServerQuirks:
 
     return_reasoning: bool = False
     max_tokens_key: str = "max_tokens"
-    request_stream_usage: bool = True
     extra_body: dict[str, Any] = field(default_factory=dict)
     apis: frozenset[ApiPath] = CHAT_APIS
     images: bool = True
@@ -126,18 +124,10 @@ class OpenAICompatibleModel:
         """Return an API of the server, for requests that are passed on unchanged; None if it does not have it."""
         if path not in self._quirks.apis:
             return None
-        max_tokens_keys = {
-            "chat/completions": self._quirks.max_tokens_key,
-            "completions": "max_tokens",
-            "responses": "max_output_tokens",
-        }
-        return Upstream(
-            self._endpoint,
-            f"{self._base_url}/{path}",
-            self.name,
-            self._quirks.extra_body,
-            max_tokens_keys.get(path, ""),
-        )
+        keys = {"completions": "max_tokens", "responses": "max_output_tokens", "embeddings": ""}
+        max_tokens_key = keys.get(path, self._quirks.max_tokens_key)
+        url = f"{self._base_url}/{path}"
+        return Upstream(self._endpoint, url, self.name, self._quirks.extra_body, max_tokens_key)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -155,7 +145,7 @@ class OpenAICompatibleModel:
             return self._cached_settings[1]
         settings = encode_options(options, self._quirks.max_tokens_key)
         body: dict[str, Any] = {**self._quirks.extra_body, **options.extra_body, "model": self.name, **settings}
-        if options.stream and self._quirks.request_stream_usage:
+        if options.stream:
             body["stream_options"] = {"include_usage": True}
         if options.top_logprobs is not None:
             body |= {"logprobs": True, "top_logprobs": options.top_logprobs}
@@ -203,9 +193,8 @@ class OpenAICompatibleModel:
         try:
             return parse_completion(response, self.name)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise ModelRejected(
-                f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
-            ) from error
+            message = f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
+            raise ModelRejected(message) from error
 
 
 def encode_options(options: ModelOptions, max_tokens_key: str) -> dict[str, Any]:

@@ -105,8 +105,11 @@ class OpenAIResponsesModel:
             body["text"] = {**body.get("text", {}), "format": schema}
         if tools:
             body["tools"] = [_encode_tool(tool) for tool in tools]
-            if options.tool_choice != "auto":
-                body["tool_choice"] = _encode_tool_choice(options)
+            choice = options.tool_choice
+            if choice != "auto":
+                body["tool_choice"] = (
+                    {"type": "function", "name": choice.name} if isinstance(choice, ForcedTool) else choice
+                )
         items = b",".join([message.encode_once(f"responses:{self.name}", self._encode_message) for message in messages])
         return dump_json(body)[:-1] + b',"input":[' + items + b"]}"
 
@@ -307,11 +310,6 @@ def _move_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", **function, "strict": False}
-
-
-def _encode_tool_choice(options: ModelOptions) -> Any:
-    choice = options.tool_choice
-    return {"type": "function", "name": choice.name} if isinstance(choice, ForcedTool) else choice
 
 
 def _encode_part(part: ContentPart) -> dict[str, Any]:

