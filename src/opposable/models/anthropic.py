@@ -1,6 +1,7 @@
 """Models of the messages API of Anthropic."""
 
 import base64
+import itertools
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -243,13 +244,10 @@ def _encode_media(part: ImagePart | FilePart) -> dict[str, Any]:
 
 def _merge_same_role(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Merge consecutive messages of the same role."""
-    merged: list[dict[str, Any]] = []
-    for message in messages:
-        if merged and merged[-1]["role"] == message["role"]:
-            merged[-1]["content"] += message["content"]
-        else:
-            merged.append(message)
-    return merged
+    return [
+        {"role": role, "content": [block for message in group for block in message["content"]]}
+        for role, group in itertools.groupby(messages, lambda message: message["role"])
+    ]
 
 
 def _encode_tool_choice(options: ModelOptions) -> dict[str, str]:

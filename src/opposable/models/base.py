@@ -80,6 +80,22 @@ class Model(Protocol):
         ...
 
 
+class ModelWrapper:
+    """A model that asks another one, `inner`, whose name it has."""
+
+    def __init__(self, inner: Model) -> None:
+        self.inner = inner
+
+    @property
+    def name(self) -> str:
+        """The name of the inner model."""
+        return self.inner.name
+
+    async def aclose(self) -> None:
+        """Close the inner model."""
+        await self.inner.aclose()
+
+
 async def request_reply(
     model: Model,
     messages: Sequence[Message],

@@ -9,7 +9,7 @@ from opposable import parsers  # lazy: the parser is loaded with the first marke
 from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
 from opposable.models.profile import ModelProfile
 from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives, get_prefixes
 
@@ -28,7 +28,7 @@ _UNMARKED_FORMATS = frozenset(
 """Formats without markers: such a text may be an answer."""
 
 
-class MarkerCallsModel:
+class MarkerCallsModel(ModelWrapper):
     """`inner` with calls in markers parsed from its text, in replies without native calls.
 
     Text passes unchanged, unless it holds a whole call outside code and quotation. From a marker on, text is held back
@@ -36,13 +36,8 @@ class MarkerCallsModel:
     """
 
     def __init__(self, inner: Model, profile: ModelProfile) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.profile = profile
-
-    @property
-    def name(self) -> str:
-        """The inner model's name."""
-        return self.inner.name
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
@@ -69,10 +64,6 @@ class MarkerCallsModel:
                     yield reply
                 else:
                     yield part
-
-    async def aclose(self) -> None:
-        """Close the inner model."""
-        await self.inner.aclose()
 
 
 def escape_results(messages: Sequence[Message]) -> Sequence[Message]:

@@ -195,13 +195,9 @@ def _join_parts(parts: Sequence[Mapping[str, Any]], separator: str) -> str:
 def _select_native_items(items: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
     """Return the items to send back, () for a reply without reasoning that its model can read."""
     readable = [
-        item for item in items if item.get("encrypted_content") or (_is_reasoning(item) and item.get("content"))
+        item for item in items if item.get("encrypted_content") or (item["type"] == "reasoning" and item.get("content"))
     ]
-    return tuple(item for item in items if not _is_reasoning(item) or item in readable) if readable else ()
-
-
-def _is_reasoning(item: Mapping[str, Any]) -> bool:
-    return bool(item["type"] == "reasoning")
+    return tuple(item for item in items if item["type"] != "reasoning" or item in readable) if readable else ()
 
 
 def _has_calls(items: Sequence[Mapping[str, Any]], calls: Sequence[ToolCall]) -> bool:

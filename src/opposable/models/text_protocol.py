@@ -16,7 +16,7 @@ from opposable.domain.language import Language, detect_language
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import text_protocol_prompts as protocol_texts
-from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
+from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ModelWrapper, ToolChoice
 from opposable.models.marker_calls import escape_results
 from opposable.models.profile import ModelProfile
 from opposable.parsers import ParseResult, RejectedCall
@@ -31,7 +31,7 @@ FORWARDED_PARTS = frozenset({TextDelta, ThinkingDelta, CallDelta})
 TEXT_PROFILE = ModelProfile("text")
 
 
-class TextProtocolModel:
+class TextProtocolModel(ModelWrapper):
     """A model whose tool calls are parsed from its text.
 
     A call of an unknown tool, or one cut off by the token limit, becomes a tool call too, so that the loop can report
@@ -54,16 +54,11 @@ class TextProtocolModel:
         trust_native_calls: bool = True,
         profile: ModelProfile = TEXT_PROFILE,
     ) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.profile = profile
         self.tool_rendering = tool_rendering
         self.constrained = constrained
         self.trust_native_calls = trust_native_calls
-
-    @property
-    def name(self) -> str:
-        """The name of the inner model."""
-        return self.inner.name
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
@@ -101,10 +96,6 @@ class TextProtocolModel:
         if options.stream and (rest := held.finish()) is not None:
             yield rest
         yield merge_parsed_calls(reply, parse_result, self.trust_native_calls)
-
-    async def aclose(self) -> None:
-        """Close the inner model."""
-        await self.inner.aclose()
 
 
 class _HeldPlaceholder:

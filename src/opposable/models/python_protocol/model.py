@@ -12,7 +12,7 @@ from opposable.domain.messages import Message, assistant_message, system_message
 from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import NO_USAGE
 from opposable.models import text_protocol_prompts as protocol_texts
-from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions
+from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ModelWrapper
 from opposable.models.marker_calls import escape_results
 from opposable.models.profile import ModelProfile
 from opposable.models.python_protocol import prompts as texts
@@ -26,7 +26,7 @@ DEFAULT_MAX_REPLY_TOKENS = 1024
 PYTHON_PROFILE = ModelProfile("constrained", assisted=True)
 
 
-class PythonProtocolModel:
+class PythonProtocolModel(ModelWrapper):
     """A model that gets tools as Python functions and makes calls only if a function fits.
 
     `inner` must continue a last assistant message and return token probabilities, as the server of llama.cpp does. If no
@@ -39,15 +39,10 @@ class PythonProtocolModel:
     """
 
     def __init__(self, inner: Model, profile: ModelProfile = PYTHON_PROFILE, without: Collection[str] = ()) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.profile = profile
         self._without = frozenset(without)
         self._text_protocol = TextProtocolModel(inner, "protocol")
-
-    @property
-    def name(self) -> str:
-        """The name of the inner model."""
-        return self.inner.name
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
@@ -76,10 +71,6 @@ class PythonProtocolModel:
         async with aclosing(rest) as parts:
             async for part in parts:
                 yield replace(part, usage=spent + part.usage) if type(part) is Reply else part
-
-    async def aclose(self) -> None:
-        """Close the inner model."""
-        await self.inner.aclose()
 
     async def _stream_after_results(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
@@ -136,22 +127,25 @@ def build_prompt(
     messages: Sequence[Message], tools: Sequence[ToolDefinition], request_suffix: str = ""
 ) -> list[Message]:
     """Return the messages with the functions first, tool calls and results as text."""
-    own = [message.content for message in messages if message.role == "system"]
-    first = "\n\n".join([texts.INSTRUCTIONS, texts.render_functions(tools), *own])
-    rest = [message for message in flatten_messages(messages) if message.role != "system"]
+    own, rest = _split_instructions(messages)
     last = next((n for n in reversed(range(len(rest))) if rest[n].role == "user"), None)
     if last is not None and request_suffix:
         rest[last] = user_message(rest[last].content + request_suffix)
-    return [system_message(first), *rest]
+    return [system_message("\n\n".join([texts.INSTRUCTIONS, texts.render_functions(tools), *own])), *rest]
 
 
 def build_answer_prompt(messages: Sequence[Message]) -> list[Message]:
     """Return the messages for an answer without tools."""
     if any(message.role == "tool" for message in messages):
         return flatten_messages(messages)
-    own = [message.content for message in messages if message.role == "system"]
-    rest = [message for message in flatten_messages(messages) if message.role != "system"]
+    own, rest = _split_instructions(messages)
     return [system_message("\n\n".join([*own, texts.NO_TOOL_INSTRUCTIONS])), *rest]
+
+
+def _split_instructions(messages: Sequence[Message]) -> tuple[list[str], list[Message]]:
+    """Return the texts of the system messages, and the other messages as text."""
+    own = [message.content for message in messages if message.role == "system"]
+    return own, [message for message in flatten_messages(messages) if message.role != "system"]
 
 
 def build_result_prompt(messages: Sequence[Message]) -> list[Message]:

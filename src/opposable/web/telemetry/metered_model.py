@@ -13,7 +13,7 @@ from opposable.domain.events import CallDelta, ModelEvent, Reply
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import NO_USAGE, Usage
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
 from opposable.models.fallback import FallbackModel
 from opposable.models.profile import get_profile
 from opposable.web.middleware.authentication import CURRENT_CALLER
@@ -25,7 +25,7 @@ OnModelCall = Callable[[ModelCall], None]
 """Called with each reply and each failure of a model."""
 
 
-class MeteredModel:
+class MeteredModel(ModelWrapper):
     """A wrapper around a model that reports its replies and failures.
 
     Attributes:
@@ -34,14 +34,9 @@ class MeteredModel:
     """
 
     def __init__(self, inner: Model, listeners: Sequence[OnModelCall]) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.profile = get_profile(inner)
         self._listeners = listeners
-
-    @property
-    def name(self) -> str:
-        """The name of the wrapped model."""
-        return self.inner.name
 
     def with_inner(self, inner: Model) -> "MeteredModel":
         """Return a wrapper with the same listeners around another model."""
@@ -82,10 +77,6 @@ class MeteredModel:
         call = ModelCall(self.name, usage, started_at_ns, ended_at_ns, failure, self.profile.provider)
         for listener in self._listeners:
             listener(call)
-
-    async def aclose(self) -> None:
-        """Close the wrapped model."""
-        await self.inner.aclose()
 
 
 def record_usage(model: Model, usage: Usage, started_at_ns: int, error: BaseException | None = None) -> None:
