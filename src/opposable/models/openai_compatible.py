@@ -104,12 +104,12 @@ class OpenAICompatibleModel:
             async for payloads in received:
                 for payload in payloads:
                     chunk = parse_chunk(payload)
-                    choices = chunk.get("choices")
-                    delta = (choices[0].get("delta") or {}) if choices else {}
+                    choice = (chunk.get("choices") or [{}])[0]
+                    delta = choice.get("delta") or {}
                     if len(delta) == 1 and (text := delta.get("content")):
                         accumulator.text.append(text)  # by far the most frequent chunk: a text delta alone
                         yield TextDelta(text)
-                        if finish := choices[0].get("finish_reason"):
+                        if finish := choice.get("finish_reason"):
                             accumulator.finish = finish
                         if usage := chunk.get("usage"):
                             accumulator.usage = parse_usage(usage)
