@@ -17,7 +17,8 @@ from opposable.domain.language import detect_language
 from opposable.domain.messages import user_message
 from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.embedded.llama_cpp import LocalModel
-from opposable.models.embedded.weights import QWEN_CODER, get_models_directory, pull_weights
+from opposable.models.embedded.pull import pull_weights
+from opposable.models.embedded.weights import QWEN_CODER, get_models_directory
 from opposable.models.python_protocol.model import PythonProtocolModel
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.settings import Settings

@@ -27,7 +27,6 @@ from opposable.models.embedded.weights import (
     PullProgress,
     find_installed_weights,
     get_models_directory,
-    pull_weights,
 )
 from opposable.models.factory import (
     API_KEY_VARIABLES,
@@ -136,7 +135,7 @@ async def _download_if_missing(settings: Settings, name: str, on_progress: OnPro
     if is_missing(settings, name):
         if isinstance(on_progress, ConfirmsDownload):
             on_progress.confirm_download(QWEN_CODER.size)
-        await pull_weights(QWEN_CODER, models_directory(settings), on_progress)
+        await pull_embedded(settings, on_progress)
 
 
 async def pull_embedded(settings: Settings, on_progress: OnProgress | None = None) -> Path:
@@ -145,6 +144,8 @@ async def pull_embedded(settings: Settings, on_progress: OnProgress | None = Non
     Raises:
         WeightsError: The weights cannot be downloaded.
     """
+    from opposable.models.embedded.pull import pull_weights  # lazy: only a download needs its libraries
+
     return await pull_weights(QWEN_CODER, models_directory(settings), on_progress)
 
 

@@ -12,9 +12,9 @@ from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent
 from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
-from opposable.models.http_client import Endpoint, RetryPolicy
-from opposable.models.openai_compatible import parse_chunk, parse_usage
+from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
@@ -118,13 +118,14 @@ def parse_reply(response: Any, model: str) -> Reply:
         finish = FINISH_REASONS.get(response.get("stop_reason"), "stop")
         uses = [block for block in blocks if block["type"] == "tool_use"]
         calls = tuple(_parse_call(use, truncated=finish == "length" and use is uses[-1]) for use in uses)
-        usage = response.get("usage") or {}
+        counts = response.get("usage") or {}
+        usage = Usage(counts.get("input_tokens") or 0, counts.get("output_tokens") or 0, 1)
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelRejected(f"The server sent no message: {str(response)[:200]}") from error
     has_signature = any(block.get("signature") or block["type"] == "redacted_thinking" for block in blocks)
     native = _create_native_reply(model, blocks, calls) if has_signature and finish not in CUT_OFF else None
     message = Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
-    return Reply(message, finish, parse_usage(usage, "input", "output"))
+    return Reply(message, finish, usage)
 
 
 def _create_native_reply(model: str, blocks: Sequence[dict[str, Any]], calls: Sequence[ToolCall]) -> NativeReply:

@@ -23,7 +23,7 @@ from opposable.domain.errors import (
     ModelRejected,
     ModelUnavailable,
 )
-from opposable.domain.json_text import parse_json
+from opposable.domain.json_text import parse_json, parse_reply_json
 
 CONTEXT_OVERFLOW_PATTERN = re.compile(
     r"context.{0,12}(length|size|window)|exceed_context_size|maximum context|too many tokens|prompt is too long",
@@ -267,6 +267,15 @@ def _select_relayed_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers for the client of a relayed response, with names in lower case."""
     named = ((name.lower(), value) for name, value in headers.items())
     return {name: value for name, value in named if _RELAYED_RESPONSE_HEADERS.fullmatch(name)}
+
+
+def parse_chunk(line: bytes) -> dict[str, Any]:
+    """Return the JSON object of a streamed event, {} for other JSON. Raises: `ModelRejected` for anything else."""
+    try:
+        chunk = parse_reply_json(line)
+    except ValueError as error:
+        raise ModelRejected(f"The server streamed invalid JSON: {line[:120]!r}") from error
+    return chunk if isinstance(chunk, dict) else {}
 
 
 def _list_payloads(lines: Iterable[bytes]) -> list[bytes]:

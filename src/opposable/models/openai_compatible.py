@@ -10,12 +10,12 @@ import orjson
 from opposable.domain.content import ContentPart, ImagePart, TextPart, join_text, to_data_url
 from opposable.domain.errors import ContextFull, ModelError, ModelRejected
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta, Token
-from opposable.domain.json_text import dump_json, parse_reply_json
+from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
-from opposable.models.http_client import CONTEXT_OVERFLOW_PATTERN, Endpoint, RetryPolicy
+from opposable.models.http_client import CONTEXT_OVERFLOW_PATTERN, Endpoint, RetryPolicy, parse_chunk
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
@@ -404,12 +404,3 @@ _ENCODED_TOOL_CHOICES = {"auto": b"}", "none": b',"tool_choice":"none"}', "requi
 
 def _encode_forced_tool(choice: ForcedTool) -> bytes:
     return b',"tool_choice":' + orjson.dumps({"type": "function", "function": {"name": choice.name}}) + b"}"
-
-
-def parse_chunk(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a streamed event, {} for other JSON. Raises: `ModelRejected` for anything else."""
-    try:
-        chunk = parse_reply_json(line)
-    except ValueError as error:
-        raise ModelRejected(f"The server streamed invalid JSON: {line[:120]!r}") from error
-    return chunk if isinstance(chunk, dict) else {}

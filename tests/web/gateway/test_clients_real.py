@@ -21,7 +21,8 @@ from opposable.adapters.pydantic_ai import create_toolset
 from opposable.domain.messages import user_message
 from opposable.models.base import ModelOptions
 from opposable.models.embedded.llama_cpp import LocalModel
-from opposable.models.embedded.weights import QWEN_CODER, get_models_directory, pull_weights
+from opposable.models.embedded.pull import pull_weights
+from opposable.models.embedded.weights import QWEN_CODER, get_models_directory
 from opposable.models.factory import create_model
 from opposable.settings import Settings
 

