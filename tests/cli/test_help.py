@@ -1,10 +1,18 @@
 """Every command explains itself."""
 
+import re
+import shlex
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import typer
 from tests.cli.program import run_program
+from typer.core import TyperGroup
+from typer.testing import CliRunner
+
+from opposable.cli import cli
 
 pytestmark = pytest.mark.anyio
 
@@ -12,7 +20,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize(
     ("command", "teaches"),
     [
-        ("", "Try: opposable run 'What is the average of 12.5, 18, 7 and 30.5?'"),
+        ("", "Example: opposable run 'What is the average of 12.5, 18, 7 and 30.5?'"),
         ("run", 'Example: opposable run "Which errors'),
         ("ask", 'Example: opposable ask "Which country'),
         ("chat", "Example: opposable chat --db"),
@@ -37,6 +45,29 @@ async def test_the_sentence_of_each_command_is_whole(tmp_path: Path, group: str)
     done = await run_program(tmp_path, *group.split(), "--help", env={"COLUMNS": "80"})
     assert "..." not in done.out.replace("COMMAND [ARGS]...", "")
     assert max(map(len, done.out.splitlines())) <= 80
+
+
+def iterate_commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from iterate_commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+def test_every_command_has_an_example_on_one_line_and_names_values_in_words() -> None:
+    root = typer.main.get_command(cli)
+    assert isinstance(root, TyperGroup)
+    paths = list(iterate_commands(root))
+    assert len(paths) > 50
+    for path in paths:
+        text = CliRunner().invoke(cli, [*path, "--help"], terminal_width=80).output
+        [example] = [line for line in text.splitlines() if line.startswith("  Example: ")]
+        words = shlex.split(example.removeprefix("  Example: "))
+        assert tuple(words[: len(path) + 1]) == ("opposable", *path)
+        assert "......" not in text
+        options = text.partition("Options:")[2]
+        assert not re.search(r"<(str|int|list|path|Path)", options), path
 
 
 async def test_the_version_is_printed(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from opposable.cli.options import err, out
 cli = typer.Typer(
     name="opposable",
     cls=HelpGroup,
-    help="Tool use for any model. Try: opposable run 'What is the average of 12.5, 18, 7 and 30.5?'",
+    help="Tool use for any model.\n\nExample: opposable run 'What is the average of 12.5, 18, 7 and 30.5?'",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -53,12 +53,12 @@ class TerminalApprover:
             self._err.print(style_text(("? ", "yellow"), (request.name, "bold"), " needs approval:"))
             for name, value in request.arguments.items():
                 text = value if isinstance(value, str) else to_json(value)
-                self._err.print(style_text(f"    {name}: ", escape_control_characters(text)), soft_wrap=True)
+                self._err.print(style_text(f"    {name}: ", escape_control_characters(text)))
             return await self._ask(request.tool_id)
 
     async def _ask(self, tool_id: str) -> Approved | Denied:
         while True:
-            self._err.print(style_text((QUESTION, "yellow")), end="", soft_wrap=True)
+            self._err.print(style_text((QUESTION, "yellow")), end="")
             line = self._read_line() if self._read_line is not None else await _read_terminal_line()
             word, _, reason = line.strip().partition(" ")
             match word.lower():

@@ -42,10 +42,10 @@ HELP = """\
 /tools        list the tools
 /model NAME   go on with another model (without NAME: show the current one)
 /new          begin a new conversation
-/save FILE    save the conversation as Markdown, or as JSON if FILE ends in .json
+/save FILE    save the conversation as Markdown, or in a .json file as JSON
 /load FILE    go on with a conversation that was saved as JSON
 /exit         end (also Ctrl-D)
-End a line with \\ to write on in the next one, or write several lines between \"\"\" and \"\"\".
+End a line with \\ to write on in the next one. Or write between \"\"\" and \"\"\".
 Pasted lines are one message."""
 
 LONG_TEXT_MARK = '"""'
@@ -117,7 +117,7 @@ class _Session:
         banner = f"{self._agent.model.name} · {len(self._agent.library.names)} tools · "
         earlier = f"{len(self.history)} earlier messages · " if self.history else ""
         text = f"{banner}{earlier}/help · Ctrl-C stops an answer, Ctrl-D ends"
-        err.print(style_text((text, "dim")), soft_wrap=True)
+        err.print(style_text((text, "dim")))
 
     def answer(self, text: str) -> bool:
         """Answer a message or follow a command; errors are reported. Return False at the end of the conversation."""
@@ -127,7 +127,7 @@ class _Session:
                 case "/exit" | "/quit":
                     return False
                 case "/help":
-                    err.print(style_text(HELP), soft_wrap=True)
+                    err.print(style_text(HELP))
                 case "/tools":
                     tools = [(one.name, one.description.partition(". ")[0]) for one in self._agent.library.definitions]
                     err.print(render_table(("tool", "description"), tools, limit=1000))
@@ -191,7 +191,7 @@ class _Session:
         except OSError as error:
             raise BadInput(f"Cannot write {path}: {error.strerror}.") from error
         self._saved_paths.add(path.absolute())
-        err.print(style_text((f"The conversation is saved in {path}.", "dim")), soft_wrap=True)
+        err.print(style_text((f"The conversation is saved in {path}.", "dim")))
 
     def _load(self, name: str) -> None:
         if not name:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from opposable.cli.rendering import escape_control_characters, render_chart, render_table, style_text
+from opposable.cli.rendering import render_chart, render_table, style_text
 from opposable.domain.answers import DataAnswer
 from opposable.domain.language import Language
 
@@ -31,7 +31,7 @@ def print_answer(out: Console, answer: DataAnswer, language: Language, limit: in
     corrected, assumed, warning, left_out = _LABELS[language]
     if answer.sql:
         sql = format_sql(answer.sql)
-        out.print(style_text(("SQL", "bold"), f"\n{sql}" if "\n" in sql else f"  {sql}"))
+        out.print(style_text(("SQL", "bold"), f"\n{sql}" if "\n" in sql else f"  {sql}"), soft_wrap=True)
     for label, texts in ((corrected, answer.corrections), (assumed, answer.assumptions), (warning, answer.warnings)):
         for text in texts:
             out.print(style_text((label, "yellow"), f"  {text}"))
@@ -42,7 +42,7 @@ def print_answer(out: Console, answer: DataAnswer, language: Language, limit: in
         out.print(render_chart(answer.chart, answer.columns, answer.rows, language=language))
     if answer.truncated:
         out.print(style_text((left_out, "yellow")))
-    print(escape_control_characters(answer.text))
+    out.print(style_text(answer.text))
 
 
 def format_sql(sql: str) -> str:

@@ -85,10 +85,10 @@ def _is_terminal() -> bool:
 
 
 def _confirm(question: str) -> bool:
-    err.print(style_text((question, "yellow")), end="", soft_wrap=True)
+    err.print(style_text((question, "yellow")), end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes", "是", "好")
 
 
 def _warn(messages: Iterable[str]) -> None:
     for message in messages:
-        err.print(style_text((f"Warning: {message}", "yellow")), soft_wrap=True)
+        err.print(style_text((f"Warning: {message}", "yellow")))

@@ -55,7 +55,10 @@ def create(
 
 @cli.command(name="list")
 def list_keys(as_json: JsonOption = False) -> None:
-    """List the API keys, newest first, without their secrets."""
+    """List the API keys, newest first, without their secrets.
+
+    Example: opposable keys list
+    """
 
     async def load() -> tuple[ApiKey, ...]:
         async with open_existing_store(read_settings()) as store:
@@ -76,7 +79,10 @@ def list_keys(as_json: JsonOption = False) -> None:
 def revoke(
     key: Annotated[str, typer.Argument(help="Key, its id, or the first characters of either")],
 ) -> None:
-    """Revoke an API key; running services reject it within seconds."""
+    """Revoke an API key; running services reject it within seconds.
+
+    Example: opposable keys revoke 3fa9c0d1
+    """
 
     async def revoke_key() -> str:
         async with open_default_store(read_settings()) as store:

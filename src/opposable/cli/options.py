@@ -22,8 +22,10 @@ from opposable.domain.specs import RateLimit
 from opposable.domain.validation_problems import list_problems
 from opposable.settings import Settings, is_env_file_setting
 
-out = Console(soft_wrap=True)
+out = Console()
 err = Console(stderr=True)
+for _console in (out, err):  # words are wrapped whole in a terminal; lines are whole in a file or a pipe
+    _console.soft_wrap = not _console.is_terminal
 
 OTHER_VARIABLES = {"OPPOSABLE_API_KEY", "OPPOSABLE_SERVE_KEY", "OPPOSABLE_DEBUG"}
 """Variables of Opposable that are not settings."""
@@ -111,7 +113,7 @@ def _warn_of_ignored_variables() -> None:
 
 
 def _warn(sentence: str) -> None:
-    err.print(style_text((f"Warning: {sentence}", "yellow")), soft_wrap=True)
+    err.print(style_text((f"Warning: {sentence}", "yellow")))
 
 
 def read_text(argument: str) -> str:

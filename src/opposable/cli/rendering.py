@@ -127,7 +127,7 @@ class RunPrinter:
 
     def _print_line(self, *parts: str | tuple[str, str]) -> None:
         self.end_line()
-        self._err.print(style_text(*parts), soft_wrap=True)
+        self._err.print(style_text(*parts))
 
     def _write_text(self, text: str) -> None:
         if self._status is not None:
@@ -299,4 +299,4 @@ class DownloadBar:
         is_unfinished = self._bar is not None
         self.stop()
         if is_unfinished and kind in (asyncio.CancelledError, KeyboardInterrupt):
-            self._err.print("The downloaded part is stored; the next pull resumes from there.", soft_wrap=True)
+            self._err.print("The downloaded part is stored; the next pull resumes from there.")

@@ -85,9 +85,7 @@ def run(
             print(to_json(finished_run_to_json(run_finished, results)))
         if approver.denied_unasked:
             names = ", ".join(dict.fromkeys(approver.denied_unasked))
-            err.print(
-                style_text(f"{names} needs approval. Run the command in a terminal, or pass --yes."), soft_wrap=True
-            )
+            err.print(style_text(f"{names} needs approval. Run the command in a terminal, or pass --yes."))
             raise typer.Exit(1)
 
     asyncio.run(run_task())
@@ -156,7 +154,7 @@ def ask(
         print(to_json(answer_to_json(answer, usage)))
     elif as_csv:
         print(format_csv(answer, limit), end="")
-        err.print(style_text(answer.text), soft_wrap=True)
+        err.print(style_text(answer.text))
     else:
         print_answer(out, answer, detect_language(text), limit or 50)
     if not answer.success:

@@ -73,7 +73,7 @@ def init(
         return
     file.write_text(text, encoding="utf-8")
     command = f"opposable semantics lint {file} --db DATABASE"
-    err.print(style_text(f"{file} is written. Add synonyms, then check it: {command}"), soft_wrap=True)
+    err.print(style_text(f"{file} is written. Add synonyms, then check it: {command}"))
 
 
 def _require_database(db: str | None) -> str:

@@ -91,7 +91,7 @@ def call_tool(
         elif result.failure is None:
             print(escape_control_characters(result.content))
         else:
-            err.print(style_text((result.failure, "red"), f": {result.content}"), soft_wrap=True)
+            err.print(style_text((result.failure, "red"), f": {result.content}"))
         if result.failure is not None:
             raise typer.Exit(1)
 
