@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 _PROBLEMS = {
     "missing": "is required",
     "string_type": "must be text",
+    "string_unicode": "must be valid Unicode text",
     "int_type": "must be a whole number",
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
@@ -59,6 +60,17 @@ def describe_problems(error: ValidationError, model: Any = None, limit: int = 5)
     """
     problems = list_problems(error.errors(include_url=False, include_input=False), model)
     return "; ".join(f"{path or 'the data'}: {problem}" for path, problem in problems[:limit])
+
+
+def describe_yaml_error(error: Exception) -> str:
+    """Return an error of the YAML parser in one line: `line 2: expected ',' or ']', but got ':'`."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deep"
+    if isinstance(error, UnicodeDecodeError) or getattr(error, "encoding", None):
+        return "it is not UTF-8 text"
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f"line {mark.line + 1}: {problem}" if mark else problem
 
 
 def list_problems(errors: Sequence[Mapping[str, Any]], model: Any = None) -> list[tuple[str, str]]:

@@ -119,6 +119,10 @@ def to_api_error(error: Exception, data_type: Any = None) -> ApiError:
     match error:
         case ApiError():
             return error
+        case RequestValidationError(body=bytes() as body) if body:  # no JSON, by its Content-Type
+            return validation_error([("body", "must be JSON with the header Content-Type: application/json")])
+        case HTTPException(status_code=400, __cause__=UnicodeDecodeError() | RecursionError()):
+            return validation_error([("body", "is not UTF-8 text, or is nested too deep")])
         case RequestValidationError() | ValidationError():
             return validation_error(list_problems(error.errors(), data_type))
         case HTTPException(status_code=status):

@@ -71,3 +71,21 @@ async def test_no_body_gets_the_words_of_the_validator(tmp_path):
             for body in wrong_bodies:
                 text = (await ask("POST", path, body)).text
                 assert not [word for word in RAW_WORDS if word in text], (path, text)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "problem"),
+    [
+        (b'{"message": "hi"}', "text/plain", "body: must be JSON with the header Content-Type: application/json."),
+        (b"message=hi", "application/x-www-form-urlencoded", "body: must be JSON with the header Content-Type"),
+        (b'{"message": "caf\xe9"}', "application/json", "body: is not UTF-8 text, or is nested too deep."),
+        (b"[" * 100_000, "application/json", "body: is not UTF-8 text, or is nested too deep."),
+        (b'{"message": "\\ud800"}', "application/json", "body.message: must be valid Unicode text."),
+    ],
+    ids=["text", "a form", "not UTF-8", "deep", "half a character"],
+)
+async def test_a_body_that_is_not_json_is_explained(tmp_path, body, content_type, problem):
+    async with open_service_client(tmp_path) as ask:
+        response = await ask("POST", "/agent/chat", content=body, headers={"content-type": content_type})
+    error = response.json()["error"]
+    assert (response.status_code, error["kind"], problem in error["message"]) == (422, "invalid_request", True)
