@@ -63,7 +63,7 @@ WRONG = {
     "models: [{name: a}, {name: b, aliases: [a]}]": r"configuration\. names and aliases must be unique; these are repeated: a\.",
     "models: [{name: a, aliases: [b], fallbacks: [b]}]": "a model cannot be its own fallback: a",
     "": "It must have the list `models`",
-    "models: [a: b: c": r"not valid YAML in line 1, column 14: expected ',' or '\]', but got ':'\.",
+    "models: [a: b: c": r"not valid YAML: line 1: expected ',' or '\]', but got ':'\.",
     "models: [{name: a, retries: 99}]": r"models\.0\.retries",
     "models: [{name: a, fallback_on: [answer]}]": r"models\.0\.fallback_on\.0",
     "{models: [{name: a}], keys: {k: [b]}}": r"keys lists b, but the models of this file are a \(and agent/NAME\)\.",

@@ -67,12 +67,18 @@ def test_agent_that_can_act_on_untrusted_text_is_reported(store_agents):
         check("missing")
 
 
+def test_an_agent_before_the_first_start_of_the_service_is_explained(store_agents):
+    store_agents()
+    with pytest.raises(BadInput, match="The first `opposable serve` stores the agent default"):
+        CliRunner().invoke(cli, ["agents", "bind", "default", "pay"], catch_exceptions=False)
+
+
 def test_tools_are_bound_and_unbound(store_agents):
     store_agents(create_agent("clerk", "mail"))
     runner = CliRunner()
     assert runner.invoke(cli, ["agents", "bind", "clerk", "pay", "off"]).output == "clerk has mail, off, pay.\n"
     assert runner.invoke(cli, ["agents", "unbind", "clerk", "mail", "off", "pay"]).output == "clerk has no tools.\n"
-    with pytest.raises(BadInput, match="There is no agent 'stranger'"):
+    with pytest.raises(BadInput, match=r"There is no agent 'stranger'\. See: opposable agents list"):
         runner.invoke(cli, ["agents", "bind", "stranger", "pay"], catch_exceptions=False)
     with pytest.raises(BadInput, match="nothing"):
         runner.invoke(cli, ["agents", "bind", "clerk", "nothing"], catch_exceptions=False)

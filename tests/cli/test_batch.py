@@ -24,7 +24,10 @@ async def test_a_batch_is_shown_paused_and_its_results_are_written(tmp_path, pos
         [run_id, _] = await store.queued_runs.list_ready()
         await store.queued_runs.finish(run_id, RunOutcome("finished", "done"))
     paused = await run_program(tmp_path, "batch", "pause", batch.batch_id, env=env)
-    shown = await run_program(tmp_path, "batch", "show", batch.batch_id, "--json", env=env)
+    shown = await run_program(tmp_path, "batch", "show", batch.batch_id[:8], "--json", env=env)
+    listed = await run_program(tmp_path, "batch", "list", env={**env, "COLUMNS": "80"})
+    assert f"│ {batch.batch_id[:8]} │ a     │ paused │ 1 of 2 │" in listed.out
+    assert max(map(len, listed.out.splitlines())) <= 80
     written = await run_program(tmp_path, "batch", "results", batch.batch_id, "--out", "r.jsonl", env=env)
     assert [result.code for result in (paused, shown, written)] == [0, 0, 0], written.err
     assert (shown.json["status"], shown.json["counts"]) == ("paused", {"finished": 1, "queued": 1})

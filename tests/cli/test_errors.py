@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import orjson
 import pytest
 from tests.cli.program import (
     NOWHERE,
+    Terminal,
     assert_one_sentence,
     needs_posix,
     respond_endlessly,
@@ -46,6 +48,18 @@ async def test_an_interrupted_task_ends_with_130(tmp_path: Path, json_too: bool)
     else:
         assert out.startswith(b"word0 word1 ")
         assert err == b"Stopped.\n"
+
+
+@needs_posix
+async def test_words_are_whole_in_a_terminal_and_lines_are_whole_in_a_pipe(tmp_path: Path) -> None:
+    piped = await run_program(tmp_path, "run", "x", "--model", "nope")
+    assert piped.err.count("\n") == 1
+    terminal = Terminal()
+    await terminal.open(tmp_path, "run", "x", "--model", "nope")
+    await terminal.shows("prefix.")
+    assert await terminal.close() == 2
+    assert max(map(len, terminal.seen.splitlines())) <= 80
+    assert " ".join(re.sub(r"\x1b\[[0-9;]*m", "", terminal.seen).split()) == " ".join(piped.err.split())
 
 
 @needs_posix
@@ -149,6 +163,21 @@ BAD = {
     "half a character in a tool": (("tools", "show", b"n\xff"), 2, "There is no tool named 'n"),
     "unknown command": (("rum", "x"), 2, "No such command 'rum'."),
     "unknown option": (("run", "x", "--modle", "m"), 2, "No such option"),
+    "a word for a number": (
+        ("tools", "search", "x", "--most", "abc"),
+        2,
+        "'--most': it must be a whole number. See --he",
+    ),
+    "a number out of range": (
+        ("agents", "list", "-n", "0"),
+        2,
+        "'--number' / '-n': it must be at least 1. See --help.",
+    ),
+    "a wrong choice": (
+        ("runs", "list", "--status", "x"),
+        2,
+        "Invalid value for '--status': 'x' is not one of 'queued'",
+    ),
     "missing argument": (("tools", "call"), 2, "Missing argument 'name'."),
 }
 

@@ -46,6 +46,9 @@ async def test_a_file_is_imported_whole_or_not_at_all(workspace: Path) -> None:
     (workspace / "broken.jsonl").write_text('{"question": "a"}')
     done = await run_program(workspace, "examples", "import", "broken.jsonl", "--db", "shop.sqlite")
     assert (done.code, "line 1" in done.err) == (2, True)
+    (workspace / "empty.jsonl").write_text("\n")
+    done = await run_program(workspace, "examples", "import", "empty.jsonl", "--db", "shop.sqlite")
+    assert (done.code, "empty.jsonl is empty" in done.err) == (2, True)
 
 
 async def test_the_last_answer_is_confirmed_and_shown_to_the_model(workspace: Path) -> None:

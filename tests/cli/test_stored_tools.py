@@ -136,9 +136,19 @@ async def test_the_skills_of_a_folder_are_stored(tmp_path):
         (("add-skill", "none"), "The folder none does not exist"),
         (("add-mcp", "ws://localhost:8080/mcp", "--name", "db"), "WebSocket"),
         (("import-openapi", "none.yaml"), "none.yaml cannot be read"),
+        (("import-openapi", "no_paths.json"), "There is no tool to store"),
+        (("add-mcp", "no_servers.json"), "There is no tool to store"),
+        (("add", "broken.yaml"), "broken.yaml is neither JSON nor YAML: line 2: expected ',' or ']'"),
+        (("add", "deep.yaml"), "deep.yaml is neither JSON nor YAML: it is nested too deep"),
+        (("add", "latin.yaml"), "latin.yaml is neither JSON nor YAML: it is not UTF-8 text"),
     ],
 )
 async def test_invalid_input_is_reported_in_one_sentence(tmp_path, args, message):
+    (tmp_path / "no_paths.json").write_text('{"openapi": "3.0.0", "info": {"title": "x", "version": "1"}, "paths": {}}')
+    (tmp_path / "no_servers.json").write_text('{"mcpServers": {}}')
+    (tmp_path / "broken.yaml").write_text("a: [1\n b: :")
+    (tmp_path / "deep.yaml").write_text("[" * 100_000)
+    (tmp_path / "latin.yaml").write_bytes("name: café".encode("latin-1"))
     done = await run_program(tmp_path, "tools", *args)
     assert (done.code, message in done.err, "Traceback" in done.err) == (2, True, False)
 
@@ -203,6 +213,8 @@ async def test_a_server_that_cannot_be_reached_is_stored_only_with_force(tmp_pat
     forced = await run_program(tmp_path, *command, "--force")
     assert (forced.code, "✗ far: " in forced.err, "Pass --force" in forced.err) == (1, True, False)
     assert [spec["tool_id"] for spec in (await run_program(tmp_path, "tools", "export")).json] == ["far"]
+    again = await run_program(tmp_path, *command)
+    assert (again.code, "Pass --replace" in again.err, "Pass --force" in again.err) == (1, True, False)
 
 
 async def test_invalid_servers_of_a_file_are_skipped_with_a_message(tmp_path):

@@ -109,7 +109,8 @@ async def _check_server(name: str) -> Check:
         ):
             return Check("model", "ok", name)
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-        reason = str(error) or "no answer"
+        os_error = getattr(error, "os_error", None)
+        reason = str((os_error and os_error.strerror) or os_error or error or "no answer")
         return Check("model", "failed", f"{name}: {reason}", f"Start the server at {url.hostname}, or check the URL.")
 
 

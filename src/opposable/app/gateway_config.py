@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from opposable.app.models import CONNECT_RETRY_POLICY, OnProgress, open_model
 from opposable.domain.errors import BadInput
-from opposable.domain.validation_problems import describe_problems
+from opposable.domain.validation_problems import describe_problems, describe_yaml_error
 from opposable.models.base import Model
 from opposable.models.calling_modes import CallingMode
 from opposable.models.factory import ServerApi
@@ -86,12 +86,10 @@ def load_gateway_config(path: Path) -> GatewayConfig:
 
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"Cannot read {path}: {getattr(error, 'strerror', None) or error}.") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise BadInput(f"{path} is not valid YAML{place}: {getattr(error, 'problem', None) or error}.") from error
+    except OSError as error:
+        raise BadInput(f"Cannot read {path}: {error.strerror}.") from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise BadInput(f"{path} is not valid YAML: {describe_yaml_error(error)}.") from error
     if not isinstance(data, dict):
         raise BadInput(f"{path} is not a valid configuration. It must have the list `models`.")
     try:

@@ -92,9 +92,9 @@ def read_examples_file(path: Path) -> list[tuple[str, str]]:
             record = orjson.loads(line)
             pairs.append((str(record["question"]), str(record["sql"])))
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise BadInput(
-                f"{path}, line {number}: {error}. Each line must be a JSON object with question and sql."
-            ) from error
+            raise BadInput(f"{path}, line {number} is not a JSON object with question and sql.") from error
+    if not pairs:
+        raise BadInput(f"{path} is empty. Write a JSON object with question and sql on each line.")
     return pairs
 
 

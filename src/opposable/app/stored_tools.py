@@ -204,13 +204,18 @@ async def save_tools(
                 is_approval_needed = spec.needs_approval or stored.needs_approval
                 spec = spec.model_copy(update={"enabled": stored.enabled, "needs_approval": is_approval_needed})
             elif stored is not None and not replace:
-                reason = f"A tool {spec.tool_id!r} is already stored. Use another id, or replace it."
+                reason = f"A tool {spec.tool_id!r} is already stored. Pass --replace, or use another id."
                 registrations.append(Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: reason}))
                 continue
             registration = await loader.load(spec, replace=True)
+            server = loader.get_server(spec.tool_id)
             try:
-                if registration.has_tools or (force and loader.get_server(spec.tool_id) is not None):
+                if registration.has_tools or (force and server is not None):
                     await store.tools.save(spec, saved_by=COMMAND_LINE)
+                elif server is not None:
+                    reason = (server.health.reason or "it offers no tool").removeprefix(f"{spec.tool_id}: ").rstrip(".")
+                    reason += ". The server is not stored. Pass --force to store it nevertheless."
+                    registration = Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: reason})
             except BadInput as error:
                 registration = Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: str(error)})
             registrations.append(registration)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opposable.store.store import Store
 
 AgentArgument = Annotated[str, typer.Argument(help="Id of an agent", metavar="AGENT")]
-ToolsArgument = Annotated[list[str], typer.Argument(help="Ids of stored tools", metavar="TOOL...")]
+ToolsArgument = Annotated[list[str], typer.Argument(help="Ids of stored tools", metavar="TOOL")]
 
 cli = typer.Typer(
     cls=HelpGroup, help="List, show and check the stored agents; bind tools to them.", no_args_is_help=True
@@ -53,9 +53,7 @@ def show_agent(agent_id: AgentArgument, json: JsonOption = False) -> None:
 
     async def load(store: "Store") -> AgentRecord:
         record = await store.agents.get(agent_id)
-        if record is None:
-            raise BadInput(f"There is no agent {agent_id!r}. See: opposable agents list")
-        return record
+        return record or await _report_missing(store, agent_id)
 
     text = to_json(_to_json(run_with_store(load)))
     print(text) if json else out.print_json(text)
@@ -82,7 +80,7 @@ def unbind_tools(agent_id: AgentArgument, tools: ToolsArgument) -> None:
 @cli.command("check")
 def check(
     agent_ids: Annotated[
-        list[str] | None, typer.Argument(help="Ids of agents (default: all)", metavar="[AGENT]...", show_default=False)
+        list[str] | None, typer.Argument(help="Ids of agents (default: all)", metavar="AGENT", show_default=False)
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -114,17 +112,23 @@ def _change_tools(
 ) -> None:
     """Apply a change for each tool, and print the tools of the agent."""
 
-    async def change_all(store: "Store") -> AgentRecord | None:
+    async def change_all(store: "Store") -> AgentRecord:
         record = None
         for tool in tools:
             record = await change(store, tool)
-        return record
+        return record or await _report_missing(store, agent_id)
 
     record = run_with_store(change_all)
-    if record is None:
-        raise BadInput(f"There is no agent {agent_id!r}. See: opposable agents list")
     names = ", ".join(binding.tool_id for binding in record.spec.tools) or "no tools"
     out.print(style_text(f"{agent_id} has {names}."))
+
+
+async def _report_missing(store: "Store", agent_id: str) -> NoReturn:
+    if (await store.agents.list(limit=1)).items:
+        raise BadInput(f"There is no agent {agent_id!r}. See: opposable agents list")
+    raise BadInput(
+        "No agent is stored yet. The first `opposable serve` stores the agent default with all stored tools."
+    )
 
 
 def _to_row(agent: AgentRecord) -> tuple[str, ...]:

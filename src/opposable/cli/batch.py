@@ -13,6 +13,7 @@ from opposable.app.stored_tools import open_default_store, require_postgresql
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, err, out, parse_rate, read_settings
 from opposable.cli.rendering import render_table, to_json
+from opposable.cli.stored_records import SHORT_ID_CHARACTERS, find_by_id_prefix, fit_cell, format_minute
 from opposable.domain.batches import Batch, BatchProgress
 from opposable.domain.errors import BadInput, StoreUnavailable
 from opposable.domain.specs import RateLimit
@@ -23,7 +24,7 @@ cli = typer.Typer(cls=HelpGroup, help="Run thousands of tasks with worker proces
 
 POLL_SECONDS = 0.5
 NO_WORKER_NOTE_SECONDS = 10
-BatchArgument = Annotated[str, typer.Argument(help="Id of the batch", metavar="BATCH")]
+BatchArgument = Annotated[str, typer.Argument(help="Id, or its first characters", metavar="ID")]
 T = TypeVar("T")
 
 
@@ -88,7 +89,10 @@ def run(
 
 @cli.command(name="list")
 def list_batches(as_json: JsonOption = False) -> None:
-    """List the batches, newest first."""
+    """List the batches, newest first.
+
+    Example: opposable batch list
+    """
 
     async def load(store: Store) -> list[dict[str, Any]]:
         return [await _describe(store, batch) for batch in (await store.batches.list()).items]
@@ -97,13 +101,16 @@ def list_batches(as_json: JsonOption = False) -> None:
     if as_json:
         print(to_json({"batches": batches}))
     else:
-        columns = ("batch_id", "agent_id", "status", "ended", "total", "cost", "created_at")
-        out.print(render_table(columns, [[str(batch[name]) for name in columns] for batch in batches]))
+        columns = ("id", "agent", "status", "ended", "cost", "created")
+        out.print(render_table(columns, [_to_row(batch) for batch in batches], limit=len(batches)))
 
 
 @cli.command()
 def show(batch: BatchArgument, as_json: JsonOption = False) -> None:
-    """Show the progress and the cost of a batch."""
+    """Show the progress and the cost of a batch.
+
+    Example: opposable batch show 3fa9c0d1
+    """
 
     async def load(store: Store) -> dict[str, Any]:
         return await _describe(store, await _get_batch(store, batch))
@@ -117,19 +124,28 @@ def show(batch: BatchArgument, as_json: JsonOption = False) -> None:
 
 @cli.command()
 def pause(batch: BatchArgument) -> None:
-    """Start no further task of a batch. Active tasks end."""
+    """Start no further task of a batch. Active tasks end.
+
+    Example: opposable batch pause 3fa9c0d1
+    """
     _set_paused(batch, paused=True)
 
 
 @cli.command()
 def resume(batch: BatchArgument) -> None:
-    """Continue a paused batch."""
+    """Continue a paused batch.
+
+    Example: opposable batch resume 3fa9c0d1
+    """
     _set_paused(batch, paused=False)
 
 
 @cli.command()
 def retry(batch: BatchArgument) -> None:
-    """Run the failed and cancelled tasks of a batch again."""
+    """Run the failed and cancelled tasks of a batch again.
+
+    Example: opposable batch retry 3fa9c0d1
+    """
 
     async def retry_failed(store: Store) -> int:
         return await store.batches.retry_failed((await _get_batch(store, batch)).batch_id)
@@ -139,7 +155,10 @@ def retry(batch: BatchArgument) -> None:
 
 @cli.command()
 def cancel(batch: BatchArgument) -> None:
-    """Cancel the tasks of a batch that have not ended."""
+    """Cancel the tasks of a batch that have not ended.
+
+    Example: opposable batch cancel 3fa9c0d1
+    """
 
     async def cancel_batch(store: Store) -> None:
         await store.batches.cancel((await _get_batch(store, batch)).batch_id)
@@ -153,7 +172,10 @@ def results(
     batch: BatchArgument,
     output: Annotated[Path, typer.Option("--out", "-o", help="File for the result lines")] = Path("results.jsonl"),
 ) -> None:
-    """Write one result line for each task that has ended."""
+    """Write one result line for each task that has ended.
+
+    Example: opposable batch results 3fa9c0d1 --out results.jsonl
+    """
 
     async def write(store: Store) -> int:
         return await _write_results(store, (await _get_batch(store, batch)).batch_id, output)
@@ -182,16 +204,26 @@ def _set_paused(batch_id: str, *, paused: bool) -> None:
 
 
 async def _get_batch(store: Store, batch_id: str) -> Batch:
-    batch = await store.batches.get(batch_id)
-    if batch is None:
-        raise BadInput(f"There is no batch {batch_id!r}. List the batches with: opposable batch list")
-    return batch
+    return await find_by_id_prefix(
+        store.batches.list_by_id_prefix, batch_id, lambda batch: batch.batch_id, "batch", group="batch"
+    )
 
 
 async def _describe(store: Store, batch: Batch) -> dict[str, Any]:
     from opposable.service.batches import batch_to_json  # lazy: needs the extra "store"
 
     return batch_to_json(batch, await store.batches.get_progress(batch.batch_id))
+
+
+def _to_row(batch: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        batch["batch_id"][:SHORT_ID_CHARACTERS],
+        fit_cell(batch["agent_id"], 15),
+        batch["status"],
+        f"{batch['ended']} of {batch['total']}",
+        f"{batch['cost']:.4f}" if batch["cost"] else "",
+        format_minute(batch["created_at"]),
+    )
 
 
 async def _follow(store: Store, batch_id: str) -> BatchProgress:

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import NoReturn
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 
 from opposable.cli.rendering import shorten, style_text, to_json
 from opposable.domain.errors import BadInput, OpposableError, get_error_kind
+from opposable.domain.validation_problems import list_problems
 
 
 def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
@@ -56,9 +58,9 @@ def _print_error(kind: str, message: str, code: int, err: Console, json: bool) -
     if json:
         print(to_json({"error": {"kind": kind, "message": message}}))
     elif kind in ("interrupted", "help"):
-        err.print(style_text(message), soft_wrap=True)
+        err.print(style_text(message))
     else:
-        err.print(style_text(("Error: ", "red"), message), soft_wrap=True)
+        err.print(style_text(("Error: ", "red"), message))
     return code
 
 
@@ -72,7 +74,7 @@ def _describe_error(error: Exception) -> tuple[str, str, int]:
         case typer.TyperException() if error.format_message().startswith("Usage:"):  # no arguments at all
             return "help", error.format_message(), 2
         case typer.TyperException():
-            return "bad_input", f"{error.format_message()} See --help.", 2
+            return "bad_input", f"{_describe_usage_error(error).rstrip('.')}. See --help.", 2
         case ModuleNotFoundError() if _is_expected(error):
             return (
                 "missing_package",
@@ -84,6 +86,16 @@ def _describe_error(error: Exception) -> tuple[str, str, int]:
     summary = shorten(f"{type(error).__name__}: {error}")
     hint = "Please report it. With OPPOSABLE_DEBUG=1, the same command prints a traceback."
     return "internal_error", f"Opposable itself failed ({summary}). {hint}", 1
+
+
+def _describe_usage_error(error: typer.TyperException) -> str:
+    """Return the message of an invalid command line, with the problems that pydantic found in plain words."""
+    if not isinstance(error, typer.BadParameter) or not isinstance(error.__cause__, ValidationError):
+        return error.format_message()
+    [first] = error.__cause__.errors()[:1]
+    [(_, problem)] = list_problems([first])
+    hint = "" if error.param is None else f" for {error.param.get_error_hint()}"
+    return f"Invalid value{hint}: {'' if first['type'] == 'value_error' else 'it '}{problem}"
 
 
 def _is_expected(error: Exception) -> bool:

@@ -52,7 +52,11 @@ def run_with_store(operation: "Callable[[Store], Awaitable[T]]") -> T:
 
 
 async def find_by_id_prefix(
-    list_by_id_prefix: Callable[[str], Awaitable[Sequence[T]]], id_prefix: str, get_id: Callable[[T], str], noun: str
+    list_by_id_prefix: Callable[[str], Awaitable[Sequence[T]]],
+    id_prefix: str,
+    get_id: Callable[[T], str],
+    noun: str,
+    group: str = "",
 ) -> T:
     """Return the record with that id, or the only one whose id starts with it.
 
@@ -60,7 +64,8 @@ async def find_by_id_prefix(
         list_by_id_prefix: Returns the first two records whose id starts with a text, ordered by id.
         id_prefix: An id, or its first characters.
         get_id: Returns the id of a record.
-        noun: What a record is called; its plural is the name of the command group.
+        noun: What a record is called.
+        group: The command group of these records; the plural of `noun` by default.
 
     Raises:
         BadInput: No record matches, or several do.
@@ -71,7 +76,7 @@ async def find_by_id_prefix(
     if len(matching) == 1 or (matching and get_id(matching[0]) == prefix):
         return matching[0]
     problem = f"More than one {noun} begins with {id_prefix!r}" if matching else f"There is no {noun} {id_prefix!r}"
-    raise BadInput(f"{problem}. See: opposable {noun}s list")
+    raise BadInput(f"{problem}. See: opposable {group or f'{noun}s'} list")
 
 
 def fit_cell(text: str, width: int) -> str:

@@ -29,7 +29,7 @@ from opposable.cli.stored_records import format_minute, run_with_store
 from opposable.domain.errors import BadInput
 from opposable.domain.records import ToolVersion
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, Registration, SkillSpec
-from opposable.domain.validation_problems import describe_problems
+from opposable.domain.validation_problems import describe_problems, describe_yaml_error
 from opposable.tools.library import ToolLibrary
 from opposable.tools.tool_names import to_safe_name
 
@@ -284,16 +284,16 @@ def _save_and_report(
     force: bool = False,
 ) -> None:
     """Store the tools and report the result; the exit code is 1 if none can be used."""
-    registrations = asyncio.run(save_tools(read_settings(), specs, replace=replace, force=force)) if specs else []
     left_out = left_out or {}
+    if not specs and not left_out:
+        raise BadInput("There is no tool to store: the file or document defines none.")
+    registrations = asyncio.run(save_tools(read_settings(), specs, replace=replace, force=force)) if specs else []
     if json:
         forms = [registration.model_dump(mode="json") for registration in registrations]
         print(to_json({"tools": forms, "left_out": left_out, "secrets": _find_secrets(specs)}))
     else:
         _print_registrations(registrations, left_out, _find_secrets(specs))
     if not any(registration.has_tools for registration in registrations):
-        if not (force or json) and any(isinstance(spec, McpServerSpec) for spec in specs):
-            err.print(style_text("No server is stored. Pass --force to store one that cannot be used now."))
         raise typer.Exit(1)
 
 
@@ -303,11 +303,11 @@ def _print_registrations(registrations: Sequence[Registration], left_out: dict[s
             label = registration.tool_id if name == to_safe_name(registration.tool_id) else name
             out.print(style_text(("✓ ", "green"), label))
         for name, reason in registration.set_aside.items():
-            err.print(style_text(("✗ ", "red"), f"{name}: {reason}"), soft_wrap=True)
+            err.print(style_text(("✗ ", "red"), f"{name}: {reason}"))
     for where, reason in left_out.items():
-        err.print(style_text(("– ", "yellow"), f"{where}: {reason}"), soft_wrap=True)
+        err.print(style_text(("– ", "yellow"), f"{where}: {reason}"))
     if secrets:
-        err.print(style_text(f"The tools need these environment variables: {', '.join(secrets)}."), soft_wrap=True)
+        err.print(style_text(f"The tools need these environment variables: {', '.join(secrets)}."))
 
 
 def _find_secrets(specs: Sequence[AnyToolSpec]) -> list[str]:
@@ -383,8 +383,8 @@ def _parse_yaml(raw: bytes, file: Path) -> Any:
 
     try:
         return yaml.safe_load(raw)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file} is neither JSON nor YAML: {str(error).splitlines()[0]}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise BadInput(f"{file} is neither JSON nor YAML: {describe_yaml_error(error)}.") from error
 
 
 def _read_bytes(file: Path) -> bytes:

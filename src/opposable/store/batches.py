@@ -11,7 +11,7 @@ from opposable.domain.expected_texts import contains_expected
 from opposable.domain.records import Page, get_utc_now
 from opposable.domain.specs import AgentSpec, RateLimit
 from opposable.store.database import StoreDatabase
-from opposable.store.pagination import fetch_newest_first
+from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
 from opposable.store.tables import batches, queued_runs, runs
 
 TASKS_PER_INSERT = 1000
@@ -56,6 +56,10 @@ class BatchRepository:
         async with self._database.begin_read() as connection:
             row = (await connection.execute(select(batches).where(batches.c.id == batch_id))).one_or_none()
         return None if row is None else to_batch(row)
+
+    async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Batch, ...]:
+        """Return at most `limit` batches whose id starts with a prefix, ordered by id."""
+        return await fetch_by_id_prefix(self._database, select(batches), batches.c.id, to_batch, id_prefix, limit=limit)
 
     async def list(self, *, owner: str | None = None, after: str = "", limit: int = 100) -> Page[Batch]:
         """Return a page of batches, newest first.

@@ -11,6 +11,7 @@ import orjson
 
 from opposable.domain.errors import BadInput, ToolError
 from opposable.domain.json_pointer import resolve_pointer
+from opposable.domain.validation_problems import describe_yaml_error
 from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
 from opposable.safety.network.response_body import decode_body, read_body
 
@@ -108,8 +109,7 @@ def parse_document(raw: bytes, source_name: str) -> Any:
     try:
         return yaml.load(text, Loader=_create_yaml_loader())  # noqa: S506 - a safe loader with fewer types
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        first_line = str(error).splitlines()[0]
-        raise BadInput(f"{source_name} is neither JSON nor YAML: {first_line}") from error
+        raise BadInput(f"{source_name} is neither JSON nor YAML: {describe_yaml_error(error)}.") from error
 
 
 def _read_file(path: Path) -> bytes:
