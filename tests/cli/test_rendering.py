@@ -38,7 +38,7 @@ HOSTILE = "\x1b[2J\x1b]0;title\x07[red]x[/red]\x9b31m\u202e\x00\x08\x7f\r\nlast"
 
 
 def create_console(width: int = 200) -> Console:
-    return Console(file=StringIO(), width=width, force_terminal=False)
+    return Console(file=StringIO(), width=width, force_terminal=False, soft_wrap=True)
 
 
 def get_text(console: Console) -> str:
