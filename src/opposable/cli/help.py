@@ -1,6 +1,5 @@
 """The help of command groups and their commands."""
 
-from collections.abc import MutableMapping
 from typing import Any
 
 from typer.core import TyperGroup, TyperOption
@@ -16,7 +15,7 @@ _VALUE_LABELS = {"str": "TEXT", "int": "NUMBER", "Path": "PATH"}
 class HelpGroup(TyperGroup):
     """A command group whose help has whole sentences, examples that can be copied, and plain names of values."""
 
-    def __init__(self, *, commands: MutableMapping[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(self, *, commands: Any = None, **settings: Any) -> None:
         """Improve the help of `commands`."""
         super().__init__(commands=commands, **settings)
         for command in (self, *self.commands.values()):
