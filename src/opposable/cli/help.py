@@ -7,7 +7,7 @@ from typer.core import TyperGroup, TyperOption
 MAX_SENTENCE_CHARACTERS = 500
 
 NO_WRAP_MARK = "\b\n"
-"""Stands before a paragraph whose lines are printed as they are."""
+"""Begins a paragraph whose lines are not wrapped."""
 
 _VALUE_LABELS = {"str": "TEXT", "int": "NUMBER", "Path": "PATH"}
 
