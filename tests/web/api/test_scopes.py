@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from fastapi.routing import APIRoute
+from tests.waiting import wait_until
 from tests.web.api.asking import SCOPES, open_service_client, wait_until_written
 
 from opposable.domain.specs import AgentSpec, AgentToolBinding
@@ -118,6 +119,8 @@ async def test_a_chat_key_cannot_approve_its_own_call_and_an_admin_sees_every_ru
         assert (await ask.request_json("GET", "/api/approvals", key=approve_key))["items"] == items
         run_url = f"/api/runs/{approval['run_id']}"
         assert (await ask("GET", run_url, key=approve_key)).status_code == 403
+        run = ask.service.runner.find(approval["run_id"])
+        await wait_until(lambda: run.run.status == "waiting")  # it waits once the approval is stored
         assert (await ask.request_json("GET", run_url, key=admin_key))["status"] == "waiting"
         decided = await ask.request_json("POST", url, {"decision": "approve"}, key=approve_key)
         assert (decided["status"], (await asking).json()["response"]) == ("approved", "done")
