@@ -26,16 +26,6 @@ class _OpenFailure:
     failure: Failure
 
 
-def split_tool_id(library: ToolLibrary, tool_id: str) -> tuple[str, str]:
-    """Return the id a tool is registered by, and its action."""
-    levels = tool_id.split(".")
-    for size in range(len(levels), 0, -1):
-        owner = ".".join(levels[:size])
-        if library.get_spec(owner) is not None:
-            return owner, ".".join(levels[size:])
-    return tool_id, ""
-
-
 class FailureRecorder:
     """Records the failures of one run, each once, and what a later call of the same tool says about them."""
 
@@ -46,29 +36,27 @@ class FailureRecorder:
         self._open: dict[str, list[_OpenFailure]] = {}
         self._recorded: set[tuple[str, str, str]] = set()
 
-    def find_correction(self, name: str, arguments: dict[str, Any]) -> tuple[str, str]:
-        """Return the arguments that failed before and those that worked, as text; empty if nothing is known."""
-        known = self.find_known(name, arguments)
-        return ("", "") if known is None else format_correction(known.correction)
-
-    def find_known(self, name: str, arguments: dict[str, Any]) -> Failure | None:
-        """Return the known failure of this call, or of one with the same failing arguments."""
+    def find_correction(self, name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the known correction of this call, or of one with the same failing arguments."""
         tool = self._library.find_tool(name) if self._patterns.failures else None
         if tool is None:
             return None
         known = self._patterns.find_exact(tool.tool_id, arguments)
-        return known if known is not None and known.correction else self._patterns.find_similar(tool.tool_id, arguments)
+        if known is None or not known.correction:
+            known = self._patterns.find_similar(tool.tool_id, arguments)
+        return None if known is None else known.correction
 
     def record_failure(self, call: ToolCall, arguments: dict[str, Any], result: ToolResult) -> None:
         """Record a failed call. One that was cut off says nothing about its arguments."""
         name = call.name
-        tool = None if call.truncated else self._library.find_tool(name)
+        tool = None if call.truncated else self._library.find_registered_tool(name)
         once = (name, repr(sorted(arguments.items(), key=lambda pair: pair[0])), str(result.failure))
         if tool is None or result.failure is None or once in self._recorded:
             return
         self._recorded.add(once)
-        owner, action = split_tool_id(self._library, tool.tool_id)
-        failure = self._memory.record_failure(owner, action, result.failure, arguments, result.content)
+        failure = self._memory.record_failure(
+            tool.entry.tool_id, tool.action, result.failure, arguments, result.content
+        )
         if failure is not None:
             waiting = self._open.setdefault(name, [])
             waiting.append(_OpenFailure(arguments, result.content, failure))
@@ -110,7 +98,7 @@ class FailureNotes(PolicyAround):
         if step.result.failure is None:
             self._recorder.record_success(step.call.name, arguments)
             return result
-        failed, worked = self._recorder.find_correction(step.call.name, arguments)
+        failed, worked = format_correction(self._recorder.find_correction(step.call.name, arguments))
         self._recorder.record_failure(step.call, arguments, step.result)
         if not worked:
             return result

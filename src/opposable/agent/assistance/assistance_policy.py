@@ -29,17 +29,17 @@ from opposable.models.profile import ModelProfile, get_profile
 from opposable.tools import failure_messages
 from opposable.tools.library import ToolLibrary
 
-RULES: tuple[type[AssistanceRule], ...] = (
-    OrderedCalls,
-    LargerTimeouts,
-    RepeatedCalls,
-    KnownFailures,
-    Suggestions,
-    FailedCallFollowUp,
-    StatusNote,
-    Replanning,
-)
-"""All rules, in the order in which they act."""
+RULES: dict[str, type[AssistanceRule]] = {
+    "ordered_calls": OrderedCalls,
+    "larger_timeouts": LargerTimeouts,
+    "block_repeats": RepeatedCalls,
+    "failure_memory": KnownFailures,
+    "suggestions": Suggestions,
+    "follow_ups": FailedCallFollowUp,
+    "status_notes": StatusNote,
+    "replanning": Replanning,
+}
+"""The rule of each option of `GuardOptions`, in the order in which they act."""
 
 
 async def assist(
@@ -56,7 +56,7 @@ async def assist(
     if failure_memory is not None and guards.failure_memory:
         run.memory, run.patterns = failure_memory, await failure_memory.get_patterns(library)
         run.recorder = FailureRecorder(library, failure_memory, run.patterns)
-    rules = tuple(rule(run) for rule in RULES if getattr(guards, rule.switch))
+    rules = [rule(run) for option, rule in RULES.items() if getattr(guards, option)]
     assisted = AssistedModel(model, run, rules)
     return assisted, AssistancePolicy(assisted, run, rules)
 
@@ -143,9 +143,8 @@ class AssistancePolicy:
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Return how to go on: the end of the run first, then a request for a call, then another decision."""
-        directives = [directive for rule in self._rules if (directive := await rule.after_turn()) is not None]
-        ranks = {"complete": 0}
-        return min(directives, key=lambda one: ranks.get(one.action, 1 if one.message else 2), default=None)
+        directives = filter(None, [rule.after_turn() for rule in self._rules])
+        return min(directives, key=lambda one: (one.action != "complete", not one.message), default=None)
 
     def _screen_call(self, call: ResolvedCall) -> ResolvedCall:
         run = self._run

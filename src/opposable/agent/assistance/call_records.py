@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
+from opposable.domain.json_text import dump_json
 from opposable.domain.tools import FailureKind
 from opposable.tools.json_schema_validation import remove_optional_nulls
-from opposable.tools.result_cache import canonicalize_arguments
 
 CallKey = tuple[str, bytes]
 """The identity of a call: the name of the tool and its arguments as JSON with sorted keys."""
@@ -62,10 +60,7 @@ def normalize_arguments(arguments: dict[str, Any], parameters: dict[str, Any]) -
 
 def get_call_key(name: str, arguments: dict[str, Any]) -> CallKey:
     """Return the key that identical calls share."""
-    try:
-        return name, orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # numbers beyond 64 bits
-        return name, canonicalize_arguments(arguments).encode()
+    return name, dump_json(arguments, default=str, sort_keys=True)
 
 
 def should_block(record: CallRecord, change_count: int, stale_turns: int) -> bool:

@@ -1,8 +1,5 @@
 """Rule: ask for a corrected call when the model would answer right after a failed one."""
 
-from dataclasses import dataclass
-from typing import Any
-
 from opposable.agent.assistance import prompts
 from opposable.agent.assistance.argument_suggestions import is_quoted
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
@@ -15,15 +12,6 @@ MAX_FOLLOW_UPS = 3
 """Follow-ups of one run."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FailedCall:
-    step: Step
-    suggested_arguments: dict[str, Any]
-    is_blocked: bool
-    has_known_correction: bool
-    is_own_mistake: bool
-
-
 class FailedCallFollowUp(AssistanceRule):
     """Ask for a correction if one is known, if the failure is temporary, or if the mistake is the model's own.
 
@@ -32,53 +20,50 @@ class FailedCallFollowUp(AssistanceRule):
     a person denied, or that may have taken effect, is never asked for again.
     """
 
-    switch = "follow_ups"
-
     def __init__(self, run: AssistedRun) -> None:
         super().__init__(run)
-        self._failed: _FailedCall | None = None
+        self._failed: Step | None = None
         self._follow_ups_left = MAX_FOLLOW_UPS
 
     def annotate(self, step: Step) -> str:
         """Record the failed call of the turn; one that can be corrected comes first."""
-        run, call = self.run, step.call
-        if self._failed is not None and self._failed.step.turn != step.turn:
+        run = self.run
+        if self._failed is not None and self._failed.turn != step.turn:
             self._failed = None
         if step.result.failure in (None, "denied") or run.is_outcome_unknown(step.result):
             return ""
-        suggested = run.suggested_arguments.get(call.id, {})
-        if self._failed is None or (suggested and not self._failed.suggested_arguments):
-            self._failed = _FailedCall(
-                step,
-                suggested,
-                call.id in run.blocked_ids,
-                bool(suggested) or run.is_retryable(step.result),
-                is_own_mistake(step, run.task),
-            )
+        suggested = run.suggested_arguments
+        if self._failed is None or (suggested.get(step.call.id) and not suggested.get(self._failed.call.id)):
+            self._failed = step
         return ""
 
     def before_answer(self, reply: Message) -> Directive | None:
         """Ask for a corrected call after a turn with a failed one."""
         failed, self._failed = self._failed, None
-        if failed is None or not self._follow_ups_left or failed.step.turn != self.run.turn:
+        if failed is None or not self._follow_ups_left or failed.turn != self.run.turn:
             return None
-        return self._ask_for_correction(failed) if failed.has_known_correction or failed.is_own_mistake else None
+        can_correct = self._has_known_correction(failed) or is_own_mistake(failed, self.run.task)
+        return self._ask_for_correction(failed) if can_correct else None
 
-    async def after_turn(self) -> Directive | None:
+    def after_turn(self) -> Directive | None:
         """Ask at once if the model repeats a failed call whose correction is known."""
-        failed = self._failed
-        if failed is None or failed.step.turn != self.run.turn or not self._follow_ups_left:
+        run, failed = self.run, self._failed
+        if failed is None or failed.turn != run.turn or not self._follow_ups_left:
             self._failed = None
             return None
-        return self._ask_for_correction(failed) if failed.is_blocked and failed.suggested_arguments else None
+        is_repeated = failed.call.id in run.blocked_ids and bool(run.suggested_arguments.get(failed.call.id))
+        return self._ask_for_correction(failed) if is_repeated else None
 
-    def _ask_for_correction(self, failed: _FailedCall) -> Directive:
+    def _has_known_correction(self, failed: Step) -> bool:
+        return bool(self.run.suggested_arguments.get(failed.call.id)) or self.run.is_retryable(failed.result)
+
+    def _ask_for_correction(self, failed: Step) -> Directive:
         self._failed = None
         self._follow_ups_left -= 1
-        run, name = self.run, failed.step.call.name
-        run.next_tool_choice = ForcedTool(name) if failed.has_known_correction else "required"
-        arguments = {**failed.step.call.arguments, **failed.suggested_arguments}
-        suggestion = f"{name}({format_arguments(arguments.items())})" if failed.has_known_correction else ""
+        run, name, is_known = self.run, failed.call.name, self._has_known_correction(failed)
+        run.next_tool_choice = ForcedTool(name) if is_known else "required"
+        arguments = {**failed.call.arguments, **run.suggested_arguments.get(failed.call.id, {})}
+        suggestion = f"{name}({format_arguments(arguments.items())})" if is_known else ""
         text = prompts.ask_to_correct_call(name, suggestion, run.language)
         return Directive("replan", text, text)
 

@@ -10,8 +10,6 @@ from opposable.domain.tools import ToolDefinition
 class KnownFailures(AssistanceRule):
     """Warn in the tool's description, and note what corrected the same failure before."""
 
-    switch = "failure_memory"
-
     def extend_definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
         """Add warnings."""
         run = self.run
@@ -28,10 +26,10 @@ class KnownFailures(AssistanceRule):
         if step.result.failure is None:
             run.recorder.record_success(name, arguments)
             return ""
-        known = run.recorder.find_known(name, arguments)
-        failed, worked = ("", "") if known is None else format_correction(known.correction)
-        if worked and known is not None and known.correction:
-            run.suggested_arguments[step.call.id] = dict(known.correction["right"])
+        correction = run.recorder.find_correction(name, arguments)
+        failed, worked = format_correction(correction)
+        if correction and worked:
+            run.suggested_arguments[step.call.id] = dict(correction["right"])
         if step.call.id in run.blocked_ids:
             return ""
         run.recorder.record_failure(step.call, arguments, step.result)

@@ -14,8 +14,6 @@ ADJUSTABLE_METADATA_KEY = "adjustable"
 class LargerTimeouts(AssistanceRule):
     """Double an adjustable argument after a time-out, or use the value that was enough in an earlier run."""
 
-    switch = "larger_timeouts"
-
     def __init__(self, run: AssistedRun) -> None:
         super().__init__(run)
         self._timed_out_arguments: dict[str, dict[str, Any]] = {}

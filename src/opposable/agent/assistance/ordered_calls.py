@@ -15,8 +15,6 @@ class OrderedCalls(AssistanceRule):
     call is added. While a call is failed, the plan waits.
     """
 
-    switch = "ordered_calls"
-
     def __init__(self, run: AssistedRun) -> None:
         super().__init__(run)
         self._planned_names: list[str] = []
@@ -42,7 +40,7 @@ class OrderedCalls(AssistanceRule):
         self._is_requested = False
         return calls[:count]
 
-    async def after_turn(self) -> Directive | None:
+    def after_turn(self) -> Directive | None:
         """Request the next planned tool if no call of the turn failed."""
         self._is_requested = bool(self._planned_names) and not any(step.result.failure for step in self.run.turn_steps)
         if self._is_requested:

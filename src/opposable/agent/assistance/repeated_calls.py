@@ -20,8 +20,6 @@ from opposable.domain.tools import ToolResult
 class RepeatedCalls(AssistanceRule):
     """Block repeated calls earlier than loop detection does."""
 
-    switch = "block_repeats"
-
     def __init__(self, run: AssistedRun) -> None:
         super().__init__(run)
         self._records: dict[CallKey, CallRecord] = {}
@@ -66,7 +64,7 @@ class RepeatedCalls(AssistanceRule):
             return prompts.note_repeated_result(name, record.repeat_count, run.language)
         return ""
 
-    async def after_turn(self) -> Directive | None:
+    def after_turn(self) -> Directive | None:
         """Count the turns without a new result."""
         self._stale_turns = 0 if self._has_new_result else self._stale_turns + 1
         self._has_new_result = False

@@ -21,8 +21,6 @@ class Replanning(AssistanceRule):
     advice again only after as many further failures.
     """
 
-    switch = "replanning"
-
     def __init__(self, run: AssistedRun) -> None:
         super().__init__(run)
         self._failures_by_tool: dict[str, int] = {}  # since the tool last succeeded
@@ -37,7 +35,7 @@ class Replanning(AssistanceRule):
             self._failures_by_tool[name] = self._failures_by_tool.get(name, 0) + 1
         return ""
 
-    async def after_turn(self) -> Directive | None:
+    def after_turn(self) -> Directive | None:
         """Return the decision of the turn; its advice goes into the status note."""
         run, language = self.run, self.run.language
         failed = [step for step in run.turn_steps if step.result.failure is not None]

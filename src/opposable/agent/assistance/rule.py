@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opposable.agent.assistance.call_records import TRANSIENT_FAILURES, CallKey
 from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
-from opposable.agent.failure_recorder import FailureRecorder, split_tool_id
+from opposable.agent.failure_recorder import FailureRecorder
 from opposable.agent.policy import Directive, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.language import Language
@@ -66,8 +66,9 @@ class AssistedRun:
         return name if tool is None else tool.tool_id
 
     def get_owner_id(self, name: str) -> str:
-        """Return the id that a tool is registered by."""
-        return split_tool_id(self.library, self.get_tool_id(name))[0]
+        """Return the id that a tool is registered by; the name itself if there is no such tool."""
+        tool = self.library.find_registered_tool(name)
+        return name if tool is None else tool.entry.tool_id
 
     def get_spec(self, name: str) -> "AnyToolSpec | None":
         """Return the spec of a tool."""
@@ -101,13 +102,7 @@ class AssistedRun:
 
 
 class AssistanceRule:
-    """One rule of assistance. A hook that a rule leaves out does nothing.
-
-    Attributes:
-        switch: The option of `GuardOptions` that switches the rule.
-    """
-
-    switch: str = ""
+    """One rule of assistance. A hook that a rule leaves out does nothing."""
 
     def __init__(self, run: AssistedRun) -> None:
         self.run = run
@@ -136,6 +131,6 @@ class AssistanceRule:
         """Return how to go on in place of taking a reply as the answer."""
         return None
 
-    async def after_turn(self) -> Directive | None:
+    def after_turn(self) -> Directive | None:
         """Return how to go on after a turn with calls."""
         return None

@@ -47,8 +47,6 @@ class FailedAttempt:
 class StatusNote(AssistanceRule):
     """Append the status note after a failed turn, with advice, or where earlier messages are left out."""
 
-    switch = "status_notes"
-
     def __init__(self, run: AssistedRun) -> None:
         super().__init__(run)
         self._has_asked_for_own_words = False

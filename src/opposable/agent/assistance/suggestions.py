@@ -10,8 +10,6 @@ from opposable.agent.policy import Step
 class Suggestions(AssistanceRule):
     """Suggest the most similar value that an error names, another attempt, or the dependency that is missing."""
 
-    switch = "suggestions"
-
     def annotate(self, step: Step) -> str:
         """Return the suggestion for a failed call without a known correction."""
         run, result = self.run, step.result
