@@ -14,8 +14,6 @@ _MAX_CHARACTERS_READ = 2_000
 _MAX_VALUES_COMPARED = 300
 """Values of an error that are compared."""
 _SEPARATOR_PATTERN = re.compile(r"[,;:：、，；。\n\"'“”‘’()\[\]]|\.(?=\s|$)")
-_LIST_PATTERN = re.compile(r"(?::\s|：)([^:：\n]+)$", re.MULTILINE)
-_COMMA_PATTERN = re.compile(r"[,;、，；]")
 _QUOTE_PAIRS = (("'", "'"), ('"', '"'), ("“", "”"), ("‘", "’"), ("「", "」"), ("《", "》"), ("`", "`"))
 _CODE_AND_LABEL_WORDS = 2
 """Words of a value with its label, such as "ANNUAL 年假"."""
