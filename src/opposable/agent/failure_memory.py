@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -462,14 +462,9 @@ class ScopedMemory:
 
 
 def _list_owner_ids(library: ToolLibrary) -> tuple[str, ...]:
-    """Return the tool ids of a library with their prefixes, which may own actions."""
-    return tuple({prefix: None for tool in library.tools for prefix in _list_id_prefixes(tool.tool_id)})
-
-
-def _list_id_prefixes(tool_id: str) -> Iterable[str]:
-    """Return the prefixes of a dotted id, the id itself last."""
-    levels = tool_id.split(".")
-    return [".".join(levels[:size]) for size in range(1, len(levels) + 1)]
+    """Return the ids that the tools of a library are registered by."""
+    tools = map(library.find_registered_tool, library.names)
+    return tuple({tool.entry.tool_id: None for tool in tools if tool is not None})
 
 
 def _is_useful(failure: Failure) -> bool:
