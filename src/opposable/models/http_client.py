@@ -209,24 +209,22 @@ class Endpoint:
 
     def _to_model_error(self, status: int, raw: bytes, retry_after: str | None) -> ModelError:
         message, has_message = self._get_server_message(raw)
+        server = f"The model server at {self.url}"
         if status in (401, 403):
-            return ModelRefusedKey(f"The model server at {self.url} refused the key (HTTP {status}): {message}")
+            return ModelRefusedKey(f"{server} refused the key (HTTP {status}): {message}")
         if status == 404 and not has_message:
             return ModelNotFound(f"There is nothing at {self.url} (HTTP 404). {self._path_hint}")
         if status == 404:
-            return ModelNotFound(f"The model server at {self.url} answered HTTP 404: {message}")
+            return ModelNotFound(f"{server} answered HTTP 404: {message}")
         if status in (400, 413, 422, 500) and CONTEXT_OVERFLOW_PATTERN.search(message):
             return ContextFull(f"The messages do not fit into the model's context window: {message}")
         if 300 <= status < 400:
-            return ModelRejected(
-                f"The model server at {self.url} redirects elsewhere (HTTP {status}). Use the final URL."
-            )
+            return ModelRejected(f"{server} redirects elsewhere (HTTP {status}). Use the final URL.")
         if status in RETRYABLE_STATUSES:
+            attempts = self._retry_policy.max_attempts
             wait_note = f" It asks to wait {retry_after} s." if retry_after else ""
-            return ModelUnavailable(
-                f"The model server at {self.url} answered HTTP {status} in {self._retry_policy.max_attempts} tries: {message}{wait_note}"
-            )
-        return ModelRejected(f"The model server at {self.url} refused the request (HTTP {status}): {message}")
+            return ModelUnavailable(f"{server} answered HTTP {status} in {attempts} tries: {message}{wait_note}")
+        return ModelRejected(f"{server} refused the request (HTTP {status}): {message}")
 
     def _get_server_message(self, raw: bytes) -> tuple[str, bool]:
         """Return the redacted message of the server, and whether it was a JSON error."""

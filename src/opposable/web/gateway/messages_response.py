@@ -3,9 +3,6 @@
 from typing import Any
 from uuid import uuid4
 
-import orjson
-from starlette.responses import Response
-
 from opposable.domain.events import FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolCall
@@ -105,11 +102,6 @@ def format_event(kind: str, **fields: Any) -> bytes:
 def format_error_event(error: Exception) -> bytes:
     """Return the last event of a stream that failed."""
     return b"event: error\ndata: " + to_messages_error(error).to_json() + b"\n\n"
-
-
-def count_response(tokens: int) -> Response:
-    """Return the response to a request that counts tokens."""
-    return Response(orjson.dumps({"input_tokens": tokens}), media_type="application/json")
 
 
 def _open_message(model: str) -> dict[str, Any]:
