@@ -26,7 +26,7 @@ export function formatTime(value: string | null | undefined): string {
   const style: Intl.DateTimeFormatOptions = isToday
     ? { hour: "2-digit", minute: "2-digit", second: "2-digit" }
     : { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" };
-  return new Intl.DateTimeFormat(i18next.language, style).format(time);
+  return new Intl.DateTimeFormat(i18next.language, { ...style, hourCycle: "h23" }).format(time);
 }
 
 /** Return the seconds between two times, null while the end is unknown. */

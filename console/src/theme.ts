@@ -1,4 +1,5 @@
 import { createTheme, type MantineColorsTuple } from "@mantine/core";
+import i18next from "i18next";
 
 const brand: MantineColorsTuple = [
   "#effcf9",
@@ -40,7 +41,9 @@ export const theme = createTheme({
   headings: { fontWeight: "600", sizes: { h1: { fontSize: "1.25rem" }, h2: { fontSize: "1.05rem" } } },
   components: {
     ActionIcon: { defaultProps: { variant: "subtle", color: "gray" } },
-    Badge: { defaultProps: { tt: "none" } },
+    Badge: { defaultProps: { tt: "none", fw: 600 } },
+    Drawer: { defaultProps: () => ({ closeButtonProps: { "aria-label": i18next.t("close") } }) },
+    Modal: { defaultProps: () => ({ closeButtonProps: { "aria-label": i18next.t("close") } }) },
     Table: { defaultProps: { verticalSpacing: 6, horizontalSpacing: "sm" } },
     Tooltip: { defaultProps: { openDelay: 400, withArrow: true } },
   },

@@ -89,7 +89,7 @@ export async function request(path: string, options: RequestOptions = {}): Promi
     response = await fetch(path, { method: options.method ?? "GET", headers, body, signal: options.signal });
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new ApiError(0, "unreachable", "The server does not answer.");
+    throw new ApiError(0, "unreachable", "");
   }
   if (response.ok) return response;
   if (response.status === 401 && path !== "/api/session")

@@ -1,5 +1,6 @@
 import { useEffect, useSyncExternalStore } from "react";
 import { ApiError, type RequestOptions, request } from "./client";
+import { describeError } from "./errors";
 import { NEW_RUN, type RunState, reduceRun } from "./runState";
 import { readEvents } from "./sse";
 
@@ -42,7 +43,7 @@ export class LiveRun {
         .then((response) => this.consume(response, resolve))
         .catch((error: unknown) => {
           if (this.state.runId) return;
-          this.update({ phase: "failed", connection: "closed", error: toMessage(error) });
+          this.fail(error);
           reject(error);
           throw error;
         })
@@ -71,7 +72,7 @@ export class LiveRun {
         if (this.lastEventId !== before) seconds = 0.5;
       } catch (error) {
         if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
-          this.update({ connection: "closed", phase: "failed", error: error.message });
+          this.fail(error);
         }
       }
       if ((this.state.connection as Connection) === "closed") return;
@@ -100,6 +101,11 @@ export class LiveRun {
     } catch {
       // the connection broke; `follow` resumes after the last event
     }
+  }
+
+  private fail(error: unknown): void {
+    const { kind, message } = describeError(error);
+    this.update({ connection: "closed", phase: "failed", error: message, errorKind: kind });
   }
 
   /** The stream has ended, though the event of the end may be missing: a process that died writes none. */
@@ -141,9 +147,4 @@ export function useLiveRun(run: LiveRun): LiveState {
     if (run.state.runId) run.ensureStarted();
   }, [run]);
   return useSyncExternalStore(run.subscribe, run.getState);
-}
-
-/** Return the message of any thrown value. */
-export function toMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -12,6 +12,7 @@ import {
   type Run,
   type Session,
   type Skill,
+  type ToolHealth,
   type ToolSpec,
   withQuery,
 } from "./client";
@@ -32,7 +33,10 @@ export function useScope(scope: string): boolean {
 
 export const queryClient = new QueryClient({
   defaultOptions: {
+    // A service on this machine answers without a network too, and a lost network must be shown as an error.
+    mutations: { networkMode: "always" },
     queries: {
+      networkMode: "always",
       staleTime: 5_000,
       retry: (count, error) =>
         count < 2 && error instanceof ApiError && (error.status === 0 || error.status >= 500),
@@ -57,6 +61,11 @@ export const skillsQuery = queryOptions({
   queryKey: ["skills"],
   queryFn: async () => (await api<{ skills: Skill[] }>("/skills")).skills,
 });
+export const healthQuery = (toolId: string) =>
+  queryOptions({
+    queryKey: ["tools", toolId, "health"],
+    queryFn: () => api<ToolHealth>(`/api/tools/${encodeURIComponent(toolId)}/health`),
+  });
 export const conversationsQuery = queryOptions({
   queryKey: ["conversations"],
   queryFn: () => api<Page<Conversation>>("/agent/conversations?limit=500"),

@@ -72,6 +72,8 @@ export type RunState = {
   answer: string;
   reason: string;
   error: string;
+  /** The kind of the error as the service or `describeError` spells it. */
+  errorKind: string;
   usage: Usage;
   cost: number | null;
   data: DataAnswer | null;
@@ -83,6 +85,7 @@ export const NEW_RUN: RunState = {
   answer: "",
   reason: "",
   error: "",
+  errorKind: "",
   usage: { input_tokens: 0, output_tokens: 0 },
   cost: null,
   data: null,
@@ -243,7 +246,12 @@ function finishRun(state: RunState, fields: Json): RunState {
 
 function failRun(state: RunState, error: Json): RunState {
   const isCancelled = error.kind === "cancelled";
-  return { ...state, phase: isCancelled ? "cancelled" : "failed", error: String(error.message ?? "") };
+  return {
+    ...state,
+    phase: isCancelled ? "cancelled" : "failed",
+    error: String(error.message ?? ""),
+    errorKind: String(error.kind ?? ""),
+  };
 }
 
 function toUsage(value: unknown): Usage {

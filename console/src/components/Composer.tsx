@@ -1,6 +1,6 @@
 import { ActionIcon, Box, FileButton, Group, Select, Text, Textarea, Tooltip } from "@mantine/core";
 import { IconArrowUp, IconPaperclip, IconPlayerStopFilled } from "@tabler/icons-react";
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type DragEvent, type FormEvent, type KeyboardEvent, useState, useSyncExternalStore } from "react";
 import { useTranslation } from "react-i18next";
@@ -16,6 +16,7 @@ import {
 } from "../api/media";
 import { agentsQuery, sessionQuery, useScope } from "../api/queries";
 import { Media } from "./Media";
+import { ErrorAlert } from "./States";
 
 const NO_RUN = new LiveRun();
 
@@ -31,7 +32,9 @@ export function Composer({ draft, active, onSend }: Props) {
   const [text, setText] = useState(draft);
   const run = useSyncExternalStore((active ?? NO_RUN).subscribe, (active ?? NO_RUN).getState);
   const isActive = active !== undefined && (run.phase === "running" || run.phase === "waiting");
-  const [isStopping, setStopping] = useState(false);
+  const stop = useMutation({
+    mutationFn: () => api(`/api/runs/${run.runId}/cancel`, { method: "POST" }),
+  });
   const { attachments, error, add, remove, clear } = useAttachments();
 
   const send = (event?: FormEvent) => {
@@ -44,17 +47,10 @@ export function Composer({ draft, active, onSend }: Props) {
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) send(event);
   };
-  const stop = async () => {
-    setStopping(true);
-    try {
-      await api(`/api/runs/${run.runId}/cancel`, { method: "POST" });
-    } finally {
-      setStopping(false);
-    }
-  };
 
   return (
     <Box px="md" pb="md">
+      {isActive && <ErrorAlert error={stop.error} />}
       <Box
         component="form"
         onSubmit={send}
@@ -110,8 +106,8 @@ export function Composer({ draft, active, onSend }: Props) {
                   variant="filled"
                   color="red.8"
                   radius="xl"
-                  onClick={stop}
-                  loading={isStopping}
+                  onClick={() => stop.mutate()}
+                  loading={stop.isPending}
                   disabled={!run.runId}
                   aria-label={t("stop")}
                 >

@@ -1,4 +1,5 @@
 import { Button, type ButtonProps, Group, Modal, Stack, Text } from "@mantine/core";
+import { IconTrash } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -41,5 +42,19 @@ export function ConfirmButton({ title, text, label, action, ...button }: Confirm
       </Button>
       <ConfirmDialog {...{ title, text, label, action }} isOpen={isAsking} onClose={() => setAsking(false)} />
     </>
+  );
+}
+
+/** A button that deletes what a page shows, after a question. */
+export function DeleteButton(question: Omit<Question, "label">) {
+  const { t } = useTranslation();
+  return (
+    <ConfirmButton
+      variant="default"
+      c="light-dark(var(--mantine-color-red-8), var(--mantine-color-red-3))"
+      leftSection={<IconTrash size={14} />}
+      label={t("delete")}
+      {...question}
+    />
   );
 }

@@ -20,7 +20,11 @@ export function McpTools({ path, health }: { path: string; health?: ToolHealth }
     queryFn: () => api<Page<Pin>>(`${path}/pins`),
     refetchInterval: 10_000,
   });
-  const reasons = Object.entries(health?.set_aside ?? {});
+  // The list below shows which tools wait until they are accepted.
+  const waiting = query.data?.items.filter((pin) => pin.pending).map((pin) => pin.tool) ?? [];
+  const reasons = Object.entries(health?.set_aside ?? {}).filter(
+    ([name]) => query.data && !waiting.includes(name),
+  );
   return (
     <Stack>
       <Text size="sm" c="dimmed" maw={720}>

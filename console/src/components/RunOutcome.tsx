@@ -1,14 +1,21 @@
 import { Alert, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
+import { findKind } from "../api/errors";
 import type { RunState } from "../api/runState";
 
 /** Why a run ended without a complete answer: it failed, was stopped, or reached a limit. */
-export function RunOutcome({ run }: { run: Pick<RunState, "phase" | "error" | "reason"> }) {
+export function RunOutcome({ run }: { run: Pick<RunState, "phase" | "error" | "errorKind" | "reason"> }) {
   const { t } = useTranslation();
   if (run.phase === "failed") {
+    const kind = findKind(run.errorKind);
     return (
       <Alert color="red" variant="light" title={t("chat.failed")} role="alert">
-        {run.error || t("run.lost")}
+        <Text size="sm">{t(kind ? `errors.${kind}` : "run.lost")}</Text>
+        {run.error && (
+          <Text size="sm" c="dimmed" style={{ overflowWrap: "anywhere" }}>
+            {run.error}
+          </Text>
+        )}
       </Alert>
     );
   }

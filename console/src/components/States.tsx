@@ -3,8 +3,7 @@ import { IconAlertTriangle } from "@tabler/icons-react";
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import { ApiError } from "../api/client";
-import { toMessage } from "../api/liveRuns";
+import { describeError } from "../api/errors";
 import { CodeText } from "./CodeText";
 
 /** Shown where a list has nothing, with what to do next. */
@@ -28,18 +27,25 @@ export function Empty({ icon, title, children }: { icon?: ReactNode; title: stri
   );
 }
 
-/** An error with its message, its fields and a way to try again. */
+/** An error in the language of the user, the message and fields of the server, and a way to try again. */
 export function ErrorAlert({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const { t } = useTranslation();
   if (!error) return null;
-  const fields = error instanceof ApiError ? error.fields : [];
-  const message =
-    error instanceof ApiError && error.status === 0 ? t("errors.unreachable") : toMessage(error);
+  const { kind, message, fields } = describeError(error);
   return (
-    <Alert color="red" variant="light" icon={<IconAlertTriangle size={18} />} role="alert">
-      <Text size="sm" style={{ overflowWrap: "anywhere" }}>
-        {message}
-      </Text>
+    <Alert
+      color="red"
+      variant="light"
+      icon={<IconAlertTriangle size={18} />}
+      role="alert"
+      title={t(`errors.${kind}`)}
+    >
+      {kind === "unreachable" && <CodeText>{t("errors.unreachableText")}</CodeText>}
+      {message && fields.length === 0 && (
+        <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+          {message}
+        </Text>
+      )}
       {fields.length > 0 && (
         <ul>
           {fields.map((field) => (

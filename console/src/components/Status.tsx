@@ -2,24 +2,25 @@ import { Badge } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 
 const COLORS: Record<string, string> = {
-  finished: "teal.8",
-  running: "blue.8",
-  waiting: "orange.9",
-  paused: "orange.9",
-  failed: "red.8",
-  cancelled: "gray.7",
-  ok: "teal.8",
-  disabled: "gray.7",
-  away: "orange.9",
-  open: "red.8",
-  half_open: "orange.9",
+  finished: "teal",
+  running: "blue",
+  waiting: "orange",
+  paused: "orange",
+  failed: "red",
+  cancelled: "gray",
+  ok: "teal",
+  disabled: "gray",
+  away: "orange",
+  quarantine: "orange",
+  open: "red",
+  half_open: "orange",
 };
 
 /** The status of a run or of a tool. */
 export function Status({ value }: { value: string }) {
   const { t } = useTranslation();
   return (
-    <Badge size="sm" variant="dot" color={COLORS[value] ?? "gray.7"} fw={500} miw="max-content">
+    <Badge size="sm" variant="dot" color={COLORS[value] ?? "gray"} fw={500} miw="max-content">
       {t(`status.${value}`, value)}
     </Badge>
   );

@@ -30,7 +30,7 @@ export function Tour() {
     if (position === 2) navigate({ to: "/data", search: { database: "sample" } });
   };
   return (
-    <Affix position={{ bottom: 96, right: 20 }} zIndex={90}>
+    <Affix position={{ bottom: 124, right: 20 }} zIndex={90}>
       <Paper withBorder shadow="md" p="md" w={300} component="section" aria-label={t("tour.title")}>
         <Stack gap="xs">
           <Group justify="space-between" wrap="nowrap">

@@ -18,7 +18,7 @@ export function countByTime<Item>(
     groups[index]?.push(item);
   }
   const style: Intl.DateTimeFormatOptions =
-    days <= 1 ? { hour: "2-digit" } : { month: "short", day: "numeric" };
+    days <= 1 ? { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } : { month: "short", day: "numeric" };
   const format = new Intl.DateTimeFormat(i18next.language || "en", style);
   return { groups, labels: groups.map((_, index) => format.format(end - (count - index) * step)) };
 }

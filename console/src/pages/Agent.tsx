@@ -13,13 +13,7 @@ import {
   Textarea,
   TextInput,
 } from "@mantine/core";
-import {
-  IconAlertTriangle,
-  IconChevronLeft,
-  IconDownload,
-  IconMessage,
-  IconTrash,
-} from "@tabler/icons-react";
+import { IconAlertTriangle, IconChevronLeft, IconDownload, IconMessage } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
@@ -35,7 +29,7 @@ import {
   withQuery,
 } from "../api/client";
 import { agentsQuery, sessionQuery, toolsQuery } from "../api/queries";
-import { ConfirmButton } from "../components/Confirm";
+import { DeleteButton } from "../components/Confirm";
 import { ButtonLink, PageLink } from "../components/links";
 import { ModelProfile } from "../components/ModelProfile";
 import { Page } from "../components/Page";
@@ -49,8 +43,10 @@ export function AgentPage() {
   const { t } = useTranslation();
   const path = `/api/agents/${encodeURIComponent(agentId)}`;
   const query = useQuery({ queryKey: ["agents", agentId], queryFn: () => api<Agent>(path) });
-  const download = async () =>
-    saveFile(`${agentId}.yaml`, await (await request(`${path}/export`)).blob(), "application/yaml");
+  const download = useMutation({
+    mutationFn: async () =>
+      saveFile(`${agentId}.yaml`, await (await request(`${path}/export`)).blob(), "application/yaml"),
+  });
   return (
     <Page
       title={query.data?.agent.name || agentId}
@@ -71,13 +67,19 @@ export function AgentPage() {
           >
             {t("nav.chat")}
           </ButtonLink>
-          <Button size="xs" variant="default" leftSection={<IconDownload size={14} />} onClick={download}>
+          <Button
+            size="xs"
+            variant="default"
+            leftSection={<IconDownload size={14} />}
+            onClick={() => download.mutate()}
+          >
             YAML
           </Button>
-          <DeleteButton path={path} name={agentId} />
+          <DeleteAgent path={path} name={agentId} />
         </>
       }
     >
+      <ErrorAlert error={download.error} />
       <QueryView query={query}>
         {(agent) => <Editor key={agent.version} agent={agent} path={path} />}
       </QueryView>
@@ -85,7 +87,7 @@ export function AgentPage() {
   );
 }
 
-function DeleteButton({ path, name }: { path: string; name: string }) {
+function DeleteAgent({ path, name }: { path: string; name: string }) {
   const { t } = useTranslation();
   const client = useQueryClient();
   const navigate = useNavigate();
@@ -95,15 +97,7 @@ function DeleteButton({ path, name }: { path: string; name: string }) {
     await client.invalidateQueries({ queryKey: agentsQuery.queryKey });
   };
   return (
-    <ConfirmButton
-      variant="default"
-      c="light-dark(var(--mantine-color-red-8), var(--mantine-color-red-3))"
-      leftSection={<IconTrash size={14} />}
-      label={t("delete")}
-      title={t("tool.deleteTitle", { name })}
-      text={t("agents.deleteText")}
-      action={remove}
-    />
+    <DeleteButton title={t("tool.deleteTitle", { name })} text={t("agents.deleteText")} action={remove} />
   );
 }
 

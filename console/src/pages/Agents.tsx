@@ -76,16 +76,16 @@ function AgentCard({ item: { agent, version } }: { item: Agent }) {
           {agent.description || agent.instructions || agent.agent_id}
         </Text>
         <Group gap={6}>
-          <Badge size="xs" variant="default">
+          <Badge size="sm" variant="default">
             {t("agents.toolCount", { count: agent.tools?.length ?? 0 })}
           </Badge>
           {agent.model && (
-            <Badge size="xs" variant="default">
+            <Badge size="sm" variant="default">
               {agent.model}
             </Badge>
           )}
           {agent.database && (
-            <Badge size="xs" variant="default">
+            <Badge size="sm" variant="default">
               {t("data.database")}
             </Badge>
           )}

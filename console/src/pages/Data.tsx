@@ -13,7 +13,7 @@ import {
   Title,
 } from "@mantine/core";
 import { IconDatabase, IconPlayerStop, IconSparkles } from "@tabler/icons-react";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -28,7 +28,7 @@ import { RunItems } from "../components/RunItems";
 import { RunOutcome } from "../components/RunOutcome";
 import { SchemaBrowser } from "../components/SchemaBrowser";
 import { SemanticsBrowser } from "../components/SemanticsBrowser";
-import { Empty, QueryView } from "../components/States";
+import { Empty, ErrorAlert, QueryView } from "../components/States";
 import { formatNumber } from "../format";
 
 function getKey({ agent_id, database }: Database): string {
@@ -159,6 +159,9 @@ function QuestionForm({ onAsk, isDisabled, run }: FormProps) {
   const [question, setQuestion] = useState("");
   const state = useLiveRun(run ?? NO_RUN);
   const isRunning = run !== null && state.phase === "running";
+  const stop = useMutation({
+    mutationFn: () => api(`/api/runs/${state.runId}/cancel`, { method: "POST" }),
+  });
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
     if (question.trim() && !isDisabled && !isRunning) onAsk(question.trim());
@@ -185,7 +188,8 @@ function QuestionForm({ onAsk, isDisabled, run }: FormProps) {
             color="red.8"
             leftSection={<IconPlayerStop size={15} />}
             disabled={!state.runId}
-            onClick={() => api(`/api/runs/${state.runId}/cancel`, { method: "POST" })}
+            onClick={() => stop.mutate()}
+            loading={stop.isPending}
           >
             {t("stop")}
           </Button>
@@ -195,6 +199,7 @@ function QuestionForm({ onAsk, isDisabled, run }: FormProps) {
           </Button>
         )}
       </Group>
+      {isRunning && <ErrorAlert error={stop.error} />}
     </form>
   );
 }

@@ -1,6 +1,6 @@
 import { Button, Group, Select, SimpleGrid, Stack, Tabs, Text } from "@mantine/core";
 import { IconActivity, IconDownload } from "@tabler/icons-react";
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
 import {
@@ -18,7 +18,7 @@ import { ExecutionTable } from "../components/ExecutionTable";
 import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
 import { type Column, PagedRecords } from "../components/RecordTable";
-import { Empty, QueryView } from "../components/States";
+import { Empty, ErrorAlert, QueryView } from "../components/States";
 import { CallCharts, PeriodSelect, RunCharts, usePeriod } from "../components/StatisticsCharts";
 import { Status } from "../components/Status";
 import { formatNumber, formatSeconds, formatTime, getDuration } from "../format";
@@ -183,10 +183,12 @@ function CallList() {
     queryKey: ["executions", filter],
     queryFn: () => api<ListPage<Execution>>(withQuery("/api/executions", { ...filter, limit: 200 })),
   });
-  const download = async () => {
-    const response = await request(withQuery("/api/executions/export", { ...filter, format: "csv" }));
-    saveFile("executions.csv", await response.blob(), "text/csv");
-  };
+  const download = useMutation({
+    mutationFn: async () => {
+      const response = await request(withQuery("/api/executions/export", { ...filter, format: "csv" }));
+      saveFile("executions.csv", await response.blob(), "text/csv");
+    },
+  });
   return (
     <Stack>
       <Group gap="xs">
@@ -205,12 +207,14 @@ function CallList() {
           size="xs"
           variant="default"
           leftSection={<IconDownload size={14} />}
-          onClick={download}
+          onClick={() => download.mutate()}
+          loading={download.isPending}
           ml="auto"
         >
           CSV
         </Button>
       </Group>
+      <ErrorAlert error={download.error} />
       <QueryView query={query}>{({ items }) => <ExecutionTable executions={items} />}</QueryView>
     </Stack>
   );

@@ -389,10 +389,15 @@ function ServiceState() {
             <Paper key={name} className="bordered" p="sm" bg="transparent">
               <Group justify="space-between">
                 <Text size="sm">{t(`settings.part.${name}`, name)}</Text>
-                <Badge variant="dot" color={state === "ok" ? "teal.8" : "red.8"}>
-                  {state === "ok" ? t("status.ok") : state}
+                <Badge variant="dot" color={state === "ok" ? "teal" : "red"} fw={500}>
+                  {t(state === "ok" ? "status.ok" : "failure.unavailable")}
                 </Badge>
               </Group>
+              {state !== "ok" && (
+                <Text size="xs" c="dimmed" mt={4} style={{ overflowWrap: "anywhere" }}>
+                  {state}
+                </Text>
+              )}
             </Paper>
           ))}
         </Stack>

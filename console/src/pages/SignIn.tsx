@@ -44,6 +44,7 @@ export default function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
             placeholder="opp_…"
             value={key}
             onChange={(event) => setKey(event.currentTarget.value)}
+            visibilityToggleButtonProps={{ "aria-label": t("signIn.show") }}
             autoComplete="current-password"
             data-autofocus
             required

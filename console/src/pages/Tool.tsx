@@ -1,5 +1,5 @@
-import { Badge, Button, Group, Menu, Paper, Select, SimpleGrid, Stack, Tabs, Text } from "@mantine/core";
-import { IconChevronLeft, IconPlayerPlay, IconTrash } from "@tabler/icons-react";
+import { Badge, Button, Group, Paper, Select, SimpleGrid, Stack, Tabs, Text } from "@mantine/core";
+import { IconChevronLeft, IconPlayerPlay } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
@@ -17,8 +17,8 @@ import {
   withQuery,
 } from "../api/client";
 import { toMedia } from "../api/media";
-import { agentsQuery, skillsQuery, toolsQuery } from "../api/queries";
-import { ConfirmDialog } from "../components/Confirm";
+import { agentsQuery, healthQuery, skillsQuery, toolsQuery } from "../api/queries";
+import { DeleteButton } from "../components/Confirm";
 import { ExecutionTable } from "../components/ExecutionTable";
 import { Figures } from "../components/Figures";
 import { Json } from "../components/Json";
@@ -32,7 +32,7 @@ import { CallCharts, PeriodSelect, usePeriod } from "../components/StatisticsCha
 import { Status } from "../components/Status";
 import { Versions } from "../components/Versions";
 import { formatNumber, formatSeconds, formatTime } from "../format";
-import { getActions } from "./Tools";
+import { getActions, getHealthState } from "./Tools";
 
 export function ToolPage() {
   const { t } = useTranslation();
@@ -43,10 +43,7 @@ export function ToolPage() {
   const isServer = tool.data?.tool_type === "mcp_server";
   const search = useSearch({ strict: false });
   const { tab = isServer ? "server" : "try", action = "" } = search;
-  const health = useQuery({
-    queryKey: ["tools", toolId, "health"],
-    queryFn: () => api<ToolHealth>(`${path}/health`),
-  });
+  const health = useQuery(healthQuery(toolId));
   const skills = useQuery(skillsQuery);
   const actions = getActions(toolId, skills.data ?? []);
   const current = actions.find((skill) => skill.skill_id === action) ?? actions[0];
@@ -63,8 +60,8 @@ export function ToolPage() {
       }
       actions={
         <>
-          {health.data && <Status value={health.data.state} />}
-          {tool.data && <ToolMenu spec={tool.data} />}
+          {health.data && <Status value={getHealthState(health.data)} />}
+          {tool.data && <ToolActions spec={tool.data} />}
         </>
       }
     >
@@ -132,11 +129,10 @@ export function ToolPage() {
   );
 }
 
-function ToolMenu({ spec }: { spec: ToolSpec }) {
+function ToolActions({ spec }: { spec: ToolSpec }) {
   const { t } = useTranslation();
   const client = useQueryClient();
   const navigate = useNavigate();
-  const [isAsking, setAsking] = useState(false);
   const path = `/api/tools/${encodeURIComponent(spec.tool_id)}`;
   const refresh = () =>
     Promise.all([
@@ -157,24 +153,9 @@ function ToolMenu({ spec }: { spec: ToolSpec }) {
       <Button size="xs" variant="default" onClick={() => toggle.mutate()} loading={toggle.isPending}>
         {t(spec.enabled === false ? "tool.enable" : "tool.disable")}
       </Button>
-      <Menu position="bottom-end">
-        <Menu.Target>
-          <Button size="xs" variant="default">
-            {t("actions")}
-          </Button>
-        </Menu.Target>
-        <Menu.Dropdown>
-          <Menu.Item color="red" leftSection={<IconTrash size={14} />} onClick={() => setAsking(true)}>
-            {t("delete")}
-          </Menu.Item>
-        </Menu.Dropdown>
-      </Menu>
-      <ConfirmDialog
-        isOpen={isAsking}
-        onClose={() => setAsking(false)}
+      <DeleteButton
         title={t("tool.deleteTitle", { name: spec.tool_id })}
         text={t("tool.deleteText")}
-        label={t("delete")}
         action={remove}
       />
       <ErrorAlert error={toggle.error} />
@@ -296,6 +277,7 @@ function Failures({ path }: { path: string }) {
           <Empty title={t("tool.noFailures")}>{t("tool.noFailuresText")}</Empty>
         ) : (
           <Stack gap="xs">
+            <ErrorAlert error={pin.error ?? forget.error} />
             {items.map((failure) => (
               <Paper key={failure.failure_id} className="bordered" p="sm" bg="transparent">
                 <Group justify="space-between" align="flex-start" gap="xs">

@@ -1,20 +1,35 @@
 import { Badge, Group, Select, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { IconPlus, IconSearch, IconTool } from "@tabler/icons-react";
-import { useQuery } from "@tanstack/react-query";
+import { useQueries, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
-import type { Skill, ToolSpec } from "../api/client";
-import { skillsQuery, toolsQuery } from "../api/queries";
+import type { Skill, ToolHealth, ToolSpec } from "../api/client";
+import { healthQuery, skillsQuery, toolsQuery } from "../api/queries";
 import { ButtonLink, PageLink } from "../components/links";
 import { Page } from "../components/Page";
 import { Empty, QueryView } from "../components/States";
 import { Status } from "../components/Status";
 
-/** Return whether a tool can be called: `away` is enabled but not loaded, `open` and `half_open` failed too often. */
-function getToolState(spec: ToolSpec, skills: Skill[]): string {
-  if (spec.enabled === false) return "disabled";
-  return getActions(spec.tool_id, skills)[0]?.state ?? "away";
+/** Return the state of a tool by its health: the tools of an MCP server may all wait until they are accepted. */
+export function getHealthState({ tool_id, state, set_aside = {} }: ToolHealth): string {
+  const isInQuarantine = state === "away" && Object.keys(set_aside).length > 0 && !(tool_id in set_aside);
+  return isInQuarantine ? "quarantine" : state;
+}
+
+/** Return whether each tool can be called: `away` is enabled but not loaded, `open` and `half_open` failed too often. */
+function useToolStates(specs: ToolSpec[], skills: Skill[] | undefined): Map<string, string> {
+  const states = new Map<string, string>();
+  for (const spec of skills ? specs : []) {
+    const state = getActions(spec.tool_id, skills ?? [])[0]?.state ?? "away";
+    states.set(spec.tool_id, spec.enabled === false ? "disabled" : state);
+  }
+  const servers = specs.filter(
+    (spec) => spec.tool_type === "mcp_server" && states.get(spec.tool_id) === "away",
+  );
+  const health = useQueries({ queries: servers.map((spec) => healthQuery(spec.tool_id)) });
+  for (const { data } of health) if (data) states.set(data.tool_id, getHealthState(data));
+  return states;
 }
 
 /** Return the actions of a tool. */
@@ -31,6 +46,7 @@ export function ToolsPage() {
   const change = (values: Record<string, string | null>) =>
     navigate({ to: "/tools", search: (previous) => ({ ...previous, ...clean(values) }), replace: true });
   const search = useDebouncedCallback((text: string) => change({ q: text }), 150);
+  const states = useToolStates(tools.data?.items ?? [], skills.data);
   const tags = [...new Set((tools.data?.items ?? []).flatMap((spec) => spec.tags ?? []))].sort();
   return (
     <Page
@@ -70,7 +86,7 @@ export function ToolsPage() {
           aria-label={t("tools.state")}
           placeholder={t("tools.state")}
           clearable
-          data={["ok", "open", "half_open", "disabled", "away"].map((value) => ({
+          data={["ok", "open", "half_open", "disabled", "away", "quarantine"].map((value) => ({
             value,
             label: t(`status.${value}`),
           }))}
@@ -97,7 +113,7 @@ export function ToolsPage() {
             (spec) =>
               (!type || spec.tool_type === type) &&
               (!tag || spec.tags?.includes(tag)) &&
-              (!state || getToolState(spec, known) === state) &&
+              (!state || states.get(spec.tool_id) === state) &&
               matches(spec, known, q),
           );
           if (found.length === 0)
@@ -105,12 +121,7 @@ export function ToolsPage() {
           return (
             <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
               {found.map((spec) => (
-                <ToolCard
-                  key={spec.tool_id}
-                  spec={spec}
-                  skills={known}
-                  isLoaded={skills.data !== undefined}
-                />
+                <ToolCard key={spec.tool_id} spec={spec} skills={known} state={states.get(spec.tool_id)} />
               ))}
             </SimpleGrid>
           );
@@ -120,7 +131,9 @@ export function ToolsPage() {
   );
 }
 
-function ToolCard({ spec, skills, isLoaded }: { spec: ToolSpec; skills: Skill[]; isLoaded: boolean }) {
+type CardProps = { spec: ToolSpec; skills: Skill[]; state: string | undefined };
+
+function ToolCard({ spec, skills, state }: CardProps) {
   const { t } = useTranslation();
   const actions = getActions(spec.tool_id, skills);
   const description = spec.description || actions[0]?.description || "";
@@ -137,22 +150,22 @@ function ToolCard({ spec, skills, isLoaded }: { spec: ToolSpec; skills: Skill[];
           <Text fw={600} ff="monospace" size="sm" className="truncate">
             {spec.tool_id}
           </Text>
-          {isLoaded && <Status value={getToolState(spec, skills)} />}
+          {state && <Status value={state} />}
         </Group>
         <Text size="sm" c="dimmed" lineClamp={2} flex={1}>
           {description}
         </Text>
         <Group gap={6}>
-          <Badge size="xs" variant="default">
+          <Badge size="sm" variant="default">
             {t(`toolType.${spec.tool_type}`)}
           </Badge>
           {actions.length > 1 && (
-            <Badge size="xs" variant="default">
+            <Badge size="sm" variant="default">
               {t("tools.actions", { count: actions.length })}
             </Badge>
           )}
           {spec.needs_approval && (
-            <Badge size="xs" variant="default">
+            <Badge size="sm" variant="default">
               {t("tools.needsApproval")}
             </Badge>
           )}

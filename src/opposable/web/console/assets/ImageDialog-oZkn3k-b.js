@@ -1,1 +1,0 @@
-/* empty css             */import{t as e}from"./Image-BDg3VTED.js";import{t}from"./Modal-Dhm2-zTJ.js";import{D as n}from"./vendor-Cc0dLKfy.js";var r=n();function i({src:n,name:i,isOpen:a,onClose:o}){return(0,r.jsx)(t,{opened:a,onClose:o,title:i,size:`xl`,children:(0,r.jsx)(e,{src:n,alt:i,fit:`contain`,mah:`75vh`})})}export{i as default};

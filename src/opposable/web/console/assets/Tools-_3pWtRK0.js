@@ -1,1 +1,0 @@
-export{t as ToolsPage,n as clean,r as getActions}from"./Tools-C56yPnCS.js";

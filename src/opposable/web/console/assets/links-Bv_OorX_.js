@@ -1,1 +1,0 @@
-import{d as e,l as t}from"./components-D5peB1z1.js";import{D as n,p as r}from"./vendor-Cc0dLKfy.js";var i=n(),a=r(t=>(0,i.jsx)(e,{...t})),o=r(e=>(0,i.jsx)(t,{component:`a`,...e}));export{a as n,o as t};
