@@ -31,6 +31,9 @@ pytestmark = pytest.mark.anyio
 MAX_FIRST_LOAD_BYTES = 265_000
 RAW_SERVER = ROOT / "tests" / "tools" / "mcp" / "raw_server.py"
 AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
+TRANSITIONS_END = """Promise.allSettled(
+    document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished)
+)"""
 PATHS = (
     "/chat",
     "/tools",
@@ -704,6 +707,7 @@ async def find_serious_problems(page: Page) -> list[tuple[str, str, list[str]]]:
     for scheme in ("light", "dark"):
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         await expect(page.locator("html")).to_have_attribute("data-mantine-color-scheme", scheme)
+        await page.evaluate(TRANSITIONS_END)
         found = await page.evaluate("axe.run({resultTypes: ['violations']})")
         problems += [
             (scheme, violation["id"], [node["html"][:150] for node in violation["nodes"]][:2])
