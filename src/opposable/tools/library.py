@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import dataclasses
-import heapq
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
@@ -20,19 +19,17 @@ from opposable.tools.call_policies import PolicyContext, run_once, run_with_poli
 from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.descriptions import Detail, describe_entries, get_examples
 from opposable.tools.disclosure import ToolDisclosure
-from opposable.tools.health import ToolHealthReport, create_health_report, is_in_service
+from opposable.tools.health import ToolHealthReport, create_health_report
 from opposable.tools.invocation import CheckedArguments, InvocationResult, check_arguments, result_from_error
 from opposable.tools.meta_tools import SEARCH_TOOLS, MetaTools
-from opposable.tools.registry import RESERVED_NAMES, RegisteredTool, Registry, RegistryEntry, summarize_tool
+from opposable.tools.registry import RESERVED_NAMES, RegisteredTool, Registry, RegistryEntry
 from opposable.tools.result_cache import ResultCache
 from opposable.tools.result_media import find_media
 from opposable.tools.result_store import ResultStore, truncate_result
 from opposable.tools.retries import ToolRetryOptions
-from opposable.tools.sentence_encoder import load_encoder
 from opposable.tools.spec_registration import register_spec, register_tool, to_tool
-from opposable.tools.tool_match import ToolMatch, get_priority_key, to_match
+from opposable.tools.tool_match import ToolMatch, find_alternatives, search_by_meaning, search_by_words
 from opposable.tools.tool_names import find_nearest_names
-from opposable.tools.tool_search import extract_terms
 from opposable.tools.traits import ToolTraits
 
 if TYPE_CHECKING:  # pydantic is loaded only where specs are used
@@ -46,12 +43,6 @@ DEFAULT_DISCLOSURE = ToolDisclosure()
 
 MAX_COMPARED_NAMES = 500
 """In a larger library, names similar to an unknown one are found by the search index, not letter by letter."""
-
-MAX_WORD_WEIGHT = 0.3
-"""Added to the similarity in meaning of the tool that matches the words of a need best, where all words are known.
-
-Of 0.1 to 1.0, 0.3 puts the right tool first most often for the development needs of `evals/tool_search`.
-"""
 
 MAX_FAILURE_CHARACTERS = 500
 """Characters of the last failure in a health report."""
@@ -222,22 +213,11 @@ class ToolLibrary:
 
         Among equal scores the higher `priority` comes first.
         """
-        return [to_match(tool, score) for tool, score in self._rank_tools(query, limit)]
+        return search_by_words(self._registry.get_current_registry(), query, limit)
 
     async def search_by_meaning(self, need: str, limit: int = 10) -> list[ToolMatch]:
         """As `search`, also by meaning and across languages if the extra `search` is installed."""
-        registry = self._registry.get_current_registry()
-        encoder, tools = load_encoder(), registry.enabled_tools
-        if encoder is None or not tools or not extract_terms(need):
-            return self.search(need, limit)
-        similarities = await asyncio.to_thread(encoder.compare, need, [summarize_tool(tool) for tool in tools])
-        scores = dict(zip(tools, similarities, strict=True))
-        matches_by_words = registry.index.search(need, len(tools), get_priority_key)
-        word_weight = MAX_WORD_WEIGHT * registry.index.get_known_share(need)
-        for tool, score in matches_by_words:
-            scores[tool] = scores.get(tool, 0.0) + word_weight * score / matches_by_words[0][1]
-        best = heapq.nsmallest(limit, scores.items(), key=lambda item: (-item[1], *get_priority_key(item[0])))
-        return [to_match(tool, score) for tool, score in best]
+        return await search_by_meaning(self._registry.get_current_registry(), need, limit)
 
     def find_alternatives(
         self, tool_id: str, query: str = "", failed_tool_ids: Iterable[str] = (), limit: int = 3
@@ -250,17 +230,8 @@ class ToolLibrary:
             failed_tool_ids: Tools to leave out. Tools out of service are left out too.
             limit: The number of matches.
         """
-        entry = self._registry.get_current_registry().entries.get(tool_id)
-        if not query and entry is not None:
-            descriptions = (tool.outline.description for tool in entry.tools)
-            query = " ".join((entry.spec.description, *entry.spec.tags, *descriptions))
-        excluded_ids = {tool_id, *failed_tool_ids}
-        matches = [
-            to_match(tool, score)
-            for tool, score in self._rank_tools(query, limit + 20 + 4 * len(excluded_ids))
-            if tool.entry.tool_id not in excluded_ids and is_in_service(tool)
-        ]
-        return matches[:limit]
+        registry = self._registry.get_current_registry()
+        return find_alternatives(registry, tool_id, query, failed_tool_ids, limit)
 
     def describe(self, tool_id: str = "", detail: Detail = "short", language: Language = "en") -> str:
         """Describe one tool, or all enabled ones, as text.
@@ -331,7 +302,7 @@ class ToolLibrary:
         """Return the names of tools most similar to an unknown one, best first."""
         names = self.names
         if len(names) > MAX_COMPARED_NAMES:
-            return [tool.name for tool, _ in self._rank_tools(name, 3)]
+            return [match.name for match in self.search(name, 3)]
         return find_nearest_names(name, names)
 
     def get_unknown_tool_message(self, name: str, language: Language = "en") -> str:
@@ -509,9 +480,6 @@ class ToolLibrary:
         matches = await self.search_by_meaning(need, self.disclosure.max_matches)
         tools_by_name = self._registry.get_current_registry().tools_by_name
         return [tools_by_name[match.name] for match in matches if match.name in tools_by_name]
-
-    def _rank_tools(self, query: str, limit: int) -> list[tuple[RegisteredTool, float]]:
-        return self._registry.get_current_registry().index.search(query, limit, get_priority_key)
 
     def _find_alternative_names(self, tool: RegisteredTool) -> list[str]:
         return [match.name for match in self.find_alternatives(tool.entry.tool_id)]
