@@ -45,7 +45,7 @@ async def test_answers_are_scored_by_the_rows_of_their_sql(question_folder):
 async def test_the_team_is_scored_without_each_of_its_parts(question_folder):
     model = ScriptedModel("```sql\nSELECT 名称 FROM 部门 WHERE n >= 5\n```")
     answerers = make_answerers(model)
-    assert list(answerers)[:4] == ["one prompt", "team", "team with examples", "without corrections"]
+    assert list(answerers)[:3] == ["one prompt", "team", "team with examples"]
     for name, open_answerer in answerers.items():
         score_sheet = SqlScoreSheet(
             [score async for score in score_questions(read_questions(question_folder)[:2], open_answerer)]
@@ -53,18 +53,23 @@ async def test_the_team_is_scored_without_each_of_its_parts(question_folder):
         assert (name, score_sheet.summary()["accuracy"]) == (name, 100.0)
 
 
-async def test_a_question_is_no_example_of_itself(question_folder):
-    questions = read_questions(question_folder)
-    first = questions[0]
+@pytest.mark.parametrize(
+    ("name", "has_paraphrase"), [("team with examples", True), ("team with examples of other queries", False)]
+)
+async def test_a_question_is_no_example_of_itself(question_folder, name, has_paraphrase):
+    first = read_questions(question_folder)[0]
     paraphrase = replace(first, question_id="again", question=f"Again: {first.question}")
-    other = replace(
-        first, question_id="other", question=f"All of this: {first.question}", gold_sql="SELECT 名称 FROM 部门"
-    )
+    other = replace(first, question_id="other", question=f"All of: {first.question}", gold_sql="SELECT 名称 FROM 部门")
     model = ScriptedModel("```sql\nSELECT 名称 FROM 部门 WHERE n >= 5\n```")
-    open_answerer = make_answerers(model, examples=[first, paraphrase, other])["team with examples"]
+    open_answerer = make_answerers(model, examples=[first, paraphrase, other])[name]
     assert [score.is_correct async for score in score_questions([first], open_answerer)] == [True]
-    prompt = "\n".join(message.content for message in model.requests[0].messages)
-    assert (other.question in prompt, paraphrase.question in prompt) == (True, False)
+    *earlier, last = [message.content for message in model.requests[0].messages if message.role == "user"]
+    assert (other.question in earlier, paraphrase.question in earlier, first.question in earlier) == (
+        True,
+        has_paraphrase,
+        False,
+    )
+    assert first.question in last
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the public databases are not in ../shared/data/text2sql")

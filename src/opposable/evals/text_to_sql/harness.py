@@ -170,6 +170,7 @@ def make_team_answerer(
     *,
     semantics: SemanticModel | None = None,
     examples: Sequence[EvalQuestion] = (),
+    allow_paraphrases: bool = True,
 ) -> AnswererFactory:
     """Return the team with these options.
 
@@ -177,7 +178,8 @@ def make_team_answerer(
         model: The model that writes SQL.
         options: Which parts of the team to use.
         semantics: The semantic model of the databases.
-        examples: Confirmed examples. A question gets those of its database that have another gold query.
+        examples: Confirmed examples. A question gets those of its database, without itself.
+        allow_paraphrases: Whether the examples may have the gold query of the question.
     """
 
     @asynccontextmanager
@@ -203,7 +205,9 @@ def make_team_answerer(
                 confirmed[:] = [
                     QueryExample(one.question_id, one.database, one.question, one.gold_sql, get_utc_now())
                     for one in examples
-                    if one.database == question.database and one.gold_sql != question.gold_sql
+                    if one.database == question.database
+                    and one.question != question.question
+                    and (allow_paraphrases or one.gold_sql != question.gold_sql)
                 ]
                 answer, run_finished = await team.answer(question.prompt_text)
                 return SqlAttempt(
@@ -235,6 +239,9 @@ def make_answerers(
         "one prompt": make_single_prompt_answerer(model),
         "team": make_team(),
         "team with examples": make_team_answerer(model, semantics=semantics, examples=examples),
+        "team with examples of other queries": make_team_answerer(
+            model, semantics=semantics, examples=examples, allow_paraphrases=False
+        ),
         "without corrections": make_team(allow_corrections=False),
         "without value checks": make_team(check_values=False),
         "without assistance": make_team(assisted=False),
