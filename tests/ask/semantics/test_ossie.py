@@ -45,6 +45,17 @@ def test_computed_fields_are_expanded_in_metrics():
     assert (list(model.filters), list(model.exclusions), model.default_filters) == (["big"], ["void"], ("big",))
 
 
+def test_the_time_of_a_dataset_is_in_ansi_sql():
+    forms = "{dialects: [{dialect: SNOWFLAKE, expression: x}, {dialect: ANSI_SQL, expression: day}]}"
+    model = parse_semantic_model(OSSIE.replace("{dialects: [{dialect: ANSI_SQL, expression: day}]}", forms))
+    assert model.tables["sales"].time == "day"
+
+
+def test_synonyms_without_a_value_are_none():
+    model = parse_semantic_model(OSSIE.replace("{synonyms: [日期]}", "{synonyms: }"))
+    assert model.dimensions["day"].synonyms == ()
+
+
 SAMPLE = Path(__file__).parents[3].parent / "shared" / "data" / "text2sql" / "sample" / "semantic" / "tpcds.ossie.yaml"
 
 

@@ -63,8 +63,8 @@ class _OssieItem(_OssieBase):
 
     def describe(self, *other_names: str) -> dict[str, Any]:
         """Return the description and the other names of the item."""
-        names = self.ai_context.get("synonyms", ()) if isinstance(self.ai_context, dict) else ()
-        synonyms = [name for name in (*names, *other_names) if isinstance(name, str) and name]
+        names = self.ai_context.get("synonyms") if isinstance(self.ai_context, dict) else ()
+        synonyms = [name for name in (*(names or ()), *other_names) if isinstance(name, str) and name]
         return {"description": self.description, "synonyms": synonyms}
 
 
@@ -158,7 +158,7 @@ def convert_ossie(document: YamlDocument) -> YamlDocument:
 
 
 def _convert_dataset(dataset: _Dataset) -> dict[str, Any]:
-    time = next((field.expression.dialects[0].expression for field in dataset.fields if field.is_time), "")
+    time = next((field.expression.sql for field in dataset.fields if field.is_time), "")
     return {"source": dataset.source, "key": dataset.primary_key, "time": time, **dataset.describe()}
 
 
@@ -180,11 +180,12 @@ def _expand_computed_fields(sql: str, computed: dict[tuple[str, str], str]) -> s
 
 def _parse_extension(raw: _OssieModel, document: YamlDocument) -> dict[str, Any]:
     """Parse the filters, exclusions, default filters and time of the custom extension."""
-    for index, extension in enumerate(raw.custom_extensions):
-        if extension.vendor_name.upper() == VENDOR_NAME:
-            path = (*_MODEL_PATH, "custom_extensions", index, "data")
-            try:
-                return dict(json.loads(extension.data))
-            except (ValueError, TypeError) as error:
-                raise document.build_error(path, f"is not a JSON object: {error}.") from error
-    return {}
+    names = [extension.vendor_name.upper() for extension in raw.custom_extensions]
+    if VENDOR_NAME not in names:
+        return {}
+    index = names.index(VENDOR_NAME)
+    try:
+        return dict(json.loads(raw.custom_extensions[index].data))
+    except (ValueError, TypeError) as error:
+        path = (*_MODEL_PATH, "custom_extensions", index, "data")
+        raise document.build_error(path, f"is not a JSON object: {error}.") from error
