@@ -30,8 +30,8 @@ def parse_query(sql: str, dialect: Dialect) -> Any:
 
 def list_sources(select: Any) -> list[Any]:
     """Return the sources of a SELECT: of FROM, then of the joins."""
-    from_ = select.args.get("from_")
-    return [*([from_.this] if from_ else []), *(join.this for join in select.args.get("joins") or ())]
+    from_, joins = select.args.get("from_"), select.args.get("joins")
+    return [clause.this for clause in (from_, *(joins or ())) if clause]
 
 
 def resolve_sources(select: Any, schema: DatabaseSchema) -> dict[str, Table | None]:
@@ -63,6 +63,11 @@ def build_alias(tree: Any, name: str) -> Any:
 def build_is_null(tree: Any) -> Any:
     """Build the condition that a copy of the tree is NULL."""
     return exp.Is(this=tree.copy(), expression=exp.null())
+
+
+def build_is_not_null(tree: Any) -> Any:
+    """Build the condition that a copy of the tree is not NULL."""
+    return exp.not_(build_is_null(tree))
 
 
 def fill_template(template: str, dialect: Dialect, **trees: Any) -> Any:

@@ -103,4 +103,4 @@ def test_the_parsed_characters_are_returned():
 
 
 def test_two_separate_periods_are_ambiguous():
-    assert find_time("revenue in 2020 and in 2024", TODAY).ambiguities == ("the question names several periods",)
+    assert find_time("revenue in 2020 and in 2024", TODAY).ambiguities == ["the question names several periods"]

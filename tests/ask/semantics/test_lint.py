@@ -32,6 +32,10 @@ CASES = {
     "metrics: {a: {expr: COUNT(*), table: sales, default_filters: [amount < 0]}}": [
         ("error", "metrics.a.default_filters", "they exclude every one of 3 rows")
     ],
+    "metrics: {a: {expr: COUNT(*), table: sales, default_filters: [x]}}\n"
+    "exclusions: {x: 'NULLIF(sales.amount, sales.amount) > 1'}": [
+        ("warning", "exclusions.x.expr", "it is true for none of 3 rows")
+    ],
     "metrics: {a: {expr: COUNT(*), table: sales, time: 部门.名称}}": [
         ("error", "metrics.a.expr", "there is no table 部门")
     ],

@@ -12,15 +12,9 @@ _MAX_VALUE_CHARACTERS = 120
 async def load_dimension_values(
     model: SemanticModel, database: Database, max_values: int = 50_000
 ) -> dict[str, list[str]]:
-    """Load the text values of the model's dimensions from the database.
+    """Load the text values of the model's dimensions from the database, by the id of the dimension.
 
-    Args:
-        model: The semantic model.
-        database: The database to read.
-        max_values: The most values of a dimension; one with more, or one that fails to load, is omitted.
-
-    Returns:
-        The values by the id of the dimension.
+    A dimension with more than `max_values` values, or that fails to load, is omitted.
     """
     values: dict[str, list[str]] = {}
     for ref, dimension in model.dimensions.items():

@@ -1,7 +1,7 @@
 """The structured intent of a question, in the ids of a semantic model."""
 
 import datetime
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, Literal
 
 from pydantic import Field
@@ -81,18 +81,18 @@ class StructuredIntent(FrozenModel):
 
 def find_intent_problems(intent: StructuredIntent, model: SemanticModel) -> tuple[str, ...]:
     """Describe each id of `intent` that the model does not define, with similar ids."""
-    references: list[tuple[str, str, Collection[str]]] = [
-        *(("metric", ref, model.metrics) for ref in intent.metrics),
-        *(("dimension", ref, model.dimensions) for ref in intent.dimensions),
-        *(("exclusion", ref, model.exclusions) for ref in intent.exclusions),
+    changes = [f"{ref}_{suffix}" for ref in intent.metrics for suffix in ("previous", "growth")]
+    columns = [*intent.metrics, *intent.dimensions, PERIOD_COLUMN, *changes]
+    references: list[tuple[str, Iterable[str], Collection[str]]] = [
+        ("metric", intent.metrics, model.metrics),
+        ("dimension", intent.dimensions, model.dimensions),
+        ("exclusion", intent.exclusions, model.exclusions),
+        ("dimension", [f.dimension for f in intent.filters], {**model.dimensions, **model.filters, **model.metrics}),
+        ("column", [intent.order_by.column] if intent.order_by else [], columns),
     ]
-    filterable = {**model.dimensions, **model.filters, **model.metrics}
-    references += [("dimension", condition.dimension, filterable) for condition in intent.filters]
-    if intent.order_by is not None:
-        changes = [f"{ref}_{suffix}" for ref in intent.metrics for suffix in ("previous", "growth")]
-        columns = [*intent.metrics, *intent.dimensions, PERIOD_COLUMN, *changes]
-        references.append(("column", intent.order_by.column, columns))
-    problems = [_describe_unknown_id(kind, ref, known) for kind, ref, known in references if ref not in known]
+    problems = [
+        _describe_unknown_id(kind, ref, known) for kind, refs, known in references for ref in refs if ref not in known
+    ]
     if not intent.metrics and not intent.dimensions:
         problems.append("The intent names no metric and no dimension: name at least one.")
     return tuple(problems)
@@ -101,20 +101,18 @@ def find_intent_problems(intent: StructuredIntent, model: SemanticModel) -> tupl
 def resolve_ids(intent: StructuredIntent, model: SemanticModel) -> StructuredIntent:
     """Replace expressions of exclusions by their ids, and other names of values by the values."""
     ids_by_expr = {exclusion.expr: ref for ref, exclusion in model.exclusions.items()}
-    filters = tuple(
-        f.model_copy(update={"value": _resolve_value(f.value, model.dimensions[f.dimension])})
-        if f.dimension in model.dimensions
-        else f
+    filters = [
+        f.model_copy(update={"value": _resolve_value(f.value, model.dimensions.get(f.dimension))})
         for f in intent.filters
-    )
+    ]
     exclusions = tuple(dict.fromkeys(ids_by_expr.get(ref, ref) for ref in intent.exclusions))
-    return intent.model_copy(update={"filters": filters, "exclusions": exclusions})
+    return intent.model_copy(update={"filters": tuple(filters), "exclusions": exclusions})
 
 
-def _resolve_value(value: Any, dimension: Dimension) -> Any:
+def _resolve_value(value: Any, dimension: Dimension | None) -> Any:
     if isinstance(value, tuple):
         return tuple(_resolve_value(item, dimension) for item in value)
-    if not isinstance(value, str) or value in dimension.values:
+    if dimension is None or not isinstance(value, str) or value in dimension.values:
         return value
     values = {name.casefold(): stored for stored, names in dimension.values.items() for name in (*names, stored)}
     return values.get(value.casefold(), value)

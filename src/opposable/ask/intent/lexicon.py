@@ -3,14 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.text_normalization import CHINESE_CHARACTERS, lowercase_halfwidth, singularize
 
 _WORD_PATTERN = re.compile(rf"[{CHINESE_CHARACTERS}]|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?")
-_CHINESE_CHARACTER = re.compile(rf"[{CHINESE_CHARACTERS}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +19,16 @@ class Word:
     end: int
     stem: str
 
-    @property
-    def is_chinese(self) -> bool:
-        """Whether the word is a Chinese character."""
-        return _CHINESE_CHARACTER.match(self.stem) is not None
-
 
 def tokenize(text: str) -> list[Word]:
     """Split `text` into words, at signs and underscores."""
     matches = _WORD_PATTERN.finditer(lowercase_halfwidth(text))
     return [Word(match.start(), match.end(), stem_word(match[0])) for match in matches]
+
+
+def tokenize_stems(text: str) -> tuple[str, ...]:
+    """Return the stems of the words of a text."""
+    return tuple(word.stem for word in tokenize(text))
 
 
 def stem_word(word: str) -> str:
@@ -83,7 +81,7 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "|除|除了|除去|不包括|不含|不包含|剔除|排除|不算|去掉|扣除|不是|非",
     "not_after": "除外|以外|之外|外",
     "apart": "respectively|分别|各自|各是",
-    "more": "more than|over|above|greater than|exceeding|exceed|higher than|larger than|超过|大于|高于|多于|超出|>",
+    "more": "more than|over|above|greater than|exceeding|exceed|higher than|larger than|超过|大于|高于|多于|超出",
     "at_least": "at least|no less than|or more than|minimum of|至少|不少于|不低于|大于等于|不小于|达到",
     "less": "less than|under|below|fewer than|lower than|smaller than|小于|低于|少于|不足|不到|不满",
     "at_most": "at most|no more than|up to|至多|不超过|不多于|不高于|小于等于",
@@ -124,7 +122,10 @@ def build_lexicon(model: SemanticModel, database_values: Mapping[str, Sequence[s
 
     It contains ids, synonyms, names of values, function words of both languages, and values by dimension id.
     """
-    phrases = {stems: list(meanings) for stems, meanings in _build_function_words().items()}
+    phrases: MeaningsByStems = {}
+    for word_kind, text in _FUNCTION_WORDS.items():
+        for phrase in text.split("|"):
+            phrases.setdefault(tokenize_stems(phrase), [Meaning(word_kind)])
     for section, term in model.iter_terms():
         kind: MeaningKind = section[:-1]  # type: ignore[assignment]
         for name in (term.id, *term.synonyms):
@@ -135,28 +136,16 @@ def build_lexicon(model: SemanticModel, database_values: Mapping[str, Sequence[s
                 _add_phrase(phrases, name, Meaning("value", dimension.id, value))
     for dimension_id, texts in database_values.items():
         for text in texts:
-            if stems := tuple(word.stem for word in tokenize(text)):
+            if stems := tokenize_stems(text):
                 phrases.setdefault(stems, []).append(Meaning("value", dimension_id, text, is_stored=True))
     return Lexicon(phrases, max(map(len, phrases)))
 
 
-@lru_cache(maxsize=1)
-def _build_function_words() -> dict[tuple[str, ...], tuple[Meaning, ...]]:
-    phrases: MeaningsByStems = {}
-    for kind, text in _FUNCTION_WORDS.items():
-        for phrase in text.split("|"):
-            _add_phrase(phrases, phrase, Meaning(kind))
-    return {stems: tuple(meanings[:1]) for stems, meanings in phrases.items()}
-
-
 def _add_phrase(phrases: MeaningsByStems, phrase: str, meaning: Meaning) -> None:
-    """Add a phrase; a term or value replaces a function word of the same stems."""
-    stems = tuple(word.stem for word in tokenize(phrase))
+    """Add a name of a term or value, which replaces a function word of the same stems."""
+    stems = tokenize_stems(phrase)
     is_single_character = len(stems) == 1 and len(stems[0]) == 1
     if not stems or (is_single_character and meaning.kind == "value"):
         return
-    meanings = phrases.setdefault(stems, [])
-    if meaning.kind in TERM_AND_VALUE_KINDS:
-        meanings[:] = [other for other in meanings if other.kind in TERM_AND_VALUE_KINDS]
-    if meaning not in meanings:
-        meanings.append(meaning)
+    others = [other for other in phrases.get(stems, ()) if other.kind in TERM_AND_VALUE_KINDS]
+    phrases[stems] = list(dict.fromkeys([*others, meaning]))

@@ -30,10 +30,7 @@ def describe_value_choice(phrase: str, chosen: str, others: Sequence[str]) -> Lo
 
 def describe_default_year(year: int) -> LocalizedText:
     """Describe a comparison that uses the current year by default."""
-    return LocalizedText(
-        f"no period was named: the year {year} is compared",
-        f"没有指明时间范围：对比的是 {year} 年",
-    )
+    return LocalizedText(f"no period was named: the year {year} is compared", f"没有指明时间范围：对比的是 {year} 年")
 
 
 def describe_partial_period(today: datetime.date) -> LocalizedText:

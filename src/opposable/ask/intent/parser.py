@@ -1,36 +1,253 @@
-"""The semantic parser: turns a question into a structured intent."""
+"""The semantic parser: turns a question into a structured intent by rules, without a model."""
 
 import datetime
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from opposable.ask.intent.lexicon import build_lexicon
+from opposable.ask.intent import messages
+from opposable.ask.intent.intent import IntentType, OrderBy, StructuredIntent
+from opposable.ask.intent.lexicon import MeaningKind, build_lexicon
 from opposable.ask.intent.phrases import split_phrases
-from opposable.ask.intent.rule_parser import ParsedIntent, parse_by_rules
+from opposable.ask.intent.rule_filters import apply_numbers, collect_filters
+from opposable.ask.intent.rule_state import OPERATORS_BEFORE_NUMBER, SKIPPED_KINDS, RuleState
 from opposable.ask.intent.time_expressions import find_time
 from opposable.ask.semantics.model import SemanticModel
+from opposable.domain.localized_text import LocalizedText
 
 _MAX_QUESTION_CHARACTERS = 4_000
+_COUNT_STAR_PATTERN = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
+_PLURAL_QUESTION_WORDS = ("哪些", "哪几个")
+_GROUP_KINDS: tuple[MeaningKind, ...] = ("group", "each", "breakdown")
+"""Words that ask for groups; with "each" and a superlative, it may be the best within each group."""
+_ORDER_KINDS: tuple[MeaningKind, ...] = ("most", "least", "descending", "ascending", "top", "bottom")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedIntent:
+    """The intent of a question, and what the rules could not resolve.
+
+    Attributes:
+        intent: What the question asks for.
+        unmatched_words: Phrases of the question without a meaning in the semantic model.
+        ambiguities: What can be understood in more than one way, or not at all.
+        assumptions: What the parser assumed where the question does not say.
+    """
+
+    intent: StructuredIntent
+    unmatched_words: tuple[str, ...] = ()
+    ambiguities: tuple[LocalizedText, ...] = ()
+    assumptions: tuple[LocalizedText, ...] = ()
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the rules understood every word in exactly one way."""
+        return not self.unmatched_words and not self.ambiguities
+
+    @property
+    def confidence(self) -> float:
+        """The confidence in the intent, from 0 to 1."""
+        doubt_count = len(self.unmatched_words) + len(self.ambiguities)
+        return max(0.1, round((0.95 if self.assumptions else 1.0) - 0.25 * doubt_count, 2))
 
 
 class SemanticParser:
-    """Parser of questions in the terms of one semantic model.
-
-    Args:
-        semantics: The semantic model.
-        values: The values of the database, by the id of their dimension.
-    """
+    """Parser of questions in the terms of a semantic model, and of the values of its dimensions in the database."""
 
     def __init__(self, semantics: SemanticModel, values: Mapping[str, Sequence[str]]) -> None:
-        self.semantics = semantics
+        self._semantics = semantics
         self._lexicon = build_lexicon(semantics, values)
 
     def parse(self, question: str, today: datetime.date) -> ParsedIntent:
-        """Parse a question.
-
-        Args:
-            question: The question; only its first 4,000 characters are read.
-            today: The day that relative times count from.
-        """
+        """Parse the first 4,000 characters of a question; relative times count from `today`."""
         text = question[:_MAX_QUESTION_CHARACTERS]
         time = find_time(text, today)
-        return parse_by_rules(split_phrases(text, self._lexicon, time.spans), time, self.semantics)
+        phrases = split_phrases(text, self._lexicon, time.spans)
+        state = RuleState(phrases, self._semantics, time.time, list(time.ambiguities), list(time.assumptions))
+        for rule in (_assign_roles, collect_filters, apply_numbers, _collect_groups, _flag_unsupported):
+            rule(state)
+        return _build_result(state)
+
+
+def _assign_roles(state: RuleState) -> None:
+    """Decide which phrases are metrics and which are dimensions.
+
+    The words before a phrase decide where it may be both; the other phrases decide where those words do not.
+    """
+    undecided = []
+    for position, phrase in enumerate(state.phrases):
+        metrics, dimensions = phrase.get_ids("metric"), phrase.get_ids("dimension")
+        if metrics and dimensions:
+            if _is_counted(state, position):
+                state.roles[position] = "metric"
+            elif _is_requested_grouping(state, position):
+                state.roles[position] = "dimension"
+            else:
+                undecided.append(position)
+        elif metrics:
+            state.roles[position] = "metric"
+        elif dimensions and (count_metric := _find_count_metric(state, position, dimensions[0])):
+            state.roles[position] = "metric"
+            state.metrics[position] = count_metric
+        elif dimensions:
+            state.roles[position] = "dimension"
+    for position in undecided:
+        if "metric" in state.roles.values():
+            state.context_positions.append(position)
+        else:
+            state.roles[position] = "metric"
+    for position, role in sorted(state.roles.items()):
+        ids = state.phrases[position].get_ids("metric")
+        if role == "metric" and ids:
+            state.metrics[position] = ids[0]
+            if len(ids) > 1:
+                state.ambiguities.append(messages.describe_several_meanings(state.phrases[position].text, ids))
+
+
+def _is_counted(state: RuleState, position: int) -> bool:
+    return state.has_neighbor(position, -1, "count", skipped_kinds=(*SKIPPED_KINDS, "value", "filter"))
+
+
+def _find_count_metric(state: RuleState, position: int, dimension: str) -> str:
+    """Return the metric that counts the rows of a dimension, or "".
+
+    It must be the only one, and the dimension must follow "how many".
+    """
+    if not _is_counted(state, position):
+        return ""
+    table = state.model.dimensions[dimension].table
+    count_metrics = [
+        metric.id
+        for metric in state.model.metrics.values()
+        if metric.table == table and _COUNT_STAR_PATTERN.fullmatch(metric.expr.strip())
+    ]
+    return count_metrics[0] if table and len(count_metrics) == 1 else ""
+
+
+def _is_requested_grouping(state: RuleState, position: int) -> bool:
+    """Return whether the words around a dimension ask for one row per value of it."""
+    before = state.find_neighbor(position, -1, (*SKIPPED_KINDS, "most", "least"))
+    is_counted = before is not None and state.phrases[before].number is not None
+    if before is not None and is_counted and not state.has_neighbor(before, -1, *OPERATORS_BEFORE_NUMBER):
+        return True
+    if state.is_at(before, *_GROUP_KINDS, "which", "top", "bottom"):
+        return True
+    if state.has_neighbor(position, -1, "most", "least", skipped_kinds=("of",)):
+        return True
+    after = state.find_neighbor(position, 1)
+    if after is None:
+        return position > 0 and state.is_at(position - 1, "of") and state.phrases[position - 1].text == "的"
+    if before is not None or state.is_at(after, "breakdown"):
+        return state.is_at(after, "breakdown")
+    is_bounded_metric = state.is_at(after, "metric") and state.has_neighbor(after, 1, *OPERATORS_BEFORE_NUMBER)
+    return is_bounded_metric or state.is_at(after, *OPERATORS_BEFORE_NUMBER)
+
+
+def _collect_groups(state: RuleState) -> None:
+    """Collect the dimensions that rows are grouped by.
+
+    A dimension next to its own value only says what the value is.
+    """
+    filtered = {condition.dimension for condition in state.filters}
+    follows_group = False
+    for position, role in sorted(state.roles.items()):
+        if role != "dimension" or position in state.context_positions:
+            follows_group = follows_group and role == "dimension"
+            continue
+        ids = state.phrases[position].get_ids("dimension")
+        is_listed = follows_group and state.has_neighbor(position, -1, "and")
+        if _is_requested_grouping(state, position) or is_listed or not state.metrics:
+            if not state.metrics and ids[0] in filtered:
+                continue
+            state.groups.append(ids[0])
+            follows_group = True
+            if len(ids) > 1:
+                state.ambiguities.append(messages.describe_several_meanings(state.phrases[position].text, ids))
+            continue
+        follows_group = False
+        if not filtered and not _describes_neighbor(state, position):
+            state.ambiguities.append(messages.describe_unclear_grouping(ids[0]))
+    if not state.groups and state.has_phrase("apart"):
+        state.groups += [condition.dimension for condition in state.filters if isinstance(condition.value, tuple)]
+
+
+def _describes_neighbor(state: RuleState, position: int) -> bool:
+    """Return whether a dimension describes a value or filter next to it."""
+    return state.has_neighbor(position, -1, "value", "filter", "not") or state.has_neighbor(
+        position, 1, "value", "filter"
+    )
+
+
+def _flag_unsupported(state: RuleState) -> None:
+    """Report the parts of the question that the rules recognize but cannot express."""
+    if not state.metrics and state.has_phrase("count"):
+        state.ambiguities.append(messages.MISSING_COUNT_TARGET)
+    if not state.metrics and not state.groups:
+        state.ambiguities.append(messages.MISSING_METRIC)
+    comparison = state.time.comparison if state.time else None
+    if comparison in (None, "ytd") and state.has_phrase("change"):
+        state.ambiguities.append(messages.MISSING_BASELINE)
+    is_ranked = state.limit is not None or state.has_phrase("most", "least", "top", "bottom")
+    is_grouped_by_time = bool(state.groups) and state.has_time_groups
+    if is_ranked and (is_grouped_by_time or (state.has_phrase("each") and len(state.groups) > 1)):
+        state.ambiguities.append(messages.BEST_WITHIN_GROUPS)
+    if (
+        not state.groups
+        and not state.has_time_groups
+        and any(condition.dimension in state.model.metrics for condition in state.filters)
+    ):
+        state.ambiguities.append(messages.BOUND_WITHOUT_GROUPS)
+
+
+def _build_result(state: RuleState) -> ParsedIntent:
+    metrics = tuple(dict.fromkeys(state.metrics.values()))
+    groups = tuple(dict.fromkeys(state.groups))
+    is_grouped = bool(groups) or state.has_time_groups
+    order_by, limit = _build_order(state, metrics, is_grouped)
+    intent = StructuredIntent(
+        intent_type=_classify_intent(state, is_grouped),
+        metrics=metrics,
+        dimensions=groups,
+        time=state.time,
+        filters=tuple(state.filters),
+        exclusions=tuple(dict.fromkeys(state.exclusions)),
+        order_by=order_by,
+        limit=limit,
+    )
+    unmatched_words = tuple(phrase.text for phrase in state.phrases if phrase.is_unknown)
+    return ParsedIntent(intent, unmatched_words, tuple(dict.fromkeys(state.ambiguities)), tuple(state.assumptions))
+
+
+def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -> tuple[OrderBy | None, int | None]:
+    kinds = {kind for kind in _ORDER_KINDS if state.has_phrase(kind)}
+    is_superlative = bool(kinds & {"most", "least"})
+    if not kinds and state.limit is None:
+        return None, None
+    if not is_grouped or not metrics:
+        if is_superlative or state.limit is not None:
+            state.ambiguities.append(messages.MISSING_RANKING_TARGET)
+        return None, state.limit
+    is_ascending = state.is_lowest_first or bool(kinds & {"least", "ascending"})
+    if is_ascending and kinds & {"most", "descending"} and not state.is_lowest_first:
+        state.ambiguities.append(messages.UNCLEAR_ORDER)
+    limit = state.limit
+    if limit is None and is_superlative and not any(p.text in _PLURAL_QUESTION_WORDS for p in state.phrases):
+        limit = 1
+    direction: Literal["ASC", "DESC"] = "ASC" if is_ascending else "DESC"
+    return OrderBy(column=_choose_ranking_metric(state, metrics), direction=direction), limit
+
+
+def _choose_ranking_metric(state: RuleState, metrics: tuple[str, ...]) -> str:
+    """Return the metric next to a superlative such as "most", or the first metric."""
+    superlatives = [position for position, phrase in enumerate(state.phrases) if phrase.is_a("most", "least")]
+    neighbors = [state.find_neighbor(position, step) for position in superlatives for step in (1, -1)]
+    return next((state.metrics[at] for at in neighbors if at in state.metrics), metrics[0])
+
+
+def _classify_intent(state: RuleState, is_grouped: bool) -> IntentType:
+    if state.time is not None and state.time.comparison in ("yoy", "qoq", "mom"):
+        return "trend"
+    if state.exclusions:
+        return "complex"
+    return "dimension" if is_grouped else "basic"

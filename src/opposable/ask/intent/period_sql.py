@@ -55,13 +55,8 @@ def build_period_condition(time: Any, period: Period, dialect: Dialect) -> Any:
 def build_period_label(time: Any, grain: Grain, dialect: Dialect, shift: Comparison | None = None) -> Any:
     """Build the label of the period that `time` lies in.
 
-    A label is 2024, '2024-Q3', '2024-07', or the first day of a week or day.
-
-    Args:
-        time: The sqlglot tree of a date.
-        grain: The length of the periods.
-        dialect: The SQL dialect of the database.
-        shift: Labels a period as the one that is compared with it: a year, quarter or month later.
+    A label is 2024, '2024-Q3', '2024-07', or the first day of a week or day. `shift` labels a period as the one that
+    is compared with it: a year, quarter or month later.
 
     Raises:
         ValueError: Periods of this grain cannot be compared that way.

@@ -7,6 +7,8 @@ from typing import get_args
 
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
 
+COMPARED_UNITS: dict[Comparison, Grain] = {"yoy": "year", "qoq": "quarter", "mom": "month"}
+"""The unit of time between a period and the one that it is compared with."""
 _MONTHS_BY_UNIT: dict[Grain, int] = {"year": 12, "quarter": 3, "month": 1}
 
 
@@ -23,25 +25,19 @@ def resolve_period(time: TimeIntent, today: datetime.date) -> Period | None:
 
     A quarter or month without a year is of the current year.
     """
-    period = _resolve_named_period(time, today)
+    year = time.year or today.year
+    period = get_months(year, 1, 12) if time.year else None
+    if time.start or time.end:
+        period = Period(time.start, time.end)
+    elif time.month:
+        period = get_months(year, time.month, 1)
+    elif time.quarter:
+        period = get_months(year, 3 * time.quarter - 2, 3)
     if time.comparison != "ytd":
         return period
-    year = time.year or today.year
+    is_unfinished = year == today.year and not (time.quarter or time.month or time.end)
     last = period.end if period and period.end else datetime.date(year, 12, 31)
-    if year == today.year and not (time.quarter or time.month or time.end):
-        last = today
-    return Period(datetime.date(year, 1, 1), last)
-
-
-def _resolve_named_period(time: TimeIntent, today: datetime.date) -> Period | None:
-    if time.start or time.end:
-        return Period(time.start, time.end)
-    year = time.year or today.year
-    if time.month:
-        return get_months(year, time.month, 1)
-    if time.quarter:
-        return get_months(year, 3 * time.quarter - 2, 3)
-    return get_months(year, 1, 12) if time.year else None
+    return Period(datetime.date(year, 1, 1), today if is_unfinished else last)
 
 
 def get_months(year: int, first_month: int, count: int) -> Period:
@@ -70,8 +66,7 @@ def get_granularity(period: Period | None) -> Grain | None:
 
 def get_previous_period(period: Period, comparison: Comparison) -> Period:
     """Return the period before; whole months stay whole months."""
-    units: dict[Comparison, Grain] = {"qoq": "quarter", "mom": "month"}
-    unit = units.get(comparison, "year")
+    unit = COMPARED_UNITS[comparison]
     start = shift_day(period.start, unit, -1) if period.start else None
     if period.end is None:
         return Period(start, None)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opposable.ask.intent.lexicon import TERM_AND_VALUE_KINDS, TERM_KINDS, Lexicon, Meaning, MeaningKind, Word, tokenize
-from opposable.ask.intent.number_parsing import ENGLISH_NUMBERS, NUMBER_PATTERN, parse_number
+from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_number
 from opposable.ask.intent.time_expressions import Span
 from opposable.domain.text_normalization import lowercase_halfwidth
 
@@ -44,23 +44,18 @@ class Phrase:
 
 
 def split_phrases(question: str, lexicon: Lexicon, excluded_spans: Sequence[Span]) -> list[Phrase]:
-    """Split a question from left to right into the longest phrases.
-
-    Args:
-        question: The question.
-        lexicon: The phrases of the semantic model, of the database and of both languages.
-        excluded_spans: Characters to skip, such as those of the time.
-    """
+    """Split a question from left to right into the longest phrases; skip `excluded_spans`, such as the time."""
     words = [w for w in tokenize(question) if not any(start <= w.start < end for start, end in excluded_spans)]
+    text = lowercase_halfwidth(question)
     phrases: list[Phrase] = []
     first = 0
     while first < len(words):
         size, meanings = _select_phrase(question, words, first, lexicon)
-        number_size, number = _parse_number_at(question, words, first)
-        if number is not None and number_size >= size and not (meanings and meanings[0].kind in TERM_KINDS):
-            size, meanings = number_size, ()
-        else:
+        number_size, number = _parse_number_at(text, words[first:])
+        if number_size < size or (meanings and meanings[0].kind in TERM_KINDS):
             number = None
+        if number is not None:
+            size, meanings = number_size, ()
         start, end = words[first].start, words[first + size - 1].end
         phrases.append(Phrase(start, end, question[start:end], meanings, number))
         first += size
@@ -117,24 +112,20 @@ def _select_longest(options: PhraseOptions) -> tuple[int, tuple[Meaning, ...]]:
     return size, tuple(dict.fromkeys(meaning for rank in ranks for meaning in options.get((size, rank), ())))
 
 
-def _parse_number_at(question: str, words: list[Word], first: int) -> tuple[int, int | float | None]:
-    """Parse the number that begins with a word, as (number of words, number)."""
-    word = words[first]
-    if not (word.stem[0].isdigit() or word.is_chinese or word.stem in ENGLISH_NUMBERS):
-        return 0, None
-    match = _NUMBER.match(lowercase_halfwidth(question), word.start)
+def _parse_number_at(text: str, words: list[Word]) -> tuple[int, int | float | None]:
+    """Parse the number that begins with the first word, as (number of words, number)."""
+    match = _NUMBER.match(text, words[0].start)
     if match is None:
         return 0, None
-    return sum(1 for word in words[first:] if word.start < match.end()), parse_number(match[0])
+    return sum(1 for word in words if word.start < match.end()), parse_number(match[0])
 
 
 def _merge_unknown_phrases(phrases: list[Phrase], question: str) -> list[Phrase]:
     """Merge adjacent unknown phrases, so that they are reported as one."""
     merged: list[Phrase] = []
     for phrase in phrases:
-        last = merged[-1] if merged else None
-        if last is not None and last.is_unknown and phrase.is_unknown and phrase.start - last.end <= 1:
-            merged[-1] = Phrase(last.start, phrase.end, question[last.start : phrase.end])
-        else:
-            merged.append(phrase)
+        if merged and merged[-1].is_unknown and phrase.is_unknown and phrase.start - merged[-1].end <= 1:
+            start = merged.pop().start
+            phrase = Phrase(start, phrase.end, question[start : phrase.end])
+        merged.append(phrase)
     return merged

@@ -9,15 +9,7 @@ _MAX_LINES_PER_SECTION = 40
 
 
 def format_definitions(model: SemanticModel, intent: StructuredIntent | None = None) -> str:
-    """Format the definitions that a question needs, one per line.
-
-    Args:
-        model: The semantic model.
-        intent: The intent whose terms are listed; None lists the whole model.
-
-    Returns:
-        At most 40 lines per section.
-    """
+    """Format the definitions of the terms of an intent, or of the whole model, at most 40 lines per section."""
     named_ids = {term.id for _, term in model.iter_terms()}
     if intent is not None:
         named_ids = {*intent.metrics, *intent.dimensions, *intent.exclusions, *(f.dimension for f in intent.filters)}

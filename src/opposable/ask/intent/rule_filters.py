@@ -1,11 +1,8 @@
 """Rules for filters and limits: values, named filters and numbers."""
 
 from opposable.ask.intent.intent import IntentFilter, Operator
-from opposable.ask.intent.messages import (
-    describe_exclusion_only,
-    describe_unclear_number,
-    describe_value_choice,
-)
+from opposable.ask.intent.lexicon import MeaningKind
+from opposable.ask.intent.messages import describe_exclusion_only, describe_unclear_number, describe_value_choice
 from opposable.ask.intent.phrases import Phrase
 from opposable.ask.intent.rule_state import OPERATORS_AFTER_NUMBER, OPERATORS_BEFORE_NUMBER, RuleState
 
@@ -13,23 +10,34 @@ _AMOUNT_WORDS = frozenset({"total", "totals", "amount", "amounts", "value", "val
 """Words without a meaning next to a metric; on their own before a bound they name an unknown amount."""
 
 
-def collect_value_filters(state: RuleState) -> None:
-    """Add a filter for each dimension whose values the question names."""
+def collect_filters(state: RuleState) -> None:
+    """Add the filters of the question: one for each dimension with values, then the named filters and exclusions."""
     negated_positions = _find_negated_positions(state.phrases)
     values: dict[tuple[str, bool], dict[str, None]] = {}
+    named_filters: list[IntentFilter] = []
     for position, phrase in enumerate(state.phrases):
         is_negated = position in negated_positions
-        is_named_filter = phrase.is_a("filter") or (phrase.is_a("exclusion") and is_negated)
-        is_used = position in state.roles or position in state.context_positions
-        if phrase.is_a("value") and not is_named_filter and not is_used:
-            dimension = _choose_dimension(state, position)
-            value = next(m.value for m in phrase.meanings if m.kind == "value" and m.id == dimension)
-            values.setdefault((dimension, is_negated), {})[value] = None
+        filters, exclusions = phrase.get_ids("filter"), phrase.get_ids("exclusion")
+        if position in state.roles:
+            continue
+        if exclusions and is_negated:
+            state.exclusions.append(exclusions[0])
+        elif filters:
+            named_filters.append(IntentFilter(dimension=filters[0], value=not is_negated))
+        elif phrase.is_a("value"):
+            if position not in state.context_positions:
+                dimension = _choose_dimension(state, position)
+                value = next(m.value for m in phrase.meanings if m.kind == "value" and m.id == dimension)
+                values.setdefault((dimension, is_negated), {})[value] = None
+        elif exclusions:
+            state.ambiguities.append(describe_exclusion_only(phrase.text))
     for (dimension, is_negated), named in values.items():
         operators: tuple[Operator, Operator] = ("!=", "not in") if is_negated else ("=", "in")
-        values_or_value = tuple(named) if len(named) > 1 else next(iter(named))
-        operator = operators[len(named) > 1]
-        state.filters.append(IntentFilter(dimension=dimension, value=values_or_value, operator=operator))
+        value_or_values = tuple(named) if len(named) > 1 else next(iter(named))
+        state.filters.append(
+            IntentFilter(dimension=dimension, value=value_or_values, operator=operators[len(named) > 1])
+        )
+    state.filters += named_filters
 
 
 def _find_negated_positions(phrases: list[Phrase]) -> set[int]:
@@ -47,11 +55,8 @@ def _find_negated_positions(phrases: list[Phrase]) -> set[int]:
         elif phrase.is_a("value", "filter", "exclusion"):
             if is_negating:
                 positions.add(position)
-            following = phrases[position + 1] if position + 1 < len(phrases) else None
-            continues = following is not None and (
-                following.is_a("and") or (following.is_a("value") and phrase.is_a("value"))
-            )
-            is_negating = is_negating and continues
+            continuing_kinds: tuple[MeaningKind, ...] = ("and", "value") if phrase.is_a("value") else ("and",)
+            is_negating = is_negating and any(other.is_a(*continuing_kinds) for other in phrases[position + 1 :][:1])
     return positions
 
 
@@ -74,22 +79,6 @@ def _choose_dimension(state: RuleState, position: int) -> str:
     others = [dimension for dimension in ids if dimension != chosen]
     state.assumptions.append(describe_value_choice(state.phrases[position].text, chosen, others))
     return chosen
-
-
-def collect_named_filters(state: RuleState) -> None:
-    """Add the named filters and exclusions that the question names."""
-    negated_positions = _find_negated_positions(state.phrases)
-    for position, phrase in enumerate(state.phrases):
-        if position in state.roles:
-            continue
-        is_negated = position in negated_positions
-        filters, exclusions = phrase.get_ids("filter"), phrase.get_ids("exclusion")
-        if exclusions and is_negated:
-            state.exclusions.append(exclusions[0])
-        elif filters:
-            state.filters.append(IntentFilter(dimension=filters[0], value=not is_negated))
-        elif exclusions and not phrase.is_a("value"):
-            state.ambiguities.append(describe_exclusion_only(phrase.text))
 
 
 def apply_numbers(state: RuleState) -> None:
@@ -140,10 +129,9 @@ def _find_bound_target(state: RuleState, position: int) -> str | None:
     after = state.find_neighbor(position, 1)
     if after is not None and state.is_at(after, *OPERATORS_AFTER_NUMBER):
         after = state.find_neighbor(after, 1)
-    target = dict(state.metrics).get(after) if after is not None else None
-    if target is not None:
-        return target
-    candidates = [(i, metric) for i, metric in state.metrics if i < position]
+    if after in state.metrics:
+        return state.metrics[after]
+    candidates = [(i, metric) for i, metric in state.metrics.items() if i < position]
     candidates += [
         (i, state.phrases[i].get_ids("dimension")[0])
         for i, role in state.roles.items()
@@ -151,9 +139,7 @@ def _find_bound_target(state: RuleState, position: int) -> str | None:
         and position - 4 < i < position
         and state.find_neighbor(i, 1) == state.find_neighbor(position, -1)
     ]
-    if candidates:
-        return max(candidates)[1]
-    return state.metrics[0][1] if state.metrics else None
+    return max(candidates)[1] if candidates else next(iter(state.metrics.values()), None)
 
 
 def _bounds_unnamed_amount(state: RuleState, position: int) -> bool:

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from opposable.ask.intent.intent import IntentFilter, Operator
+from opposable.ask.intent.intent import IntentFilter, Operator, TimeIntent
 from opposable.ask.intent.lexicon import MeaningKind
 from opposable.ask.intent.phrases import Phrase
-from opposable.ask.intent.time_expressions import TimeParseResult
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.localized_text import LocalizedText
 
@@ -20,28 +19,28 @@ class RuleState:
     """The phrases of a question and what the rules have concluded from them.
 
     Positions are indexes into `phrases`. `roles` says whether the phrase at a position is a metric or a dimension.
-    `metrics` and `groups` hold (position, id). Phrases at `context_positions` are dimensions that only describe a value
-    or a bound.
+    `metrics` holds ids by position, `groups` ids. Phrases at `context_positions` are dimensions that only describe a
+    value or a bound.
     """
 
     phrases: list[Phrase]
     model: SemanticModel
-    time: TimeParseResult
+    time: TimeIntent | None
+    ambiguities: list[LocalizedText]
+    assumptions: list[LocalizedText]
     roles: dict[int, MeaningKind] = field(default_factory=dict)
-    metrics: list[tuple[int, str]] = field(default_factory=list)
-    groups: list[tuple[int, str]] = field(default_factory=list)
+    metrics: dict[int, str] = field(default_factory=dict)
+    groups: list[str] = field(default_factory=list)
     context_positions: list[int] = field(default_factory=list)
     filters: list[IntentFilter] = field(default_factory=list)
     exclusions: list[str] = field(default_factory=list)
     limit: int | None = None
     is_lowest_first: bool = False
-    ambiguities: list[LocalizedText] = field(default_factory=list)
-    assumptions: list[LocalizedText] = field(default_factory=list)
 
     @property
     def has_time_groups(self) -> bool:
         """Whether the question asks for one row per period."""
-        return self.time.time is not None and self.time.time.grain is not None
+        return self.time is not None and self.time.grain is not None
 
     def find_neighbor(
         self, position: int, step: int, skipped_kinds: tuple[MeaningKind, ...] = SKIPPED_KINDS
@@ -50,19 +49,18 @@ class RuleState:
 
         Phrases of `skipped_kinds` are skipped.
         """
-        position += step
-        while 0 <= position < len(self.phrases):
-            if not (self.phrases[position].meanings and self.phrases[position].is_a(*skipped_kinds)):
-                return position
-            position += step
-        return None
+        positions = range(position + step, len(self.phrases) if step > 0 else -1, step)
+        return next((at for at in positions if not self.phrases[at].is_a(*skipped_kinds)), None)
 
     def has_neighbor(
         self, position: int, step: int, *kinds: MeaningKind, skipped_kinds: tuple[MeaningKind, ...] = SKIPPED_KINDS
     ) -> bool:
         """Return whether the nearest phrase in a direction may be one of `kinds`."""
-        neighbor = self.find_neighbor(position, step, skipped_kinds)
-        return neighbor is not None and self.phrases[neighbor].is_a(*kinds)
+        return self.is_at(self.find_neighbor(position, step, skipped_kinds), *kinds)
+
+    def has_phrase(self, *kinds: MeaningKind) -> bool:
+        """Return whether any phrase may be one of `kinds`."""
+        return any(phrase.is_a(*kinds) for phrase in self.phrases)
 
     def is_at(self, position: int | None, *kinds: MeaningKind) -> bool:
         """Return whether there is a phrase at `position` that may be one of `kinds`."""

@@ -8,13 +8,14 @@ from typing import Any
 from opposable.ask.intent.intent import (
     PERIOD_COLUMN,
     Comparison,
-    Grain,
     StructuredIntent,
+    TimeIntent,
     find_intent_problems,
     resolve_ids,
 )
 from opposable.ask.intent.messages import describe_default_year, describe_partial_period
 from opposable.ask.intent.periods import (
+    COMPARED_UNITS,
     Period,
     get_granularity,
     get_previous_period,
@@ -22,10 +23,10 @@ from opposable.ask.intent.periods import (
     resolve_period,
 )
 from opposable.ask.intent.query_plan import MetricGroup, QueryPlan, build_comparison, group_metrics, to_operand
-from opposable.ask.semantics.expressions import build_metric_tree
+from opposable.ask.semantics.expressions import BoundExpression, build_metric_tree
 from opposable.ask.semantics.join_graph import find_nearest_root
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.sql_trees import build_alias, build_column, build_is_null, exp, fill_template
+from opposable.ask.sql_trees import build_alias, build_column, build_is_not_null, exp, fill_template
 from opposable.domain.errors import BadInput
 from opposable.domain.localized_text import LocalizedText
 from opposable.sql.function_allowlist import Dialect
@@ -61,111 +62,83 @@ def compile_intent(
 
     The query joins tables from many to one only, so that it counts no row twice. It aggregates the metrics of each
     table separately and merges the results. It applies default filters and exclusions to every metric they belong to.
-
-    Args:
-        intent: What the question asks for.
-        model: The semantic model that defines the ids of the intent.
-        dialect: The SQL dialect of the database.
-        today: The day that relative times, such as "this year", count from.
+    Relative times, such as "this year", count from `today`.
     """
-    resolved_intent = resolve_ids(intent, model)
-    if problems := find_intent_problems(resolved_intent, model):
+    intent = resolve_ids(intent, model)
+    if problems := find_intent_problems(intent, model):
         return UnsupportedIntent(" ".join(problems))
     try:
-        return _compile(resolved_intent, model, dialect, today)
+        plan, assumptions = _build_plan(intent, model, dialect, today)
+        query = _apply_order(_build_query(plan), plan)
     except (ValueError, BadInput) as error:
         return UnsupportedIntent(str(error))
-
-
-def _compile(intent: StructuredIntent, model: SemanticModel, dialect: Dialect, today: datetime.date) -> CompiledQuery:
-    plan, assumptions = _build_plan(intent, model, dialect, today)
-    if not intent.metrics:
-        query, columns = _build_distinct_query(plan), intent.dimensions
-    elif plan.previous_period is None and len(groups := group_metrics(plan)) == 1:
-        query, columns = _build_single_group_query(plan, groups[0])
-    else:
-        query, columns = _build_merged_query(plan)
-    query = _apply_order(query, plan, columns)
-    return CompiledQuery(query.sql(dialect=dialect), tuple(columns), assumptions)
+    return CompiledQuery(query.sql(dialect=dialect), tuple(query.named_selects), assumptions)
 
 
 def _build_plan(
     intent: StructuredIntent, model: SemanticModel, dialect: Dialect, today: datetime.date
 ) -> tuple[QueryPlan, tuple[LocalizedText, ...]]:
-    time = intent.time
-    period = resolve_period(time, today) if time else None
-    grain = time.grain if time else None
-    comparison = time.comparison if time and time.comparison != "ytd" else None
-    if comparison is None:
-        _check_period(period)
-        return QueryPlan(intent, model, dialect, period, grain, None, None), ()
-    if not intent.metrics:
-        raise ValueError("a comparison needs a metric")
+    time = intent.time or TimeIntent()
+    period, grain = resolve_period(time, today), time.grain
+    comparison = time.comparison if time.comparison != "ytd" else None
     assumptions: list[LocalizedText] = []
-    if period is None and grain is None:
+    if comparison is not None and not intent.metrics:
+        raise ValueError("a comparison needs a metric")
+    if comparison is not None and period is None and grain is None:
         period = get_unit("year", today)
         assumptions.append(describe_default_year(today.year))
-    if grain is None and period is not None:
-        grain = _choose_comparison_grain(comparison, period)
-    if grain is None and period and period.start and period.end and period.start <= today < period.end:
-        period = Period(period.start, today)
-        assumptions.append(describe_partial_period(today))
-    _check_period(period)
-    previous_period = get_previous_period(period or Period(None, None), comparison)
+    if comparison is not None and grain is None and period is not None:
+        step, granularity = COMPARED_UNITS[comparison], get_granularity(period)
+        if step != "year" and granularity in ("year", "quarter") and granularity != step:
+            grain = step
+        elif period.start and period.end and period.start <= today < period.end:
+            period = Period(period.start, today)
+            assumptions.append(describe_partial_period(today))
+    if period and period.start and period.end and period.start > period.end:
+        raise ValueError(f"the period ends ({period.end}) before it begins ({period.start})")
+    previous_period = get_previous_period(period or Period(None, None), comparison) if comparison else None
     return QueryPlan(intent, model, dialect, period, grain, previous_period, comparison), tuple(assumptions)
 
 
-def _choose_comparison_grain(comparison: Comparison, period: Period) -> Grain | None:
-    """Return the grain of a comparison within a longer period, else None."""
-    steps: dict[Comparison, Grain] = {"qoq": "quarter", "mom": "month"}
-    step = steps.get(comparison)
-    granularity = get_granularity(period)
-    return step if granularity in ("year", "quarter") and granularity != step else None
-
-
-def _check_period(period: Period | None) -> None:
-    if period and period.start and period.end and period.start > period.end:
-        raise ValueError(f"the period ends ({period.end}) before it begins ({period.start})")
-
-
-def _build_single_group_query(plan: QueryPlan, group: MetricGroup) -> tuple[Any, tuple[str, ...]]:
-    """Build one SELECT that aggregates the metrics over one root table."""
-    query = group.build_select(plan, plan.period)
-    keys = group.build_keys(plan)
-    for key in keys:
-        query = query.select(build_alias(key.tree, key.name)).group_by(key.tree.copy())
-    trees = _build_metric_trees(plan, lambda ref: plan.bind_metric(ref).tree.copy())
-    for metric in plan.intent.metrics:
-        query = query.select(build_alias(trees[metric], metric))
-    for condition in plan.metric_filters:
-        query = query.having(build_comparison(trees[condition.dimension], condition))
-    return query, (*(key.name for key in keys), *plan.intent.metrics)
-
-
-def _build_merged_query(plan: QueryPlan) -> tuple[Any, tuple[str, ...]]:
-    """Build a query that merges the rows of several groups and periods."""
+def _build_query(plan: QueryPlan) -> Any:
+    if not plan.intent.metrics:
+        return _build_distinct_query(plan)
     groups = group_metrics(plan)
+    if len(groups) > 1 or plan.previous_period is not None:
+        return _build_merged_query(plan, groups)
+    query = groups[0].build_select(plan, plan.period)
+    trees = _build_metric_trees(plan, lambda ref: plan.bind_metric(ref).tree.copy())
+    query = _select_grouped(
+        query, groups[0].build_keys(plan), {metric: trees[metric] for metric in plan.intent.metrics}
+    )
+    return query.having(*(build_comparison(trees[bound.dimension], bound) for bound in plan.metric_filters))
+
+
+def _select_grouped(query: Any, keys: list[BoundExpression], columns: dict[str, Any]) -> Any:
+    """Select the keys and other columns of the rows of a query, grouped by the keys."""
+    selected = [*((key.name, key.tree) for key in keys), *columns.items()]
+    query = query.select(*(build_alias(tree, name) for name, tree in selected))
+    return query.group_by(*(key.tree.copy() for key in keys))
+
+
+def _build_merged_query(plan: QueryPlan, groups: list[MetricGroup]) -> Any:
+    """Build a query that merges the rows of several groups and periods."""
     windows: list[Window] = [("", plan.period, None)]
     windows += [("_previous", plan.previous_period, plan.comparison)] if plan.previous_period else []
     slots = [(metric, suffix) for group in groups for metric in group.metrics for suffix, _, _ in windows]
     selects = [_build_window_select(plan, group, window, slots) for group in groups for window in windows]
-    union = selects[0]
-    for select in selects[1:]:
-        union = exp.union(union, select, distinct=False)
-    key_names = [key.name for key in groups[0].build_keys(plan)]
-    keys = [build_column(name) for name in key_names]
-    merged_query = exp.select(*keys).from_(union.subquery("parts")).group_by(*keys)
-    for metric, suffix in slots:
-        name = f"{metric}{suffix}"
-        merged_query = merged_query.select(build_alias(exp.Max(this=build_column(name)), name))
-    return _build_outer_query(plan, merged_query, key_names)
+    keys = [build_column(key.name) for key in groups[0].build_keys(plan)]
+    merged_query = exp.select(*keys).from_(exp.union(*selects, distinct=False).subquery("parts")).group_by(*keys)
+    names = [f"{metric}{suffix}" for metric, suffix in slots]
+    merged_query = merged_query.select(*(build_alias(exp.Max(this=build_column(name)), name) for name in names))
+    return _build_outer_query(plan, merged_query, keys)
 
 
-def _build_outer_query(plan: QueryPlan, merged_query: Any, key_names: list[str]) -> tuple[Any, tuple[str, ...]]:
+def _build_outer_query(plan: QueryPlan, merged_query: Any, keys: list[Any]) -> Any:
     """Build the SELECT that computes derived metrics and growth from the merged rows."""
     trees = _build_metric_trees(plan, build_column)
     previous = _build_metric_trees(plan, lambda ref: build_column(f"{ref}_previous"))
-    columns: dict[str, Any] = {name: build_column(name) for name in key_names}
+    columns: dict[str, Any] = {key.name: key for key in keys}
     for metric in plan.intent.metrics:
         columns[metric] = trees[metric]
         if plan.previous_period is not None:
@@ -173,11 +146,10 @@ def _build_outer_query(plan: QueryPlan, merged_query: Any, key_names: list[str])
             columns[f"{metric}_growth"] = _build_growth(trees[metric], previous[metric])
     query = exp.select(*(build_alias(tree, name) for name, tree in columns.items()))
     query = query.from_(merged_query.subquery("merged"))
-    for condition in plan.metric_filters:
-        query = query.where(build_comparison(trees[condition.dimension], condition))
+    query = query.where(*(build_comparison(trees[bound.dimension], bound) for bound in plan.metric_filters))
     if plan.previous_period is not None and plan.period is None:
-        query = query.where(exp.not_(build_is_null(to_operand(trees[plan.intent.metrics[0]]))))
-    return query, tuple(columns)
+        query = query.where(build_is_not_null(to_operand(trees[plan.intent.metrics[0]])))
+    return query
 
 
 def _build_metric_trees(plan: QueryPlan, get_base_tree: Callable[[str], Any]) -> dict[str, Any]:
@@ -200,13 +172,12 @@ def _build_window_select(plan: QueryPlan, group: MetricGroup, window: Window, sl
     """
     suffix, period, shift = window
     query = group.build_select(plan, period)
-    for key in group.build_keys(plan, shift):
-        query = query.select(build_alias(key.tree, key.name)).group_by(key.tree.copy())
+    columns: dict[str, Any] = {}
     for metric, slot_suffix in slots:
         is_own = slot_suffix == suffix and metric in group.metrics
         tree = plan.bind_metric(metric).tree if is_own else _build_typed_null(plan, metric)
-        query = query.select(build_alias(tree, f"{metric}{slot_suffix}"))
-    return query
+        columns[f"{metric}{slot_suffix}"] = tree
+    return _select_grouped(query, group.build_keys(plan, shift), columns)
 
 
 def _build_typed_null(plan: QueryPlan, metric: str) -> Any:
@@ -219,7 +190,7 @@ def _build_typed_null(plan: QueryPlan, metric: str) -> Any:
 
 def _build_distinct_query(plan: QueryPlan) -> Any:
     """Build a query of the distinct values of the dimensions."""
-    keys, conditions = plan.build_dimensions(), plan.build_row_conditions()
+    keys, conditions = plan.bind_dimensions(), plan.build_row_conditions()
     tables = list(dict.fromkeys(table for needed in (*keys, *conditions) for table in needed.tables))
     root = find_nearest_root(plan.model, tables, plan.model.tables)
     if root is None:
@@ -230,21 +201,18 @@ def _build_distinct_query(plan: QueryPlan) -> Any:
     return query.select(*(build_alias(key.tree, key.name) for key in keys))
 
 
-def _apply_order(query: Any, plan: QueryPlan, columns: tuple[str, ...]) -> Any:
+def _apply_order(query: Any, plan: QueryPlan) -> Any:
     """Add ORDER BY and LIMIT.
 
     The keys break ties, so that a limit always selects the same rows.
     """
-    intent = plan.intent
-    descending: dict[str, bool] = {}
-    if intent.order_by is not None:
-        if intent.order_by.column not in columns:
-            raise ValueError(f"the order's column {intent.order_by.column} is not in the result")
-        descending[intent.order_by.column] = intent.order_by.direction == "DESC"
-    if descending or intent.limit or plan.grain:
-        for name in columns:
-            if name == PERIOD_COLUMN or name in intent.dimensions:
-                descending.setdefault(name, False)
+    order_by, limit, columns = plan.intent.order_by, plan.intent.limit, query.named_selects
+    if order_by is not None and order_by.column not in columns:
+        raise ValueError(f"the order's column {order_by.column} is not in the result")
+    descending = {order_by.column: order_by.direction == "DESC"} if order_by else {}
+    if descending or limit or plan.grain:
+        keys = [name for name in columns if name in (PERIOD_COLUMN, *plan.intent.dimensions)]
+        descending = dict.fromkeys([*descending, *keys], False) | descending
     for name, is_descending in descending.items():
         query = query.order_by(exp.Ordered(this=build_column(name), desc=is_descending, nulls_first=False))
-    return query.limit(intent.limit) if intent.limit else query
+    return query.limit(limit) if limit else query

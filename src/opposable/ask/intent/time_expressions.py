@@ -6,7 +6,7 @@ The patterns are searched with `re.ASCII`: without it there is no word boundary 
 import datetime
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from opposable.ask.intent.date_parsing import (
     CHINESE_YEAR_PATTERN,
@@ -96,26 +96,23 @@ _CHINESE_YEAR_DIGITS = re.compile(r"[零〇一二三四五六七八九]{4}(?=年
 _DIGITS_BY_CHARACTER = str.maketrans("零〇一二三四五六七八九", "00123456789")
 
 
-@dataclass(frozen=True, slots=True)
-class TimeParseResult:
-    """The time of a question, and the characters it was parsed from."""
-
-    time: TimeIntent | None
-    spans: tuple[Span, ...] = ()
-    ambiguities: tuple[LocalizedText, ...] = ()
-    assumptions: tuple[LocalizedText, ...] = ()
-
-
 @dataclass(slots=True)
-class _TimeParseState:
+class QuestionTime:
+    """The time of a question, and what the rules have concluded about it so far.
+
+    `spans` are the characters of the question that it was parsed from; they are blank in `text`.
+    """
+
     text: str
     today: datetime.date
+    time: TimeIntent | None = None
     spans: list[Span] = field(default_factory=list)
+    ambiguities: list[LocalizedText] = field(default_factory=list)
+    assumptions: list[LocalizedText] = field(default_factory=list)
     periods: list[Period] = field(default_factory=list)
     is_to_date: bool = False
     grain: Grain | None = None
     comparison: ComparisonKind = None
-    assumptions: list[LocalizedText] = field(default_factory=list)
 
     def consume_pattern(self, pattern: str) -> "re.Match[str] | None":
         """Return the first match of `pattern` and blank it out."""
@@ -135,20 +132,15 @@ class _TimeParseState:
         self.periods.append(Period(start, end))
 
 
-def find_time(question: str, today: datetime.date) -> TimeParseResult:
-    """Find the time that a question asks about.
+def find_time(question: str, today: datetime.date) -> QuestionTime:
+    """Find the time that an English or Chinese question asks about; `time` is None where it names none.
 
-    Args:
-        question: The question, in English or Chinese.
-        today: The day that relative times, such as "last month", count from.
-
-    Returns:
-        The result, whose `time` is None where the question names no time.
+    Relative times, such as "last month", count from `today`.
     """
     text = _CHINESE_YEAR_DIGITS.sub(
         lambda match: match[0].translate(_DIGITS_BY_CHARACTER), lowercase_halfwidth(question)
     )
-    state = _TimeParseState(text, today)
+    state = QuestionTime(text, today)
     rules = (
         _parse_comparison,
         _parse_to_date,
@@ -157,40 +149,20 @@ def find_time(question: str, today: datetime.date) -> TimeParseResult:
         _parse_open_period,
         _parse_single_dates,
         _parse_grain,
+        _conclude_time,
     )
     for rule in rules:
         rule(state)
-    return _build_result(state)
+    return state
 
 
-def build_time_intent(
-    period: Period | None, comparison: Comparison | None = None, grain: Grain | None = None
-) -> TimeIntent:
-    """Build the time of an intent.
-
-    A calendar year, quarter or month is named as one, any other period by its days.
-    """
-    granularity = get_granularity(period)
-    if period is None or period.start is None or granularity not in ("year", "quarter", "month"):
-        start, end = (period.start, period.end) if period else (None, None)
-        return TimeIntent(granularity=granularity, start=start, end=end, comparison=comparison, grain=grain)
-    return TimeIntent(
-        granularity=granularity,
-        year=period.start.year,
-        quarter=(period.start.month + 2) // 3 if granularity == "quarter" else None,
-        month=period.start.month if granularity == "month" else None,
-        comparison=comparison,
-        grain=grain,
-    )
-
-
-def _parse_comparison(state: _TimeParseState) -> None:
+def _parse_comparison(state: QuestionTime) -> None:
     for pattern, kind in _COMPARISON_PATTERNS:
         if state.consume_pattern(pattern):
             state.comparison = state.comparison or kind
 
 
-def _parse_to_date(state: _TimeParseState) -> None:
+def _parse_to_date(state: QuestionTime) -> None:
     state.is_to_date = state.consume_pattern(_YTD_PATTERN) is not None
     units: tuple[tuple[str, Grain], ...] = ((_MTD_PATTERN, "month"), (_QTD_PATTERN, "quarter"))
     for pattern, unit in units:
@@ -198,7 +170,7 @@ def _parse_to_date(state: _TimeParseState) -> None:
             state.periods.append(Period(get_unit(unit, state.today).start, state.today))
 
 
-def _parse_rolling_period(state: _TimeParseState) -> None:
+def _parse_rolling_period(state: QuestionTime) -> None:
     """Parse the last N days, weeks, months, quarters or years, to today."""
     while match := state.consume_pattern(_ENGLISH_ROLLING_PATTERN) or state.consume_pattern(_CHINESE_ROLLING_PATTERN):
         amount, word = (group for group in match.groups() if group)
@@ -211,7 +183,7 @@ def _parse_rolling_period(state: _TimeParseState) -> None:
             state.assumptions.append(describe_rolling_period(match[0].strip(), state.today))
 
 
-def _parse_range(state: _TimeParseState) -> None:
+def _parse_range(state: QuestionTime) -> None:
     """Parse the first range of dates; a start without a year gets the year of the end."""
     for match in re.finditer(_MONTH_RANGE_PATTERN, state.text, re.ASCII):
         year = match["year"] or ""
@@ -229,7 +201,7 @@ def _parse_range(state: _TimeParseState) -> None:
             return
 
 
-def _parse_open_period(state: _TimeParseState) -> None:
+def _parse_open_period(state: QuestionTime) -> None:
     """Parse periods since, after and before a date."""
     for pattern, kind in ((_SINCE_PATTERN, "since"), (_AFTER_PATTERN, "after"), (_BEFORE_PATTERN, "before")):
         match = re.search(pattern, state.text, re.ASCII)
@@ -248,7 +220,7 @@ def _get_next_day(day: datetime.date | None) -> datetime.date | None:
     return day + datetime.timedelta(days=1) if day else None
 
 
-def _parse_single_dates(state: _TimeParseState) -> None:
+def _parse_single_dates(state: QuestionTime) -> None:
     for match in list(re.finditer(_SINGLE_DATE_PATTERN, state.text, re.ASCII)):
         period = parse_date_period(match["d"], state.today)
         if period is not None and not _is_amount(state.text, *match.span("d")):
@@ -263,7 +235,7 @@ def _is_amount(text: str, start: int, end: int) -> bool:
     return has_prefix or re.match(_AMOUNT_SUFFIX_PATTERN, text[end:]) is not None
 
 
-def _parse_grain(state: _TimeParseState) -> None:
+def _parse_grain(state: QuestionTime) -> None:
     for pattern in _GRAIN_PATTERNS:
         match = state.consume_pattern(pattern)
         if match is not None and state.grain is None:
@@ -273,31 +245,40 @@ def _parse_grain(state: _TimeParseState) -> None:
         state.assumptions.append(MONTHLY_TREND)
 
 
-def _build_result(state: _TimeParseState) -> TimeParseResult:
+def _conclude_time(state: QuestionTime) -> None:
+    """Build the time from the periods, the comparison and the grain."""
+    state.spans.sort()
     periods = list(dict.fromkeys(state.periods))
     if len(periods) == 2:
         periods = _merge_period_pair(periods, state)
+    if len(periods) > 1:
+        state.ambiguities.append(SEVERAL_PERIODS)
     period = periods[0] if periods else None
     if state.is_to_date and state.comparison is not None:
         end = period.end if period and period.end else state.today
         period = Period(datetime.date(end.year, 1, 1), end)
     comparison = _resolve_comparison(state.comparison, period, state.grain)
-    ambiguities = (SEVERAL_PERIODS,) if len(periods) > 1 else ()
-    time: TimeIntent | None = None
     if state.is_to_date and comparison is None:
-        time = _build_year_to_date(period or get_unit("year", state.today), state.grain)
-    elif period is not None or comparison is not None or state.grain is not None:
-        time = build_time_intent(period, comparison, state.grain)
-    return TimeParseResult(time, tuple(sorted(state.spans)), ambiguities, tuple(state.assumptions))
+        period, comparison = period or get_unit("year", state.today), "ytd"
+    if period is not None or comparison is not None or state.grain is not None:
+        fields = _describe_period(period) if period else {}
+        if comparison == "ytd" and period and period.end:
+            fields.setdefault("year", period.end.year)
+        state.time = TimeIntent(comparison=comparison, grain=state.grain, **fields)
 
 
-def _build_year_to_date(period: Period, grain: Grain | None) -> TimeIntent:
-    """Build the days from the first day of a year to the end of a period."""
-    time = build_time_intent(period, "ytd", grain)
-    return time if time.year or period.end is None else time.model_copy(update={"year": period.end.year})
+def _describe_period(period: Period) -> dict[str, Any]:
+    """Return the fields of a calendar year, quarter or month by its name, and of any other period by its days."""
+    granularity = get_granularity(period)
+    if period.start is None or granularity not in ("year", "quarter", "month"):
+        return {"granularity": granularity, "start": period.start, "end": period.end}
+    fields = {"granularity": granularity, "year": period.start.year}
+    if granularity == "quarter":
+        return fields | {"quarter": (period.start.month + 2) // 3}
+    return fields | {"month": period.start.month} if granularity == "month" else fields
 
 
-def _merge_period_pair(periods: list[Period], state: _TimeParseState) -> list[Period]:
+def _merge_period_pair(periods: list[Period], state: QuestionTime) -> list[Period]:
     """Merge two adjacent periods of one length into one.
 
     Years that the question compares become the second year with a comparison. Other pairs become one period with a
@@ -319,6 +300,6 @@ def _resolve_comparison(kind: ComparisonKind, period: Period | None, grain: Grai
     """Resolve "the period before" by the grain or by the period."""
     if kind != "before":
         return kind
-    granularity = get_granularity(period)
-    comparisons: dict[str | None, Comparison] = {"year": "yoy", "quarter": "qoq"}
-    return comparisons.get(grain or granularity, "mom") if grain or granularity != "year" else "qoq"
+    if grain == "year":
+        return "yoy"
+    return "qoq" if (grain or get_granularity(period)) in ("year", "quarter") else "mom"

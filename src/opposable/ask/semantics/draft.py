@@ -42,9 +42,7 @@ async def draft_semantic_model(database: Database) -> str:
 class _Drafter:
     """Collects the joins, metrics and dimensions of a draft.
 
-    Args:
-        state: A semantic model of the tables alone, with the checks of the linter.
-        tables: The tables by their ids in the model.
+    `state` has a semantic model of the tables alone, and the checks of the linter. `tables` has their ids in the model.
     """
 
     def __init__(self, state: LintState, tables: dict[str, Table]) -> None:
@@ -73,12 +71,10 @@ class _Drafter:
         """Return the draft as YAML."""
         import yaml
 
-        tables = {
-            ref: {"source": table.source} if table.source != ref else {}
-            for ref, table in self._state.model.tables.items()
-        }
-        for ref, time in self._times.items():
-            tables[ref]["time"] = time
+        tables: dict[str, dict[str, str]] = {}
+        for ref, table in self._state.model.tables.items():
+            body = {"source": table.source if table.source != ref else "", "time": self._times.get(ref, "")}
+            tables[ref] = {key: text for key, text in body.items() if text}
         data: dict[str, Any] = {
             "name": re.sub(r"\.\w+$", "", self._state.database.name),
             "tables": {ref: body for ref, body in tables.items() if body},
@@ -93,9 +89,7 @@ class _Drafter:
 
     def _allocate_id(self, *candidates: str) -> str:
         """Return the first unused candidate, as an id."""
-        chosen = _choose_unused(
-            [re.sub(r"[^\w]+", "_", name).strip("_") or "term" for name in candidates], self._used_ids
-        )
+        chosen = _choose_unused([_to_id(name) or "term" for name in candidates], self._used_ids)
         self._used_ids.add(chosen.casefold())
         return chosen
 
@@ -128,13 +122,13 @@ class _Drafter:
             return [(other, key) for other, table in others.items() if table is referenced]
         if not _KEY_NAME_PATTERN.search(column.name):
             return []
-        stem = _strip_key_suffix(column.name)
         candidates: list[tuple[str, str]] = []
         for other, table in others.items():
-            first = [table.columns[0].name] if table.columns and _KEY_NAME_PATTERN.search(table.columns[0].name) else []
+            first = [column.name for column in table.columns[:1] if _KEY_NAME_PATTERN.search(column.name)]
             keys = _get_primary_key(table) or first
-            table_stem = _strip_key_suffix(table.name)
-            if len(keys) == 1 and (_is_same_key(column.name, keys[0]) or stem in (table_stem, table_stem.rstrip("s"))):
+            stem = _strip_key_suffix(table.name)
+            is_named = _strip_key_suffix(column.name) in (stem, stem.rstrip("s"))
+            if len(keys) == 1 and (is_named or _is_same_key(column.name, keys[0])):
                 candidates.append((other, keys[0]))
         return candidates
 
@@ -154,12 +148,11 @@ class _Drafter:
 
     def _add_sum_and_average(self, ref: str, column: Column) -> None:
         for function, word in (("SUM", "total"), ("AVG", "average")):
-            metric_id = self._allocate_id(f"{word}_{column.name}", f"{word}_{self._tables[ref].name}_{column.name}")
-            synonym = f"{word} {_name_to_words(column.name)}"
-            is_short = metric_id.casefold() == re.sub(r"\W+", "_", f"{word}_{column.name}").casefold()
-            self._metrics[metric_id] = _build_term(
-                f"{function}({self._quote(column.name)})", ref, *[synonym] * is_short
-            )
+            name = f"{word}_{column.name}"
+            metric_id = self._allocate_id(name, f"{word}_{self._tables[ref].name}_{column.name}")
+            is_short = metric_id.casefold() == re.sub(r"\W+", "_", name).casefold()
+            synonyms = [f"{word} {_name_to_words(column.name)}"] if is_short else []
+            self._metrics[metric_id] = _build_term(f"{function}({self._quote(column.name)})", ref, *synonyms)
 
     async def _add_dimension(self, ref: str, column: Column) -> None:
         tree = build_column(column.name, ref)
@@ -188,8 +181,11 @@ def _choose_table_id(table: Table, used_names: set[str]) -> str:
     """Return the name of a table, or another one if a semantic model cannot express it."""
     if not table.schema and split_source(table.name) == [table.name]:
         return table.name
-    plain = re.sub(r"[^\w]+", "_", table.full_name).strip("_") or "table"
-    return _choose_unused([plain], {name.casefold() for name in used_names})
+    return _choose_unused([_to_id(table.full_name) or "table"], {name.casefold() for name in used_names})
+
+
+def _to_id(name: str) -> str:
+    return re.sub(r"\W+", "_", name).strip("_")
 
 
 def _format_source(table: Table) -> str:

@@ -1,12 +1,12 @@
 """Expressions of a semantic model as sqlglot trees with bound columns."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from opposable.ask.semantics.model import Metric, SemanticModel, Term
-from opposable.ask.sql_trees import build_identifier, exp
+from opposable.ask.sql_trees import build_identifier, exp, fill_template
 from opposable.domain.errors import BadInput
 from opposable.sql.name_similarity import suggest_names
 from opposable.sql.schema import to_one_line
@@ -18,9 +18,10 @@ _MAX_EXPRESSION_CHARACTERS = 4_000
 class BoundExpression:
     """An expression whose columns are bound to tables of the model.
 
-    Copy its sqlglot `tree` before use.
+    `name` is the id of its term, or the expression itself. Copy its sqlglot `tree` before use.
     """
 
+    name: str
     tree: Any
     tables: tuple[str, ...]
 
@@ -34,7 +35,7 @@ def bind_term(term: Term, model: SemanticModel, dialect: str) -> BoundExpression
     bound = bind_expression(term.expr, term.table, model, dialect)
     if not isinstance(term, Metric) and contains_aggregate(bound.tree):
         raise BadInput(f"{term.id} aggregates: only metrics may. Write an expression over the columns of one row.")
-    return bound
+    return replace(bound, name=term.id)
 
 
 def bind_expression(expr: str, table: str, model: SemanticModel, dialect: str) -> BoundExpression:
@@ -46,24 +47,34 @@ def bind_expression(expr: str, table: str, model: SemanticModel, dialect: str) -
         BadInput: The expression is invalid, or names a table that the model does not define.
     """
     tree = parse_expression(expr, model.dialect or dialect)
-    default_table = model.find_table(table) if table else None
-    if table and default_table is None:
-        raise BadInput(f"there is no table {table}; {_suggest_tables(table, model)}")
-    tables = {default_table.id: None} if default_table else {}
+    default_table = _find_table(table, model) if table else ""
+    tables = {default_table: None} if default_table else {}
     for column in list(tree.find_all(exp.Column)):
         if column.args.get("db"):
             raise BadInput(f"{column.sql()}: write table.column, and the schema in tables: NAME: {{source: …}}.")
-        column_table = model.find_table(column.table) if column.table else default_table
-        if column_table is None and column.table:
-            raise BadInput(f"{column.sql()}: there is no table {column.table}; {_suggest_tables(column.table, model)}")
-        if column_table is None:
+        column_table = _find_table(column.table, model, f"{column.sql()}: ") if column.table else default_table
+        if not column_table:
             raise BadInput(f"{column.sql()}: write table.column, or give the entry a table.")
-        tables[column_table.id] = None
-        column.set("table", build_identifier(column_table.id))
+        tables[column_table] = None
+        column.set("table", build_identifier(column_table))
     for name in tree.find_all(exp.Identifier) if dialect == "clickhouse" else ():
         if not name.name.isascii():
             name.set("quoted", True)
-    return BoundExpression(tree, tuple(tables))
+    return BoundExpression(expr, tree, tuple(tables))
+
+
+def bind_condition(
+    text: str, table: str, model: SemanticModel, dialect: str, *, is_wanted: bool = True
+) -> BoundExpression:
+    """Bind the condition of a filter or an exclusion by its id, or of a text over the columns of `table`.
+
+    The rows of an exclusion are left out. So are those of a filter that is not wanted.
+    """
+    term = model.filters.get(text) or model.exclusions.get(text)
+    bound = bind_term(term, model, dialect) if term else bind_expression(text, table, model, dialect)
+    if is_wanted == (text not in model.exclusions):
+        return bound
+    return replace(bound, tree=fill_template("NOT COALESCE((c), FALSE)", "duckdb", c=bound.tree))
 
 
 def parse_expression(expr: str, dialect: str) -> Any:
@@ -108,10 +119,7 @@ def contains_aggregate(tree: Any) -> bool:
 
 
 def get_input_metrics(metric: Term, model: SemanticModel, dialect: str) -> tuple[str, ...]:
-    """Return the ids of the metrics that a metric is computed from.
-
-    Returns:
-        The ids, or () for a metric that aggregates itself.
+    """Return the ids of the metrics that a metric is computed from, or () for a metric that aggregates itself.
 
     Raises:
         BadInput: The expression neither aggregates nor names only metrics.
@@ -136,13 +144,8 @@ def resolve_base_metrics(metric_id: str, model: SemanticModel, dialect: str) -> 
     Raises:
         BadInput: The metric is computed from itself, or an expression is invalid.
     """
-    base_metrics: dict[str, None] = {}
-
-    def collect(ref: str) -> Any:
-        base_metrics[ref] = None
-        return exp.null()
-
-    build_metric_tree(metric_id, model, dialect, collect)
+    base_metrics: dict[str, Any] = {}
+    build_metric_tree(metric_id, model, dialect, lambda ref: base_metrics.setdefault(ref, exp.null()))
     return tuple(base_metrics)
 
 
@@ -153,16 +156,10 @@ def build_metric_tree(
     get_base_tree: Callable[[str], Any],
     ancestors: tuple[str, ...] = (),
 ) -> Any:
-    """Build the sqlglot tree of a metric.
+    """Build the sqlglot tree of a metric from the trees of its base metrics.
 
-    Divisions use floating-point numbers; a division by zero is NULL.
-
-    Args:
-        metric_id: The id of the metric.
-        model: The semantic model.
-        dialect: The SQL dialect of the database.
-        get_base_tree: Returns the tree of a base metric from its id.
-        ancestors: The metrics that are computed from this one, to detect cycles.
+    Divisions use floating-point numbers; a division by zero is NULL. `ancestors` are the metrics that are computed
+    from this one, to detect cycles.
 
     Raises:
         BadInput: The metric is computed from itself, or an expression is invalid.
@@ -182,8 +179,10 @@ def build_metric_tree(
     return root.this
 
 
-def _suggest_tables(name: str, model: SemanticModel) -> str:
+def _find_table(name: str, model: SemanticModel, location: str = "") -> str:
+    """Return the id of a table, or raise `BadInput` with similar names."""
+    if table := model.find_table(name):
+        return table.id
     similar = suggest_names(name, model.tables, 1)
-    return (
-        f"did you mean {similar[0]}?" if similar else f"the tables are {', '.join(list(model.tables)[:20]) or 'none'}."
-    )
+    others = f"the tables are {', '.join(list(model.tables)[:20]) or 'none'}."
+    raise BadInput(f"{location}there is no table {name}; {f'did you mean {similar[0]}?' if similar else others}")

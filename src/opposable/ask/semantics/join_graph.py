@@ -15,12 +15,9 @@ JoinPath = tuple[Join, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReachableTables:
-    """The tables that a root table reaches from many to one.
+    """The tables that a root table reaches from many to one, with the joins to each of them.
 
-    Attributes:
-        root_table: The id of the root table.
-        paths: The joins to each table.
-        ambiguous_paths: The different join paths of the tables that have several shortest ones.
+    `ambiguous_paths` holds the different join paths of the tables that have several shortest ones.
     """
 
     root_table: str
@@ -28,19 +25,14 @@ class ReachableTables:
     ambiguous_paths: dict[str, tuple[JoinPath, ...]]
 
     def explain_unreachable(self, tables: Iterable[str]) -> str:
-        """Explain why joining `tables` to the root would count rows twice.
-
-        Returns:
-            The reason, or "" if the tables can be joined.
-        """
+        """Explain why joining `tables` to the root would count rows twice; "" if they can be joined."""
         root = self.root_table
         for table in tables:
             if table not in self.paths:
                 return f"joining {table} to {root} would multiply the rows of {root}, or no join leads there"
             if table in self.ambiguous_paths:
-                paths = " or ".join(
-                    f"by {', then '.join(join.text for join in path)}" for path in self.ambiguous_paths[table]
-                )
+                texts = [", then ".join(join.text for join in path) for path in self.ambiguous_paths[table]]
+                paths = " or ".join(f"by {text}" for text in texts)
                 return f"{table} can be reached from {root} {paths}: give each role its own table in the model"
         return ""
 
@@ -49,24 +41,21 @@ def find_reachable_tables(model: SemanticModel, root: str) -> ReachableTables:
     """Find the tables that `root` reaches, by the shortest join paths."""
     paths: dict[str, JoinPath] = {root: ()}
     ambiguous: dict[str, tuple[JoinPath, ...]] = {}
+    joins = [(join, *model.get_join_tables(join)) for join in model.joins]
     frontier = [root]
     while frontier:
         next_paths: dict[str, list[JoinPath]] = {}
         for table in frontier:
-            for join in model.joins:
-                one = _get_table_id(model, join.one)
-                if _get_table_id(model, join.many) == table and one not in paths:
+            for join, many, one in joins:
+                if many == table and one not in paths:
                     next_paths.setdefault(one, []).append((*paths[table], join))
-        for table, candidates in next_paths.items():
-            paths[table] = candidates[0]
-            if len(candidates) > 1:
-                ambiguous[table] = tuple(candidates)
+        paths |= {table: candidates[0] for table, candidates in next_paths.items()}
+        ambiguous |= {table: tuple(candidates) for table, candidates in next_paths.items() if len(candidates) > 1}
         frontier = list(next_paths)
     for table, path in paths.items():
-        on_path = (_get_table_id(model, join.one) for join in path)
-        ambiguous_table = next((other for other in on_path if other in ambiguous), None)
-        if ambiguous_table is not None:
-            ambiguous.setdefault(table, ambiguous[ambiguous_table])
+        on_path = (model.get_join_tables(join)[1] for join in path)
+        if reason := next((ambiguous[one] for one in on_path if one in ambiguous), None):
+            ambiguous.setdefault(table, reason)
     return ReachableTables(root, paths, ambiguous)
 
 
@@ -84,8 +73,8 @@ def find_nearest_root(model: SemanticModel, tables: Iterable[str], candidates: I
     return nearest.root_table if nearest else None
 
 
-def find_metric_root(metric: Metric, model: SemanticModel, dialect: str) -> str:
-    """Return the table whose rows a base metric aggregates.
+def find_metric_tables(metric: Metric, model: SemanticModel, dialect: str) -> ReachableTables:
+    """Return the table whose rows a base metric aggregates, with the tables that it reaches.
 
     Raises:
         BadInput: There is no such table, or the metric aggregates columns of a table that it joins, which would count
@@ -105,7 +94,7 @@ def find_metric_root(metric: Metric, model: SemanticModel, dialect: str) -> str:
                 f"the metric {metric.id} would count twice: {aggregate.sql()} is not of {root}, "
                 "whose rows it is joined to."
             )
-    return root
+    return find_reachable_tables(model, root)
 
 
 def build_join_query(model: SemanticModel, root: str, tables: Iterable[str] = ()) -> Any:
@@ -114,7 +103,7 @@ def build_join_query(model: SemanticModel, root: str, tables: Iterable[str] = ()
     joined: set[str] = set()
     paths = find_reachable_tables(model, root).paths
     for join in (join for table in tables for join in paths[table]):
-        many, one = _get_table_id(model, join.many), _get_table_id(model, join.one)
+        many, one = model.get_join_tables(join)
         if one not in joined:
             joined.add(one)
             keys = [exp.EQ(this=build_column(a, many), expression=build_column(b, one)) for a, b in join.on]
@@ -136,10 +125,3 @@ def _build_source_table(model: SemanticModel, ref: str) -> Any:
     db = build_identifier(parts[-2]) if len(parts) > 1 else None
     table = exp.Table(this=build_identifier(parts[-1]), db=db)
     return table if parts == [ref] else exp.alias_(table, build_identifier(ref), table=True)
-
-
-def _get_table_id(model: SemanticModel, name: str) -> str:
-    """Return the id of the table that a join names, case-insensitively."""
-    table = model.find_table(name)
-    assert table is not None  # the model has every table that a join names
-    return table.id

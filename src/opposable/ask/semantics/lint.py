@@ -2,18 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from opposable.ask.semantics.expressions import bind_expression, bind_term, get_input_metrics, resolve_base_metrics
+from opposable.ask.semantics.expressions import (
+    bind_condition,
+    bind_expression,
+    bind_term,
+    get_input_metrics,
+    resolve_base_metrics,
+)
 from opposable.ask.semantics.join_graph import (
     ReachableTables,
     build_join_query,
-    find_metric_root,
-    find_reachable_tables,
+    find_metric_tables,
     find_root_table,
 )
 from opposable.ask.semantics.model import Join, Metric, SemanticModel, Term
-from opposable.ask.sql_trees import build_column, build_is_null, exp, fill_template
+from opposable.ask.sql_trees import build_column, build_is_not_null, build_is_null, exp, fill_template
 from opposable.domain.errors import BadInput, ToolError
 from opposable.sql.database import Database, QueryLimits
 from opposable.sql.name_checker import check_names
@@ -24,18 +29,13 @@ EntryPath = tuple[str, ...]
 """The keys of an entry of a model, such as ("metrics", "revenue")."""
 
 Severity = Literal["error", "warning", "info"]
-_COUNT_TRUE = "SUM(CASE WHEN condition THEN 1 ELSE 0 END)"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem of a semantic model.
+    """A problem of a semantic model at a file, line and path, with a hint what to do.
 
-    Attributes:
-        severity: "error" for wrong or missing answers, "warning" for possibly wrong ones, else "info".
-        location: The file, line and path.
-        problem: What is wrong.
-        hint: What to do.
+    `severity` is "error" for wrong or missing answers, "warning" for possibly wrong ones, else "info".
     """
 
     severity: Severity
@@ -65,6 +65,13 @@ class LintState:
         document = self.model.document
         return document.describe_location(path) if document else ".".join(path)
 
+    async def count_rows(self, query: Any, condition: Any, path: EntryPath) -> tuple[int, int]:
+        """Return the number of rows of a query, and of those that fulfil a condition; zeros after a failure."""
+        matching = fill_template("SUM(CASE WHEN c THEN 1 ELSE 0 END)", "duckdb", c=condition)
+        rows = await self.fetch_rows(query.select(exp.Count(this=exp.Star()), matching), path)
+        total, matching_count = rows[0] if rows else (0, 0)
+        return total, matching_count or 0
+
     async def fetch_rows(self, query: Any, path: EntryPath) -> Sequence[tuple[Any, ...]] | None:
         """Run a sqlglot query and return up to five rows.
 
@@ -72,13 +79,15 @@ class LintState:
         """
         sql = query.sql(dialect=self.database.dialect)
         try:
-            problems = check_names(parse_safe_query(sql, self.database.dialect, self.schema), self.schema)
-            for problem in problems:
-                self.add_finding("error", path, problem.message)
-            return None if problems else (await self.database.run(sql, limits=QueryLimits(max_rows=5))).rows
+            checked = check_names(parse_safe_query(sql, self.database.dialect, self.schema), self.schema)
+            problems = [problem.message for problem in checked]
+            if not problems:
+                return (await self.database.run(sql, limits=QueryLimits(max_rows=5))).rows
         except ToolError as error:
-            self.add_finding("error", path, str(error))
-            return None
+            problems = [str(error)]
+        for problem in problems:
+            self.add_finding("error", path, problem)
+        return None
 
 
 async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple[Finding, ...]:
@@ -92,8 +101,7 @@ async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple
         await state.fetch_rows(build_join_query(model, ref).select("1").limit(1), ("tables", ref))
     missing_tables = {finding.location for finding in state.findings}
     for join in model.joins:
-        tables = [table.id for name in (join.many, join.one) if (table := model.find_table(name))]
-        if missing_tables.isdisjoint(state.describe_location("tables", table) for table in tables):
+        if missing_tables.isdisjoint(state.describe_location("tables", table) for table in model.get_join_tables(join)):
             await check_join(state, join)
     for section, term in model.iter_terms():
         path = (section, term.id, "expr")
@@ -108,30 +116,27 @@ async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple
     _check_unreachable_dimensions(state)
     for text in model.unsupported:
         state.add_finding("info", (), text)
-    ranks = {"error": 0, "warning": 1, "info": 2}
-    return tuple(sorted(dict.fromkeys(state.findings), key=lambda finding: ranks[finding.severity]))
+    return tuple(sorted(dict.fromkeys(state.findings), key=lambda finding: get_args(Severity).index(finding.severity)))
 
 
 async def check_join(state: LintState, join: Join) -> None:
     """Check that the one side of a join is unique, and that every row of the many side has a match."""
     path = ("joins", join.text)
     model = state.model.model_copy(update={"joins": (join,)})
-    many, one = (table.id for name in (join.many, join.one) if (table := model.find_table(name)))
+    many, one = model.get_join_tables(join)
     many_keys = [build_column(column, many) for column, _ in join.on]
     one_keys = [build_column(column, one) for _, column in join.on]
     count = exp.Count(this=exp.Star())
     duplicates = build_join_query(model, one).select(count).group_by(*one_keys).having("COUNT(*) > 1").limit(1)
-    rows = await state.fetch_rows(duplicates.where(*(exp.not_(build_is_null(key)) for key in one_keys)), path)
+    rows = await state.fetch_rows(duplicates.where(*map(build_is_not_null, one_keys)), path)
     if rows is None:
         return
     if rows:
-        columns = ", ".join(column for _, column in join.on)
-        problem = (
-            f"the join fans out: {join.one}.{columns} is not unique, so rows of {join.many} would count twice or more"
-        )
+        key = f"{join.one}.{', '.join(column for _, column in join.on)}"
+        problem = f"the join fans out: {key} is not unique, so rows of {join.many} would count twice or more"
         state.add_finding("error", path, problem, "turn the join round, or join to a table that has the column once")
     orphans = build_join_query(model, many, [one]).select(count.copy()).where(build_is_null(one_keys[0]))
-    orphan_counts = await state.fetch_rows(orphans.where(*(exp.not_(build_is_null(key)) for key in many_keys)), path)
+    orphan_counts = await state.fetch_rows(orphans.where(*map(build_is_not_null, many_keys)), path)
     if orphan_counts and orphan_counts[0][0]:
         problem = f"{orphan_counts[0][0]} rows of {join.many} find no row of {join.one}"
         state.add_finding("warning", path, problem, "they are shown with an empty value")
@@ -144,7 +149,7 @@ async def check_time(state: LintState, time: str, reachable: ReachableTables, pa
     template = "STRFTIME('%Y', t)" if dialect == "sqlite" else "EXTRACT(YEAR FROM t)"
     is_undated = build_is_null(fill_template(template, dialect, t=bound.tree))
     query = build_join_query(state.model, root, bound.tables).select(bound.tree.copy()).limit(1)
-    rows = await state.fetch_rows(query.where(exp.not_(build_is_null(bound.tree)), is_undated), path)
+    rows = await state.fetch_rows(query.where(build_is_not_null(bound.tree), is_undated), path)
     if rows:
         problem = f"time: {time} holds {rows[0][0]!r}, which is not an ISO date"
         state.add_finding("error", path, problem, "give an expression that makes it YYYY-MM-DD")
@@ -162,15 +167,13 @@ async def _check_row_expression(state: LintState, section: str, term: Term, path
     if section == "dimensions":
         await state.fetch_rows(query.select(bound.tree.copy()).limit(1), path)
         return
-    true_count = fill_template(_COUNT_TRUE, "duckdb", condition=bound.tree)
-    rows = await state.fetch_rows(query.select(exp.Count(this=exp.Star()), true_count), path)
-    total, matching = rows[0] if rows else (0, 0)
+    total, matching = await state.count_rows(query, bound.tree, path)
     if total and not matching:
-        hint = "compare it with the values in the database"
-        state.add_finding("warning", path, f"it is true for none of {total} rows", hint)
+        problem = f"it is true for none of {total} rows"
+        state.add_finding("warning", path, problem, "compare it with the values in the database")
     elif total and matching == total and section == "exclusions":
-        hint = "an exclusion is true for the rows that are left out"
-        state.add_finding("error", path, f"it leaves out all {total} rows", hint)
+        problem = f"it leaves out all {total} rows"
+        state.add_finding("error", path, problem, "an exclusion is true for the rows that are left out")
 
 
 async def _check_metric(state: LintState, metric: Metric, path: EntryPath) -> None:
@@ -179,12 +182,11 @@ async def _check_metric(state: LintState, metric: Metric, path: EntryPath) -> No
         resolve_base_metrics(metric.id, model, dialect)
         return
     bound = bind_term(metric, model, dialect)
-    reachable = find_reachable_tables(model, find_metric_root(metric, model, dialect))
+    reachable = find_metric_tables(metric, model, dialect)
     root = reachable.root_table
     await state.fetch_rows(build_join_query(model, root, bound.tables).select(bound.tree.copy()), path)
     time = metric.time or model.tables[root].time or model.time
-    is_reached = not (time and reachable.explain_unreachable(bind_expression(time, root, model, dialect).tables))
-    if time and is_reached:
+    if time and not reachable.explain_unreachable(bind_expression(time, root, model, dialect).tables):
         await check_time(state, time, reachable, path)
     elif metric.time:
         hint = "name a column of a table that it joins"
@@ -196,23 +198,19 @@ async def _check_metric(state: LintState, metric: Metric, path: EntryPath) -> No
 async def _check_default_filters(state: LintState, metric: Metric, reachable: ReachableTables) -> None:
     """Check that the default filters of a metric let rows through."""
     path = ("metrics", metric.id, "default_filters")
-    tables: list[str] = []
-    conditions: list[Any] = []
-    for text in metric.default_filters:
-        term = state.model.filters.get(text) or state.model.exclusions.get(text)
-        expr, table = (term.expr, term.table) if term else (text, reachable.root_table)
-        bound = bind_expression(expr, table, state.model, state.database.dialect)
-        tables += bound.tables
-        conditions.append(exp.not_(exp.paren(bound.tree)) if text in state.model.exclusions else bound.tree)
+    bound = [
+        bind_condition(text, reachable.root_table, state.model, state.database.dialect)
+        for text in metric.default_filters
+    ]
+    tables = [table for condition in bound for table in condition.tables]
     if reason := reachable.explain_unreachable(tables):
         state.add_finding("error", path, reason)
         return
-    included = fill_template(_COUNT_TRUE, "duckdb", condition=exp.and_(*conditions))
-    query = build_join_query(state.model, reachable.root_table, tables).select(exp.Count(this=exp.Star()), included)
-    rows = await state.fetch_rows(query, path)
-    if rows and rows[0][0] and not rows[0][1]:
-        hint = "compare them with the values in the database"
-        state.add_finding("error", path, f"they exclude every one of {rows[0][0]} rows", hint)
+    query = build_join_query(state.model, reachable.root_table, tables)
+    total, included = await state.count_rows(query, exp.and_(*(condition.tree for condition in bound)), path)
+    if total and not included:
+        problem = f"they exclude every one of {total} rows"
+        state.add_finding("error", path, problem, "compare them with the values in the database")
 
 
 def _check_duplicate_names(state: LintState) -> None:
@@ -236,7 +234,7 @@ def _check_unreachable_dimensions(state: LintState) -> None:
     metric_reaches: list[ReachableTables] = []
     for metric in model.metrics.values():
         try:
-            metric_reaches.append(find_reachable_tables(model, find_metric_root(metric, model, dialect)))
+            metric_reaches.append(find_metric_tables(metric, model, dialect))
         except BadInput:
             continue  # a derived metric, or an error that is reported elsewhere
     for dimension in model.dimensions.values():

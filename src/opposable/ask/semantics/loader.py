@@ -34,11 +34,7 @@ def load_semantic_model(path: str | Path) -> SemanticModel:
 
 
 def parse_semantic_model(text: str, file: str | Path = "model.yaml") -> SemanticModel:
-    """Parse a semantic model.
-
-    Args:
-        text: The YAML.
-        file: The file name for error messages.
+    """Parse a semantic model; errors name the file.
 
     Raises:
         BadInput: The text is invalid. The message has the file, the line and the remedy.

@@ -125,7 +125,7 @@ def convert_metricflow(document: YamlDocument) -> YamlDocument:
         except ValueError as reason:
             unsupported.append(f"line {line}: the metric {metric.name} is not supported ({reason})")
             continue
-        metrics[metric.name] = body | {name: text for name, text in metric.describe().items() if text}
+        metrics[metric.name] = body | {key: value for key, value in metric.describe().items() if value}
     known_keys = (*_MetricFlowFile.model_fields, "version")
     unsupported += [f"{key} is not supported" for key in document.data if key not in known_keys]
     data = {"tables": tables, "dimensions": dimensions, "metrics": metrics, "joins": _build_joins(file)}

@@ -122,13 +122,7 @@ class SemanticModel(FrozenModel):
     """A semantic model, with its terms and tables by id.
 
     Attributes:
-        name: The name of the model.
-        description: What the model describes.
         table: The table of the terms that name none.
-        metrics: The metrics.
-        dimensions: The dimensions.
-        filters: The named filters.
-        exclusions: The named exclusions.
         default_filters: Ids of filters and exclusions, or conditions, that apply to every metric that reaches them.
         tables: The tables, with those that are only used.
         joins: The joins, each from many rows to one.
@@ -193,6 +187,13 @@ class SemanticModel(FrozenModel):
     def find_term(self, term_id: str) -> Term | None:
         """Return the metric, dimension, filter or exclusion with this id."""
         return next((term for _, term in self.iter_terms() if term.id == term_id), None)
+
+    def get_join_tables(self, join: Join) -> tuple[str, str]:
+        """Return the ids of the many table and the one table of a join."""
+        many, one = (self.find_table(name) for name in (join.many, join.one))
+        assert many is not None  # the model has every table that a join names
+        assert one is not None
+        return many.id, one.id
 
     def find_table(self, name: str) -> ModelTable | None:
         """Return the table with this id, case-insensitively."""
