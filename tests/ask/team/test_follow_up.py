@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.ask.team.shop import format_sql_reply, make_shop
 
-from opposable.ask.team.follow_up import build_rewrite_messages, parse_rewrite
+from opposable.ask.team.generator import build_rewrite_messages, parse_rewrite
 from opposable.ask.team.team import Team
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.factory import open_database

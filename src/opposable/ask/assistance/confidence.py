@@ -18,15 +18,7 @@ _JOIN = re.compile(r"\bjoin\b", re.IGNORECASE)
 
 
 def estimate_confidence(sql: str, rows: Sequence[Sequence[Any]]) -> tuple[float, tuple[LocalizedText, ...]]:
-    """Estimate how likely the result of a query is right.
-
-    Args:
-        sql: The query that ran.
-        rows: Its rows.
-
-    Returns:
-        The probability, and what is uncertain if it is low.
-    """
+    """Return the probability that the result of a query is right, and what is uncertain if it is low."""
     join_count = len(_JOIN.findall(sql))
     score = _INTERCEPT + _JOIN_WEIGHT * join_count + _EMPTY_WEIGHT * (not rows)
     confidence = round(1 / (1 + math.exp(-score)), 3)

@@ -32,10 +32,7 @@ WordWeights = dict[str, float]
 class Catalog:
     """The schema of a database with samples, of which it selects the part that a question needs.
 
-    Args:
-        schema: The schema.
-        samples: A few values of each column, by full table name and column name.
-        synonyms: Other names of tables ("orders") and columns ("orders.amount").
+    `synonyms` are other names of tables ("orders") and columns ("orders.amount").
     """
 
     def __init__(self, schema: DatabaseSchema, samples: Samples, synonyms: Mapping[str, Sequence[str]]) -> None:
@@ -58,11 +55,9 @@ class Catalog:
         self._rarity = {word: math.log(1 + len(self._tables) / count) for word, count in counts.items()}
 
     async def select_schema(self, question: str, budget_tokens: int = 3_000) -> SchemaView:
-        """Return the tables and columns for a question; a schema that fits the budget is shown whole.
+        """Return the tables and columns for a question, with at least one table and about `budget_tokens` of DDL.
 
-        Args:
-            question: The question.
-            budget_tokens: About how many tokens the DDL may have. The view has at least one table.
+        A schema that fits the budget is shown whole.
         """
         return await asyncio.to_thread(self._select, question, budget_tokens)
 
@@ -146,10 +141,7 @@ async def open_catalog(
 ) -> Catalog:
     """Read the schema of a database, and samples from the first rows of its tables.
 
-    Args:
-        database: The database.
-        synonyms: Other names of tables ("orders") and columns ("orders.amount").
-        private_columns: The columns without samples: "email", "customers.email", or "*" for all.
+    `private_columns` have no samples: "email", "customers.email", or "*" for all.
     """
     schema = await database.get_schema()
     deadline = time.monotonic() + MAX_READING_SECONDS
@@ -166,8 +158,7 @@ def _is_key(column: Column) -> bool:
 
 def _view_table(table: Table, columns: Sequence[Column], samples: Samples) -> TableView:
     shown = tuple(column for column in table.columns if column in columns)
-    values = {name: tuple(texts) for name, texts in samples.get(table.full_name, {}).items()}
-    return TableView(table, shown, values, len(table.columns) - len(shown))
+    return TableView(table, shown, samples.get(table.full_name, {}))
 
 
 def _weigh_words(

@@ -1,8 +1,7 @@
 """Schema views: the part of a schema for one question, and its DDL for a prompt."""
 
 import re
-import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opposable.ask.catalog.table_samples import get_column_kind
@@ -17,19 +16,16 @@ _LONG_SAMPLES_CHARACTERS = 40
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """The part of a table that a prompt shows.
-
-    Attributes:
-        table: The whole table.
-        columns: The columns that are shown.
-        samples: A few values of each column.
-        omitted_columns: The number of columns that are not shown.
-    """
+    """A table with the columns that a prompt shows, and a few values of each column."""
 
     table: Table
     columns: tuple[Column, ...]
-    samples: Mapping[str, tuple[str, ...]]
-    omitted_columns: int = 0
+    samples: Mapping[str, Sequence[str]]
+
+    @property
+    def omitted_columns(self) -> int:
+        """The number of columns that are not shown."""
+        return len(self.table.columns) - len(self.columns)
 
     def to_ddl(self, dialect: Dialect) -> str:
         """Return the table as CREATE TABLE, with comments and values as SQL comments."""
@@ -57,27 +53,17 @@ class TableView:
     def _select_samples(self, column: Column) -> list[str]:
         """Select the samples of a column: none of keys, one of dates, fewer of long texts."""
         values = self.samples.get(column.name, ())
-        match get_column_kind(column):
-            case "number" if column.primary_key or column.references:
-                return []
-            case "number":
-                return [format_prompt_value(value)[1:-1] for value in values[:2]]
-            case "date":
-                return [format_prompt_value(value) for value in values[:1]]
-            case _:
-                is_short = sum(map(len, values)) < _LONG_SAMPLES_CHARACTERS
-                return [format_prompt_value(value) for value in values[: 3 if is_short else 2]]
+        kind = get_column_kind(column)
+        if kind == "number":
+            is_key = column.primary_key or column.references
+            return [] if is_key else [format_prompt_value(value)[1:-1] for value in values[:2]]
+        count = 1 if kind == "date" else 3 if sum(map(len, values)) < _LONG_SAMPLES_CHARACTERS else 2
+        return [format_prompt_value(value) for value in values[:count]]
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaView:
-    """The part of a schema that a prompt shows for one question.
-
-    Attributes:
-        dialect: The SQL dialect of the database.
-        tables: The tables that are shown.
-        omitted_tables: The number of tables that are not shown.
-    """
+    """The tables of a schema that a prompt shows for one question, and the number of the others."""
 
     dialect: Dialect
     tables: tuple[TableView, ...]
@@ -88,12 +74,10 @@ class SchemaView:
 
         Values of the database appear in SQL comments only, in quotes.
         """
-        more = (
-            f"\n-- and {self.omitted_tables} more tables that do not concern the question"
-            if self.omitted_tables
-            else ""
-        )
-        return "\n".join(table.to_ddl(self.dialect) for table in self.tables) + more
+        lines = [table.to_ddl(self.dialect) for table in self.tables]
+        if self.omitted_tables:
+            lines.append(f"-- and {self.omitted_tables} more tables that do not concern the question")
+        return "\n".join(lines)
 
 
 def _format_notes(notes: list[str]) -> str:
@@ -111,16 +95,8 @@ def shorten_type(name: str) -> str:
 
 
 def format_prompt_value(text: str, max_characters: int = 40) -> str:
-    """Quote a database value for a prompt.
-
-    The result is one line in single quotes, of at most about `max_characters`, without control characters,
-    invisible characters or the special tokens of a chat template.
-    """
-    one_line = "".join(" " if char.isspace() else char for char in text[: 4 * max_characters])
-    visible = "".join(char for char in one_line if unicodedata.category(char)[0] != "C")
-    flat = " ".join(visible.split())
-    shortened = flat if len(flat) <= max_characters else flat[: max_characters - 1] + "…"
-    return escape_special_tokens("'" + shortened.replace("'", "''") + "'")
+    """Quote a database value for a prompt: one line of at most about `max_characters`, without special tokens."""
+    return escape_special_tokens("'" + to_one_line(text, max_characters).replace("'", "''") + "'")
 
 
 def estimate_tokens(text: str) -> int:

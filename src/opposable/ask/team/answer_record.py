@@ -1,12 +1,13 @@
 """Builds the answer of a team from the state of its question: text, data, candidates and history."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from opposable.ask.assistance.confidence import estimate_confidence
 from opposable.ask.sql_trees import exp, parse_query
 from opposable.ask.team import answer_text, messages
-from opposable.ask.team.state import CandidateOutcome, TeamState
+from opposable.ask.team.state import TeamState
 from opposable.domain.answers import DataAnswer, QueryCandidate
 from opposable.domain.localized_text import LocalizedText, localize
 from opposable.sql.function_allowlist import Dialect
@@ -19,30 +20,34 @@ _MAX_NAME_CHARACTERS = 80
 def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *, assisted: bool = False) -> DataAnswer:
     """Build the answer: the result of the best candidate, or the reason of the failure.
 
-    Args:
-        state: The finished question.
-        dialect: The SQL dialect of the database.
-        give_up_reason: Why the team gave up.
-        assisted: Whether the confidence is that of small models.
+    With `assisted`, the confidence is that of small models.
     """
 
     def translate(texts: Sequence[str]) -> tuple[str, ...]:
         return tuple(localize(text, state.language) for text in texts)
 
     best = state.best_outcome
-    assumptions, history = translate(state.assumptions), tuple(state.turns)
-    candidates = tuple(
-        _build_candidate(outcome, state, dialect, is_chosen=outcome is best)
-        for outcome in state.outcomes
-        if outcome.candidate.sql
+    answer = DataAnswer(
+        "",
+        assumptions=translate(state.assumptions),
+        candidates=tuple(
+            QueryCandidate(
+                outcome.candidate.sql,
+                localize(outcome.candidate.reason or describe_sql(outcome.candidate.sql, dialect), state.language),
+                outcome.candidate.source,
+                localize(outcome.problem or outcome.suspicion or "; ".join(outcome.warnings), state.language),
+                is_chosen=outcome is best,
+            )
+            for outcome in state.outcomes
+            if outcome.candidate.sql
+        ),
+        intent=state.intent,
+        history=tuple(state.turns),
     )
     if best is None:
         reason = give_up_reason or (state.last_outcome.problem if state.last_outcome else "")
         text = answer_text.format_failure_sentence(reason, state.language)
-        error = localize(reason, state.language) or text
-        return DataAnswer(
-            text, assumptions=assumptions, error=error, candidates=candidates, intent=state.intent, history=history
-        )
+        return replace(answer, text=text, error=localize(reason, state.language) or text)
     confidence = best.candidate.certainty * (0.5 if best.warnings else 1.0)
     doubts: Sequence[LocalizedText] = ()
     if assisted and best.candidate.source != "semantics":
@@ -50,36 +55,18 @@ def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *
     text = answer_text.format_answer_sentence(
         best.columns, best.rows, best.truncated, state.language, localize(best.empty_reason, state.language)
     )
-    return DataAnswer(
-        text + answer_text.format_doubts(translate(doubts), state.language),
-        best.sql,
-        best.columns,
-        best.rows,
-        best.truncated,
-        answer_text.build_chart(best.columns, best.rows),
-        assumptions,
-        translate(best.corrections),
-        round(confidence, 3),
-        translate(best.warnings),
+    return replace(
+        answer,
+        text=text + answer_text.format_doubts(translate(doubts), state.language),
+        sql=best.sql,
+        columns=best.columns,
+        rows=best.rows,
+        truncated=best.truncated,
+        chart=answer_text.build_chart(best.columns, best.rows),
+        corrections=translate(best.corrections),
+        confidence=round(confidence, 3),
+        warnings=translate(best.warnings),
         doubts=translate(doubts),
-        candidates=candidates,
-        intent=state.intent,
-        history=history,
-    )
-
-
-def _build_candidate(
-    outcome: CandidateOutcome, state: TeamState, dialect: Dialect, *, is_chosen: bool
-) -> QueryCandidate:
-    candidate = outcome.candidate
-    diagnosis = outcome.problem or outcome.suspicion or "; ".join(outcome.warnings)
-    reason = candidate.reason or describe_sql(candidate.sql, dialect)
-    return QueryCandidate(
-        candidate.sql,
-        localize(reason, state.language),
-        candidate.source,
-        localize(diagnosis, state.language),
-        is_chosen,
     )
 
 

@@ -13,6 +13,9 @@ _MAX_PLAIN_COLUMNS = 2
 """The largest number of columns of a row that is listed without a colon."""
 _DATE_PATTERN = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}年.*")
 
+_SIGNS: dict[Language, tuple[str, str, str, str]] = {"en": (", ", "; ", ": ", "."), "zh": ("，", "；", "：", "。")}
+"""The comma, the semicolon, the colon and the full stop."""
+
 _AGGREGATE_PATTERN = re.compile(r"(count|sum|avg|min|max)\((?:distinct\s+)?(?:\w+\.)?(\*|\w+)\)", re.IGNORECASE)
 _QUALIFIER_PATTERN = re.compile(r"^\w+\.(?=\w+$)")
 _AGGREGATE_LABELS: dict[Language, dict[str, str]] = {
@@ -22,55 +25,45 @@ _AGGREGATE_LABELS: dict[Language, dict[str, str]] = {
 
 
 def format_answer_sentence(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    truncated: bool,
-    language: Language,
-    empty_reason: str = "",
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: bool, language: Language, empty_reason: str = ""
 ) -> str:
     """Return the rows as one sentence: the value, the row, or the count, the columns and the first rows.
 
-    Args:
-        columns: The names of the columns.
-        rows: The rows.
-        truncated: Whether there are more rows.
-        language: The language of the sentence.
-        empty_reason: Why there are no rows, if that is known.
+    `truncated` says that there are more rows, `empty_reason` why there are none.
     """
-    zh = language == "zh"
+    comma, _, colon, stop = _SIGNS[language]
     columns, rows = _shorten_comparisons(columns, rows)
     if not rows or (empty_reason and all(cell is None for row in rows for cell in row)):
-        if zh:
-            return f"没有符合条件的数据：{empty_reason}。" if empty_reason else "没有符合条件的数据。"
-        return f"No rows match: {empty_reason}." if empty_reason else "No rows match."
+        text = "没有符合条件的数据" if language == "zh" else "No rows match"
+        return text + (colon + empty_reason if empty_reason else "") + stop
+    cells = [[_format_cell(cell, language) for cell in row] for row in rows]
     if len(rows) == 1 and len(columns) == 1:
-        return f"答案是 {_format_cell(rows[0][0], zh)}。" if zh else f"The answer is {_format_cell(rows[0][0], zh)}."
+        return f"{'答案是' if language == 'zh' else 'The answer is'} {cells[0][0]}{stop}"
     labels = [_format_label(column, language) for column in columns]
     if len(rows) == 1:
-        pairs = [f"{label} {_format_cell(cell, zh)}" for label, cell in zip(labels, rows[0], strict=True)]
-        return f"{'，'.join(pairs)}。" if zh else f"{', '.join(pairs)}."
-    return _format_rows(labels, [[_format_cell(cell, zh) for cell in row] for row in rows], truncated, zh)
+        return comma.join(f"{label} {cell}" for label, cell in zip(labels, cells[0], strict=True)) + stop
+    return _format_rows(labels, cells, truncated, language)
 
 
-def _format_rows(labels: Sequence[str], rows: Sequence[Sequence[str]], truncated: bool, zh: bool) -> str:
+def _format_rows(labels: Sequence[str], rows: Sequence[Sequence[str]], truncated: bool, language: Language) -> str:
     """Return the count, the names of the columns and the first rows: "2 rows (city: n): Bonn 3, Berlin 1."."""
-    shown = [_format_row(row, zh) for row in rows[:MAX_LISTED_ROWS]]
-    comma, semicolon = ("，", "；") if zh else (", ", "; ")
+    comma, semicolon, _, _ = _SIGNS[language]
+    shown = [_format_row(row, language) for row in rows[:MAX_LISTED_ROWS]]
     text = (comma if len(labels) <= _MAX_PLAIN_COLUMNS else semicolon).join(shown)
-    heading = _format_row(labels, zh, colon=True)
+    heading = _format_row(labels, language, has_colon=True)
     more = len(rows) - len(shown)
-    if zh:
+    if language == "zh":
         rest = "，等等" if truncated else f"，另有 {more} 行" if more else ""
         return f"{'前' if truncated else '共'} {len(rows)} 行（{heading}）：{text}{rest}。"
     rest = " and more" if truncated else f" and {more} more" if more else ""
     return f"{'The first ' if truncated else ''}{len(rows)} rows ({heading}): {text}{rest}."
 
 
-def _format_row(cells: Sequence[str], zh: bool, *, colon: bool = False) -> str:
+def _format_row(cells: Sequence[str], language: Language, *, has_colon: bool = False) -> str:
     """Return the first cell, and what the others say of it."""
     others = [*cells[1:_MAX_LISTED_COLUMNS], *(["…"] if len(cells) > _MAX_LISTED_COLUMNS else [])]
-    separator = ("：" if zh else ": ") if colon or len(cells) > _MAX_PLAIN_COLUMNS else " "
-    return cells[0] + (separator + ("、" if zh else ", ").join(others) if others else "")
+    separator = _SIGNS[language][2] if has_colon or len(cells) > _MAX_PLAIN_COLUMNS else " "
+    return separator.join([cells[0], *([("、" if language == "zh" else ", ").join(others)] if others else [])])
 
 
 def _shorten_comparisons(
@@ -78,13 +71,8 @@ def _shorten_comparisons(
 ) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
     """Write the growth of a metric in percent, and leave out the value before it."""
     growths = _find_growth_columns(columns)
-    if not growths:
-        return columns, rows
-    shown = [
-        at
-        for at, name in enumerate(columns)
-        if name.removesuffix("_previous") + "_growth" not in growths or not name.endswith("_previous")
-    ]
+    previous = {name.removesuffix("_growth") + "_previous" for name in growths}
+    shown = [at for at, name in enumerate(columns) if name not in previous]
     return [columns[at] for at in shown], [
         [f"{row[at]:+.1%}" if columns[at] in growths and row[at] is not None else row[at] for at in shown]
         for row in rows
@@ -99,12 +87,11 @@ def _find_growth_columns(columns: Sequence[str]) -> set[str]:
 def format_failure_sentence(reason: str, language: Language) -> str:
     """Return the sentence that states that there is no answer, and why."""
     explanation = localize(reason, language).rstrip(" .。")
-    if language == "zh":
-        is_untranslated = not isinstance(reason, LocalizedText) and detect_language(explanation) == "en"
-        if explanation and is_untranslated:
-            explanation = f"最后一次尝试没有成功（{explanation}）"
-        return f"无法可靠地回答这个问题：{explanation or '没有写出可以执行的 SQL'}。"
-    return f"This question could not be answered reliably: {explanation or 'no SQL was written that runs'}."
+    if language == "en":
+        return f"This question could not be answered reliably: {explanation or 'no SQL was written that runs'}."
+    if explanation and not isinstance(reason, LocalizedText) and detect_language(explanation) == "en":
+        explanation = f"最后一次尝试没有成功（{explanation}）"
+    return f"无法可靠地回答这个问题：{explanation or '没有写出可以执行的 SQL'}。"
 
 
 def format_doubts(doubts: Sequence[str], language: Language) -> str:
@@ -123,21 +110,16 @@ def build_chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[s
     """
     if not 2 <= len(rows) <= 200 or len(columns) < 2:
         return None
-    numeric_columns = [at for at in range(len(columns)) if _are_all_numbers([row[at] for row in rows])]
+    cells = [[row[at] for row in rows] for at in range(len(columns))]
+    numeric_columns = [at for at, values in enumerate(cells) if _are_all_numbers(values)]
+    date_columns = [at for at, values in enumerate(cells) if all(map(_is_date, values))]
     label_columns = [at for at in range(len(columns)) if at not in numeric_columns]
-    date_columns = [at for at in range(len(columns)) if all(_is_date(row[at]) for row in rows)]
     axis = next(iter(date_columns or label_columns), None)
-    if axis is None:
+    if axis is None or len(set(map(str, cells[axis]))) < len(rows):
         return None
-    value_columns = [at for at in numeric_columns if at != axis and not _is_key_column(columns[at])]
-    value_columns = [at for at in value_columns if columns[at] not in _find_growth_columns(columns)]
-    if not value_columns or len({str(row[axis]) for row in rows}) < len(rows):
-        return None
-    return {
-        "type": "line" if axis in date_columns else "bar",
-        "x": columns[axis],
-        "y": [columns[at] for at in value_columns[:4]],
-    }
+    names = [columns[at] for at in numeric_columns if at != axis and not _is_key_column(columns[at])]
+    names = [name for name in names if name not in _find_growth_columns(columns)]
+    return {"type": "line" if axis in date_columns else "bar", "x": columns[axis], "y": names[:4]} if names else None
 
 
 def _format_label(column: str, language: Language) -> str:
@@ -149,9 +131,9 @@ def _format_label(column: str, language: Language) -> str:
     return _AGGREGATE_LABELS[language][aggregate[1].casefold()].format(name).strip()
 
 
-def _format_cell(value: Any, in_chinese: bool) -> str:
+def _format_cell(value: Any, language: Language) -> str:
     if value is None:
-        return "空" if in_chinese else "nothing"
+        return "空" if language == "zh" else "nothing"
     if isinstance(value, float):
         rounded = f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4f}"
         return rounded.rstrip("0").rstrip(".")

@@ -7,14 +7,7 @@ from typing import Any
 
 from opposable.ask.assistance import repair_rejected_sql
 from opposable.ask.catalog.table_samples import is_private_column
-from opposable.ask.team import messages
-from opposable.ask.team.literals import (
-    find_locations,
-    find_near_values,
-    find_text_literals,
-    find_unmatched_condition,
-    value_exists,
-)
+from opposable.ask.team import literals, messages
 from opposable.ask.team.state import Candidate, CandidateOutcome
 from opposable.domain.errors import ToolError
 from opposable.domain.localized_text import LocalizedText
@@ -28,23 +21,14 @@ MAX_RESULT_ROWS = 1_000
 
 
 async def run_candidate(database: Database, candidate: Candidate, *, assisted: bool = False) -> CandidateOutcome:
-    """Run a candidate as it is written.
-
-    Args:
-        database: The database to run it on.
-        candidate: The SQL.
-        assisted: Whether SQL that the engine rejects is repaired by the rules for small models.
-    """
+    """Run a candidate as it is written; with `assisted`, repair SQL that the engine rejects."""
     outcome = await _execute(database, candidate)
-    if not assisted or outcome.has_run or outcome.problem_kind == "timeout":
-        return outcome
-    sql, corrections = repair_rejected_sql(candidate.sql, database.dialect, await database.get_schema())
-    if not corrections:
-        return outcome
-    repaired = await _execute(database, replace(candidate, sql=sql))
-    if not repaired.has_run:
-        return outcome
-    return replace(repaired, candidate=candidate, corrections=(*corrections, *repaired.corrections))
+    if assisted and not outcome.has_run and outcome.problem_kind != "timeout":
+        sql, corrections = repair_rejected_sql(candidate.sql, database.dialect, await database.get_schema())
+        repaired = await _execute(database, replace(candidate, sql=sql)) if corrections else outcome
+        if repaired.has_run:
+            return replace(repaired, candidate=candidate, corrections=(*corrections, *repaired.corrections))
+    return outcome
 
 
 async def _execute(database: Database, candidate: Candidate) -> CandidateOutcome:
@@ -82,17 +66,17 @@ async def explain_empty_result(
         return outcome
     warnings: list[LocalizedText] = []
     has_alternatives = False
-    for literal in find_text_literals(outcome.sql, database, await database.get_schema()):
-        if await value_exists(database, literal):
+    for literal in literals.find_text_literals(outcome.sql, database, await database.get_schema()):
+        if await literals.value_exists(database, literal):
             continue
         is_private = is_private_column(literal.table, literal.column, private_columns)
-        near_values = [] if is_private else await find_near_values(database, literal)
+        near_values = [] if is_private else await literals.find_near_values(database, literal)
         is_spelling = any(near.casefold().strip() == literal.value.casefold().strip() for near in near_values)
-        columns = [] if is_spelling else await find_locations(database, literal)
+        columns = [] if is_spelling else await literals.find_locations(database, literal)
         warnings.append(messages.missing_value(literal.column, literal.value, near_values[:5], columns))
         has_alternatives = has_alternatives or bool(near_values or columns)
     if not warnings:
-        condition = await find_unmatched_condition(outcome.sql, database)
+        condition = await literals.find_unmatched_condition(outcome.sql, database)
         return replace(outcome, empty_reason=messages.unmatched_condition(condition) if condition else "")
     warning = messages.join_suspicions(warnings)
     outcome = replace(outcome, warnings=(*outcome.warnings, warning), empty_reason=warning)

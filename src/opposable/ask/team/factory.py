@@ -26,19 +26,12 @@ async def open_team(
 ) -> AsyncIterator[Team]:
     """Open a team and close it at the end; the model and the database stay open.
 
-    Args:
-        model: The model that writes SQL.
-        database: The database to query.
-        semantics: The semantic model of the database.
-        options: Which parts of the team to use.
-        today: Returns the date on which questions are asked.
-        load_examples: Returns the confirmed questions of the database.
+    `today` returns the date on which questions are asked, `load_examples` the confirmed questions of the database.
     """
     interpreter = None
     if semantics is not None:
-        interpreter = SemanticModelInterpreter(
-            semantics, database, await load_dimension_values(semantics, database), today
-        )
+        values = await load_dimension_values(semantics, database)
+        interpreter = SemanticModelInterpreter(semantics, database, values, today)
     synonyms = {table.source: table.synonyms for table in semantics.tables.values()} if semantics else None
     yield Team(
         model,

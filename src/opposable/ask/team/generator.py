@@ -1,4 +1,4 @@
-"""Builds the prompts for SQL and parses candidates from replies."""
+"""Builds the prompts of the team and parses the replies."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,6 +11,7 @@ from opposable.domain.events import Reply
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
 from opposable.models.base import ModelOptions
 from opposable.sql.function_allowlist import Dialect
+from opposable.sql.schema import to_one_line
 
 SYNTAX_RULES: dict[Dialect, str] = {
     "duckdb": "\n\nDates: year(d), date_trunc('month', d), strftime(d, '%Y-%m').",
@@ -21,6 +22,31 @@ SYNTAX_RULES: dict[Dialect, str] = {
 FIRST_DRAFT_OPTIONS = ModelOptions(stream=False, max_tokens=400, temperature=0.0)
 LATER_DRAFT_OPTIONS = ModelOptions(stream=False, max_tokens=400, temperature=0.8)
 """Options of the requests for new SQL after a failure."""
+REWRITE_OPTIONS = ModelOptions(stream=False, max_tokens=200, temperature=0.0)
+
+MAX_EARLIER_QUESTIONS = 5
+"""The limit of earlier questions in the prompt; the latest are used."""
+_MAX_QUESTION_CHARACTERS = 500
+
+_REWRITE_INSTRUCTIONS = (
+    "You complete follow-up questions about data. Write the last question so that it can be understood without the "
+    "earlier ones: add what it leaves out, and change nothing else. If it is already complete, repeat it. "
+    "Use the language of the last question. Reply with the question alone."
+)
+
+
+def build_rewrite_messages(question: str, earlier_questions: Sequence[str]) -> list[Message]:
+    """Build the prompt that asks for the complete question of a follow-up question, such as "and by month?"."""
+    lines = [to_one_line(text, _MAX_QUESTION_CHARACTERS) for text in earlier_questions[-MAX_EARLIER_QUESTIONS:]]
+    earlier = "\n".join(f"- {line}" for line in lines)
+    request = f"Earlier questions:\n{earlier}\n\nLast question: {question}"
+    return [system_message(_REWRITE_INSTRUCTIONS), user_message(request)]
+
+
+def parse_rewrite(text: str, question: str) -> str:
+    """Return the complete question of a reply, or `question` if the reply has none."""
+    complete = to_one_line(text.strip().strip("\"'“”`"), _MAX_QUESTION_CHARACTERS)
+    return complete.removeprefix("Last question:").strip() or question
 
 
 def build_draft_messages(dialect: Dialect, state: TeamState, failed_attempts: Sequence[str] = ()) -> list[Message]:

@@ -90,13 +90,12 @@ def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> 
     tree = parse_query(sql, database.dialect)
     literals: dict[TextLiteral, None] = {}
     for node in tree.find_all(exp.EQ, exp.In) if tree else ():
-        if node.find_ancestor(exp.Not):
+        sides = [node.this] if isinstance(node, exp.In) else [node.this, node.expression]
+        column = next((side for side in sides if isinstance(side, exp.Column)), None)
+        table = _find_table(column, node, schema) if column is not None else None
+        if column is None or table is None or node.find_ancestor(exp.Not):
             continue
-        column = node.this if isinstance(node.this, exp.Column) else node.args.get("expression")
-        if not isinstance(column, exp.Column) or (table := _find_table(column, node, schema)) is None:
-            continue
-        operands = node.expressions if isinstance(node, exp.In) else [node.this, node.args.get("expression")]
-        for operand in operands:
+        for operand in node.expressions or sides:
             if isinstance(operand, exp.Literal) and operand.is_string:
                 literals[TextLiteral(table, column.name, operand.name)] = None
     return list(literals)[:MAX_LITERALS]
@@ -105,10 +104,10 @@ def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> 
 async def find_unmatched_condition(sql: str, database: Database) -> str:
     """Return the SQL of a condition in WHERE that no row satisfies, or "" if each of them has rows."""
     tree = parse_query(sql, database.dialect)
-    where = tree.args.get("where") if isinstance(tree, exp.Select) and not tree.args.get("with_") else None
-    for condition in (
-        where.this.flatten() if where and isinstance(where.this, exp.And) else [where.this] if where else ()
-    ):
+    if not isinstance(tree, exp.Select) or tree.args.get("with_") or not tree.args.get("where"):
+        return ""
+    where = tree.args["where"].this
+    for condition in where.flatten() if isinstance(where, exp.And) else [where]:
         query = exp.select("1").where(condition.copy()).limit(1)
         for part in ("from_", "joins", "laterals"):
             query.set(part, tree.args.get(part))

@@ -53,14 +53,7 @@ def describe_query(
 def missing_value(
     column: str, value: str, near_values: Sequence[str] = (), locations: Sequence[str] = ()
 ) -> LocalizedText:
-    """Report a value that no row has.
-
-    Args:
-        column: The column that the query compares with the value.
-        value: The value.
-        near_values: Similar values of the column.
-        locations: Columns that contain the value, as `table.column`; reported in place of similar values.
-    """
+    """Report a value that no row of a column has, with the columns that have it, else similar values."""
     missing = LocalizedText(f"no row has {column} = '{value}'", f"没有 {column} 为“{value}”的数据")
     if locations:
         found = LocalizedText(f"it occurs in {', '.join(locations)}", f"这个值出现在 {'、'.join(locations)} 中")

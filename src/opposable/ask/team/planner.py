@@ -1,27 +1,19 @@
 """Decides the next turn by rules."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import orjson
 
 from opposable.ask.team import messages
-from opposable.ask.team.state import TeamAction, TeamState
+from opposable.ask.team.state import TeamState
+from opposable.domain.events import DecisionMade
 
 MAX_CORRECTIONS = 2
 MAX_DRAFTS = 3
 """Times the generator is asked for new SQL."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnDecision:
-    """The next action and its reason."""
-
-    action: TeamAction
-    reason: str
-
-
-def decide_turn(state: TeamState, has_semantics: bool) -> TurnDecision:
+def decide_turn(state: TeamState, has_semantics: bool) -> DecisionMade:
     """Decide the next turn by rules.
 
     | state | turn |
@@ -35,34 +27,29 @@ def decide_turn(state: TeamState, has_semantics: bool) -> TurnDecision:
     | a problem or the SQL is repeated, or two corrections were made | sql_generator: a fresh start |
     | no fresh start is left, and a candidate ran | finish, with a warning |
     | no fresh start is left, and no candidate ran | give_up |
-
-    Args:
-        state: The progress so far.
-        has_semantics: Whether the team has a semantic model.
     """
     last = state.last_outcome
     if last is not None and last.is_plausible and not state.pending_candidates:
-        return TurnDecision("finish", messages.RESULT_PLAUSIBLE)
+        return DecisionMade("finish", messages.RESULT_PLAUSIBLE)
     if has_semantics and not state.has_parsed:
-        return TurnDecision("semantic_parser", messages.SEMANTIC_MODEL_FIRST)
+        return DecisionMade("semantic_parser", messages.SEMANTIC_MODEL_FIRST)
     if state.pending_candidates:
         is_compiled = state.intent is not None and state.pending_candidates[0].source == "semantics"
-        intent = orjson.dumps(state.intent).decode() if is_compiled else ""
-        reason = messages.intent_compiled(intent) if intent else messages.CANDIDATE_PENDING
-        return TurnDecision("result_evaluator", reason)
+        compiled = messages.intent_compiled(orjson.dumps(state.intent).decode())
+        return DecisionMade("result_evaluator", compiled if is_compiled else messages.CANDIDATE_PENDING)
     if last is None:
-        return TurnDecision("sql_generator", messages.NO_SQL_YET)
+        return DecisionMade("sql_generator", messages.NO_SQL_YET)
     if state.correction_count and state.best_outcome:
-        return TurnDecision("finish", messages.CORRECTION_NOT_BETTER)
+        return DecisionMade("finish", messages.CORRECTION_NOT_BETTER)
     if last.candidate.sql and not state.has_repeated_problem() and state.correction_count < MAX_CORRECTIONS:
-        return TurnDecision("result_evaluator", last.problem or last.suspicion)
+        return DecisionMade("result_evaluator", last.problem or last.suspicion)
     if state.draft_count < MAX_DRAFTS:
-        if state.has_repeated_problem():
-            return TurnDecision("sql_generator", messages.FRESH_START_AFTER_REPEATED_PROBLEM)
-        return TurnDecision("sql_generator", messages.FRESH_START_AFTER_CORRECTIONS)
+        is_repeated = state.has_repeated_problem()
+        reason = messages.FRESH_START_AFTER_REPEATED_PROBLEM if is_repeated else messages.FRESH_START_AFTER_CORRECTIONS
+        return DecisionMade("sql_generator", reason)
     if state.best_outcome:
-        return TurnDecision("finish", messages.NO_BETTER_CANDIDATE)
-    return TurnDecision("give_up", last.problem)
+        return DecisionMade("finish", messages.NO_BETTER_CANDIDATE)
+    return DecisionMade("give_up", last.problem)
 
 
 def list_failed_attempts(state: TeamState, limit: int = 3) -> Sequence[str]:

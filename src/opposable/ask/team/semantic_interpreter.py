@@ -18,11 +18,7 @@ from opposable.sql.database import Database
 class SemanticModelInterpreter:
     """Interprets questions in the terms of a semantic model, by rules and without a language model.
 
-    Args:
-        semantics: The semantic model.
-        database: The database to compile queries for.
-        values: The values of the database, by the id of their dimension.
-        today: Returns the date on which questions are asked.
+    `values` are the values of the database by the id of their dimension. `today` returns the date of the questions.
     """
 
     def __init__(

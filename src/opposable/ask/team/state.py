@@ -15,8 +15,6 @@ from opposable.domain.usage import NO_USAGE, Usage
 TeamMember = Literal["semantic_parser", "sql_generator", "result_evaluator"]
 """The members of a team: one interprets the question, one writes SQL, one runs and corrects it."""
 
-TeamAction = Literal["semantic_parser", "sql_generator", "result_evaluator", "finish", "give_up"]
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:

@@ -10,27 +10,14 @@ from uuid import uuid4
 import orjson
 
 from opposable.ask.catalog import Catalog, open_catalog
-from opposable.ask.team import evaluator, follow_up, generator, messages, planner
+from opposable.ask.team import evaluator, generator, messages, planner
 from opposable.ask.team.answer_record import build_answer
 from opposable.ask.team.examples import LoadExamples, select_examples
 from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, TeamOptions
-from opposable.ask.team.planner import TurnDecision
 from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
-from opposable.ask.team.state import Candidate, CandidateOutcome, TeamAction, TeamState
+from opposable.ask.team.state import Candidate, CandidateOutcome, TeamState
+from opposable.domain import events
 from opposable.domain.answers import DataAnswer
-from opposable.domain.events import (
-    DataAnswered,
-    DecisionMade,
-    Event,
-    ModelReplied,
-    Reply,
-    RunFinished,
-    RunStarted,
-    StopReason,
-    TextDelta,
-    ToolFinished,
-    ToolStarted,
-)
 from opposable.domain.language import Language, detect_language
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message, assistant_message
@@ -39,6 +26,8 @@ from opposable.models.base import Model, ModelOptions, request_reply
 from opposable.models.profile import adapt_options, get_profile
 from opposable.sql.database import Database
 
+EventStream = AsyncGenerator[events.Event, None]
+
 MAX_TURNS = 16
 """The limit of turns per question."""
 
@@ -46,13 +35,8 @@ MAX_TURNS = 16
 class Team:
     """Answers questions about one database, also several at once.
 
-    Args:
-        model: The model that writes SQL.
-        database: The database to query.
-        synonyms: Other names of tables ("orders") and columns ("orders.amount").
-        interpreter: Interprets questions in the terms of a semantic model.
-        options: Which parts of the team to use.
-        load_examples: Returns the confirmed questions of the database.
+    `synonyms` are other names of tables ("orders") and columns ("orders.amount"). `interpreter` interprets questions in
+    the terms of a semantic model. `load_examples` returns the confirmed questions of the database.
     """
 
     def __init__(
@@ -79,9 +63,7 @@ class Team:
         """The database that the team queries."""
         return self._database
 
-    async def stream(
-        self, question: str, run_id: str = "", earlier_questions: Sequence[str] = ()
-    ) -> AsyncGenerator[Event, None]:
+    async def stream(self, question: str, run_id: str = "", earlier_questions: Sequence[str] = ()) -> EventStream:
         """Answer a question and yield events; `DataAnswered` and `RunFinished` are the last.
 
         Closing the iterator cancels the run.
@@ -94,7 +76,7 @@ class Team:
         Raises:
             ModelError: The model did not answer.
         """
-        yield RunStarted(run_id or uuid4().hex)
+        yield events.RunStarted(run_id or uuid4().hex)
         deadline = time.monotonic() + self._options.time_limit_seconds
         state = TeamState(question, detect_language(question), deadline)
         if earlier_questions:
@@ -108,68 +90,60 @@ class Team:
         give_up_reason = ""
         for _ in range(MAX_TURNS):
             decision = self._decide_next_turn(state)
-            yield DecisionMade(decision.action, localize(decision.reason, state.language))
+            yield replace(decision, reason=localize(decision.reason, state.language))
             if decision.action in ("finish", "give_up"):
                 give_up_reason = decision.reason if decision.action == "give_up" else ""
                 break
             async for event in self._execute_turn(state, decision):
                 yield event
         answer = build_answer(state, self._database.dialect, give_up_reason, assisted=self._assisted)
-        yield TextDelta(answer.text)
-        yield DataAnswered(answer)
-        reason: StopReason = "time" if state.remaining_seconds <= 0 else "answer"
-        yield RunFinished(
-            answer.text,
-            reason,
-            state.usage,
-            state.model_turn_count,
-            state.tool_call_count,
-            (assistant_message(answer.text),),
-        )
+        yield events.TextDelta(answer.text)
+        yield events.DataAnswered(answer)
+        reason: events.StopReason = "time" if state.remaining_seconds <= 0 else "answer"
+        counts = state.model_turn_count, state.tool_call_count
+        yield events.RunFinished(answer.text, reason, state.usage, *counts, (assistant_message(answer.text),))
 
-    async def answer(self, question: str, earlier_questions: Sequence[str] = ()) -> tuple[DataAnswer, RunFinished]:
+    async def answer(
+        self, question: str, earlier_questions: Sequence[str] = ()
+    ) -> tuple[DataAnswer, events.RunFinished]:
         """Return the answer and the end of the run; raise as `stream` does."""
         async for event in self.stream(question, earlier_questions=earlier_questions):
-            if type(event) is DataAnswered:
+            if type(event) is events.DataAnswered:
                 answer = event.answer
-            elif type(event) is RunFinished:
+            elif type(event) is events.RunFinished:
                 run_finished = event
         return answer, run_finished
 
-    async def _complete_question(
-        self, state: TeamState, earlier_questions: Sequence[str]
-    ) -> AsyncGenerator[Event, None]:
+    async def _complete_question(self, state: TeamState, earlier_questions: Sequence[str]) -> EventStream:
         """Let the model complete a follow-up question, and state it as an assumption."""
-        prompt_messages = follow_up.build_rewrite_messages(state.question, earlier_questions)
-        reply = await self._request_reply(state, prompt_messages, follow_up.REWRITE_OPTIONS)
+        prompt_messages = generator.build_rewrite_messages(state.question, earlier_questions)
+        reply = await self._request_reply(state, prompt_messages, generator.REWRITE_OPTIONS)
         if reply is None:
             return
-        yield ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
-        complete_question = follow_up.parse_rewrite(reply.message.content, state.question)
+        yield events.ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
+        complete_question = generator.parse_rewrite(reply.message.content, state.question)
         if complete_question != state.question:
             state.question = complete_question
             state.assumptions.append(messages.question_completed(complete_question))
 
-    def _decide_next_turn(self, state: TeamState) -> TurnDecision:
-        rules = planner.decide_turn(state, self._interpreter is not None)
-        last_action: TeamAction = "finish" if state.best_outcome else "give_up"
+    def _decide_next_turn(self, state: TeamState) -> events.DecisionMade:
+        last_action = "finish" if state.best_outcome else "give_up"
         if state.remaining_seconds <= 0:
-            return TurnDecision(last_action, messages.TIME_LIMIT_REACHED)
+            return events.DecisionMade(last_action, messages.TIME_LIMIT_REACHED)
         if not self._options.allow_corrections and state.last_outcome is not None and not state.pending_candidates:
-            return TurnDecision(last_action, state.last_outcome.problem or messages.CORRECTIONS_DISABLED)
-        return rules
+            return events.DecisionMade(last_action, state.last_outcome.problem or messages.CORRECTIONS_DISABLED)
+        return planner.decide_turn(state, self._interpreter is not None)
 
-    async def _execute_turn(self, state: TeamState, decision: TurnDecision) -> AsyncGenerator[Event, None]:
+    async def _execute_turn(self, state: TeamState, decision: events.DecisionMade) -> EventStream:
         if decision.action == "semantic_parser" and self._interpreter is not None:
             state.has_parsed = True
             self._interpreter.interpret(state)
             return
         is_evaluation = decision.action == "result_evaluator" and bool(state.pending_candidates)
-        turn = self._run_candidate(state) if is_evaluation else self._generate_candidates(state, decision)
-        async for event in turn:
+        async for event in self._run_candidate(state) if is_evaluation else self._generate_candidates(state, decision):
             yield event
 
-    async def _generate_candidates(self, state: TeamState, decision: TurnDecision) -> AsyncGenerator[Event, None]:
+    async def _generate_candidates(self, state: TeamState, decision: events.DecisionMade) -> EventStream:
         """Request SQL: a correction of the last candidate, or new SQL, after a failure at a higher temperature."""
         is_correction = decision.action == "result_evaluator"
         options = generator.FIRST_DRAFT_OPTIONS
@@ -179,14 +153,13 @@ class Team:
         else:
             state.draft_count += 1
             state.correction_count = 0
-            prompt_messages = generator.build_draft_messages(
-                self._database.dialect, state, planner.list_failed_attempts(state)
-            )
+            failed_attempts = planner.list_failed_attempts(state)
+            prompt_messages = generator.build_draft_messages(self._database.dialect, state, failed_attempts)
             if state.outcomes:
                 options = replace(generator.LATER_DRAFT_OPTIONS, seed=state.draft_count)
         reply = await self._request_reply(state, prompt_messages, options)
         if reply is not None:
-            yield ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
+            yield events.ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
         source: Literal["correction", "generator"] = "correction" if is_correction else "generator"
         candidates = [] if reply is None else generator.parse_candidates(reply, source)
         tried_sql = {outcome.sql or outcome.candidate.sql for outcome in state.outcomes}
@@ -196,15 +169,14 @@ class Team:
             state.outcomes.append(CandidateOutcome(Candidate(""), "", problem=problem, problem_kind=problem))
         state.pending_candidates += new_candidates
         error = "" if new_candidates else state.outcomes[-1].problem
-        state.record_turn(
-            "sql_generator", decision.reason, "; ".join(candidate.sql for candidate in new_candidates), error
-        )
+        sql = "; ".join(candidate.sql for candidate in new_candidates)
+        state.record_turn("sql_generator", decision.reason, sql, error)
 
-    async def _run_candidate(self, state: TeamState) -> AsyncGenerator[Event, None]:
+    async def _run_candidate(self, state: TeamState) -> EventStream:
         """Run the next candidate and record its outcome."""
         candidate = state.pending_candidates.pop(0)
         call = ToolCall(new_call_id(), "sql_execute", {"sql": candidate.sql})
-        yield ToolStarted(call)
+        yield events.ToolStarted(call)
         started_at = time.perf_counter()
         outcome = await evaluator.run_candidate(self._database, candidate, assisted=self._assisted)
         if self._options.check_values:
@@ -214,7 +186,8 @@ class Team:
         state.outcomes.append(outcome)
         row_count = f"{len(outcome.rows)} rows" if outcome.has_run else ""
         state.record_turn("result_evaluator", candidate.sql, row_count, outcome.problem or outcome.suspicion)
-        yield ToolFinished(call, _build_tool_result(call, outcome, time.perf_counter() - started_at, state.language))
+        seconds = time.perf_counter() - started_at
+        yield events.ToolFinished(call, _build_tool_result(call, outcome, seconds, state.language))
 
     async def _get_max_table_rows(self) -> int | None:
         """Return the row count of the largest table, or None if a count is unknown or estimated."""
@@ -224,7 +197,7 @@ class Team:
 
     async def _request_reply(
         self, state: TeamState, prompt_messages: Sequence[Message], options: ModelOptions
-    ) -> Reply | None:
+    ) -> events.Reply | None:
         """Request a reply; return None at the time limit."""
         try:
             async with asyncio.timeout(max(1.0, state.remaining_seconds)):
