@@ -1,8 +1,9 @@
 import pytest
 from tests.ask.catalog.databases import build_many_tables, open_sqlite
 
-from opposable.ask.catalog import open_catalog
+from opposable.ask.catalog import Catalog, open_catalog
 from opposable.ask.catalog.schema_view import estimate_tokens
+from opposable.sql.schema import DatabaseSchema
 
 pytestmark = pytest.mark.anyio
 
@@ -36,3 +37,10 @@ async def test_synonyms_select_their_tables(tmp_path):
     assert "archive_77" in {t.table.name for t in (await catalog.select_schema("今年流水是多少", 300)).tables}
     assert "archive_78" in {t.table.name for t in (await catalog.select_schema("Show the turnover", 300)).tables}
     await database.close()
+
+
+def test_the_score_of_a_table_does_not_depend_on_the_order_of_the_words():
+    catalog = Catalog(DatabaseSchema(()), {}, {})
+    weights = {"a": 0.1, "b": 0.2, "c": 0.3}
+    catalog._rarity = dict.fromkeys(weights, 1.0)
+    assert catalog._sum_weights(weights, ["a", "b", "c"]) == catalog._sum_weights(weights, ["c", "b", "a"])

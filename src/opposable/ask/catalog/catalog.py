@@ -88,7 +88,7 @@ class Catalog:
         return self._sum_weights(weights, words) + (2 * _TABLE_NAME_WEIGHT if is_named else 0)
 
     def _sum_weights(self, weights: WordWeights, words: set[str]) -> float:
-        return sum(weights[word] * self._rarity[word] for word in words if word in weights)
+        return math.fsum(weights[word] * self._rarity[word] for word in words if word in weights)
 
     def _rank_tables(self, scores: Mapping[str, float]) -> list[str]:
         """Rank all tables, best first; the tables that join a table to those before it precede it."""
