@@ -225,7 +225,7 @@ async def test_an_answer_is_rendered_as_markdown_with_whole_words(tmp_path: Path
         terminal.type("hi\n")
         await terminal.shows("Title")
         await terminal.shows("text.")
-        await terminal.shows("word12\r\nword13")
+        await terminal.shows("word11\r\nword12")
         await terminal.shows("x = 1")
         assert "**" not in terminal.seen
         await terminal.shows("> ")

@@ -77,10 +77,10 @@ class RunPrinter:
         self._is_line_open = False
         self._written = ""
 
-    def wait(self) -> None:
-        """Show a spinner until something is printed."""
+    def wait(self, activity: str = "thinking") -> None:
+        """Show a spinner and what is waited for, until something is printed."""
         if self._status is None and self._err.is_terminal:
-            self._status = self._err.status("")
+            self._status = self._err.status(style_text((activity, "dim")))
             self._status.start()
 
     def __enter__(self) -> "RunPrinter":
@@ -97,7 +97,7 @@ class RunPrinter:
             self._write_text(event.text)
         elif isinstance(event, ToolStarted):
             self._print_line(("→ ", "cyan"), (shorten(event.call.name), "bold"), shorten(event.call.arguments_json))
-            self.wait()
+            self.wait(f"calling {shorten(event.call.name)}")
         elif isinstance(event, ToolFinished):
             result = event.result
             mark = ("  ✓ ", "green") if result.failure is None else (f"  ✗ {result.failure} ", "red")
