@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from tests.models.chat_server import chat_server, respond_events, respond_json
+from tests.models.chat_server import chat_server, respond_events, respond_json, respond_text
 
 from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelRefusedKey, ModelRejected
@@ -156,6 +156,13 @@ async def test_errors_are_translated(answer, kind, said):
 async def test_an_error_event_raises():
     async with chat_server(respond_events({"type": "error", "error": {"message": "overloaded"}})) as server:
         with pytest.raises(ModelRejected, match="overloaded"):
+            await collect_parts(server)
+
+
+async def test_a_stream_of_invalid_json_is_an_error_of_the_model():
+    broken = respond_text('data: {"type": "content_block_delta", \n\n', content_type="text/event-stream")
+    async with chat_server(broken) as server:
+        with pytest.raises(ModelRejected, match="invalid JSON"):
             await collect_parts(server)
 
 
