@@ -44,6 +44,7 @@ NOT_MIRRORED = {
     "web/api/test_schemathesis.py": "generated requests to every route",
     "web/api/test_scopes.py": "the scope of every route",
     "web/console/test_chat.py": "the console's chat in a browser",
+    "web/console/test_errors.py": "the console's errors in a browser",
     "web/console/test_pages.py": "the console's other pages in a browser",
     "web/console/test_session.py": "the console's sign-in in a browser",
     "web/gateway/test_clients.py": "public agent frameworks as clients, on a script",

@@ -61,10 +61,10 @@ BOMBS = [
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb[:30])
 def test_expensive_expressions_are_refused_quickly(bomb):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ToolError) as raised:
         calculator(bomb)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 5  # computed, each would take hours or all memory
     assert 10 < len(str(raised.value)) < 400
 
 
