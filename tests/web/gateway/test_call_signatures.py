@@ -68,11 +68,20 @@ async def test_the_signature_of_a_call_returns_to_its_server(exchange, stream, t
         assert "extra_content" not in sent
 
 
+def build_reply(call_id, value, native=None):
+    return Message("assistant", "", tool_calls=(ToolCall(call_id, "add", {"a": value}),), native=native)
+
+
+def test_numbers_beyond_64_bits_have_fields_too():
+    signatures = CallSignatures()
+    items = ({"type": "function", "id": "c1", "x": 1},)
+    signatures.save(build_reply("c1", 2**70, NativeReply("m", items)))
+    assert signatures.restore([build_reply("c1", 2**70 + 1)])[0].native is None
+    assert signatures.restore([build_reply("c1", 2**70)])[0].get_native_items("m") == items
+
+
 def test_the_fields_of_changed_calls_and_of_old_ones_are_gone():
     signatures = CallSignatures()
-
-    def build_reply(call_id, value, native=None):
-        return Message("assistant", "", tool_calls=(ToolCall(call_id, "add", {"a": value}),), native=native)
 
     def save(call_id):
         signatures.save(build_reply(call_id, 1, NativeReply("m", ({"type": "function", "id": call_id, "x": 1},))))

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
+from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.tools import ToolCall
 from opposable.web.middleware.authentication import CURRENT_CALLER
@@ -49,5 +48,5 @@ class CallSignatures:
 
 def _build_key(call: ToolCall) -> tuple[str, str, str, int]:
     """Return what identifies a call of the current API key."""
-    arguments = orjson.dumps(dict(call.arguments), option=orjson.OPT_SORT_KEYS)
+    arguments = dump_json(dict(call.arguments), default=str, sort_keys=True)
     return CURRENT_CALLER.get().principal.key_id, call.id, call.name, hash(arguments)
