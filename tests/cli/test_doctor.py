@@ -5,7 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from tests.cli.program import NOWHERE, needs_posix, run_program, start_program
+from tests.http_server import serve_aiohttp_app
 from tests.models.chat_server import build_completion, chat_server
 
 pytestmark = pytest.mark.anyio
@@ -32,6 +34,19 @@ async def test_a_server_that_answers_is_fine_and_one_that_does_not_is_reported(t
         )
     assert (fine.code, fine.json["checks"][1]["state"]) == (0, "ok")
     assert (lost.code, lost.json["checks"][1]["advice"]) == (1, "Start the server at 127.0.0.1, or check the URL.")
+
+
+async def test_a_server_that_accepts_and_never_answers_is_reported(tmp_path: Path) -> None:
+    async def wait(request: web.Request) -> web.Response:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_get("/v1/models", wait)
+    async with serve_aiohttp_app(app, handler_cancellation=True) as url:
+        name = f"{url}/v1#m"
+        done = await run_program(tmp_path, "doctor", "--json", "--model", name)
+    assert (done.code, done.json["checks"][1]["detail"]) == (1, f"{name}: no answer")
 
 
 async def test_a_missing_key_and_the_password_of_the_store(tmp_path: Path) -> None:

@@ -109,8 +109,8 @@ async def _check_server(name: str) -> Check:
         ):
             return Check("model", "ok", name)
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-        os_error = getattr(error, "os_error", None)
-        reason = str((os_error and os_error.strerror) or os_error or error or "no answer")
+        cause = getattr(error, "os_error", None) or error
+        reason = getattr(cause, "strerror", None) or str(cause) or "no answer"
         return Check("model", "failed", f"{name}: {reason}", f"Start the server at {url.hostname}, or check the URL.")
 
 
