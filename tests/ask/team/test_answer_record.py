@@ -1,26 +1,16 @@
 """An answer records its candidates with reasons and diagnoses, its intent and the turns of the team."""
 
-from pathlib import Path
-
 import pytest
-from tests.ask.team.shop import format_sql_reply, make_shop
+from tests.ask.team.shop import format_sql_reply
 
 from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.ask.team.answer_record import describe_sql
 from opposable.ask.team.factory import open_team
 from opposable.models.scripted import ScriptedModel
-from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
 
 MODEL = "metrics: {payroll: {expr: SUM(salary), table: person, synonyms: [total pay]}}"
-
-
-@pytest.fixture
-async def shop(tmp_path: Path):
-    database = await open_database(str(make_shop(tmp_path / "shop.sqlite")))
-    yield database
-    await database.close()
 
 
 async def test_candidates_have_reasons_diagnoses_and_one_is_chosen(shop):

@@ -1,23 +1,13 @@
 """A follow-up question is completed from the earlier ones before the team answers it."""
 
-from pathlib import Path
-
 import pytest
-from tests.ask.team.shop import format_sql_reply, make_shop
+from tests.ask.team.shop import format_sql_reply
 
 from opposable.ask.team.generator import build_rewrite_messages, parse_rewrite
 from opposable.ask.team.team import Team
 from opposable.models.scripted import ScriptedModel
-from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def shop(tmp_path: Path):
-    database = await open_database(str(make_shop(tmp_path / "shop.sqlite")))
-    yield database
-    await database.close()
 
 
 async def test_a_follow_up_question_is_completed_and_stated(shop):

@@ -1,27 +1,17 @@
 """The team answers questions on a real database with a scripted model."""
 
-from pathlib import Path
-
 import pytest
-from tests.ask.team.shop import format_sql_reply, make_shop
+from tests.ask.team.shop import format_sql_reply
 
 from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.state import Candidate, TeamState
 from opposable.ask.team.team import Team
 from opposable.domain.events import DataAnswered, DecisionMade, ModelReplied, RunFinished, ToolFinished
 from opposable.models.scripted import ScriptedModel
-from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
 
 ASSISTED_OPTIONS = TeamOptions(assisted=True)
-
-
-@pytest.fixture
-async def shop(tmp_path: Path):
-    database = await open_database(str(make_shop(tmp_path / "shop.sqlite")))
-    yield database
-    await database.close()
 
 
 async def collect_events(team: Team, question: str) -> list:
