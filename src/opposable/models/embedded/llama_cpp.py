@@ -23,8 +23,17 @@ DEFAULT_MAX_REPLY_TOKENS = 2048
 
 
 EXTRA_PARAMETERS = frozenset(
-    {"top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty"}
-    | {"repeat_penalty", "logit_bias", "chat_template_kwargs"}
+    {
+        "top_p",
+        "top_k",
+        "min_p",
+        "typical_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "repeat_penalty",
+        "logit_bias",
+        "chat_template_kwargs",
+    }
 )
 """Fields of `ModelOptions.extra_body` that llama.cpp supports."""
 
