@@ -1,4 +1,4 @@
-import { QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
+import { QueryClient, queryOptions, useMutation, useQuery } from "@tanstack/react-query";
 import {
   type Agent,
   ApiError,
@@ -97,3 +97,9 @@ export const conversationRunsQuery = (conversationId: string) =>
     queryKey: ["runs", "conversation", conversationId],
     queryFn: () => api<Page<Run>>(withQuery("/api/runs", { conversation_id: conversationId, limit: 200 })),
   });
+
+/** Stop a run. */
+export const stopRun = (runId: string) => api(`/api/runs/${runId}/cancel`, { method: "POST" });
+
+/** A mutation that stops a run. */
+export const useStopRun = (runId: string) => useMutation({ mutationFn: () => stopRun(runId) });

@@ -1,10 +1,9 @@
 import { ActionIcon, Box, FileButton, Group, Select, Text, Textarea, Tooltip } from "@mantine/core";
 import { IconArrowUp, IconPaperclip, IconPlayerStopFilled } from "@tabler/icons-react";
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type DragEvent, type FormEvent, type KeyboardEvent, useState, useSyncExternalStore } from "react";
 import { useTranslation } from "react-i18next";
-import { api } from "../api/client";
 import { LiveRun } from "../api/liveRuns";
 import {
   ATTACHMENT_TYPES,
@@ -14,7 +13,7 @@ import {
   MAX_TOTAL_BYTES,
   readAttachment,
 } from "../api/media";
-import { agentsQuery, sessionQuery, useScope } from "../api/queries";
+import { agentsQuery, sessionQuery, useScope, useStopRun } from "../api/queries";
 import { Media } from "./Media";
 import { ErrorAlert } from "./States";
 
@@ -32,9 +31,7 @@ export function Composer({ draft, active, onSend }: Props) {
   const [text, setText] = useState(draft);
   const run = useSyncExternalStore((active ?? NO_RUN).subscribe, (active ?? NO_RUN).getState);
   const isActive = active !== undefined && (run.phase === "running" || run.phase === "waiting");
-  const stop = useMutation({
-    mutationFn: () => api(`/api/runs/${run.runId}/cancel`, { method: "POST" }),
-  });
+  const stop = useStopRun(run.runId);
   const { attachments, error, add, remove, clear } = useAttachments();
 
   const send = (event?: FormEvent) => {

@@ -13,13 +13,20 @@ import {
   Title,
 } from "@mantine/core";
 import { IconDatabase, IconPlayerStop, IconSparkles } from "@tabler/icons-react";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Database, type Run } from "../api/client";
 import { getLiveRun, LiveRun, type LiveState, useLiveRun } from "../api/liveRuns";
-import { type DataSource, databasesQuery, getSourceHeaders, sessionQuery, useScope } from "../api/queries";
+import {
+  type DataSource,
+  databasesQuery,
+  getSourceHeaders,
+  sessionQuery,
+  useScope,
+  useStopRun,
+} from "../api/queries";
 import { AnswerText } from "../components/AnswerText";
 import { Page } from "../components/Page";
 import { QueryResult } from "../components/QueryResult";
@@ -159,9 +166,7 @@ function QuestionForm({ onAsk, isDisabled, run }: FormProps) {
   const [question, setQuestion] = useState("");
   const state = useLiveRun(run ?? NO_RUN);
   const isRunning = run !== null && state.phase === "running";
-  const stop = useMutation({
-    mutationFn: () => api(`/api/runs/${state.runId}/cancel`, { method: "POST" }),
-  });
+  const stop = useStopRun(state.runId);
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
     if (question.trim() && !isDisabled && !isRunning) onAsk(question.trim());

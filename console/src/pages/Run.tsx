@@ -13,6 +13,7 @@ import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Run, saveFile } from "../api/client";
 import { getLiveRun, useLiveRun } from "../api/liveRuns";
+import { stopRun } from "../api/queries";
 import type { RunItem, RunState } from "../api/runState";
 import { AnswerText } from "../components/AnswerText";
 import { ConfirmButton } from "../components/Confirm";
@@ -58,7 +59,7 @@ export function RunPage() {
               label={t("run.stop")}
               title={t("run.stopTitle")}
               text={t("run.stopText")}
-              action={() => api(`/api/runs/${runId}/cancel`, { method: "POST" })}
+              action={() => stopRun(runId)}
             />
           )}
           {run && (

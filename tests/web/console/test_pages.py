@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestServer
 from benchmarks.console import add_run, create_call_events, create_table_events
 from playwright.async_api import Page, expect
 from tests.servers import postgresql  # noqa: F401 - a fixture
+from tests.tools.mcp.node_servers import get_script
 from tests.waiting import wait_until
 from tests.web.console.serving import ROOT, SAMPLE, Console, serve_console
 
@@ -30,7 +31,6 @@ pytestmark = pytest.mark.anyio
 
 MAX_FIRST_LOAD_BYTES = 265_000
 RAW_SERVER = ROOT / "tests" / "tools" / "mcp" / "raw_server.py"
-AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
 TRANSITIONS_END = """Promise.allSettled(
     document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished)
 )"""
@@ -702,7 +702,7 @@ async def add_waiting_server(console: Console, folder: Path) -> None:
 
 async def find_serious_problems(page: Page) -> list[tuple[str, str, list[str]]]:
     """Return what axe-core finds to be serious in light and in dark colors."""
-    await page.evaluate(AXE.read_text() + "; undefined")
+    await page.evaluate(Path(get_script("axe-core", "axe.min.js")).read_text() + "; undefined")
     problems = []
     for scheme in ("light", "dark"):
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
@@ -718,8 +718,6 @@ async def find_serious_problems(page: Page) -> list[tuple[str, str, list[str]]]:
 
 
 async def test_pages_are_accessible_and_fit_narrow_screens(tmp_path):
-    if not AXE.is_file():
-        pytest.skip("axe-core is not installed; `make console` installs it")
     problems: dict[str, object] = {}
     async with serve_console(tmp_path, programs=True) as console:
         await add_waiting_server(console, tmp_path)
@@ -741,8 +739,6 @@ async def test_pages_are_accessible_and_fit_narrow_screens(tmp_path):
 
 
 async def test_dialogs_and_the_sign_in_are_accessible(tmp_path):
-    if not AXE.is_file():
-        pytest.skip("axe-core is not installed; `make console` installs it")
     async with serve_console(tmp_path, api_key="sesame") as console:
         page = await console.open("/", locale="zh-CN")
         await page.locator("input[type=password]").fill("wrong")
