@@ -293,7 +293,7 @@ async def test_a_model_that_fails_at_the_last_turn_ends_the_run_without_the_end_
 
     cut = Reply(reply_with_calls(tool_call("add", '{"a": 1')), "length")
     model = ScriptedModel(cut, ModelUnavailable("down"))
-    events = [event async for event in run(model, ToolLibrary([add]), (user_message("go"),), policy=Stuck())]
+    events = [event async for event in run(model, ToolLibrary([add]), (user_message("go"),), policies=[Stuck()])]
     assert (events[-1].reason, events[-1].text) == ("answer", "The model gave no answer.")
 
 
@@ -320,13 +320,11 @@ async def test_arguments_are_validated_once_and_an_error_of_a_validator_fails_it
 
 async def test_arguments_that_a_policy_replaced_are_what_the_tool_gets():
     class Doubling(LoopDetection):
-        def screen(self, calls, steps):
-            return [
-                replace(call, arguments={name: 2 * value for name, value in call.arguments.items()}) for call in calls
-            ]
+        def screen(self, call, steps):
+            return replace(call, arguments={name: 2 * value for name, value in call.arguments.items()})
 
     model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1")), "Six.")
-    events = [event async for event in run(model, ToolLibrary([add]), (user_message("?"),), policy=Doubling())]
+    events = [event async for event in run(model, ToolLibrary([add]), (user_message("?"),), policies=[Doubling()])]
     assert [event.result.content for event in events if type(event) is ToolFinished] == ["6"]
 
 

@@ -176,18 +176,20 @@ async def _run_with_policy(
     """Start a run that is assisted, remembers failures, or restricts calls after untrusted text."""
     messages = adapt_media(model, messages)
     language = detect_conversation_language(messages)
-    policy: RunPolicy = LoopDetection(note_after=limits.noted_repeats, stop_after=limits.repeats, language=language)
     if guards:
         from opposable.agent.assistance.assistance_policy import assist  # lazy: loaded with the first assisted run
 
-        model, policy = await assist(model, library, messages, None if guards is True else guards, failure_memory)
-    elif failure_memory is not None:
-        from opposable.agent.failure_recorder import FailureNotes, FailureRecorder  # lazy: as above
+        model, assistance = await assist(model, library, messages, None if guards is True else guards, failure_memory)
+        policies: list[RunPolicy] = [assistance]
+    else:
+        policies = [LoopDetection(note_after=limits.noted_repeats, stop_after=limits.repeats, language=language)]
+        if failure_memory is not None:
+            from opposable.agent.failure_recorder import FailureNotes, FailureRecorder  # lazy: as above
 
-        recorder = FailureRecorder(library, failure_memory, await failure_memory.get_patterns(library))
-        policy = FailureNotes(policy, recorder, language)
+            recorder = FailureRecorder(library, failure_memory, await failure_memory.get_patterns(library))
+            policies.append(FailureNotes(recorder, language))
     if after_untrusted != "allow":
-        policy = UntrustedTextPolicy(policy, library, messages, after_untrusted, language)
-    async with aclosing(start(model, library, messages, policy=policy)) as events:
+        policies.append(UntrustedTextPolicy(library, messages, after_untrusted, language))
+    async with aclosing(start(model, library, messages, policies=policies)) as events:
         async for event in events:
             yield event

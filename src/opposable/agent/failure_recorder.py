@@ -1,12 +1,12 @@
 """Records a run's failed calls and their corrections, and reports what corrected the same failure before."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from opposable.agent.failure_fingerprints import find_correction, format_correction
 from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
-from opposable.agent.policy import PolicyAround, RunPolicy, Step
+from opposable.agent.policy import RunPolicy, Step
 from opposable.domain.language import Language
 from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.records import Failure
@@ -76,33 +76,28 @@ class FailureRecorder:
             self._memory.memory.forget(known)
 
 
-class FailureNotes(PolicyAround):
-    """A policy around another one: records failures, and notes in a failed result what corrected it before.
+class FailureNotes(RunPolicy):
+    """Records failures, and notes in a failed result what corrected it before.
 
     A remembered failure blocks nothing.
     """
 
-    def __init__(self, inner: RunPolicy, recorder: FailureRecorder, language: Language) -> None:
-        super().__init__(inner)
+    def __init__(self, recorder: FailureRecorder, language: Language) -> None:
         self._recorder = recorder
         self._language: Language = language
 
-    def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
-        """Record the turn, and note known corrections."""
-        turn = steps[len(steps) - len(results) :]
-        annotated = super().annotate(results, steps)
-        return [self._annotate(step, result) for step, result in zip(turn, annotated, strict=True)]
-
-    def _annotate(self, step: Step, result: ToolResult) -> ToolResult:
+    def annotate(self, steps: Sequence[Step]) -> str:
+        """Record a call, and note a known correction."""
+        step = steps[-1]
         arguments = dict(step.call.arguments)
         if step.result.failure is None:
             self._recorder.record_success(step.call.name, arguments)
-            return result
+            return ""
         failed, worked = format_correction(self._recorder.find_correction(step.call.name, arguments))
         self._recorder.record_failure(step.call, arguments, step.result)
         if not worked:
-            return result
+            return ""
         note = LocalizedText(
             f"[Note: before, {worked} worked in place of {failed}.]", f"[注意：以前用 {worked} 代替 {failed} 成功过。]"
         )
-        return replace(result, content=f"{result.content}\n\n{localize(note, self._language)}")
+        return localize(note, self._language)

@@ -33,21 +33,23 @@ async def run(
     limits: Limits = DEFAULT_LIMITS,
     options: ModelOptions = DEFAULT_OPTIONS,
     context: CallContext = NO_CONTEXT,
-    policy: RunPolicy | None = None,
+    policies: Sequence[RunPolicy] = (),
 ) -> AsyncGenerator[Event, None]:
     """Work on the last message of `messages` and yield every event; the last one is `RunFinished`.
 
-    A limit ends the run with an answer too. Closing the iterator cancels the model request and the tools. `policy` is
-    loop detection by default. Raises: `ModelError` when the model does not answer before a limit is reached, and
-    `BadInput` for images that the model does not take.
+    A limit ends the run with an answer too. Closing the iterator cancels the model request and the tools. The policies
+    act in their order, by default loop detection alone. Raises: `ModelError` when the model does not answer before a
+    limit is reached, and `BadInput` for images that the model does not take.
     """
     history = match_results_to_calls(adapt_media(model, messages))
     language = detect_conversation_language(history)
     context = replace(context, run_id=context.run_id or token_hex(16), language=language)
-    policy = policy or LoopDetection(note_after=limits.noted_repeats, stop_after=limits.repeats, language=language)
+    policies = policies or (
+        LoopDetection(note_after=limits.noted_repeats, stop_after=limits.repeats, language=language),
+    )
     tools = ToolSelection(library, history, options, language)
     requests = ModelRequests(model, tools, limits)
-    state = RunState(limits, context, policy, tools, history, get_profile(model).images)
+    state = RunState(limits, context, policies, tools, history, get_profile(model).images)
     start = len(history)
     yield RunStarted(context.run_id)
     with Deadline(limits.seconds) as deadline:
@@ -86,8 +88,7 @@ async def run(
                             if type(event) is ToolFinished:
                                 state.results[event.call.id] = event.result
                             yield event
-                    state.take_results()
-                    directive = await deadline.wait(policy.after_turn, state.steps)
+                    directive = await deadline.wait(state.end_turn)
                 if directive is not None:
                     state.follow(directive)
                     yield DecisionMade(directive.action, directive.reason)

@@ -1,13 +1,13 @@
 """Loop detection, the default policy: find calls that repeat without effect."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from opposable.agent.policy import Directive, Step
+from opposable.agent.policy import Directive, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.language import Language
 from opposable.domain.localized_text import LocalizedText, localize
-from opposable.domain.messages import Message
 from opposable.domain.tools import FailureKind, ToolCall, ToolResult
 
 PERMANENT_FAILURES: frozenset[FailureKind] = frozenset({"unknown_tool", "invalid_arguments", "denied", "refused"})
@@ -15,7 +15,7 @@ PERMANENT_FAILURES: frozenset[FailureKind] = frozenset({"unknown_tool", "invalid
 
 
 @dataclass(frozen=True, slots=True)
-class LoopDetection:
+class LoopDetection(RunPolicy):
     """Refuse exact repeats of permanent failures, and end runs that repeat one call without a new result.
 
     Attributes:
@@ -31,39 +31,10 @@ class LoopDetection:
     stop_after: int | None = 30
     language: Language = "en"
 
-    def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
-        """Set a failure on each call that would repeat its own failure."""
-        if not steps or steps[-1].result.failure is None:
-            return calls
-        return tuple(call if call.failure is not None else self._screen_call(call, steps) for call in calls)
-
-    def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
-        """Append a note to each result that one call has had `note_after` times in a row."""
-        note_after = self.note_after
-        if note_after is None or len(steps) < note_after or count_repeats(steps) < note_after:
-            return results
-        start = len(steps) - len(results)
-        counts = (count_repeats(steps, start + n + 1) for n in range(len(results)))
-        return tuple(
-            result if count < note_after else self._add_note(result, count)
-            for result, count in zip(results, counts, strict=True)
-        )
-
-    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
-        """Accept every answer."""
-        return None
-
-    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
-        """End the run if one call has had the same result too often."""
-        count = count_repeats(steps)
-        if self.stop_after is None or count < self.stop_after:
-            return None
-        return Directive("complete", localize(_stop_reason(steps[-1].call.name, count), self.language))
-
-    def _add_note(self, result: ToolResult, count: int) -> ToolResult:
-        return replace(result, content=f"{result.content}\n\n{localize(_repetition_note(count), self.language)}")
-
-    def _screen_call(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
+    def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
+        """Set a failure on a call that would repeat its own failure."""
+        if call.failure is not None or not steps or steps[-1].result.failure is None:
+            return call
         last = steps[-1]
         if _is_same_call(last.call, call.call) and last.result.failure in PERMANENT_FAILURES:
             message = _refused_repeat(call.call.name, last.result.content)
@@ -74,15 +45,24 @@ class LoopDetection:
         content = localize(message, self.language)
         return replace(call, failure=ToolResult(call.call.id, call.call.name, content, "refused"))
 
+    def annotate(self, steps: Sequence[Step]) -> str:
+        """Note that one call has had the same result `note_after` times in a row, or more often."""
+        count = count_repeats(steps)
+        if self.note_after is None or count < self.note_after:
+            return ""
+        return localize(_repetition_note(count), self.language)
 
-def count_repeats(steps: Sequence[Step], end: int | None = None) -> int:
-    """Return how many steps before `end` (by default all) are one call with one result, without another in between."""
-    stop = len(steps) if end is None else end
-    start = stop - 1
-    last = steps[start]
-    while start > 0 and _is_same_step(steps[start - 1], last):
-        start -= 1
-    return stop - start
+    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
+        """End the run if one call has had the same result too often."""
+        count = count_repeats(steps)
+        if self.stop_after is None or count < self.stop_after:
+            return None
+        return Directive("complete", localize(_stop_reason(steps[-1].call.name, count), self.language))
+
+
+def count_repeats(steps: Sequence[Step]) -> int:
+    """Return how many of the last steps are one call with one result, without another in between."""
+    return sum(1 for _ in itertools.takewhile(lambda step: _is_same_step(step, steps[-1]), reversed(steps)))
 
 
 def count_failures(call: ToolCall, steps: Sequence[Step]) -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.events import DecisionAction
@@ -28,44 +27,24 @@ class Directive:
     message: str = ""
 
 
-class RunPolicy(Protocol):
-    """Controls one run. `steps` are the calls of the run so far, oldest first. A policy may do nothing in any hook."""
+class RunPolicy:
+    """Controls one run, together with the other policies of it. In a hook that a policy leaves out it does nothing.
 
-    def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
-        """Return the calls of a reply, with `failure` set on those that must not run."""
-        ...
+    `steps` are the finished calls of the run, oldest first.
+    """
 
-    def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
-        """Return the results of a turn, with notes where the model should know more. `steps` end with the turn."""
-        ...
+    def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
+        """Return a call that is to be executed, changed, or with `failure` set if it must not run."""
+        return call
+
+    def annotate(self, steps: Sequence[Step]) -> str:
+        """Observe the last of the steps, and return a note for its result; "" for none."""
+        return ""
 
     def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
         """Return how to go on in place of taking a reply without calls as the answer; None takes it."""
-        ...
+        return None
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Return how to go on after a turn with calls; None asks the model for its next reply."""
-        ...
-
-
-class PolicyAround:
-    """A policy that does what an inner one does, to be extended."""
-
-    def __init__(self, inner: RunPolicy) -> None:
-        self._inner = inner
-
-    def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
-        """Screen calls."""
-        return self._inner.screen(calls, steps)
-
-    def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
-        """Annotate results."""
-        return self._inner.annotate(results, steps)
-
-    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
-        """Accept an answer, or not."""
-        return self._inner.before_answer(reply, steps)
-
-    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
-        """Return how to go on."""
-        return await self._inner.after_turn(steps)
+        return None

@@ -31,7 +31,7 @@ class RunState:
 
     limits: Limits
     context: CallContext
-    policy: RunPolicy
+    policies: Sequence[RunPolicy]
     tools: ToolSelection
     history: list[Message]
     takes_media: bool
@@ -67,10 +67,11 @@ class RunState:
         return ModelReplied(self.turn_count, self.history[-1], reply.finish, reply.usage)
 
     def take_answer(self, message: Message) -> Directive | None:
-        """Take a reply without calls as the answer, unless the policy objects. An empty one is asked about once."""
+        """Take a reply without calls as the answer, unless a policy objects. An empty one is asked about once."""
         is_empty = not message.content.strip()
         self.text = self.text if is_empty else message.content
-        directive = None if self.is_last_turn else self.policy.before_answer(message, self.steps)
+        objections = (policy.before_answer(message, self.steps) for policy in self.policies)
+        directive = None if self.is_last_turn else next(filter(None, objections), None)
         self.is_finished = directive is None and (not is_empty or self.had_empty_reply or self.is_last_turn)
         if directive is None and not self.is_finished:
             self.had_empty_reply = True
@@ -78,10 +79,11 @@ class RunState:
         return directive
 
     def start_calls(self) -> list[ToolStarted]:
-        """Screen the calls of the reply, by the policy and the limit of calls."""
-        screened = self.policy.screen(self.calls, self.steps)
-        if screened is not self.calls:
-            self.history[-1] = with_calls(self.history[-1], screened)
+        """Screen the calls of the reply, by the policies and the limit of calls."""
+        screened = self.calls
+        for policy in self.policies:
+            screened = [policy.screen(resolved, self.steps) for resolved in screened]
+        self.history[-1] = with_calls(self.history[-1], screened)
         remaining = None if self.limits.tool_calls is None else self.limits.tool_calls - len(self.steps)
         self.calls = refuse_calls_beyond(screened, remaining, self.context.language)
         return [ToolStarted(resolved.call) for resolved in self.calls]
@@ -93,11 +95,21 @@ class RunState:
     def take_results(self) -> None:
         """Append the results of the turn to the steps and, annotated, to the history, in the order of their calls."""
         results = [self.results[resolved.call.id] for resolved in self.calls]
-        self.steps += [Step(self.turn_count, one.call, result) for one, result in zip(self.calls, results, strict=True)]
-        annotated = self.policy.annotate(results, self.steps) if results else ()
-        self.history += [to_result_message(result, self.takes_media) for result in annotated]
+        for resolved, result in zip(self.calls, results, strict=True):
+            self.steps.append(Step(self.turn_count, resolved.call, result))
+            if notes := [note for policy in self.policies if (note := policy.annotate(self.steps))]:
+                result = replace(result, content="\n\n".join((result.content, *notes)))
+            self.history.append(to_result_message(result, self.takes_media))
         self.calls, self.results = (), {}
         self.tools.update_from_results(results, self.turn_count)
+
+    async def end_turn(self) -> Directive | None:
+        """Take the results of the turn. Return how a policy goes on, None to ask the model for its next reply."""
+        self.take_results()
+        for policy in self.policies:
+            if directive := await policy.after_turn(self.steps):
+                return directive
+        return None
 
     def cancel_unfinished_calls(self) -> list[ToolFinished]:
         """Return the ends of the calls without a result; every call in the history needs one."""
@@ -110,7 +122,7 @@ class RunState:
         return ends
 
     def follow(self, directive: Directive) -> None:
-        """Go on as the policy directs. A note in the last result says how, in place of an answer that is not taken."""
+        """Go on as a policy directs. A note in the last result says how, in place of an answer that is not taken."""
         if directive.message:
             if self.history[-1].role == "assistant":
                 self.history.pop()

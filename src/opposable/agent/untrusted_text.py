@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from opposable.agent.policy import PolicyAround, RunPolicy, Step
+from opposable.agent.policy import RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.language import Language
 from opposable.domain.localized_text import LocalizedText, localize
@@ -30,21 +30,19 @@ def find_untrusted_text_exposure(library: ToolLibrary, after_untrusted: AfterUnt
     return UntrustedTextExposure(readers, actors) if readers and actors else None
 
 
-class UntrustedTextPolicy(PolicyAround):
-    """A policy around another one: restricts calls that act once a result of an untrusted tool was received.
+class UntrustedTextPolicy(RunPolicy):
+    """Restricts calls that act once a result of an untrusted tool was received.
 
     Results of earlier turns of the conversation count. A result of a tool that is no longer available counts too.
     """
 
     def __init__(
         self,
-        inner: RunPolicy,
         library: ToolLibrary,
         messages: Sequence[Message],
         after_untrusted: AfterUntrusted,
         language: Language,
     ) -> None:
-        super().__init__(inner)
         self._library = library
         self._after_untrusted = after_untrusted
         self._language: Language = language
@@ -52,25 +50,21 @@ class UntrustedTextPolicy(PolicyAround):
             message.role == "tool" and self._is_untrusted(message.name) for message in messages
         )
 
-    def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
-        """Screen calls as the inner policy does, then refuse those that act, or mark them for approval."""
-        calls = super().screen(calls, steps)
-        if not self._had_untrusted_text and not any(self._is_untrusted(step.call.name) for step in steps):
-            return calls
-        return tuple(self._restrict(call) for call in calls)
-
-    def _is_untrusted(self, name: str) -> bool:
-        traits = self._library.get_traits(name)
-        return traits is None or traits.untrusted_output
-
-    def _restrict(self, call: ResolvedCall) -> ResolvedCall:
+    def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
+        """Refuse a call that acts, or mark it for approval."""
         traits = self._library.get_traits(call.call.name)
         if call.failure is not None or (traits is not None and traits.read_only):
+            return call
+        if not self._had_untrusted_text and not any(self._is_untrusted(step.call.name) for step in steps):
             return call
         if self._after_untrusted == "approve":
             return replace(call, requires_approval=True)
         content = localize(_refused_call(call.call.name), self._language)
         return replace(call, failure=ToolResult(call.call.id, call.call.name, content, "refused"))
+
+    def _is_untrusted(self, name: str) -> bool:
+        traits = self._library.get_traits(name)
+        return traits is None or traits.untrusted_output
 
 
 def _refused_call(name: str) -> LocalizedText:

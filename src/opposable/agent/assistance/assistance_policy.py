@@ -24,8 +24,8 @@ from opposable.domain.events import ModelEvent, Reply
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
-from opposable.models.profile import ModelProfile, get_profile
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
+from opposable.models.profile import get_profile
 from opposable.tools import failure_messages
 from opposable.tools.library import ToolLibrary
 
@@ -61,24 +61,15 @@ async def assist(
     return assisted, AssistancePolicy(assisted, run, rules)
 
 
-class AssistedModel:
+class AssistedModel(ModelWrapper):
     """A model whose requests carry what the rules add."""
 
     def __init__(self, inner: Model, run: AssistedRun, rules: Sequence[AssistanceRule]) -> None:
-        self.inner = inner
+        super().__init__(inner)
+        self.profile = get_profile(inner)
         self.allows_calls = True
         self._run = run
         self._rules = rules
-
-    @property
-    def name(self) -> str:
-        """The inner model's name."""
-        return self.inner.name
-
-    @property
-    def profile(self) -> ModelProfile:
-        """The inner model's profile."""
-        return get_profile(self.inner)
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
@@ -94,28 +85,22 @@ class AssistedModel:
             sent, definitions = rule.extend_request(sent), rule.extend_definitions(definitions)
         async with aclosing(self.inner.stream(sent, definitions, options)) as parts:
             async for part in parts:
-                if (
-                    type(part) is Reply
-                    and run.expects_plan
-                    and part.message.tool_calls
-                    and part.message.content.strip()
-                ):
-                    run.plan, run.expects_plan = part.message.content.strip(), False
-                yield self._select_calls(part) if type(part) is Reply else part
+                yield self._take_reply(part) if type(part) is Reply else part
 
-    def _select_calls(self, reply: Reply) -> Reply:
-        """Return the reply with the calls that are to be made now."""
+    def _take_reply(self, reply: Reply) -> Reply:
+        """Begin a turn if the reply has calls. Return the reply with the calls that are to be made now."""
+        run, plan = self._run, reply.message.content.strip()
         calls: Sequence[ToolCall] = reply.message.tool_calls
+        if calls:
+            run.calls, run.blocked_ids, run.suggested_arguments = {}, set(), {}
+            if run.expects_plan and plan:
+                run.plan, run.expects_plan = plan, False
         for rule in self._rules:
             calls = rule.select_calls(calls)
         return replace(reply, message=replace(reply.message, tool_calls=tuple(calls)))
 
-    async def aclose(self) -> None:
-        """Close the inner model."""
-        await self.inner.aclose()
 
-
-class AssistancePolicy:
+class AssistancePolicy(RunPolicy):
     """Applies the rules to a run."""
 
     def __init__(self, model: AssistedModel, run: AssistedRun, rules: Sequence[AssistanceRule]) -> None:
@@ -123,30 +108,8 @@ class AssistancePolicy:
         self._run = run
         self._rules = rules
 
-    def screen(self, calls: Sequence[ResolvedCall], steps: Sequence[Step]) -> Sequence[ResolvedCall]:
-        """Block calls that cannot succeed, and adjust what a spec allows to be adjusted."""
-        run = self._run
-        run.calls, run.blocked_ids, run.suggested_arguments = {}, set(), {}
-        return tuple(self._screen_call(call) for call in calls)
-
-    def annotate(self, results: Sequence[ToolResult], steps: Sequence[Step]) -> Sequence[ToolResult]:
-        """Show the calls of the turn to the rules, and append their notes."""
-        self._run.steps, self._run.turn = steps, steps[-1].turn
-        turn = steps[len(steps) - len(results) :]
-        return [self._annotate_step(step, result) for step, result in zip(turn, results, strict=True)]
-
-    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
-        """Return what the first rule with an objection asks for."""
-        if not self._model.allows_calls:
-            return None
-        return next(filter(None, (rule.before_answer(reply) for rule in self._rules)), None)
-
-    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
-        """Return how to go on: the end of the run first, then a request for a call, then another decision."""
-        directives = filter(None, [rule.after_turn() for rule in self._rules])
-        return min(directives, key=lambda one: (one.action != "complete", not one.message), default=None)
-
-    def _screen_call(self, call: ResolvedCall) -> ResolvedCall:
+    def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
+        """Block a call that cannot succeed, and adjust what a spec allows to be adjusted."""
         run = self._run
         run.calls[call.call.id] = identify_call(call, run)
         for rule in self._rules:
@@ -159,11 +122,24 @@ class AssistancePolicy:
                 run.calls[call.call.id] = identify_call(call, run)
         return call
 
-    def _annotate_step(self, step: Step, result: ToolResult) -> ToolResult:
-        if step.call.id not in self._run.calls or _is_run_limited(step.result, self._run.language):
-            return result
-        notes = " ".join(filter(None, [rule.annotate(step) for rule in self._rules]))
-        return replace(result, content=f"{result.content}\n\n{notes}") if notes else result
+    def annotate(self, steps: Sequence[Step]) -> str:
+        """Show a call to the rules, and return their notes."""
+        run, step = self._run, steps[-1]
+        run.steps, run.turn = steps, step.turn
+        if step.call.id not in run.calls or _is_run_limited(step.result, run.language):
+            return ""
+        return " ".join(filter(None, [rule.annotate(step) for rule in self._rules]))
+
+    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
+        """Return what the first rule with an objection asks for."""
+        if not self._model.allows_calls:
+            return None
+        return next(filter(None, (rule.before_answer(reply) for rule in self._rules)), None)
+
+    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
+        """Return how to go on: the end of the run first, then a request for a call, then another decision."""
+        directives = filter(None, [rule.after_turn() for rule in self._rules])
+        return min(directives, key=lambda one: (one.action != "complete", not one.message), default=None)
 
 
 def identify_call(resolved_call: ResolvedCall, run: AssistedRun) -> tuple[CallKey, dict[str, object]]:
