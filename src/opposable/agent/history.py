@@ -6,7 +6,7 @@ from dataclasses import replace
 from opposable.domain.content import TextPart
 from opposable.domain.language import Language, detect_language
 from opposable.domain.messages import Message, system_message, tool_message
-from opposable.domain.tools import ToolCall, ToolResult
+from opposable.domain.tools import ToolResult
 
 MISSING_RESULT = {"en": "There is no result: the call was not finished.", "zh": "没有结果：该调用没有完成。"}
 """The content of a missing result. It names no cause, so that the model draws no conclusion from it."""
@@ -28,21 +28,17 @@ def match_results_to_calls(messages: Sequence[Message]) -> list[Message]:
     Providers reject a conversation that breaks either rule. A call without a result gets one that says so. A result
     without a call, or a second one, is dropped. A late result moves to its call.
     """
-    if _are_results_matched(messages):
-        return list(messages)
-    results = _index_results(messages)
-    matched: list[Message] = []
-    for index, message in enumerate(messages):
-        if message.role == "tool":
-            continue
-        matched.append(message)
-        matched += [
-            results.pop((index, call.id))
-            if (index, call.id) in results
-            else _make_missing_result(call, message.content)
-            for call in message.tool_calls
-        ]
-    return matched
+    groups: list[list[Message]] = []  # every message that is no result, with its results
+    unanswered: dict[str, list[list[Message]]] = {}  # the groups that lack a result, by the id of its call
+    for message in messages:
+        if message.role != "tool":
+            groups.append([message])
+            unanswered |= {call.id: [] for call in message.tool_calls}
+            for call in message.tool_calls:
+                unanswered[call.id].append(groups[-1])
+        elif unanswered.get(message.call_id):
+            unanswered[message.call_id].pop().append(message)
+    return [message for group in groups for message in _add_missing_results(*group)]
 
 
 def to_result_message(result: ToolResult, takes_media: bool) -> Message:
@@ -88,34 +84,16 @@ def estimate_text_tokens(text: str) -> int:
     return (len(text) - wide) // 4 + wide * 2 // 3
 
 
-def _are_results_matched(messages: Sequence[Message]) -> bool:
-    """Return whether the results of every reply directly follow it."""
-    open_calls: list[str] = []
-    for message in messages:
-        if message.role == "tool":
-            if message.call_id not in open_calls:
-                return False
-            open_calls.remove(message.call_id)
-            continue
-        if open_calls:
-            return False
-        open_calls = [call.id for call in message.tool_calls]
-    return not open_calls
-
-
-def _index_results(messages: Sequence[Message]) -> dict[tuple[int, str], Message]:
-    """Map (position of the reply, call id) to the result.
-
-    A conversation can reuse a call id.
-    """
-    results: dict[tuple[int, str], Message] = {}
-    call_positions: dict[str, int] = {}
-    for index, message in enumerate(messages):
-        for call in message.tool_calls:
-            call_positions[call.id] = index
-        if message.role == "tool" and message.call_id in call_positions:
-            results.setdefault((call_positions[message.call_id], message.call_id), message)
-    return results
+def _add_missing_results(reply: Message, *results: Message) -> list[Message]:
+    """Return a reply and its results; where some are missing, one for each call in the order of the calls."""
+    if len(results) == len(reply.tool_calls):
+        return [reply, *results]
+    by_id = {result.call_id: result for result in reversed(results)}
+    missing = MISSING_RESULT[detect_language(reply.content)]
+    return [
+        reply,
+        *(by_id.pop(call.id, None) or tool_message(call.id, call.name, missing) for call in reply.tool_calls),
+    ]
 
 
 def _add_system_note(messages: list[Message], note: str) -> list[Message]:
@@ -123,10 +101,6 @@ def _add_system_note(messages: list[Message], note: str) -> list[Message]:
     if first is None or first.role != "system":
         return [system_message(note), *messages]
     return [replace(first, content=f"{first.content}\n\n{note}"), *messages[1:]]
-
-
-def _make_missing_result(call: ToolCall, reply_text: str) -> Message:
-    return tool_message(call.id, call.name, MISSING_RESULT[detect_language(reply_text)])
 
 
 def _group_messages(messages: Sequence[Message]) -> list[list[Message]]:
