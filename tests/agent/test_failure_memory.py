@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from opposable.agent.agent import Agent
-from opposable.agent.failure_memory import FailureMemory, MemoryOptions, get_owner_scope
+from opposable.agent.failure_memory import FailureMemory, get_owner_scope
 from opposable.domain.errors import StoreUnavailable
 from opposable.domain.events import Reply
 from opposable.domain.messages import assistant_message
@@ -20,7 +20,7 @@ from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
 
-QUICK = MemoryOptions(write_interval_seconds=0.01, refresh_seconds=0.0)
+QUICK = {"write_interval_seconds": 0.01, "refresh_seconds": 0.0}
 
 
 def click(selector: str) -> str:
@@ -46,7 +46,7 @@ async def wait_until_settled(memory: FailureMemory) -> None:
 async def test_a_call_that_was_cut_off_is_not_remembered_as_wrong(store, assistance):
     cut = Reply(assistant_message("", (tool_call("click", '{"selector": "a.x"}', "c1"),)), "length")
     wrong = scripted_calls(tool_call("click", '{"place": "a.x"}', "c2"))
-    async with FailureMemory(store.failures, QUICK) as memory:
+    async with FailureMemory(store.failures, **QUICK) as memory:
         model = ScriptedModel(cut, wrong, "done", "done")
         await Agent(model, LIBRARY, assistance=assistance, failure_memory=memory.with_scope("a1")).run("click it")
     assert [failure.message.partition("\n")[0] for failure in (await store.failures.list()).items] == [
@@ -55,7 +55,7 @@ async def test_a_call_that_was_cut_off_is_not_remembered_as_wrong(store, assista
 
 
 async def test_what_one_process_learnt_another_knows(store):
-    async with FailureMemory(store.failures, QUICK) as first:
+    async with FailureMemory(store.failures, **QUICK) as first:
         failure = first.with_scope("a1").record_failure("click", "", "failed", {"selector": "a.x"}, "'a.x' not found")
         first.correct(failure, {"given": {"selector": "a.x"}, "right": {"selector": "a.y"}})
     [stored] = (await store.failures.list()).items
@@ -65,7 +65,7 @@ async def test_what_one_process_learnt_another_knows(store):
         1,
         '{"selector":"a.x"}\n\'a.x\' not found',
     )
-    async with FailureMemory(store.failures, QUICK) as second:
+    async with FailureMemory(store.failures, **QUICK) as second:
         known = await second.with_scope("a1").get_patterns(LIBRARY)
         assert known.warnings["click"][0] == 'Known from before: selector="a.x" failed; selector="a.y" worked.'
         assert known.warnings["click"][1] == '以往经验：selector="a.x" 曾经失败；可行的是 selector="a.y"。'
@@ -74,11 +74,11 @@ async def test_what_one_process_learnt_another_knows(store):
 
 async def test_counts_add_up_across_processes_and_a_success_makes_forget(store):
     for _ in range(2):
-        async with FailureMemory(store.failures, QUICK) as memory:
+        async with FailureMemory(store.failures, **QUICK) as memory:
             memory.with_scope().record_failure("click", "", "refused", {"selector": "a.x"}, "no")
     [stored] = (await store.failures.list()).items
     assert stored.count == 2
-    async with FailureMemory(store.failures, QUICK) as memory:
+    async with FailureMemory(store.failures, **QUICK) as memory:
         await memory.get_patterns(LIBRARY, "")
         await wait_until_settled(memory)  # a slow store is not waited for
         memory.forget(stored)
@@ -86,7 +86,7 @@ async def test_counts_add_up_across_processes_and_a_success_makes_forget(store):
 
 
 async def test_what_was_forgotten_or_pinned_elsewhere_is_followed(store):
-    async with FailureMemory(store.failures, QUICK) as memory:
+    async with FailureMemory(store.failures, **QUICK) as memory:
         failure = memory.with_scope().record_failure("click", "", "failed", {"selector": "a.x"}, "no")
         await wait_until_settled(memory)
         await store.failures.set_pinned(failure.failure_id, True)
@@ -121,7 +121,7 @@ async def test_an_unavailable_store_only_loses_stored_failures():
         async def forget_before(self, moment):
             raise StoreUnavailable("away")
 
-    async with FailureMemory(Away(), QUICK) as memory:
+    async with FailureMemory(Away(), **QUICK) as memory:
         assert (await memory.get_patterns(LIBRARY, "")).failures == {}
         memory.with_scope().record_failure("click", "", "failed", {"selector": "a.x"}, "no")
         assert len((await memory.get_patterns(LIBRARY, "")).failures["click"]) == 1
@@ -163,14 +163,14 @@ async def test_failures_of_other_agents_do_not_displace_own_ones():
 
 
 async def test_a_pinned_failure_stays_known_however_much_fails_after_it(store):
-    async with FailureMemory(store.failures, QUICK) as memory:
+    async with FailureMemory(store.failures, **QUICK) as memory:
         pinned = memory.with_scope().record_failure("click", "", "refused", {"selector": "a.x"}, "no")
     await store.failures.set_pinned(pinned.failure_id, True)
-    async with FailureMemory(store.failures, QUICK) as memory:
+    async with FailureMemory(store.failures, **QUICK) as memory:
         for n in range(30):
             for _ in range(2):
                 memory.with_scope().record_failure("click", "", "failed", {"selector": f"a.{n}"}, "no")
-    async with FailureMemory(store.failures, QUICK) as memory:
+    async with FailureMemory(store.failures, **QUICK) as memory:
         patterns = await memory.get_patterns(LIBRARY, "")
         known = patterns.find_exact("click", {"selector": "a.x"})
         assert known is not None
@@ -179,7 +179,7 @@ async def test_a_pinned_failure_stays_known_however_much_fails_after_it(store):
 
 
 async def test_each_agents_first_run_knows_of_its_own_tools(store):
-    async with FailureMemory(store.failures, QUICK) as memory:
+    async with FailureMemory(store.failures, **QUICK) as memory:
         for tool in ("click", "look"):
             for _ in range(2):
                 memory.with_scope().record_failure(tool, "", "failed", {"selector": "a.x"}, "no")
@@ -188,15 +188,13 @@ async def test_each_agents_first_run_knows_of_its_own_tools(store):
         """Look."""
         return selector
 
-    async with FailureMemory(store.failures, MemoryOptions(refresh_seconds=60.0)) as memory:
+    async with FailureMemory(store.failures, refresh_seconds=60.0) as memory:
         assert list((await memory.get_patterns(LIBRARY, "")).warnings) == ["click"]
         assert set((await memory.get_patterns(ToolLibrary([look]), "")).warnings) == {"click", "look"}
 
 
 async def test_a_pinned_failure_is_known_to_the_next_run_after_invalidation(store):
-    async with FailureMemory(
-        store.failures, MemoryOptions(write_interval_seconds=0.0, refresh_seconds=600.0)
-    ) as memory:
+    async with FailureMemory(store.failures, write_interval_seconds=0.0, refresh_seconds=600.0) as memory:
         pinned = memory.with_scope().record_failure("click", "", "failed", {"selector": "a.x"}, "no")
         await wait_until_settled(memory)
         assert not (await memory.get_patterns(LIBRARY, "")).failures["click"][0].pinned
@@ -208,14 +206,14 @@ async def test_a_pinned_failure_is_known_to_the_next_run_after_invalidation(stor
 async def test_what_was_not_seen_for_long_is_forgotten_unless_pinned(store):
     old = Failure("click", "", "failed", "f", last_seen=get_utc_now() - timedelta(days=400))
     await store.failures.add([old, replace(old, fingerprint="g", pinned=True), replace(old, fingerprint="h")])
-    async with FailureMemory(store.failures, QUICK) as memory:
+    async with FailureMemory(store.failures, **QUICK) as memory:
         await memory.get_patterns(LIBRARY, "")
         await wait_until_settled(memory)
     assert [one.fingerprint for one in (await store.failures.list()).items] == ["g"]
 
 
 async def test_what_waits_is_written_when_a_memory_is_closed_at_once(store):
-    memory = FailureMemory(store.failures, MemoryOptions(write_interval_seconds=0.0))
+    memory = FailureMemory(store.failures, write_interval_seconds=0.0)
     for n in range(200):
         memory.with_scope().record_failure("click", "", "failed", {"selector": f"a.{n}"}, "no")
         await asyncio.sleep(0.001 if n % 50 == 0 else 0)
@@ -278,7 +276,7 @@ class UnreliableStore:
 @pytest.mark.parametrize("broken", ["", "add", "correct"])
 async def test_each_change_is_written_once_also_after_an_error(broken):
     store = UnreliableStore(broken)
-    memory = FailureMemory(store, MemoryOptions(write_interval_seconds=0.001))
+    memory = FailureMemory(store, write_interval_seconds=0.001)
     memory.add(SLOW)
     memory.add(SLOW)
     memory.correct(SLOW, {"right": {"seconds": 60}})
@@ -290,7 +288,7 @@ async def test_each_change_is_written_once_also_after_an_error(broken):
 @pytest.mark.parametrize("is_seen_again", [False, True])
 async def test_a_deletion_replaces_what_was_not_written_and_ends_with_a_new_failure(is_seen_again):
     store = UnreliableStore()
-    memory = FailureMemory(store, MemoryOptions(write_interval_seconds=60))
+    memory = FailureMemory(store, write_interval_seconds=60)
     memory.add(SLOW)
     memory.forget(SLOW)
     if is_seen_again:

@@ -24,6 +24,10 @@ from opposable.tools.library import ToolLibrary
 STORED_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout", "unavailable")
 """Failures that are stored: those that say something about the tool."""
 
+HALF_LIFE_DAYS = 14.0
+"""Days without the failure after which it counts half as much."""
+EXPIRY_DAYS = 180.0
+"""Days after which a failure that did not occur again is deleted, unless it is pinned."""
 REWEIGH_INTERVAL_SECONDS = 3600.0
 """Seconds after which the weight of each failure is computed again."""
 MAX_FAILURES_PER_TOOL = 20
@@ -88,23 +92,6 @@ class FailureStore(Protocol):
     async def forget_before(self, moment: datetime) -> int:
         """Delete unpinned failures last seen before `moment`. Raises: `StoreError`."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryOptions:
-    """How failures are remembered.
-
-    Attributes:
-        half_life_days: Days without the failure after which it counts half as much.
-        refresh_seconds: The interval between reads of failures written by other processes.
-        write_interval_seconds: The interval between writes.
-        forget_after_days: Days after which a failure that did not occur again is deleted, unless it is pinned.
-    """
-
-    half_life_days: float = 14.0
-    refresh_seconds: float = 30.0
-    write_interval_seconds: float = 0.5
-    forget_after_days: float = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +183,16 @@ class FailureMemory:
 
     Args:
         store: Where failures are stored across processes.
-        options: How failures are remembered.
+        refresh_seconds: The interval between reads of failures written by other processes.
+        write_interval_seconds: The interval between writes.
     """
 
-    def __init__(self, store: FailureStore | None = None, options: MemoryOptions = MemoryOptions()) -> None:
-        self.options = options
+    def __init__(
+        self, store: FailureStore | None = None, *, refresh_seconds: float = 30.0, write_interval_seconds: float = 0.5
+    ) -> None:
         self._store = store
+        self._refresh_seconds = refresh_seconds
+        self._write_interval_seconds = write_interval_seconds
         self._scopes: dict[str, _Scope] = {SHARED_SCOPE: _Scope()}
         self._annotated_definitions: dict[tuple[int, Language], tuple[Definitions, dict[str, str], Definitions]] = {}
         self._library_loads: dict[tuple[str, int], _LibraryLoad] = {}
@@ -300,7 +291,7 @@ class FailureMemory:
         if failure.pinned or failure.last_seen is None:
             return float(failure.count)
         days = (get_utc_now() - failure.last_seen) / timedelta(days=1)
-        return float(failure.count * 0.5 ** (max(days, 0.0) / self.options.half_life_days))
+        return float(failure.count * 0.5 ** (max(days, 0.0) / HALF_LIFE_DAYS))
 
     def _get_scope(self, name: str) -> _Scope:
         if name not in self._scopes:
@@ -345,7 +336,7 @@ class FailureMemory:
                 del self._library_loads[next(iter(self._library_loads))]
             task = self._spawn(self._load(library, scope))
             load = self._library_loads[key] = _LibraryLoad(library, library.version, now, task, task)
-        elif load.latest.done() and now - load.started_at > self.options.refresh_seconds:
+        elif load.latest.done() and now - load.started_at > self._refresh_seconds:
             load.started_at, load.latest = now, self._spawn(self._load(library, scope))
         if not load.first.done():  # awaiting the task itself would cancel it with its caller
             await asyncio.wait({load.first}, timeout=STORE_TIMEOUT_SECONDS)
@@ -386,7 +377,7 @@ class FailureMemory:
         """Delete expired failures from the store."""
         assert self._store is not None
         try:
-            await self._store.forget_before(get_utc_now() - timedelta(days=self.options.forget_after_days))
+            await self._store.forget_before(get_utc_now() - timedelta(days=EXPIRY_DAYS))
         except StoreError as error:
             log.warning("Expired failures cannot be deleted now: %s", error)
 
@@ -399,7 +390,7 @@ class FailureMemory:
         self._unwritten[failure_id] = change
 
     async def _write_later(self) -> None:
-        await asyncio.sleep(self.options.write_interval_seconds)
+        await asyncio.sleep(self._write_interval_seconds)
         await self._write()
 
     async def _write(self) -> None:
