@@ -90,10 +90,11 @@ def _add_missing_results(reply: Message, *results: Message) -> list[Message]:
         return [reply, *results]
     by_id = {result.call_id: result for result in reversed(results)}
     missing = MISSING_RESULT[detect_language(reply.content)]
-    return [
-        reply,
-        *(by_id.pop(call.id, None) or tool_message(call.id, call.name, missing) for call in reply.tool_calls),
+    completed = [
+        by_id.pop(call.id) if call.id in by_id else tool_message(call.id, call.name, missing)
+        for call in reply.tool_calls
     ]
+    return [reply, *completed]
 
 
 def _add_system_note(messages: list[Message], note: str) -> list[Message]:

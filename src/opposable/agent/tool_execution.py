@@ -194,20 +194,14 @@ async def _execute_call(
     call = resolved_call.call
     if resolved_call.failure is not None:
         return resolved_call.failure
-    idempotency_key = f"{run_context.run_id}-{turn}-{call.id}"
-    call_context = CallContext(
-        run_context.run_id,
-        call.id,
-        run_context.language,
-        run_context.trace_id,
-        run_context.agent_id,
-        run_context.conversation_id,
-        idempotency_key,
-        report,
-        run_context.approve,
-        resolved_call.requires_approval,
+    context = replace(
+        run_context,
+        call_id=call.id,
+        idempotency_key=f"{run_context.run_id}-{turn}-{call.id}",
+        report=report,
+        requires_approval=resolved_call.requires_approval,
     )
-    result = await library.call(call.name, resolved_call.arguments, call_context, resolved_call.checked)
+    result = await library.call(call.name, resolved_call.arguments, context, resolved_call.checked)
     return replace(result, repairs=(*call.repairs, *result.repairs)) if call.repairs else result
 
 

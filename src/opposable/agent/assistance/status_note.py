@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from opposable.agent.assistance import prompts
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.history import estimate_text_tokens
 from opposable.agent.policy import Directive, Step
 from opposable.domain.messages import Message
-from opposable.domain.tools import ToolCall
 from opposable.parsers import escape_special_tokens
 
 MAX_NOTE_TOKENS = 300
@@ -25,23 +24,6 @@ _MAX_LINE_CHARACTERS = 160
 
 _STATUS_NOTE_START = re.compile(r"\W*(?:State of this task\W|任务状态\W+共)")
 """The beginning of a status note that a model copied."""
-
-
-@dataclass(frozen=True, slots=True)
-class FailedAttempt:
-    """A failed call.
-
-    Attributes:
-        call: The call.
-        reason: Why it failed the last time.
-        count: How often the model requested it.
-        is_resolved: Whether the tool has succeeded since.
-    """
-
-    call: ToolCall
-    reason: str
-    count: int = 1
-    is_resolved: bool = False
 
 
 class StatusNote(AssistanceRule):
@@ -76,22 +58,22 @@ class StatusNote(AssistanceRule):
         return format_status_note(run, include_all=is_trimmed) if run.advice or has_failed or is_trimmed else ""
 
 
-def list_failed_attempts(steps: Iterable[Step]) -> list[FailedAttempt]:
-    """Return the failed calls, each once, the latest first. One that succeeded later is not among them."""
-    attempts: dict[tuple[str, str], FailedAttempt] = {}
+def list_failed_attempts(steps: Iterable[Step], *, include_resolved: bool) -> list[list[Step]]:
+    """Return the failures of each failed call, the latest call first.
+
+    A call that succeeded later is not among them, nor one whose tool did, unless `include_resolved` is set.
+    """
+    attempts: dict[tuple[str, str], list[Step]] = {}
+    resolved: set[tuple[str, str]] = set()
     for step in steps:
         key = (step.call.name, step.call.arguments_json)
-        earlier = attempts.pop(key, None)
+        failures = attempts.pop(key, [])
         if step.result.failure is not None:
-            # the tool's own reason says more than that of a blocked call
-            is_blocked = earlier is not None and step.result.failure == "refused"
-            reason = earlier.reason if earlier is not None and is_blocked else step.result.content
-            attempts[key] = FailedAttempt(step.call, reason, 1 if earlier is None else earlier.count + 1)
+            attempts[key] = [*failures, step]
+            resolved.discard(key)
         else:
-            for other, attempt in attempts.items():
-                if attempt.call.name == step.call.name:
-                    attempts[other] = replace(attempt, is_resolved=True)
-    return list(reversed(attempts.values()))
+            resolved |= {other for other in attempts if other[0] == step.call.name}
+    return [attempts[key] for key in reversed(attempts) if include_resolved or key not in resolved]
 
 
 def format_status_note(run: AssistedRun, *, include_all: bool = False) -> str:
@@ -103,15 +85,13 @@ def format_status_note(run: AssistedRun, *, include_all: bool = False) -> str:
         run: The run to sum up.
         include_all: Whether to add the plan and the latest results, for a history that was trimmed.
     """
-    attempts = list_failed_attempts(run.steps)
-    unresolved = [attempt for attempt in attempts if not attempt.is_resolved]
-    if not (len(unresolved) > 1 or run.advice or include_all):
+    attempts = list_failed_attempts(run.steps, include_resolved=include_all)
+    if not (len(attempts) > 1 or run.advice or include_all):
         return ""
-    lines = _iter_status_lines(run, attempts if include_all else unresolved, include_all)
-    return _fit_lines(lines, MAX_NOTE_TOKENS)
+    return _fit_lines(_iter_status_lines(run, attempts, include_all), MAX_NOTE_TOKENS)
 
 
-def _iter_status_lines(run: AssistedRun, attempts: Sequence[FailedAttempt], include_all: bool) -> Iterator[str]:
+def _iter_status_lines(run: AssistedRun, attempts: Sequence[Sequence[Step]], include_all: bool) -> Iterator[str]:
     is_chinese = run.language == "zh"
     total, observations = len(run.steps), [step.result.content for step in run.steps if step.result.failure is None]
     if is_chinese:
@@ -127,7 +107,7 @@ def _iter_status_lines(run: AssistedRun, attempts: Sequence[FailedAttempt], incl
     if shown:
         yield "已失败，不要原样重复：" if is_chinese else "Failed; do not repeat as they were:"
     yield from (_format_attempt(attempt, index < MAX_REASONS_SHOWN) for index, attempt in enumerate(shown))
-    for name in dict.fromkeys(attempt.call.name for attempt in shown):
+    for name in dict.fromkeys(attempt[0].call.name for attempt in shown):
         if (warning := run.patterns.warnings.get(run.get_tool_id(name))) is not None:
             yield _truncate_line(warning[is_chinese])
     if include_all:
@@ -135,10 +115,12 @@ def _iter_status_lines(run: AssistedRun, attempts: Sequence[FailedAttempt], incl
             yield f"{'结果' if is_chinese else 'Result'}: {_truncate_line(observation)}"
 
 
-def _format_attempt(attempt: FailedAttempt, with_reason: bool) -> str:
-    times = f" ({attempt.count}×)" if attempt.count > 1 else ""
-    reason = f": {_truncate_line(attempt.reason)}" if with_reason else ""
-    return f"- {attempt.call.name}{_truncate_line(attempt.call.arguments_json)}{times}{reason}"
+def _format_attempt(failures: Sequence[Step], with_reason: bool) -> str:
+    call, times = failures[-1].call, f" ({len(failures)}×)" if len(failures) > 1 else ""
+    # the tool's own reason says more than that of a blocked call
+    own = [step for step in failures if step.result.failure != "refused"] or failures[:1]
+    reason = f": {_truncate_line(own[-1].result.content)}" if with_reason else ""
+    return f"- {call.name}{_truncate_line(call.arguments_json)}{times}{reason}"
 
 
 def _truncate_line(text: str) -> str:
