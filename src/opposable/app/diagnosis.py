@@ -21,7 +21,7 @@ from opposable.settings import Settings
 CheckState = Literal["ok", "note", "failed"]
 
 MODULES_BY_EXTRA: Mapping[str, tuple[str, ...]] = {
-    "local": ("xllamacpp", "pypi_simple", "filelock"),
+    "local": ("xllamacpp", "pip", "filelock"),
     "serve": ("fastapi", "uvicorn", "prometheus_client"),
     "store": ("sqlalchemy", "alembic", "aiosqlite"),
     "postgres": ("psycopg",),

