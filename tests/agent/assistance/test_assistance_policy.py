@@ -204,6 +204,29 @@ async def test_polling_is_not_a_loop():
     assert list_endings(events) == [(None, "42 %")] * 15
 
 
+async def test_a_failed_call_is_made_again_when_a_polled_tool_returns_something_new():
+    statuses = iter(["running", "running", "done"])
+
+    def status() -> str:
+        """The status of the job."""
+        made.append(next(statuses))
+        return made[-1]
+
+    def publish() -> str:
+        """Publish the job."""
+        made.append("publish")
+        if "done" not in made:
+            raise ToolFailed("The job is not done.")
+        return "published"
+
+    library = ToolLibrary([publish, FunctionTool(status, read_only=True, metadata={"polling": True})])
+    names = ["publish", "status", "publish", "status", "publish", "status", "publish"]
+    asked = [reply_with_calls(tool_call(name, "{}", f"c{n}")) for n, name in enumerate(names)]
+    events = await collect_events(ScriptedModel(*asked, "done"), library)
+    assert made == ["publish", "running", "publish", "running", "done", "publish"]
+    assert [failure for failure, _ in list_endings(events)] == ["failed", None, "failed", None, "refused", None, None]
+
+
 async def test_the_status_note_is_in_the_last_message_and_not_in_the_history():
     model = ScriptedModel(call_click("a.x", 1), call_click("a.y", 2), call_click("a.social-link", 3), "done")
     events = await collect_events(model)

@@ -60,6 +60,8 @@ class RepeatedCalls(AssistanceRule):
         if before is None or before.content != result.content or before.failure is not None:
             self._has_new_result = True
             self._change_count += not self._has_failed or not run.is_read_only(name)
+            if run.is_polled(name):  # what it waits for has changed, so that earlier failures may be gone
+                self._records = {call: known for call, known in self._records.items() if known.failure is None}
         if is_repeated and not run.is_polled(name):
             return prompts.note_repeated_result(name, record.repeat_count, run.language)
         return ""
