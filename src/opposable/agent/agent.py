@@ -182,7 +182,7 @@ async def _run_with_policy(
         model, assistance = await assist(model, library, messages, None if guards is True else guards, failure_memory)
         policies: list[RunPolicy] = [assistance]
     else:
-        policies = [LoopDetection(note_after=limits.noted_repeats, stop_after=limits.repeats, language=language)]
+        policies = [LoopDetection(limits, language)]
         if failure_memory is not None:
             from opposable.agent.failure_recorder import FailureNotes, FailureRecorder  # lazy: as above
 

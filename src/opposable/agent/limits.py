@@ -83,14 +83,12 @@ def find_stop_reason(finish: FinishReason, is_bounded: bool, limits: Limits, usa
 
 def count_remaining_tokens(limits: Limits, usage: Usage) -> float:
     """Return the tokens that the limits leave: negative if a run has used more than allowed."""
-    if limits.tokens is limits.input_tokens is limits.output_tokens is None:
-        return math.inf
     pairs = (
         (limits.tokens, usage.total_tokens),
         (limits.input_tokens, usage.input_tokens),
         (limits.output_tokens, usage.output_tokens),
     )
-    return min(limit - used for limit, used in pairs if limit is not None)
+    return min((limit - used for limit, used in pairs if limit is not None), default=math.inf)
 
 
 class DeadlineExceeded(Exception):

@@ -44,9 +44,7 @@ async def run(
     history = match_results_to_calls(adapt_media(model, messages))
     language = detect_conversation_language(history)
     context = replace(context, run_id=context.run_id or token_hex(16), language=language)
-    policies = policies or (
-        LoopDetection(note_after=limits.noted_repeats, stop_after=limits.repeats, language=language),
-    )
+    policies = policies or (LoopDetection(limits, language),)
     tools = ToolSelection(library, history, options, language)
     requests = ModelRequests(model, tools, limits)
     state = RunState(limits, context, policies, tools, history, get_profile(model).images)

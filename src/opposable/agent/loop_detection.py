@@ -2,16 +2,20 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.policy import Directive, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.language import Language
 from opposable.domain.localized_text import LocalizedText, localize
-from opposable.domain.tools import FailureKind, ToolCall, ToolResult
+from opposable.domain.tools import FailureKind, ToolCall
 
 PERMANENT_FAILURES: frozenset[FailureKind] = frozenset({"unknown_tool", "invalid_arguments", "denied", "refused"})
 """Failures that the same call has again, unless another call changes something."""
+
+MAX_RETRIES = 3
+"""How often a call that failed for another reason may be repeated before another call succeeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +23,11 @@ class LoopDetection(RunPolicy):
     """Refuse exact repeats of permanent failures, and end runs that repeat one call without a new result.
 
     Attributes:
-        max_retries: How often a call that failed for another reason may be repeated before another call succeeds.
-        note_after: Consecutive calls with identical arguments and result from which each result has a note; None for
-            never.
-        stop_after: Consecutive calls of that kind that end the run with the model's best answer; None for never.
+        limits: The limits of the run, with its numbers of repeats.
         language: The language of notes and reasons.
     """
 
-    max_retries: int = 3
-    note_after: int | None = 10
-    stop_after: int | None = 30
+    limits: Limits = DEFAULT_LIMITS
     language: Language = "en"
 
     def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
@@ -38,24 +37,23 @@ class LoopDetection(RunPolicy):
         last = steps[-1]
         if _is_same_call(last.call, call.call) and last.result.failure in PERMANENT_FAILURES:
             message = _refused_repeat(call.call.name, last.result.content)
-        elif count_failures(call.call, steps) > self.max_retries:
-            message = _refused_retry(call.call.name, self.max_retries, last.result.content)
+        elif count_failures(call.call, steps) > MAX_RETRIES:
+            message = _refused_retry(call.call.name, last.result.content)
         else:
             return call
-        content = localize(message, self.language)
-        return replace(call, failure=ToolResult(call.call.id, call.call.name, content, "refused"))
+        return call.refuse(localize(message, self.language))
 
     def annotate(self, steps: Sequence[Step]) -> str:
-        """Note that one call has had the same result `note_after` times in a row, or more often."""
+        """Note that one call has had the same result `noted_repeats` times in a row, or more often."""
         count = count_repeats(steps)
-        if self.note_after is None or count < self.note_after:
+        if self.limits.noted_repeats is None or count < self.limits.noted_repeats:
             return ""
         return localize(_repetition_note(count), self.language)
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """End the run if one call has had the same result too often."""
         count = count_repeats(steps)
-        if self.stop_after is None or count < self.stop_after:
+        if self.limits.repeats is None or count < self.limits.repeats:
             return None
         return Directive("complete", localize(_stop_reason(steps[-1].call.name, count), self.language))
 
@@ -92,10 +90,10 @@ def _refused_repeat(name: str, error: str) -> LocalizedText:
     )
 
 
-def _refused_retry(name: str, retries: int, error: str) -> LocalizedText:
+def _refused_retry(name: str, error: str) -> LocalizedText:
     return LocalizedText(
-        f"Not run: this exact call of {name} failed {retries + 1} times in a row. It last said: {_quote(error)}",
-        f"没有执行：完全相同的 {name} 调用已连续失败 {retries + 1} 次。最后一次的结果是：{_quote(error)}",
+        f"Not run: this exact call of {name} failed {MAX_RETRIES + 1} times in a row. It last said: {_quote(error)}",
+        f"没有执行：完全相同的 {name} 调用已连续失败 {MAX_RETRIES + 1} 次。最后一次的结果是：{_quote(error)}",
     )
 
 

@@ -44,6 +44,10 @@ class ResolvedCall:
         """Whether the call may report deltas of its result."""
         return self.tool is not None and self.tool.streams
 
+    def refuse(self, message: str) -> "ResolvedCall":
+        """Return the call with a failure in place of its execution."""
+        return replace(self, failure=ToolResult(self.call.id, self.call.name, message, "refused"))
+
 
 def resolve_calls(reply: Reply, library: ToolLibrary, language: Language) -> Sequence[ResolvedCall]:
     """Resolve the calls of a reply. One that cannot be resolved, or may be cut off, gets a failure, never a guess."""
@@ -126,11 +130,7 @@ def refuse_calls_beyond(
         return resolved_calls
     message = sentences.call_limit_message(language)
     allowed = max(remaining, 0)
-    refused = [
-        replace(refused, failure=ToolResult(refused.call.id, refused.call.name, message, "refused"))
-        for refused in resolved_calls[allowed:]
-    ]
-    return [*resolved_calls[:allowed], *refused]
+    return [*resolved_calls[:allowed], *(call.refuse(message) for call in resolved_calls[allowed:])]
 
 
 def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> ResolvedCall:

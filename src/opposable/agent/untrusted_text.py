@@ -8,7 +8,7 @@ from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.language import Language
 from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.messages import Message
-from opposable.domain.tools import AfterUntrusted, ToolResult
+from opposable.domain.tools import AfterUntrusted
 from opposable.tools.library import ToolLibrary
 
 
@@ -59,8 +59,7 @@ class UntrustedTextPolicy(RunPolicy):
             return call
         if self._after_untrusted == "approve":
             return replace(call, requires_approval=True)
-        content = localize(_refused_call(call.call.name), self._language)
-        return replace(call, failure=ToolResult(call.call.id, call.call.name, content, "refused"))
+        return call.refuse(localize(_refused_call(call.call.name), self._language))
 
     def _is_untrusted(self, name: str) -> bool:
         traits = self._library.get_traits(name)

@@ -1,7 +1,5 @@
 """Rule: block a call that failed before, and warn of a call that returns nothing new."""
 
-from dataclasses import replace
-
 from opposable.agent.assistance import prompts
 from opposable.agent.assistance.call_records import (
     MAX_ATTEMPTS,
@@ -14,7 +12,6 @@ from opposable.agent.assistance.call_records import (
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
 from opposable.agent.tool_execution import ResolvedCall
-from opposable.domain.tools import ToolResult
 
 
 class RepeatedCalls(AssistanceRule):
@@ -38,7 +35,7 @@ class RepeatedCalls(AssistanceRule):
             text = prompts.explain_blocked_repeat(name, record.repeat_count, record.content, run.language)
         else:
             return call
-        return replace(call, failure=ToolResult(call.call.id, name, text, "refused"))
+        return call.refuse(text)
 
     def annotate(self, step: Step) -> str:
         """Record an outcome, and warn of one that the same call had before."""
