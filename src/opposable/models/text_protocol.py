@@ -127,11 +127,7 @@ def render_messages(
 ) -> list[Message]:
     """Render the messages as text, with the tools described in the system message."""
     language = find_language(messages)
-    text_messages = flatten_tool_messages(
-        escape_results(messages),
-        lambda results: protocol_texts.render_results(results, language),
-        protocol_texts.render_calls,
-    )
+    text_messages = flatten_tool_messages(messages, language, protocol_texts.render_calls)
     if not tools or tool_choice == "none":
         return text_messages
     protocol = protocol_texts.render_instructions(tools, tool_choice, language)
@@ -146,19 +142,17 @@ def find_language(messages: Sequence[Message]) -> Language:
 
 
 def flatten_tool_messages(
-    messages: Sequence[Message],
-    render_results: Callable[[Sequence[Message]], str],
-    render_calls: Callable[[Sequence[ToolCall]], str],
+    messages: Sequence[Message], language: Language, render_calls: Callable[[Sequence[ToolCall]], str]
 ) -> list[Message]:
     """Return the messages with calls and results as text.
 
-    The results of one reply become one user message.
+    The results of one reply become one user message, with headings in this language.
     """
     text_messages: list[Message] = []
-    for is_result, group in itertools.groupby(messages, lambda message: message.role == "tool"):
+    for is_result, group in itertools.groupby(escape_results(messages), lambda message: message.role == "tool"):
         if is_result:
             results = list(group)
-            text = render_results(results)
+            text = protocol_texts.render_results(results, language)
             media = tuple(part for result in results for part in result.media)
             text_messages.append(user_message(text, (TextPart(text), *media) if media else ()))
             continue

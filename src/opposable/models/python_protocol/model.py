@@ -8,12 +8,12 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply
+from opposable.domain.language import Language
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
 from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import NO_USAGE
 from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ModelWrapper
-from opposable.models.marker_calls import escape_results
 from opposable.models.profile import ModelProfile
 from opposable.models.python_protocol import prompts as texts
 from opposable.models.python_protocol.attempt import Attempt
@@ -151,9 +151,7 @@ def _split_instructions(messages: Sequence[Message]) -> tuple[list[str], list[Me
 def build_result_prompt(messages: Sequence[Message]) -> list[Message]:
     """Return the messages for an answer from results, without tools and in the language of the user."""
     language = find_language(messages)
-    *earlier, results = flatten_tool_messages(
-        escape_results(messages), lambda group: protocol_texts.render_results(group, language), texts.render_calls
-    )
+    *earlier, results = flatten_messages(messages, language)
     return [*earlier, user_message(f"{results.content}\n\n{protocol_texts.ASK_FOR_ANSWER[language]}")]
 
 
@@ -162,6 +160,6 @@ def is_empty(reply: Reply) -> bool:
     return not reply.message.content.strip() and not reply.message.tool_calls and reply.finish not in CUT_OFF
 
 
-def flatten_messages(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages for a model that supports only text."""
-    return flatten_tool_messages(escape_results(messages), texts.render_results, texts.render_calls)
+def flatten_messages(messages: Sequence[Message], language: Language = "en") -> list[Message]:
+    """Return the messages for a model that supports only text, the results with headings in this language."""
+    return flatten_tool_messages(messages, language, texts.render_calls)

@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 
-from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.parsers.schema_coercion import SchemaNode
 
@@ -72,7 +71,7 @@ def render_signature(tool: ToolDefinition) -> str:
     properties = _get_properties(tool.parameters)
     parameters_text = ("*, " if properties else "") + ", ".join(
         f"{name}: {render_annotation(properties[name])}"
-        + ("" if name in required else f" = {_render_literal(properties[name].get('default'))}")
+        + ("" if name in required else f" = {properties[name].get('default')!r}")
         for name in list_parameters(tool.parameters)
     )
     lines = [f"def {tool.name}({parameters_text}):", f'    """{tool.description.strip()}']
@@ -106,15 +105,9 @@ def render_annotation(schema: dict[str, Any]) -> str:
 def render_calls(calls: Sequence[ToolCall]) -> str:
     """Render the calls of an earlier reply as a code block."""
     written = [
-        f"{call.name}({', '.join(f'{name}={_render_literal(value)}' for name, value in call.arguments.items())})"
-        for call in calls
+        f"{call.name}({', '.join(f'{name}={value!r}' for name, value in call.arguments.items())})" for call in calls
     ]
     return "\n".join([f"{CODE_FENCE}python", *written, CODE_FENCE])
-
-
-def render_results(results: Sequence[Message]) -> str:
-    """Render the results of one reply as one text."""
-    return "\n\n".join(f"Result of {result.name}:\n{result.content}" for result in results)
 
 
 def _get_properties(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -134,7 +127,3 @@ def _render_nested(schema: dict[str, Any], indent: str) -> list[str]:
         lines.append(f"{indent}- {name} ({render_annotation(about)}{optional}): {about.get('description') or ''}")
         lines += _render_nested(about, indent + "  ")
     return lines
-
-
-def _render_literal(value: Any) -> str:
-    return repr(value)
