@@ -29,6 +29,8 @@ from rich.progress import Progress
 
 from opposable import Agent, FailureMemory, Limits, ScriptedModel, ToolFailed, ToolLibrary
 from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS, GuardOptions
+from opposable.agent.assistance.known_failures import KnownFailures
+from opposable.agent.assistance.rule import AssistedRun
 from opposable.domain.records import Failure, get_utc_now
 from opposable.models.scripted import reply_with_calls, tool_call
 from opposable.store import open_store
@@ -273,7 +275,7 @@ async def measure_later_runs(store: Store, label: str) -> None:
         started_at = time.process_time()
         for _ in range(1000):
             patterns = await memory.get_patterns(tools, "agent1")
-            memory.add_warnings(tools.definitions, patterns, tools, "en")
+            KnownFailures(AssistedRun(tools, "", "en", patterns)).extend_definitions(tools.definitions)
         print_figure(f"{label}: a later run with 100 tools", f"{(time.process_time() - started_at) * 1e3:,.1f} µs")
         scoped_memory = memory.with_scope("agent1")
         started_at = time.process_time()

@@ -14,11 +14,10 @@ from opposable.agent.failure_fingerprints import (
     format_failure_message,
     parse_failed_arguments,
 )
-from opposable.agent.failure_warnings import MAX_WARNINGS_PER_TOOL, add_warnings, format_warnings
+from opposable.agent.failure_warnings import MAX_WARNINGS_PER_TOOL, format_warnings
 from opposable.domain.errors import StoreError
-from opposable.domain.language import Language
 from opposable.domain.records import SHARED_SCOPE, Failure, get_utc_now
-from opposable.domain.tools import FailureKind, ToolDefinition
+from opposable.domain.tools import FailureKind
 from opposable.tools.library import ToolLibrary
 
 STORED_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout", "unavailable")
@@ -48,8 +47,6 @@ MAX_FAILURES_READ = 2_000
 
 OWNER_SCOPE_PREFIX = "owner:"
 """The beginning of the scopes of an API key's owner, whose values no one else may see."""
-
-Definitions = tuple[ToolDefinition, ...]
 
 log = logging.getLogger("opposable.learning")
 
@@ -194,7 +191,6 @@ class FailureMemory:
         self._refresh_seconds = refresh_seconds
         self._write_interval_seconds = write_interval_seconds
         self._scopes: dict[str, _Scope] = {SHARED_SCOPE: _Scope()}
-        self._annotated_definitions: dict[tuple[int, Language], tuple[Definitions, dict[str, str], Definitions]] = {}
         self._library_loads: dict[tuple[str, int], _LibraryLoad] = {}
         self._unwritten: dict[str, _Change] = {}
         self._write_lock = asyncio.Lock()
@@ -232,28 +228,6 @@ class FailureMemory:
         if self._store is not None:
             await self._refresh(library, scope)
         return self._build_patterns(scope)
-
-    def add_warnings(
-        self, definitions: Definitions, patterns: FailurePatterns, library: ToolLibrary, language: Language
-    ) -> Definitions:
-        """Return the definitions with warnings, the same object while nothing changes."""
-        tools = {tool_id: library.find_tool(tool_id) for tool_id in patterns.warnings}
-        warnings = {
-            tool.definition.name: patterns.warnings[tool_id][language == "zh"]
-            for tool_id, tool in tools.items()
-            if tool is not None and tool.tool_id == tool_id
-        }
-        key = (id(definitions), language)
-        cached = self._annotated_definitions.get(key)
-        if cached is not None and cached[0] is definitions and cached[1] == warnings:
-            return cached[2]
-        annotated = definitions
-        if not warnings.keys().isdisjoint(definition.name for definition in definitions):
-            annotated = tuple(add_warnings(definition, warnings.get(definition.name, "")) for definition in definitions)
-        if len(self._annotated_definitions) >= 64:
-            self._annotated_definitions.clear()
-        self._annotated_definitions[key] = (definitions, warnings, annotated)
-        return annotated
 
     def add(self, failure: Failure) -> None:
         """Add a failure, or an occurrence of a known one."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from opposable.agent.failure_fingerprints import format_arguments, format_correction, parse_failed_arguments
 from opposable.domain.language import Language
 from opposable.domain.records import Failure
-from opposable.domain.tools import FailureKind, ToolDefinition
+from opposable.domain.tools import FailureKind
 
 MAX_WARNINGS_PER_TOOL = 3
 """Warnings in the description of one tool."""
@@ -38,13 +38,6 @@ def format_warnings(failures: Iterable[Failure], compute_weight: Callable[[Failu
     return "\n".join(_format_warning(*pair, "en") for pair in pairs), "\n".join(
         _format_warning(*pair, "zh") for pair in pairs
     )
-
-
-def add_warnings(definition: ToolDefinition, warning_lines: str) -> ToolDefinition:
-    """Return the definition with the warnings below its description."""
-    if not warning_lines:
-        return definition
-    return ToolDefinition(definition.name, f"{definition.description}\n{warning_lines}", definition.parameters)
 
 
 def _format_warning(failed_arguments: str, worked_arguments: str, language: Language) -> str:

@@ -316,20 +316,6 @@ async def test_a_second_run_is_warned_in_the_tools_description():
     assert text == 'Click an element.\nKnown from before: selector="a.x" failed; selector="a.social-link" worked.'
 
 
-async def test_definitions_with_warnings_are_the_same_object_from_run_to_run():
-    memory, library = FailureMemory(), ToolLibrary([click])
-    await collect_events(
-        ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done"),
-        library,
-        failure_memory=memory.with_scope(),
-    )
-    patterns = await memory.get_patterns(library, "")
-    first = memory.add_warnings(library.definitions, patterns, library, "en")
-    memory.add(replace(patterns.failures["click"][0], count=1))
-    again = await memory.get_patterns(library, "")
-    assert memory.add_warnings(library.definitions, again, library, "en") is first is not library.definitions
-
-
 async def test_a_known_correction_follows_the_same_failure():
     memory = FailureMemory()
     await collect_events(

@@ -54,7 +54,7 @@ async def assist(
     task = next((message.content for message in reversed(messages) if message.role == "user"), "")
     run = AssistedRun(library, task, detect_conversation_language(messages))
     if failure_memory is not None and guards.failure_memory:
-        run.memory, run.patterns = failure_memory, await failure_memory.get_patterns(library)
+        run.patterns = await failure_memory.get_patterns(library)
         run.recorder = FailureRecorder(library, failure_memory, run.patterns)
     rules = [rule(run) for option, rule in RULES.items() if getattr(guards, option)]
     assisted = AssistedModel(model, run, rules)

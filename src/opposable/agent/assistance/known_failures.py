@@ -1,7 +1,9 @@
 """Rule: use the failures of earlier runs, and record those of this run."""
 
+from dataclasses import replace
+
 from opposable.agent.assistance import prompts
-from opposable.agent.assistance.rule import AssistanceRule
+from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.failure_fingerprints import format_correction
 from opposable.agent.policy import Step
 from opposable.domain.tools import ToolDefinition
@@ -10,12 +12,18 @@ from opposable.domain.tools import ToolDefinition
 class KnownFailures(AssistanceRule):
     """Warn in the tool's description, and note what corrected the same failure before."""
 
+    def __init__(self, run: AssistedRun) -> None:
+        super().__init__(run)
+        self._given: tuple[ToolDefinition, ...] | None = None
+        self._extended: tuple[ToolDefinition, ...] = ()
+
     def extend_definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
-        """Add warnings."""
-        run = self.run
-        if run.memory is None or not run.patterns.warnings:
+        """Add the warnings below the descriptions, once for the same definitions."""
+        if not self.run.patterns.warnings:
             return definitions
-        return run.memory.memory.add_warnings(definitions, run.patterns, run.library, run.language)
+        if self._given is not definitions:
+            self._given, self._extended = definitions, tuple(map(self._add_warnings, definitions))
+        return self._extended
 
     def annotate(self, step: Step) -> str:
         """Record an outcome, and note what corrected the same failure in an earlier run."""
@@ -34,3 +42,9 @@ class KnownFailures(AssistanceRule):
             return ""
         run.recorder.record_failure(step.call, arguments, step.result)
         return prompts.suggest_known_correction(failed, worked, run.language) if worked else ""
+
+    def _add_warnings(self, definition: ToolDefinition) -> ToolDefinition:
+        warnings = self.run.patterns.warnings.get(self.run.get_tool_id(definition.name))
+        if warnings is None:
+            return definition
+        return replace(definition, description=f"{definition.description}\n{warnings[self.run.language == 'zh']}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opposable.agent.assistance.call_records import TRANSIENT_FAILURES, CallKey
-from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
+from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns
 from opposable.agent.failure_recorder import FailureRecorder
 from opposable.agent.policy import Directive, Step
 from opposable.agent.tool_execution import ResolvedCall
@@ -25,7 +25,6 @@ class AssistedRun:
 
     Attributes:
         task: The last message of the user.
-        memory: The failure memory, None without one.
         patterns: The failures known when the run started.
         recorder: Records the failures of this run, None without a memory.
         turn: The turn of the latest finished calls, 0 before any.
@@ -42,7 +41,6 @@ class AssistedRun:
     library: ToolLibrary
     task: str
     language: Language
-    memory: ScopedMemory | None = None
     patterns: FailurePatterns = NO_PATTERNS
     recorder: FailureRecorder | None = None
     turn: int = 0
