@@ -1,5 +1,7 @@
 """A library as tools of openai-agents."""
 
+from typing import Literal
+
 import openai
 import pytest
 from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
@@ -8,6 +10,7 @@ from tests.adapters.frameworks import SYSTEM, TASK, create_library, serve_writte
 from tests.web.gateway.clients import ORDER, STATUS, ToolLog
 
 from opposable.adapters.openai_agents import create_tools
+from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
 
@@ -28,3 +31,17 @@ async def test_invalid_arguments_are_reported_to_the_model(arguments):
     context = ToolContext(None, tool_name="find_order", tool_call_id="c1", tool_arguments=arguments)
     assert await find.on_invoke_tool(context, arguments)
     assert log.calls == []
+
+
+async def test_valid_arguments_are_not_changed():
+    received = []
+
+    def show(ref: Literal["HEAD"] | str) -> str:
+        """Show a commit."""
+        received.append(ref)
+        return "shown"
+
+    [tool] = create_tools(ToolLibrary([show]))
+    context = ToolContext(None, tool_name="show", tool_call_id="c1", tool_arguments='{"ref": "head"}')
+    assert await tool.on_invoke_tool(context, '{"ref": "head"}') == "shown"
+    assert received == ["head"]

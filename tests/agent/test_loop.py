@@ -4,7 +4,7 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import AfterValidator
@@ -156,6 +156,16 @@ async def test_arguments_that_the_tool_accepts_are_not_changed():
     await collect_events(model)
     [sent] = model.requests[1].messages[-2].tool_calls
     assert (sent.arguments, sent.arguments_json) == ({"a": "2", "b": 3}, '{"a": "2", "b": 3}')
+
+
+async def test_a_valid_argument_beside_a_repaired_one_is_not_changed():
+    def show(ref: Literal["HEAD"] | str, lines: list[int]) -> str:
+        """Show a commit."""
+        return f"{ref} {lines}"
+
+    model = ScriptedModel(reply_with_calls(tool_call("show", '{"ref": "head", "lines": "[5]"}', "c1")), "shown")
+    await collect_events(model, tools=[show])
+    assert list_sent_texts(model, 1) == [("c1", "head [5]")]
 
 
 async def test_unreadable_arguments_stand_in_the_history_as_an_object():

@@ -1,10 +1,12 @@
 """Calls that repeat without effect."""
 
 import pytest
+from pydantic import StrictBool, StrictInt
 
 from opposable.agent.agent import Agent
 from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.limits import Limits
+from opposable.domain.content import ImagePart
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
 pytestmark = pytest.mark.anyio
@@ -48,3 +50,32 @@ async def test_changed_results_restart_the_count():
     limits = Limits(turns=60, tool_calls=60, noted_repeats=3, repeats=5)
     results = ["a", "a", "b"] * 5
     assert await run_polling(results, limits) == results
+
+
+@pytest.mark.parametrize(("wrong", "right"), [('{"on": 1}', '{"on": true}'), ('{"count": true}', '{"count": 1}')])
+async def test_a_corrected_type_is_another_call(wrong, right):
+    received = []
+
+    def switch(on: StrictBool = False, count: StrictInt = 0) -> str:
+        """Switch."""
+        received.append((on, count))
+        return "switched"
+
+    calls = [reply_with_calls(tool_call("switch", text, f"c{n}")) for n, text in enumerate([wrong, right])]
+    await Agent(ScriptedModel(*calls, "done"), [switch]).run("go")
+    assert len(received) == 1
+
+
+async def test_changed_images_restart_the_count():
+    images = [ImagePart(data=bytes([n]), media_type="image/png") for n in range(4)]
+    pending = list(images)
+
+    def look() -> list:
+        """Take a screenshot."""
+        return ["the screen", pending.pop(0)]
+
+    calls = [reply_with_calls(tool_call("look", "{}", f"c{n}")) for n in range(4)]
+    limits = Limits(noted_repeats=2, repeats=3)
+    finished = await Agent(ScriptedModel(*calls, "done"), [look], limits=limits).run("go")
+    contents = [message.content for message in finished.messages if message.role == "tool"]
+    assert contents == ["the screen\n[image image/png, 1 bytes]"] * 4

@@ -123,6 +123,46 @@ async def test_a_stream_without_indexes_keeps_its_calls_apart():
     assert [(c.id, c.arguments_json) for c in reply.message.tool_calls] == [("x", '{"a": 1}'), ("y", '{"a": 2}')]
 
 
+@pytest.mark.parametrize("index", [0, None])
+async def test_a_stream_with_one_index_for_all_calls_keeps_them_apart(index):
+    first, second = (
+        {"index": index, "id": key, "function": {"name": "add", "arguments": f'{{"a": {n}'}}
+        for n, key in enumerate("xy")
+    )
+    end = {"index": index, "id": None, "function": {"arguments": "}"}}
+    chunks = [build_delta(tool_calls=[delta]) for delta in (first, end, second, end)] + [build_delta("tool_calls")]
+    async with chat_server(respond_events(*chunks)) as server:
+        reply = (await collect_parts(server, tools=(ADD,)))[-1]
+    assert [(c.id, c.arguments_json) for c in reply.message.tool_calls] == [("x", '{"a": 0}'), ("y", '{"a": 1}')]
+
+
+async def test_a_call_with_another_id_in_each_delta_stays_one():
+    deltas = [{"name": "add"}, {"arguments": '{"a"'}, {"arguments": ": 1}"}]
+    chunks = [build_delta(tool_calls=[{"index": 0, "id": f"x{n}", "function": f}]) for n, f in enumerate(deltas)]
+    async with chat_server(respond_events(*chunks, build_delta("tool_calls"))) as server:
+        reply = (await collect_parts(server, tools=(ADD,)))[-1]
+    assert [(c.id, c.arguments_json) for c in reply.message.tool_calls] == [("x0", '{"a": 1}')]
+
+
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+OTHER_CONTENTS = [
+    ({"content": None, "refusal": "I will not."}, "I will not.", ""),
+    ({"content": [THOUGHT, {"type": "text", "text": "Hi"}, {"type": "reference", "reference_ids": [1]}]}, "Hi", "hm"),
+]
+
+
+@pytest.mark.parametrize(("message", "text", "thinking"), OTHER_CONTENTS, ids=["refusal", "list"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_refusal_and_a_list_of_contents_are_text(message, text, thinking, stream):
+    whole = {"choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}]}
+    chunks = [build_delta(**message), build_delta(**{**message, "role": "assistant"}), build_delta("stop")]
+    async with chat_server(respond_events(*chunks) if stream else respond_json(whole)) as server:
+        *deltas, reply = await collect_parts(server, ModelOptions(stream=stream))
+    times = 2 if stream else 1
+    assert (reply.message.content, reply.message.thinking) == (text * times, thinking * times)
+    assert "".join(delta.text for delta in deltas if type(delta) is TextDelta) == (text * times if stream else "")
+
+
 async def test_a_call_cut_off_by_the_token_limit_is_marked():
     chunks = [
         build_delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "add", "arguments": '{"a'}}]),

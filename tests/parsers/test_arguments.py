@@ -2,7 +2,8 @@
 
 import pytest
 
-from opposable.parsers import ParsedArguments, parse_arguments
+from opposable.domain.errors import FieldProblem
+from opposable.parsers import ParsedArguments, parse_arguments, repair_arguments
 
 ADD = {
     "type": "object",
@@ -175,3 +176,21 @@ def test_a_property_named_like_a_wrapper_is_not_unwrapped():
 
 def test_deep_nesting_is_reported_and_does_not_raise():
     assert parse_arguments('{"x": ' + "[" * 5000 + "1", schema_of_x({})).value is None
+
+
+REF = {"anyOf": [{"const": "HEAD"}, {"type": "string"}]}
+REPAIRS = [
+    ({"ref": "head", "count": "5"}, "count", {"ref": "head", "count": 5}),
+    ({"ref": "head", "counts": [{"n": "5"}]}, "counts.0.n", {"ref": "head", "counts": [{"n": 5}]}),
+    ({"count": "5"}, "", {"count": 5}),
+    ('{"count": "5"}', "count", {"count": 5}),
+    ({"arguments": {"count": "5"}}, "arguments", {"count": 5}),
+    ({"count": "5", "input": {"x": 1}}, "input", {"count": 5, "input": {"x": 1}}),
+]
+
+
+@pytest.mark.parametrize(("given", "field", "repaired"), REPAIRS)
+def test_an_argument_without_a_problem_is_not_changed(given, field, repaired):
+    counts = {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+    schema = {"type": "object", "properties": {"ref": REF, "count": {"type": "integer"}, "counts": counts}}
+    assert repair_arguments(given, schema, [FieldProblem(field, "is wrong")]).value == repaired

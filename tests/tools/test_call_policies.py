@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from opposable.domain.call_context import ApprovalRequest, Approved, CallContext, Denied
+from opposable.domain.content import ImagePart
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.rate_limits import InProcessRateLimiter
 from opposable.domain.specs import FunctionToolSpec, RateLimit
@@ -273,6 +274,17 @@ async def test_results_of_tools_with_effects_are_never_cached():
     service = FlakyService("one", "two")
     library = create_library(service, cache_seconds=60, needs_approval=False)
     assert [(await library.call("fetch", {})).content for _ in range(2)] == ["one", "two"]
+
+
+async def test_a_result_with_an_image_is_never_cached():
+    pixel = ImagePart(data=b"\x89PNG", media_type="image/png")
+
+    async def chart() -> list:
+        """Draw a chart."""
+        return ["two bars", pixel]
+
+    library = ToolLibrary([FunctionTool(chart, idempotent=True, cache_seconds=60)])
+    assert [(await library.call("chart", {})).media for _ in range(2)] == [(pixel,)] * 2
 
 
 async def test_a_caller_cannot_change_a_cached_value():

@@ -61,6 +61,19 @@ def test_valid_arguments_pass():
     compile_validator({"properties": {}})({"anything": 1})
 
 
+def test_null_fits_where_the_schema_says_nullable():
+    text = {"type": "string", "nullable": True}
+    properties = {
+        "due": text,
+        "kinds": {"type": "array", "items": {"enum": ["a"], "nullable": True}},
+        "name": {"type": "string"},
+    }
+    validate = compile_validator({"type": "object", "properties": properties})
+    assert validate({"due": None, "kinds": [None]}) == {"due": None, "kinds": [None]}
+    with pytest.raises(InvalidArguments):
+        validate({"due": None, "name": None})
+
+
 def test_nothing_is_fetched():
     with pytest.raises(BadInput, match=r"refers to http://127\.0\.0\.1:9/schema"):
         compile_validator({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}})

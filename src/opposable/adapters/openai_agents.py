@@ -5,8 +5,11 @@ from typing import Any
 from agents import FunctionTool, Tool
 from agents.tool_context import ToolContext
 
+from opposable.agent.tool_execution import resolve_calls
 from opposable.domain.call_context import CallContext
-from opposable.parsers import parse_arguments
+from opposable.domain.events import Reply
+from opposable.domain.messages import assistant_message
+from opposable.domain.tools import ToolCall
 from opposable.tools.library import ToolLibrary
 
 
@@ -21,19 +24,21 @@ def create_tools(library: ToolLibrary) -> list[Tool]:
             definition.name,
             definition.description,
             definition.parameters,
-            _create_function(library, definition.name, definition.parameters),
+            _create_function(library, definition.name),
             strict_json_schema=False,
         )
         for definition in library.definitions
     ]
 
 
-def _create_function(library: ToolLibrary, name: str, parameters: dict[str, Any]) -> Any:
+def _create_function(library: ToolLibrary, name: str) -> Any:
     async def call(context: ToolContext[Any], arguments: str) -> str:
-        parsed = parse_arguments(arguments, parameters)
-        if parsed.value is None:
-            return parsed.problem or "The arguments cannot be read."
-        result = await library.call(name, parsed.value, CallContext(call_id=context.tool_call_id))
+        written = ToolCall.from_json(context.tool_call_id, name, arguments)
+        [resolved] = resolve_calls(Reply(assistant_message("", (written,))), library, "en")
+        if resolved.failure is not None:
+            return resolved.failure.content
+        call_context = CallContext(call_id=context.tool_call_id)
+        result = await library.call(name, resolved.arguments, call_context, resolved.checked)
         return result.content
 
     return call

@@ -10,6 +10,7 @@ from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.language import Language
 from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.tools import FailureKind, ToolCall
+from opposable.tools.result_cache import canonicalize_arguments
 
 PERMANENT_FAILURES: frozenset[FailureKind] = frozenset({"unknown_tool", "invalid_arguments", "denied", "refused"})
 """Failures that the same call has again, unless another call changes something."""
@@ -74,12 +75,22 @@ def count_failures(call: ToolCall, steps: Sequence[Step]) -> int:
 
 
 def _is_same_call(call: ToolCall, other: ToolCall) -> bool:
-    """Return whether two calls are the same; a call that was cut off never ran, so the whole one is another."""
-    return (call.name, call.arguments, call.truncated) == (other.name, other.arguments, other.truncated)
+    """Return whether two calls are the same; a call that was cut off never ran, so the whole one is another.
+
+    The arguments are compared as JSON: in Python, `True` equals 1.
+    """
+    if (call.name, call.truncated) != (other.name, other.truncated):
+        return False
+    return canonicalize_arguments(dict(call.arguments)) == canonicalize_arguments(dict(other.arguments))
 
 
 def _is_same_step(step: Step, other: Step) -> bool:
-    same_result = step.result.content == other.result.content and step.result.failure == other.result.failure
+    result, other_result = step.result, other.result
+    same_result = (result.content, result.failure, result.media) == (
+        other_result.content,
+        other_result.failure,
+        other_result.media,
+    )
     return same_result and _is_same_call(step.call, other.call)
 
 

@@ -162,7 +162,7 @@ def _repair_call(
     """Return the call with arguments coerced without loss, or the failure that says what is wrong with them."""
     name = tool.name
     given = dict(call.arguments) if call.has_valid_arguments else call.raw
-    parsed = parsers.parse_arguments(given, tool.definition.parameters)
+    parsed = parsers.repair_arguments(given, tool.definition.parameters, problems)
     if parsed.value is not None:
         try:
             checked = check_call(tool, parsed.value)

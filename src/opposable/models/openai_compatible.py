@@ -106,7 +106,7 @@ class OpenAICompatibleModel:
                     chunk = parse_chunk(payload)
                     choice = (chunk.get("choices") or [{}])[0]
                     delta = choice.get("delta") or {}
-                    if len(delta) == 1 and (text := delta.get("content")):
+                    if len(delta) == 1 and (text := delta.get("content")) and type(text) is str:
                         accumulator.text.append(text)  # by far the most frequent chunk: a text delta alone
                         yield TextDelta(text)
                         if finish := choice.get("finish_reason"):
@@ -242,8 +242,7 @@ def parse_completion(response: Any, model: str = "") -> Reply:
     raw_calls = message.get("tool_calls") or ()
     calls = tuple(_parse_call(raw) for raw in raw_calls)
     native = _keep_fields(model, calls, raw_calls)
-    thinking = message.get("reasoning_content") or message.get("reasoning") or ""
-    content = message.get("content") or ""
+    content, thinking = _read_text(message)
     reply_message = Message("assistant", content, tool_calls=calls, thinking=thinking, native=native)
     finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
     usage = parse_usage(response.get("usage") or {})
@@ -273,10 +272,11 @@ class StreamAccumulator:
         self.finish = choice.get("finish_reason") or self.finish
         delta = choice.get("delta") or choice.get("message") or {}
         parts: list[ModelEvent] = []
-        if thought := delta.get("reasoning_content") or delta.get("reasoning"):
+        text, thought = _read_text(delta)
+        if thought:
             self._thinking.append(thought)
             parts.append(ThinkingDelta(thought))
-        if text := delta.get("content"):
+        if text:
             self.text.append(text)
             parts.append(TextDelta(text))
         parts += [self._add_call_delta(raw) for raw in delta.get("tool_calls") or ()]
@@ -286,19 +286,27 @@ class StreamAccumulator:
         function = raw.get("function") or {}
         arguments = function.get("arguments") or ""
         arguments = arguments if isinstance(arguments, str) else dump_json(arguments).decode()
-        key = raw.get("index", raw.get("id"))  # some servers send no index
+        key = raw.get("id") if raw.get("index") is None else raw["index"]  # some servers send no index
         position = self._call_positions.get(key) if key is not None else (len(self._calls) - 1 if self._calls else None)
-        if position is None:
+        if position is None or self._is_another_call(raw, position):
             position = self._call_positions[key] = len(self._calls)
             self._calls.append([raw.get("id") or new_call_id(), function.get("name") or "", arguments])
             self._call_fields.append(raw)
             return CallDelta(position, self._calls[position][0], self._calls[position][1], arguments)
         call = self._calls[position]
-        self._call_fields[position] |= raw
+        self._call_fields[position] |= {name: value for name, value in raw.items() if value is not None}
         late_name = function.get("name") or "" if not call[1] else ""
         call[1] = call[1] or late_name
         call.append(arguments)
         return CallDelta(position, name=late_name, arguments=arguments)
+
+    def _is_another_call(self, raw: dict[str, Any], position: int) -> bool:
+        """Return whether a delta begins another call than the one at `position`.
+
+        Some servers give every call the index 0. Others give each delta of a call another id, but no name.
+        """
+        call_id = self._call_fields[position].get("id")
+        return bool((raw.get("function") or {}).get("name") and call_id and raw.get("id") and raw["id"] != call_id)
 
     def to_reply(self) -> Reply:
         """Return the complete reply."""
@@ -313,6 +321,19 @@ class StreamAccumulator:
         message = Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
         finish = "incomplete" if self.finish is None else _parse_finish_reason(self.finish, bool(calls))
         return Reply(message, finish, self.usage)
+
+
+def _read_text(message: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the text and the reasoning of a message or a delta.
+
+    A refusal is a text. Some servers send the content as a list of texts and thoughts.
+    """
+    content = message.get("content") or message.get("refusal") or ""
+    thinking = message.get("reasoning_content") or message.get("reasoning") or ""
+    if not isinstance(content, list):
+        return content, thinking
+    thoughts = [thought for part in content for thought in part.get("thinking") or ()]
+    return "".join(part.get("text") or "" for part in content), thinking or "".join(one["text"] for one in thoughts)
 
 
 def _parse_call(raw: dict[str, Any]) -> ToolCall:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from opposable.parsers.arguments import ParsedArguments, parse_arguments
+    from opposable.parsers.arguments import ParsedArguments, parse_arguments, repair_arguments
     from opposable.parsers.marker_aliases import aliases_from_template
     from opposable.parsers.parse_result import (
         CallFinished,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opposable.parsers.tool_names import ToolLike
 
 _LAZY_ATTRIBUTES = {
-    **dict.fromkeys(("ParsedArguments", "parse_arguments"), "arguments"),
+    **dict.fromkeys(("ParsedArguments", "parse_arguments", "repair_arguments"), "arguments"),
     **dict.fromkeys(
         (
             "CallFinished",
@@ -58,6 +58,7 @@ __all__ = [
     "escape_special_tokens",
     "parse",
     "parse_arguments",
+    "repair_arguments",
 ]
 
 

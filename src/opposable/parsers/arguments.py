@@ -1,9 +1,11 @@
 """Parsing of the arguments of one call, with the types of the tool's schema."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from opposable.domain.errors import FieldProblem
 from opposable.domain.json_text import parse_json
 from opposable.parsers.lenient_json import (
     LenientJsonParser,
@@ -59,6 +61,30 @@ def parse_arguments(
         truncated: Whether the model stopped at its token limit. If so, unfinished text is not repaired.
     """
     return coerce_arguments(raw_arguments, SchemaNode(schema), truncated)
+
+
+def repair_arguments(
+    arguments: str | dict[str, Any] | None, schema: dict[str, Any], problems: Sequence[FieldProblem]
+) -> ParsedArguments:
+    """Parse arguments that are not valid. Those of them that have no problem stay as they are.
+
+    Args:
+        arguments: As in `parse_arguments`.
+        schema: A JSON Schema of type object.
+        problems: What the validation of decoded arguments found, with the path of each value.
+    """
+    invalid: dict[str, Any] = {}
+    if isinstance(arguments, dict):
+        invalid = {name: value for name, value in arguments.items() if any(_is_at(one.field, name) for one in problems)}
+    parsed = parse_arguments(invalid, schema) if invalid else None
+    if parsed is None or parsed.value is None or parsed.value.keys() != invalid.keys():
+        return parse_arguments(arguments, schema)
+    return replace(parsed, value={**arguments, **parsed.value})  # type: ignore[dict-item]  # it is a dict here
+
+
+def _is_at(path: str, name: str) -> bool:
+    """Return whether the path of a value begins with the name of an argument."""
+    return path == name or path.startswith(f"{name}.")
 
 
 def coerce_arguments(

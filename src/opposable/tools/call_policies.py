@@ -14,6 +14,7 @@ from opposable.tools.circuit_breaker import CircuitBreaker, CircuitBreakerOption
 from opposable.tools.invocation import CheckedArguments, InvocationResult, invoke
 from opposable.tools.registry import CallPolicy, RegisteredTool
 from opposable.tools.result_cache import ResultCache, canonicalize_arguments
+from opposable.tools.result_media import find_media
 from opposable.tools.retries import NO_ANSWER_FAILURES, ToolRetryOptions, retry
 
 DEFAULT_POLICY = CallPolicy()
@@ -63,7 +64,7 @@ async def run_with_policies(
     if not context.idempotency_key:
         context = replace(context, idempotency_key=uuid4().hex)
     result = await _run_with_retries(tool, arguments, context, timeout_seconds, policy_context)
-    if cache_key is not None and result.failure is None:
+    if cache_key is not None and result.failure is None and not find_media(result.data):  # the cache holds text only
         policy_context.cache.put(cache_key, result.content, result.data, policy.cache_seconds)
     return result
 

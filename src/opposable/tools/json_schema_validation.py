@@ -46,7 +46,8 @@ _COMPARISONS: dict[str, Comparison] = {
 def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
     """Compile a JSON Schema into a validator. Compile once per tool, since it is slow.
 
-    The declared default of a parameter is always valid: many schemas have `"type": "string", "default": null`.
+    The declared default of a parameter is always valid: many schemas have `"type": "string", "default": null`. So is
+    null where a schema has `"nullable": true`.
 
     Raises:
         BadInput: `parameters` is not a JSON Schema of type object, or refers to another document.
@@ -70,7 +71,7 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
             return arguments
         problems: dict[str, FieldProblem] = {}
         for error in validator.iter_errors(arguments):
-            if _is_default(error, defaults):
+            if _is_default(error, defaults) or _is_allowed_null(error, parameters):
                 continue
             for problem in _to_problems(error, names):
                 problems.setdefault(problem.field, problem)
@@ -86,6 +87,16 @@ def _is_default(error: Any, defaults: dict[str, Any]) -> bool:
     path, value = error.instance_path, error.instance
     is_declared = len(path) == 1 and path[0] in defaults
     return is_declared and (type(value), value) == (type(defaults[path[0]]), defaults[path[0]])
+
+
+def _is_allowed_null(error: Any, schema: dict[str, Any]) -> bool:
+    """Return whether the wrong value is null, and its schema has the `nullable` of OpenAPI 3.0."""
+    if error.instance is not None or error.kind.name not in ("type", "enum"):
+        return False
+    node: Any = schema
+    for step in error.schema_path[:-1]:
+        node = node[step]
+    return node.get("nullable") is True
 
 
 def _reject_reference(uri: str) -> Any:

@@ -105,6 +105,16 @@ async def test_native_calls_are_passed_on(given, right):
     assert summarize_reply(await get_reply(ScriptedModel(reply_with_calls(given)))) == ("", [right], "tool_calls")
 
 
+async def test_a_valid_argument_beside_a_repaired_one_is_not_changed():
+    ref = {"anyOf": [{"const": "HEAD"}, {"type": "string"}]}
+    parameters = {"type": "object", "properties": {"ref": ref, "lines": {"type": "integer"}}}
+    show = {"type": "function", "function": {"name": "show", "parameters": parameters}}
+    model = ScriptedModel(reply_with_calls(tool_call("show", '{"ref": "head", "lines": "5"}')))
+    assert [call.arguments for call in (await get_reply(model, tools=[show])).message.tool_calls] == [
+        {"ref": "head", "lines": 5}
+    ]
+
+
 async def test_calls_with_one_id_get_unique_ids():
     said = await get_reply(
         ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}', "0"), tool_call("sub", '{"a": 2}', "0")))

@@ -313,7 +313,8 @@ def _read_delta(chunk: dict[str, Any]) -> tuple[str, bool]:
     """Return the text of a chunk, and whether it has calls."""
     try:
         delta = chunk["choices"][0].get("delta") or {}
-        return delta.get("content") or "", bool(delta.get("tool_calls"))
+        text = delta.get("content")
+        return text if isinstance(text, str) else "", bool(delta.get("tool_calls"))
     except (KeyError, IndexError, TypeError, AttributeError):
         return "", False
 

@@ -12,7 +12,7 @@ from opposable.domain.language import Language
 from opposable.domain.messages import Message, assistant_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool
-from opposable.parsers import parse_arguments
+from opposable.parsers import repair_arguments
 from opposable.tools.failure_messages import (
     invalid_arguments_message,
     unknown_tool_message,
@@ -93,10 +93,11 @@ def _validate_call(call: ToolCall, request: CompletionRequest, language: Languag
     choice = request.options.tool_choice
     if isinstance(choice, ForcedTool) and tool.name != choice.name:
         return _build_call_demand([choice.name], language)
-    if call.has_valid_arguments and not _find_problems(tool, dict(call.arguments)):
+    problems = _find_problems(tool, dict(call.arguments)) if call.has_valid_arguments else ()
+    if call.has_valid_arguments and not problems:
         return call if tool.name == call.name else replace(call, name=tool.name)
     raw_arguments = dict(call.arguments) if call.has_valid_arguments else call.raw
-    parsed = parse_arguments(raw_arguments, tool.parameters)
+    parsed = repair_arguments(raw_arguments, tool.parameters, problems)
     if parsed.value is None:
         return unreadable_arguments_message(tool.name, parsed.problem or "", call.arguments_json, language)
     if problems := _find_problems(tool, parsed.value):
