@@ -158,7 +158,7 @@ async def test_arguments_that_the_tool_accepts_are_not_changed():
     assert (sent.arguments, sent.arguments_json) == ({"a": "2", "b": 3}, '{"a": "2", "b": 3}')
 
 
-async def test_a_valid_argument_beside_a_repaired_one_is_not_changed():
+async def test_the_repair_of_one_argument_does_not_change_another():
     def show(ref: Literal["HEAD"] | str, lines: list[int]) -> str:
         """Show a commit."""
         return f"{ref} {lines}"

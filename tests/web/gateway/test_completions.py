@@ -105,7 +105,7 @@ async def test_native_calls_are_passed_on(given, right):
     assert summarize_reply(await get_reply(ScriptedModel(reply_with_calls(given)))) == ("", [right], "tool_calls")
 
 
-async def test_a_valid_argument_beside_a_repaired_one_is_not_changed():
+async def test_the_repair_of_one_argument_does_not_change_another():
     ref = {"anyOf": [{"const": "HEAD"}, {"type": "string"}]}
     parameters = {"type": "object", "properties": {"ref": ref, "lines": {"type": "integer"}}}
     show = {"type": "function", "function": {"name": "show", "parameters": parameters}}
