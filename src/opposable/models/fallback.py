@@ -1,6 +1,6 @@
 """A model with replacements for when it fails."""
 
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from typing import Literal
 
@@ -15,6 +15,14 @@ FallbackKind = Literal["unavailable", "rate_limited", "refused_key", "not_found"
 """A kind of failure after which another model is asked. A rejected request or an answer never is one."""
 
 DEFAULT_FALLBACK_KINDS: tuple[FallbackKind, ...] = ("unavailable", "rate_limited", "refused_key", "not_found")
+
+_KINDS: Mapping[type[Exception], FallbackKind] = {
+    ModelUnavailable: "unavailable",
+    ModelRefusedKey: "refused_key",
+    ModelNotFound: "not_found",
+    ContextFull: "context_full",
+}
+"""The kind of each error but that of a rate limit, which has status 429."""
 
 
 class FallbackModel:
@@ -42,7 +50,8 @@ class FallbackModel:
 
     def allows_fallback(self, error: Exception) -> bool:
         """Return whether the next model is asked after this error."""
-        return get_failure_kind(error) in self.kinds
+        is_rate_limit = isinstance(error, ModelError) and error.status == 429
+        return ("rate_limited" if is_rate_limit else _KINDS.get(type(error))) in self.kinds
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
@@ -65,19 +74,3 @@ class FallbackModel:
         """Close the models."""
         for candidate in self.candidates:
             await candidate.aclose()
-
-
-def get_failure_kind(error: Exception) -> FallbackKind | None:
-    """Return the kind of a model's failure, None for one that another model would not solve."""
-    match error:
-        case ModelError(status=429):
-            return "rate_limited"
-        case ModelUnavailable():
-            return "unavailable"
-        case ModelRefusedKey():
-            return "refused_key"
-        case ModelNotFound():
-            return "not_found"
-        case ContextFull():
-            return "context_full"
-    return None
