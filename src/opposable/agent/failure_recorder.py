@@ -86,9 +86,8 @@ class FailureNotes(RunPolicy):
         self._recorder = recorder
         self._language: Language = language
 
-    def annotate(self, steps: Sequence[Step]) -> str:
+    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Record a call, and note a known correction."""
-        step = steps[-1]
         arguments = dict(step.call.arguments)
         if step.result.failure is None:
             self._recorder.record_success(step.call.name, arguments)

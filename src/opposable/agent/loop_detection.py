@@ -44,7 +44,7 @@ class LoopDetection(RunPolicy):
             return call
         return call.refuse(localize(message, self.language))
 
-    def annotate(self, steps: Sequence[Step]) -> str:
+    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Note that one call has had the same result `noted_repeats` times in a row, or more often."""
         count = count_repeats(steps)
         if self.limits.noted_repeats is None or count < self.limits.noted_repeats:

@@ -37,8 +37,8 @@ class RunPolicy:
         """Return a call that is to be executed, changed, or with `failure` set if it must not run."""
         return call
 
-    def annotate(self, steps: Sequence[Step]) -> str:
-        """Observe the last of the steps, and return a note for its result; "" for none."""
+    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
+        """Observe the latest step, and return a note for its result; "" for none."""
         return ""
 
     def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:

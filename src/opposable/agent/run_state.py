@@ -96,8 +96,9 @@ class RunState:
         """Append the results of the turn to the steps and, annotated, to the history, in the order of their calls."""
         results = [self.results[resolved.call.id] for resolved in self.calls]
         for resolved, result in zip(self.calls, results, strict=True):
-            self.steps.append(Step(self.turn_count, resolved.call, result))
-            if notes := [note for policy in self.policies if (note := policy.annotate(self.steps))]:
+            step = Step(self.turn_count, resolved.call, result)
+            self.steps.append(step)
+            if notes := [note for policy in self.policies if (note := policy.annotate(step, self.steps))]:
                 result = replace(result, content="\n\n".join((result.content, *notes)))
             self.history.append(to_result_message(result, self.takes_media))
         self.calls, self.results = (), {}

@@ -113,7 +113,7 @@ class AssistancePolicy(RunPolicy):
         run = self._run
         run.calls[call.call.id] = identify_call(call, run)
         for rule in self._rules:
-            screened = rule.screen(call)
+            screened = rule.screen(call, steps)
             if screened.failure is not call.failure:
                 run.blocked_ids.add(call.call.id)
                 return screened
@@ -122,23 +122,23 @@ class AssistancePolicy(RunPolicy):
                 run.calls[call.call.id] = identify_call(call, run)
         return call
 
-    def annotate(self, steps: Sequence[Step]) -> str:
+    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Show a call to the rules, and return their notes."""
-        run, step = self._run, steps[-1]
+        run = self._run
         run.steps, run.turn = steps, step.turn
         if step.call.id not in run.calls or _is_run_limited(step.result, run.language):
             return ""
-        return " ".join(filter(None, [rule.annotate(step) for rule in self._rules]))
+        return " ".join(filter(None, [rule.annotate(step, steps) for rule in self._rules]))
 
     def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
         """Return what the first rule with an objection asks for."""
         if not self._model.allows_calls:
             return None
-        return next(filter(None, (rule.before_answer(reply) for rule in self._rules)), None)
+        return next(filter(None, (rule.before_answer(reply, steps) for rule in self._rules)), None)
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Return how to go on: the end of the run first, then a request for a call, then another decision."""
-        directives = filter(None, [rule.after_turn() for rule in self._rules])
+        directives = filter(None, [await rule.after_turn(steps) for rule in self._rules])
         return min(directives, key=lambda one: (one.action != "complete", not one.message), default=None)
 
 

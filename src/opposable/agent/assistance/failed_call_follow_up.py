@@ -1,5 +1,7 @@
 """Rule: ask for a corrected call when the model would answer right after a failed one."""
 
+from collections.abc import Sequence
+
 from opposable.agent.assistance import prompts
 from opposable.agent.assistance.argument_suggestions import is_quoted
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
@@ -25,7 +27,7 @@ class FailedCallFollowUp(AssistanceRule):
         self._failed: Step | None = None
         self._follow_ups_left = MAX_FOLLOW_UPS
 
-    def annotate(self, step: Step) -> str:
+    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Record the failed call of the turn; one that can be corrected comes first."""
         run = self.run
         if self._failed is not None and self._failed.turn != step.turn:
@@ -37,7 +39,7 @@ class FailedCallFollowUp(AssistanceRule):
             self._failed = step
         return ""
 
-    def before_answer(self, reply: Message) -> Directive | None:
+    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
         """Ask for a corrected call after a turn with a failed one."""
         failed, self._failed = self._failed, None
         if failed is None or not self._follow_ups_left or failed.turn != self.run.turn:
@@ -45,7 +47,7 @@ class FailedCallFollowUp(AssistanceRule):
         can_correct = self._has_known_correction(failed) or is_own_mistake(failed, self.run.task)
         return self._ask_for_correction(failed) if can_correct else None
 
-    def after_turn(self) -> Directive | None:
+    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Ask at once if the model repeats a failed call whose correction is known."""
         run, failed = self.run, self._failed
         if failed is None or failed.turn != run.turn or not self._follow_ups_left:

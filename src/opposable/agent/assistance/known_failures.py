@@ -1,5 +1,6 @@
 """Rule: use the failures of earlier runs, and record those of this run."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from opposable.agent.assistance import prompts
@@ -25,7 +26,7 @@ class KnownFailures(AssistanceRule):
             self._given, self._extended = definitions, tuple(map(self._add_warnings, definitions))
         return self._extended
 
-    def annotate(self, step: Step) -> str:
+    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Record an outcome, and note what corrected the same failure in an earlier run."""
         run, name = self.run, step.call.name
         arguments = run.calls[step.call.id][1]

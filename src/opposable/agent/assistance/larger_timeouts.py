@@ -1,5 +1,6 @@
 """Rule: after a time-out, enlarge the arguments that the spec of the tool names."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +19,13 @@ class LargerTimeouts(AssistanceRule):
         super().__init__(run)
         self._timed_out_arguments: dict[str, dict[str, Any]] = {}
 
-    def annotate(self, step: Step) -> str:
+    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Record the arguments of a call that timed out."""
         if step.result.failure == "timeout" and step.call.id not in self.run.blocked_ids:
             self._timed_out_arguments[step.call.name] = self.run.calls[step.call.id][1]
         return ""
 
-    def screen(self, call: ResolvedCall) -> ResolvedCall:
+    def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
         """Return the call with larger arguments, listed in its repairs."""
         name = call.call.name
         too_small = self._timed_out_arguments.get(name)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
-from opposable.agent.policy import Directive
+from opposable.agent.policy import Directive, Step
 from opposable.domain.tools import ToolCall, ToolDefinition
 
 
@@ -40,7 +40,7 @@ class OrderedCalls(AssistanceRule):
         self._is_requested = False
         return calls[:count]
 
-    def after_turn(self) -> Directive | None:
+    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Request the next planned tool if no call of the turn failed."""
         self._is_requested = bool(self._planned_names) and not any(step.result.failure for step in self.run.turn_steps)
         if self._is_requested:

@@ -1,5 +1,7 @@
 """Rule: block a call that failed before, and warn of a call that returns nothing new."""
 
+from collections.abc import Sequence
+
 from opposable.agent.assistance import prompts
 from opposable.agent.assistance.call_records import (
     MAX_ATTEMPTS,
@@ -23,7 +25,7 @@ class RepeatedCalls(AssistanceRule):
         self._change_count = self._stale_turns = 0
         self._has_new_result = self._has_failed = False
 
-    def screen(self, call: ResolvedCall) -> ResolvedCall:
+    def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
         """Block a call whose outcome is known."""
         run, name = self.run, call.call.name
         record = self._records.get(run.calls[call.call.id][0])
@@ -37,7 +39,7 @@ class RepeatedCalls(AssistanceRule):
             return call
         return call.refuse(text)
 
-    def annotate(self, step: Step) -> str:
+    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Record an outcome, and warn of one that the same call had before."""
         run, name, result = self.run, step.call.name, step.result
         if step.call.id in run.blocked_ids:
@@ -63,7 +65,7 @@ class RepeatedCalls(AssistanceRule):
             return prompts.note_repeated_result(name, record.repeat_count, run.language)
         return ""
 
-    def after_turn(self) -> Directive | None:
+    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Count the turns without a new result."""
         self._stale_turns = 0 if self._has_new_result else self._stale_turns + 1
         self._has_new_result = False

@@ -1,5 +1,7 @@
 """Rule: after repeated failures ask for another tool or another plan, or end the run."""
 
+from collections.abc import Sequence
+
 from opposable.agent.assistance import prompts
 from opposable.agent.assistance.call_records import TRANSIENT_FAILURES
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
@@ -26,7 +28,7 @@ class Replanning(AssistanceRule):
         self._failures_by_tool: dict[str, int] = {}  # since the tool last succeeded
         self._failed_turns = self._blocked_turns = 0
 
-    def annotate(self, step: Step) -> str:
+    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Count the failures of each tool."""
         name = step.call.name
         if step.result.failure is None:
@@ -35,7 +37,7 @@ class Replanning(AssistanceRule):
             self._failures_by_tool[name] = self._failures_by_tool.get(name, 0) + 1
         return ""
 
-    def after_turn(self) -> Directive | None:
+    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Return the decision of the turn; its advice goes into the status note."""
         run, language = self.run, self.run.language
         failed = [step for step in run.turn_steps if step.result.failure is not None]

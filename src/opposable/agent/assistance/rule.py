@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from opposable.agent.assistance.call_records import TRANSIENT_FAILURES, CallKey
 from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns
 from opposable.agent.failure_recorder import FailureRecorder
-from opposable.agent.policy import Directive, Step
-from opposable.agent.tool_execution import ResolvedCall
+from opposable.agent.policy import RunPolicy, Step
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
@@ -99,8 +98,8 @@ class AssistedRun:
         return result.failure in TRANSIENT_FAILURES and not self.is_retryable(result)
 
 
-class AssistanceRule:
-    """One rule of assistance. A hook that a rule leaves out does nothing."""
+class AssistanceRule(RunPolicy):
+    """One rule of assistance: a policy that can also change the requests and the replies."""
 
     def __init__(self, run: AssistedRun) -> None:
         self.run = run
@@ -116,19 +115,3 @@ class AssistanceRule:
     def select_calls(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
         """Return the calls of a reply that are to be made now."""
         return calls
-
-    def screen(self, call: ResolvedCall) -> ResolvedCall:
-        """Return a call that is to be executed, changed or with a failure."""
-        return call
-
-    def annotate(self, step: Step) -> str:
-        """Observe a finished call, and return a note for its result; "" for none."""
-        return ""
-
-    def before_answer(self, reply: Message) -> Directive | None:
-        """Return how to go on in place of taking a reply as the answer."""
-        return None
-
-    def after_turn(self) -> Directive | None:
-        """Return how to go on after a turn with calls."""
-        return None

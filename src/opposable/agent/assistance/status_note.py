@@ -41,7 +41,7 @@ class StatusNote(AssistanceRule):
         last = messages[-1]
         return [*messages[:-1], replace(last, content=f"{last.content}\n\n{note}")]
 
-    def before_answer(self, reply: Message) -> Directive | None:
+    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
         """Ask once for the model's own words if it copied the note."""
         if self._has_asked_for_own_words or not _STATUS_NOTE_START.match(reply.content):
             return None

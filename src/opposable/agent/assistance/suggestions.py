@@ -1,5 +1,7 @@
 """Rule: add to a failed result what may correct the call."""
 
+from collections.abc import Sequence
+
 from opposable.agent.assistance import prompts
 from opposable.agent.assistance.argument_suggestions import suggest_arguments
 from opposable.agent.assistance.rule import AssistanceRule
@@ -10,7 +12,7 @@ from opposable.agent.policy import Step
 class Suggestions(AssistanceRule):
     """Suggest the most similar value that an error names, another attempt, or the dependency that is missing."""
 
-    def annotate(self, step: Step) -> str:
+    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Return the suggestion for a failed call without a known correction."""
         run, result = self.run, step.result
         if result.failure is None:
