@@ -14,7 +14,7 @@ from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
-from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
+from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions, ToolChoice
 from opposable.models.http_client import CONTEXT_OVERFLOW_PATTERN, Endpoint, RetryPolicy, parse_chunk
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
@@ -88,8 +88,6 @@ class OpenAICompatibleModel:
         self._memo_key = f"chat {model}" + (" with thinking" if self._quirks.return_reasoning else "")
         self._base_url = base_url.rstrip("/")
         self._endpoint = create_endpoint(f"{self._base_url}/chat/completions", api_key, headers, retry_policy)
-        self._cached_settings: tuple[ModelOptions, bytes] | None = None
-        self._cached_tools: dict[int, tuple[Sequence[ToolDefinition], bytes]] = {}
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
@@ -137,12 +135,10 @@ class OpenAICompatibleModel:
         """Return the request body: the settings, then the encoded messages and tools."""
         sent = messages if not any(message.parts for message in messages) else move_result_media(messages)
         encoded_messages = [message.encode_once(self._memo_key, self._encode_message) for message in sent]
-        ending = self._encode_tools(tools, options) if tools else b"}"
+        ending = _encode_tools(tools, options.tool_choice) if tools else b"}"
         return b"".join((self._encode_settings(options), b',"messages":[', b",".join(encoded_messages), b"]", ending))
 
     def _encode_settings(self, options: ModelOptions) -> bytes:
-        if self._cached_settings is not None and self._cached_settings[0] is options:
-            return self._cached_settings[1]
         settings = encode_options(options, self._quirks.max_tokens_key)
         body: dict[str, Any] = {**self._quirks.extra_body, **options.extra_body, "model": self.name, **settings}
         if options.stream:
@@ -152,19 +148,7 @@ class OpenAICompatibleModel:
         if options.response_schema is not None:
             schema = encode_schema(options.response_schema)
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        raw = orjson.dumps(body)[:-1]
-        self._cached_settings = (options, raw)
-        return raw
-
-    def _encode_tools(self, tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
-        cached = self._cached_tools.get(id(tools))
-        if cached is None or cached[0] is not tools:
-            encoded_tools = [definition.encode_once("chat", _encode_tool) for definition in tools]
-            if len(self._cached_tools) >= 64:
-                self._cached_tools.clear()
-            cached = self._cached_tools[id(tools)] = (tools, b',"tools":[' + b",".join(encoded_tools) + b"]")
-        choice = options.tool_choice
-        return cached[1] + (_ENCODED_TOOL_CHOICES[choice] if isinstance(choice, str) else _encode_forced_tool(choice))
+        return orjson.dumps(body)[:-1]
 
     def _encode_message(self, message: Message) -> bytes:
         """Return the wire form of a message."""
@@ -413,6 +397,13 @@ def _encode_part(part: ContentPart) -> dict[str, Any]:
         detail = {"detail": part.detail} if part.detail else {}
         return {"type": "image_url", "image_url": {"url": to_data_url(part), **detail}}
     return {"type": "file", "file": {"filename": part.name or "file", "file_data": to_data_url(part)}}
+
+
+def _encode_tools(tools: Sequence[ToolDefinition], choice: ToolChoice) -> bytes:
+    """Return the end of a request body, with the tools and their choice."""
+    encoded_tools = b",".join([definition.encode_once("chat", _encode_tool) for definition in tools])
+    encoded_choice = _ENCODED_TOOL_CHOICES[choice] if isinstance(choice, str) else _encode_forced_tool(choice)
+    return b',"tools":[' + encoded_tools + b"]" + encoded_choice
 
 
 def _encode_tool(definition: ToolDefinition) -> bytes:
