@@ -4,7 +4,7 @@ A wrapper sends the tools and results in the prompt or natively, and parses the 
 """
 
 import itertools
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal
@@ -73,14 +73,13 @@ class TextProtocolModel(ModelWrapper):
         else:
             parts = self.inner.stream(escape_results(messages), tools, options)
         parser = parsers.StreamParser(() if options.tool_choice == "none" else tools)
-        held = _HeldPlaceholder()
+        forwarded = _ForwardedEvents()
         reply: Reply | None = None
         async with aclosing(parts):
             async for part in parts:
                 if type(part) is TextDelta:
-                    for event in parser.feed(part.text):
-                        if type(event) in FORWARDED_PARTS and (shown := held.add(event)) is not None:
-                            yield shown
+                    for event in forwarded.select(parser.feed(part.text)):
+                        yield event
                 elif type(part) is Reply:
                     reply = part
                 else:
@@ -90,36 +89,32 @@ class TextProtocolModel(ModelWrapper):
         if not options.stream:
             parser.feed(reply.message.content)
         parse_result = parser.close(truncated=reply.finish in CUT_OFF)
-        for event in parser.final_events if options.stream else ():
-            if type(event) in FORWARDED_PARTS and (shown := held.add(event)) is not None:
-                yield shown
-        if options.stream and (rest := held.finish()) is not None:
-            yield rest
+        if options.stream:
+            for event in forwarded.select(parser.final_events, is_end=True):
+                yield event
         yield merge_parsed_calls(reply, parse_result, self.trust_native_calls)
 
 
-class _HeldPlaceholder:
-    """Holds the beginning of a streamed text while it may be a placeholder of the instructions."""
+class _ForwardedEvents:
+    """Selects the events to yield, and holds the beginning of a text while it may be a placeholder."""
 
     def __init__(self) -> None:
         self._text = ""
-        self._is_over = False
+        self._has_begun = False
 
-    def add(self, event: Any) -> ModelEvent | None:
-        """Return the event to yield now, None for text that is held."""
-        if type(event) is not TextDelta or self._is_over:
-            return event  # type: ignore[no-any-return]  # forwarded parser events are model events
-        self._text += event.text
-        beginning = self._text.strip()
-        if any(placeholder.startswith(beginning) for placeholder in protocol_texts.PLACEHOLDERS):
-            return None
-        self._is_over = True
-        return TextDelta(self._text)
-
-    def finish(self) -> TextDelta | None:
-        """Return the held text if it is no placeholder."""
-        is_shown = self._is_over or not self._text or self._text.strip() in protocol_texts.PLACEHOLDERS
-        return None if is_shown else TextDelta(self._text)
+    def select(self, events: Iterable[Any], *, is_end: bool = False) -> Iterator[ModelEvent]:
+        """Yield the events of the parser that are passed on; at the end the held text too, if it is no placeholder."""
+        for event in events:
+            if type(event) is TextDelta and not self._has_begun:
+                self._text += event.text
+                beginning = self._text.strip()
+                self._has_begun = not any(one.startswith(beginning) for one in protocol_texts.PLACEHOLDERS)
+                if self._has_begun:
+                    yield TextDelta(self._text)
+            elif type(event) in FORWARDED_PARTS:
+                yield event
+        if is_end and not self._has_begun and self._text and self._text.strip() not in protocol_texts.PLACEHOLDERS:
+            yield TextDelta(self._text)
 
 
 def render_messages(
