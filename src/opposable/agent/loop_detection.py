@@ -46,22 +46,25 @@ class LoopDetection(RunPolicy):
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Note that one call has had the same result `noted_repeats` times in a row, or more often."""
-        count = count_repeats(steps)
-        if self.limits.noted_repeats is None or count < self.limits.noted_repeats:
-            return ""
-        return localize(_repetition_note(count), self.language)
+        count = count_repeats(steps, self.limits.noted_repeats)
+        return localize(_repetition_note(count), self.language) if count else ""
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """End the run if one call has had the same result too often."""
-        count = count_repeats(steps)
-        if self.limits.repeats is None or count < self.limits.repeats:
-            return None
-        return Directive("complete", localize(_stop_reason(steps[-1].call.name, count), self.language))
+        if count := count_repeats(steps, self.limits.repeats):
+            return Directive("complete", localize(_stop_reason(steps[-1].call.name, count), self.language))
+        return None
 
 
-def count_repeats(steps: Sequence[Step]) -> int:
-    """Return how many of the last steps are one call with one result, without another in between."""
-    return sum(1 for _ in itertools.takewhile(lambda step: _is_same_step(step, steps[-1]), reversed(steps)))
+def count_repeats(steps: Sequence[Step], minimum: int | None) -> int:
+    """Return how many of the last steps are one call with one result, without another in between; 0 below the minimum.
+
+    Without a minimum, and in runs that are too short for it, nothing is compared.
+    """
+    if minimum is None or len(steps) < minimum:
+        return 0
+    count = sum(1 for _ in itertools.takewhile(lambda step: _is_same_step(step, steps[-1]), reversed(steps)))
+    return count if count >= minimum else 0
 
 
 def count_failures(call: ToolCall, steps: Sequence[Step]) -> int:
