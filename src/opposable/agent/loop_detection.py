@@ -88,13 +88,8 @@ def _is_same_call(call: ToolCall, other: ToolCall) -> bool:
 
 
 def _is_same_step(step: Step, other: Step) -> bool:
-    result, other_result = step.result, other.result
-    same_result = (result.content, result.failure, result.media) == (
-        other_result.content,
-        other_result.failure,
-        other_result.media,
-    )
-    return same_result and _is_same_call(step.call, other.call)
+    outcomes = [(one.result.content, one.result.failure, one.result.media) for one in (step, other)]
+    return outcomes[0] == outcomes[1] and _is_same_call(step.call, other.call)
 
 
 def _refused_repeat(name: str, error: str) -> LocalizedText:
