@@ -125,7 +125,7 @@ class AssistancePolicy(RunPolicy):
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Show a call to the rules, and return their notes."""
         run = self._run
-        run.steps, run.turn = steps, step.turn
+        run.steps = steps
         if step.call.id not in run.calls or _is_run_limited(step.result, run.language):
             return ""
         return " ".join(filter(None, [rule.annotate(step, steps) for rule in self._rules]))

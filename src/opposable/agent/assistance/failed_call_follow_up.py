@@ -42,7 +42,7 @@ class FailedCallFollowUp(AssistanceRule):
     def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
         """Ask for a corrected call after a turn with a failed one."""
         failed, self._failed = self._failed, None
-        if failed is None or not self._follow_ups_left or failed.turn != self.run.turn:
+        if failed is None or not self._follow_ups_left or failed.turn != steps[-1].turn:
             return None
         can_correct = self._has_known_correction(failed) or is_own_mistake(failed, self.run.task)
         return self._ask_for_correction(failed) if can_correct else None
@@ -50,7 +50,7 @@ class FailedCallFollowUp(AssistanceRule):
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Ask at once if the model repeats a failed call whose correction is known."""
         run, failed = self.run, self._failed
-        if failed is None or failed.turn != run.turn or not self._follow_ups_left:
+        if failed is None or failed.turn != steps[-1].turn or not self._follow_ups_left:
             self._failed = None
             return None
         is_repeated = failed.call.id in run.blocked_ids and bool(run.suggested_arguments.get(failed.call.id))

@@ -46,7 +46,7 @@ class RepeatedCalls(AssistanceRule):
             return ""
         key = run.calls[step.call.id][0]
         before = self._records.get(key)
-        record = record_attempt(before, result.failure, result.content, self._change_count, run.turn)
+        record = record_attempt(before, result.failure, result.content, self._change_count, step.turn)
         self._records[key] = record
         is_repeated = should_warn(record, self._stale_turns)
         if result.failure is not None:

@@ -26,7 +26,6 @@ class AssistedRun:
         task: The last message of the user.
         patterns: The failures known when the run started.
         recorder: Records the failures of this run, None without a memory.
-        turn: The turn of the latest finished calls, 0 before any.
         steps: The finished calls, oldest first, as the tools returned them.
         calls: The calls of the turn by id: their identity and normalized arguments.
         blocked_ids: The calls of the turn that a rule blocked.
@@ -42,7 +41,6 @@ class AssistedRun:
     language: Language
     patterns: FailurePatterns = NO_PATTERNS
     recorder: FailureRecorder | None = None
-    turn: int = 0
     steps: Sequence[Step] = ()
     calls: dict[str, tuple[CallKey, dict[str, Any]]] = field(default_factory=dict)
     blocked_ids: set[str] = field(default_factory=set)
@@ -55,7 +53,7 @@ class AssistedRun:
     @property
     def turn_steps(self) -> list[Step]:
         """The calls of the last turn."""
-        return [step for step in self.steps[len(self.steps) - len(self.calls) :] if step.turn == self.turn]
+        return [step for step in self.steps[len(self.steps) - len(self.calls) :] if step.turn == self.steps[-1].turn]
 
     def get_tool_id(self, name: str) -> str:
         """Return the id of a tool with its action; the name itself if there is no such tool."""
