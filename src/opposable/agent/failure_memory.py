@@ -23,8 +23,6 @@ from opposable.tools.library import ToolLibrary
 STORED_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout", "unavailable")
 """Failures that are stored: those that say something about the tool."""
 
-HALF_LIFE_DAYS = 14.0
-"""Days without the failure after which it counts half as much."""
 EXPIRY_DAYS = 180.0
 """Days after which a failure that did not occur again is deleted, unless it is pinned."""
 REWEIGH_INTERVAL_SECONDS = 3600.0
@@ -111,14 +109,17 @@ class FailurePatterns:
         wanted_fingerprint = compute_fingerprint(arguments)
         return next((failure for failure in failures if failure.fingerprint == wanted_fingerprint), None)
 
-    def find_similar(self, tool_id: str, arguments: dict[str, Any]) -> Failure | None:
-        """Return a failure with a correction whose wrong arguments this call has too."""
+    def find_correction(self, tool_id: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """Return what corrected this exact call, else one whose wrong arguments this call has too."""
+        exact = self.find_exact(tool_id, arguments)
+        if exact is not None and exact.correction:
+            return exact.correction
         for failure in self.failures.get(tool_id, ()):
             wrong_arguments = parse_failed_arguments(failure.message) if failure.correction else {}
             if wrong_arguments and all(
                 arguments.get(name, failure) == value for name, value in wrong_arguments.items()
             ):
-                return failure
+                return failure.correction
         return None
 
 
@@ -260,13 +261,6 @@ class FailureMemory:
             scope.drop(failure_id, tool_id)
             self._write_soon(failure_id, _Change(is_deletion=True))
 
-    def compute_weight(self, failure: Failure) -> float:
-        """Return the weight of a failure today."""
-        if failure.pinned or failure.last_seen is None:
-            return float(failure.count)
-        days = (get_utc_now() - failure.last_seen) / timedelta(days=1)
-        return float(failure.count * 0.5 ** (max(days, 0.0) / HALF_LIFE_DAYS))
-
     def _get_scope(self, name: str) -> _Scope:
         if name not in self._scopes:
             if len(self._scopes) > MAX_CACHED_SCOPES:
@@ -292,7 +286,7 @@ class FailureMemory:
         warnings = {
             tool_id: earlier.warnings.get(tool_id, ("", ""))
             if earlier.failures.get(tool_id) == known
-            else format_warnings(known, self.compute_weight)
+            else format_warnings(known)
             for tool_id, known in failures.items()
         }
         own.patterns = FailurePatterns(failures, {tool_id: pair for tool_id, pair in warnings.items() if pair[0]})

@@ -1,7 +1,6 @@
 """Records a run's failed calls and their corrections, and reports what corrected the same failure before."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from opposable.agent.failure_fingerprints import find_correction, format_correction
@@ -13,17 +12,8 @@ from opposable.domain.records import Failure
 from opposable.domain.tools import ToolCall, ToolResult
 from opposable.tools.library import ToolLibrary
 
-_MAX_OPEN_FAILURES = 20
+_MAX_UNCORRECTED = 20
 """Failed calls of one tool that a later call may correct, the latest ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class _OpenFailure:
-    """A recorded failure that no later call has corrected yet."""
-
-    arguments: dict[str, Any]
-    error_text: str
-    failure: Failure
 
 
 class FailureRecorder:
@@ -33,18 +23,12 @@ class FailureRecorder:
         self._library = library
         self._memory = memory
         self._patterns = patterns
-        self._open: dict[str, list[_OpenFailure]] = {}
+        self._uncorrected: dict[str, list[tuple[Failure, dict[str, Any], str]]] = {}  # with arguments and error
         self._recorded: set[tuple[str, str, str]] = set()
 
     def find_correction(self, name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         """Return the known correction of this call, or of one with the same failing arguments."""
-        tool = self._library.find_tool(name) if self._patterns.failures else None
-        if tool is None:
-            return None
-        known = self._patterns.find_exact(tool.tool_id, arguments)
-        if known is None or not known.correction:
-            known = self._patterns.find_similar(tool.tool_id, arguments)
-        return None if known is None else known.correction
+        return self._patterns.find_correction(self._get_tool_id(name), arguments)
 
     def record_failure(self, call: ToolCall, arguments: dict[str, Any], result: ToolResult) -> None:
         """Record a failed call. One that was cut off says nothing about its arguments."""
@@ -58,22 +42,23 @@ class FailureRecorder:
             tool.entry.tool_id, tool.action, result.failure, arguments, result.content
         )
         if failure is not None:
-            waiting = self._open.setdefault(name, [])
-            waiting.append(_OpenFailure(arguments, result.content, failure))
-            del waiting[:-_MAX_OPEN_FAILURES]
+            uncorrected = self._uncorrected.setdefault(name, [])
+            uncorrected.append((failure, arguments, result.content))
+            del uncorrected[:-_MAX_UNCORRECTED]
 
     def record_success(self, name: str, arguments: dict[str, Any]) -> None:
         """Record the corrections that follow from a successful call, and forget that it failed before."""
-        for one in self._open.pop(name, ()):
-            right = find_correction(
-                one.arguments, arguments, one.error_text, allow_larger_numbers=one.failure.kind == "timeout"
-            )
+        for failure, failed_arguments, error in self._uncorrected.pop(name, ()):
+            right = find_correction(failed_arguments, arguments, error, allow_larger_numbers=failure.kind == "timeout")
             if right is not None:
-                self._memory.memory.correct(one.failure, right)
-        tool = self._library.find_tool(name) if self._patterns.failures else None
-        known = None if tool is None else self._patterns.find_exact(tool.tool_id, arguments)
+                self._memory.memory.correct(failure, right)
+        known = self._patterns.find_exact(self._get_tool_id(name), arguments)
         if known is not None:
             self._memory.memory.forget(known)
+
+    def _get_tool_id(self, name: str) -> str:
+        tool = self._library.find_tool(name) if self._patterns.failures else None
+        return "" if tool is None else tool.tool_id
 
 
 class FailureNotes(RunPolicy):

@@ -3,20 +3,23 @@
 They never quote the output of a tool.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from datetime import timedelta
 
 from opposable.agent.failure_fingerprints import format_arguments, format_correction, parse_failed_arguments
 from opposable.domain.language import Language
-from opposable.domain.records import Failure
+from opposable.domain.records import Failure, get_utc_now
 from opposable.domain.tools import FailureKind
 
 MAX_WARNINGS_PER_TOOL = 3
 """Warnings in the description of one tool."""
 WARNED_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout")
 """Failures that lead to a warning: those that the arguments may have caused."""
+HALF_LIFE_DAYS = 14.0
+"""Days without the failure after which it counts half as much."""
 
 
-def format_warnings(failures: Iterable[Failure], compute_weight: Callable[[Failure], float]) -> tuple[str, str]:
+def format_warnings(failures: Iterable[Failure]) -> tuple[str, str]:
     """Return the warnings about one tool, in English and in Chinese.
 
     A failure without a correction counts only if it occurred twice or is pinned. One with a correction counts for
@@ -38,6 +41,14 @@ def format_warnings(failures: Iterable[Failure], compute_weight: Callable[[Failu
     return "\n".join(_format_warning(*pair, "en") for pair in pairs), "\n".join(
         _format_warning(*pair, "zh") for pair in pairs
     )
+
+
+def compute_weight(failure: Failure) -> float:
+    """Return the weight of a failure today."""
+    if failure.pinned or failure.last_seen is None:
+        return float(failure.count)
+    days = (get_utc_now() - failure.last_seen) / timedelta(days=1)
+    return float(failure.count * 0.5 ** (max(days, 0.0) / HALF_LIFE_DAYS))
 
 
 def _format_warning(failed_arguments: str, worked_arguments: str, language: Language) -> str:
