@@ -129,6 +129,23 @@ ENGINE_QUERIES = {
         ),
         ("SELECT ordered + INTERVAL 1 DAY FROM orders WHERE id = 1", [["2024-01-02"]]),
         (
+            "SELECT number AS n, number AS m FROM numbers(2) ORDER BY n WITH FILL FROM 0 TO 4 STEP 1 INTERPOLATE (m AS m + 1)",
+            [[0, 0], [1, 1], [2, 2], [3, 3]],
+        ),
+        (
+            "SELECT dateAdd(DAY, 1, ordered), dateSub(MONTH, 1, ordered) FROM orders WHERE id = 1",
+            [["2024-01-02", "2023-12-01"]],
+        ),
+        (
+            "SELECT sumMerge(s), uniqMerge(u) FROM (SELECT sumState(id) AS s, uniqState(id) AS u FROM orders WHERE id < 3)",
+            [[3, 2]],
+        ),
+        (
+            "SELECT groupArrayMovingSum(2)(id), deltaSum(id), regr_slope(id, id), L2Distance([0, 0], [3, 4])"
+            " FROM (SELECT id FROM orders WHERE id < 4 ORDER BY id)",
+            [[[1, 3, 5], 2, 1, 5]],
+        ),
+        (
             "SELECT countIf(amount > 15), sumIf(amount, id > 2), uniqExact(customer_id), argMax(id, amount) FROM orders",
             [[2, 105.25, 3, 4]],
         ),
@@ -280,6 +297,14 @@ ENGINE_QUERIES = {
             [["2024-01-02T00:00:00", 1]],
         ),
         (
+            "SELECT age(DATE '2026-11-23', DATE '2024-01-01'), INTERVAL '1 month' * 3, INTERVAL '-01:30'",
+            [["2 years 10 mons 22 days", "3 mons", "-01:30:00"]],
+        ),
+        (
+            "SELECT DATE 'infinity', TIMESTAMP '-infinity', TIMESTAMPTZ 'infinity', DATE '0044-03-15 BC', DATE '12024-01-01'",
+            [["infinity", "-infinity", "infinity", "0044-03-15 BC", "12024-01-01"]],
+        ),
+        (
             "SELECT age(DATE '2024-03-01', DATE '2024-02-01')::text, now() IS NOT NULL, CURRENT_DATE > DATE '2020-01-01'",
             [["1 mon", True, True]],
         ),
@@ -384,6 +409,11 @@ ENGINE_QUERIES = {
             [[2024, 1, 10]],
         ),
         ("SELECT ordered + INTERVAL 1 DAY FROM orders WHERE id = 1", [["2024-01-02T00:00:00"]]),
+        (
+            "SELECT age(DATE '2026-11-23', DATE '2024-01-01') AS a, to_days(id) AS a FROM orders WHERE id < 3 ORDER BY id DESC",
+            [["2 years 10 months 22 days", "2 days"], ["2 years 10 months 22 days", "1 day"]],
+        ),
+        ("SELECT list_reduce([1, 2, 3], lambda a, b: a + b)", [[6]]),
         (
             "SELECT customer_id, amount FROM orders QUALIFY row_number() OVER (PARTITION BY customer_id ORDER BY amount) = 1"
             " ORDER BY 1 LIMIT 1",

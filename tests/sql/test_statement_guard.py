@@ -27,3 +27,8 @@ def test_invalid_sql_is_reported_in_one_sentence(sql, sentence):
     assert problem.field == "sql"
     assert problem.problem.startswith(sentence)
     assert "Token" not in problem.problem
+
+
+def test_a_json_value_with_a_default_is_accepted():
+    sql = """SELECT JSON_VALUE('{"a": 1}', '$.a' RETURNING int DEFAULT 0 ON EMPTY)"""
+    assert parse_safe_query(sql, "postgres", SHOP_SCHEMA).sql == sql

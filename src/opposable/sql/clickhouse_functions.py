@@ -4,12 +4,15 @@ _AGGREGATES = """any any_value anyheavy anylast argmax argmin avg avgweighted co
     grouparray grouparraysorted groupbitand groupbitor groupbitxor groupconcat groupuniqarray histogram kurtpop kurtsamp
     last_value max median medianexact min quantile quantileexact quantileexactweighted quantiles quantilesexact
     quantiletdigest quantiletiming simplelinearregression skewpop skewsamp stddevpop stddevsamp sum sumkahan summap
-    sumwithoverflow topk topkweighted uniq uniqcombined uniqcombined64 uniqexact uniqhll12 varpop varsamp"""
+    sumwithoverflow topk topkweighted boundingratio deltasum exponentialmovingaverage exponentialtimedecayedavg
+    grouparraylast grouparraymovingavg grouparraymovingsum grouparraysample groupbitmap intervallengthsum maxintersections
+    quantileexacthigh quantileexactlow quantilestdigest quantilestiming rankcorr singlevalueornull sparkbar uniq uniqcombined uniqcombined64 uniqexact uniqhll12 varpop varsamp"""
 _AGGREGATE_SUFFIXES = (
-    """array distinct distinctif foreach if ifornull map merge ordefault ordefaultif ornull ornullif"""
+    """array distinct distinctif foreach if ifornull map merge ordefault ordefaultif ornull ornullif state"""
 )
 _STANDARD_AGGREGATES = """array_agg bit_and bit_or bit_xor covar_pop covar_samp group_concat grouping max_by min_by retention
-    sequencecount sequencematch std stddev stddev_pop stddev_samp string_agg sumcount var_pop var_samp windowfunnel"""
+    regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy sequencecount sequencematch
+    std stddev stddev_pop stddev_samp string_agg sumcount var_pop var_samp windowfunnel"""
 _WINDOW = """cume_dist denserank dense_rank lag laginframe lead leadinframe nth_value ntile percentrank percent_rank rank
     row_number"""
 _OPERATORS = """and array arrayelement cast concat divide equals exists globalin globalnotin greater greaterorequals ilike in
@@ -18,6 +21,7 @@ _OPERATORS = """and array arrayelement cast concat divide equals exists globalin
 _NUMBERS = """abs acos acosh asin asinh atan atan2 atanh bitand bitcount bitnot bitor bitshiftleft bitshiftright bitxor cbrt ceil
     ceiling cos cosh degrees divideornull e erf erfc exp exp10 exp2 factorial floor gcd greatest hypot ifnotfinite
     intdivornull intdivorzero isfinite isinfinite isnan lcm least lgamma ln log log10 log1p log2 max2 min2 mod moduloorzero
+    cosinedistance dotproduct l1distance l1norm l2distance l2norm linfdistance linfnorm
     pi positivemodulo pow power radians rand rand64 randcanonical round roundbankers rounddown sign sin sinh sqrt tan tanh
     trunc truncate widthbucket width_bucket"""
 _TEXT = """alphatokens appendtrailingcharifabsent ascii base58decode base58encode base64decode base64encode bin char
@@ -34,7 +38,7 @@ _TEXT = """alphatokens appendtrailingcharifabsent ascii base58decode base58encod
     topleveldomain translate translateutf8 trim trimboth trimleft trimright ucase unbin unhex upper upperutf8
     cutquerystring cuturlparameter cutwww editdistance jarosimilarity jarowinklersimilarity"""
 _TIME = """adddate adddays addhours addinterval addminutes addmonths addquarters addseconds addweeks addyears age curdate
-    current_date current_timestamp date date_add date_bin date_diff date_format date_sub date_trunc datediff datename
+    current_date dateadd datesub timestampadd timestampsub current_timestamp date date_add date_bin date_diff date_format date_sub date_trunc datediff datename
     datetrunc day dayofmonth dayofweek dayofyear formatdatetime formatdatetimeinjodasyntax from_unixtime fromunixtimestamp
     hour last_day makedate makedate32 makedatetime makedatetime64 minute month monthname now now64 parsedatetime
     parsedatetime64besteffort parsedatetimebesteffort parsedatetimebesteffortornull parsedatetimebesteffortorzero
@@ -49,7 +53,7 @@ _TIME = """adddate adddays addhours addinterval addminutes addmonths addquarters
     yearweek yesterday yyyymmddtodate fromunixtimestamp64milli"""
 _INTERVALS = "second minute hour day week month quarter year millisecond microsecond"
 _NESTED = """arrayall arrayavg arraycompact arrayconcat arraycount arraycumsum arraydifference arraydistinct arrayenumerate
-    arrayenumeratedense arrayenumerateuniq arrayexcept arrayexists arrayfill arrayfilter arrayfirst arrayfirstindex
+    arraycumsumnonnegative arraydotproduct arrayremove arrayshuffle arrayenumeratedense arrayenumerateuniq arrayexcept arrayexists arrayfill arrayfilter arrayfirst arrayfirstindex
     arrayflatten arrayfold arrayintersect arrayjoin arraylast arraylastindex arraymap arraymax arraymin arraypopback
     arraypopfront arrayproduct arraypushback arraypushfront arrayreduce arrayresize arrayreverse arrayreversesort
     arrayslice arraysort arraysplit arraystringconcat arraysum arrayunion arrayuniq arraywithconstant arrayzip
@@ -86,6 +90,6 @@ CLICKHOUSE_FUNCTIONS = frozenset(
 )
 CLICKHOUSE_TABLE_FUNCTIONS = frozenset({"generate_series", "generateseries", "numbers", "values", "zeros"})
 _KEYWORDS = """datetime datetime64 decimal32 decimal64 decimal128 decimal256 div enum enum16 enum8 except fixedstring global
-    lowcardinality nullable prewhere totals variant"""
+    interpolate lowcardinality nullable prewhere totals variant"""
 CLICKHOUSE_KEYWORDS = frozenset(_KEYWORDS.split())
 """Keywords and types of ClickHouse that may precede a parenthesis."""

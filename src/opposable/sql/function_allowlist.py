@@ -56,7 +56,7 @@ _DUCKDB_NESTED = """aggregate apply array_aggr array_aggregate array_append arra
     array_contains array_cosine_distance array_cosine_similarity array_cross_product array_distance array_distinct
     array_dot_product array_filter array_grade_up array_has array_has_all array_has_any array_indexof
     array_inner_product array_intersect array_length array_negative_dot_product array_negative_inner_product
-    array_pop_back array_pop_front array_position array_prepend array_push_back array_push_front array_resize
+    array_pop_back array_pop_front array_position array_prepend array_push_back array_push_front array_reduce array_resize
     array_reverse array_reverse_sort array_select array_slice array_sort array_transform array_unique array_value
     array_where array_zip cardinality element_at filter flatten generate_series grade_up list_aggr list_aggregate
     list_any_value list_append list_apply list_approx_count_distinct list_avg list_bit_and list_bit_or list_bit_xor
@@ -65,7 +65,7 @@ _DUCKDB_NESTED = """aggregate apply array_aggr array_aggregate array_append arra
     list_first list_grade_up list_has list_has_all list_has_any list_histogram list_indexof list_inner_product
     list_intersect list_kurtosis list_kurtosis_pop list_last list_mad list_max list_median list_min list_mode
     list_negative_dot_product list_negative_inner_product list_pack list_position list_prepend list_product
-    list_resize list_reverse list_reverse_sort list_select list_sem list_skewness list_slice list_sort
+    list_reduce list_resize list_reverse list_reverse_sort list_select list_sem list_skewness list_slice list_sort
     list_stddev_pop list_stddev_samp list_string_agg list_sum list_transform list_unique list_value list_var_pop
     list_var_samp list_where list_zip map map_concat map_contains map_contains_entry map_contains_value map_entries
     map_extract map_extract_value map_from_entries map_keys map_values range row struct struct_concat struct_contains

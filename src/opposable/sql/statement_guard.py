@@ -37,10 +37,10 @@ _ROOT_NODES = frozenset({"Select", "Union", "Except", "Intersect", "Subquery", "
 _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
     Comprehension Cube DataType DataTypeParam Distinct Dot Except Fetch Filter Final ForIn From Group GroupingSets Having
     HavingMax HexString Identifier IgnoreNulls In IndexTableHint Intersect Interval IntervalSpan Introducer JSON
-    JSONColumnDef JSONKeyValue JSONSchema Join Kwarg Lambda Lateral Limit LimitOptions Literal National Null Offset
-    Order Ordered Parameter Partition Pivot PivotAlias PivotAny Placeholder PositionalColumn PreWhere PropertyEQ
+    JSONColumnDef JSONKeyValue JSONSchema JSONValue Join Kwarg Lambda Lateral Limit LimitOptions Literal National Null Offset
+    OnCondition Order Ordered Parameter Partition Pivot PivotAlias PivotAny Placeholder PositionalColumn PreWhere PropertyEQ
     Pseudocolumn Qualify RawString RecursiveWithSearch RespectNulls Rollup Select Slice Star Subquery Table TableAlias TableSample Tuple UnicodeString Union Unnest UnpivotColumns Values Var Where Window
-    WindowSpec With WithinGroup"""
+    WindowSpec With WithFill WithinGroup"""
 _ALLOWED_NODES = frozenset(_NODE_NAMES.split())
 _STRING_TOKENS = frozenset({"STRING", "NATIONAL_STRING", "RAW_STRING"})
 _SYSTEM_PREFIXES = ("sqlite_", "pragma_", "duckdb_", "pg_", "fts3tokenize", "dbstat", "bytecode", "tables_used")

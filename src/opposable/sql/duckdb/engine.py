@@ -5,7 +5,7 @@ A locked configuration and a check of DuckDB's own parse tree protect them.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -81,6 +81,9 @@ class DuckdbDatabase:
             check_parse_tree(cursor, sql, self._untrusted.macros, self._untrusted.views)
             cursor.execute(sql, parameters or None)
             columns = tuple(str(column[0]) for column in cursor.description or ())
+            types = [str(column[1]) for column in cursor.description or ()]
+            if "INTERVAL" in types:
+                cursor.execute(_write_intervals_as_text(sql, types), parameters or None)
             rows = cursor.fetchmany(bounds.max_rows + 1)
             return build_query_result(columns, rows, bounds, time.perf_counter() - started)
 
@@ -129,6 +132,20 @@ def connect(path: Path) -> Any:
     import duckdb
 
     return duckdb.connect(str(path), read_only=True, config=CONNECTION_CONFIG)
+
+
+def _write_intervals_as_text(sql: str, types: Sequence[str]) -> str:
+    """Wrap `sql` to return intervals as text: a Python interval has no months and years.
+
+    Args:
+        sql: The query.
+        types: The types of its columns.
+    """
+    names = [f"c{i}" for i in range(1, len(types) + 1)]
+    cells = [
+        f"CAST({name} AS VARCHAR)" if kind == "INTERVAL" else name for name, kind in zip(names, types, strict=True)
+    ]
+    return f"SELECT {', '.join(cells)} FROM ({sql}\n) AS q({', '.join(names)})"  # noqa: S608 - the query itself, in parentheses
 
 
 async def open_duckdb(path: Path) -> DuckdbDatabase:

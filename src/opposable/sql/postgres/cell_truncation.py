@@ -23,7 +23,6 @@ _FIXED_SIZE_TYPES = frozenset(
         "timetz",
         "timestamp",
         "timestamptz",
-        "interval",
         "uuid",
         "tid",
         "xid",
@@ -43,8 +42,9 @@ _FIXED_SIZE_TYPES = frozenset(
     ]
 )
 _TEXT_TYPES = frozenset(
-    {"text", "varchar", "bpchar", "citext", "xml", "unknown", "tsvector", "tsquery", "bit", "varbit"}
+    {"text", "varchar", "bpchar", "citext", "xml", "unknown", "tsvector", "tsquery", "bit", "varbit", "interval"}
 )
+"""Types that the server writes as text. A Python interval has no months and years."""
 
 
 def get_truncation_kind(column: Any) -> TruncationKind:

@@ -24,6 +24,7 @@ from opposable.sql.postgres.cell_truncation import (
 )
 from opposable.sql.postgres.privileges import ReadAccess, read_access
 from opposable.sql.postgres.schema_reader import read_schema
+from opposable.sql.postgres.temporal_loaders import register_temporal_loaders
 from opposable.sql.postgres.untrusted_code import UntrustedCode, find_untrusted_code
 from opposable.sql.result_rows import build_query_result, sample_columns
 from opposable.sql.schema import DatabaseSchema, to_one_line
@@ -162,6 +163,7 @@ async def connect(url: str) -> Any:
         client_encoding="utf8",
     )
     connection.prepare_threshold = None
+    register_temporal_loaders(connection)
     return connection
 
 
