@@ -17,7 +17,7 @@ from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptio
 from opposable.models.profile import ModelProfile
 from opposable.models.python_protocol import prompts as texts
 from opposable.models.python_protocol.attempt import Attempt
-from opposable.models.python_protocol.pipeline import run_pipeline
+from opposable.models.python_protocol.pipeline import PIPELINE
 from opposable.models.text_protocol import TextProtocolModel, find_language, flatten_tool_messages
 
 DEFAULT_MAX_REPLY_TOKENS = 1024
@@ -94,17 +94,17 @@ class PythonProtocolModel(ModelWrapper):
         """Return a reply with the calls to make, none if no tool fits, and its usage."""
         choice = options.tool_choice
         may_pass = choice == "auto"
-        attempt = await run_pipeline(
-            Attempt(
-                model=self.inner,
-                prompt=build_prompt(messages, tools, texts.NO_CALL_OPTION if may_pass else ""),
-                tools=[tool for tool in tools if tool.name == choice.name] if isinstance(choice, ForcedTool) else tools,
-                may_pass=may_pass,
-                conversation="\n".join(message.content for message in messages),
-                options=options,
-            ),
-            self._without,
+        attempt = Attempt(
+            model=self.inner,
+            prompt=build_prompt(messages, tools, texts.NO_CALL_OPTION if may_pass else ""),
+            tools=[tool for tool in tools if tool.name == choice.name] if isinstance(choice, ForcedTool) else tools,
+            may_pass=may_pass,
+            conversation="\n".join(message.content for message in messages),
+            options=options,
         )
+        for name, apply in PIPELINE.items():
+            if name not in self._without:
+                attempt = await apply(attempt)
         if not attempt.calls:
             return Reply(assistant_message(""), usage=attempt.reply.usage)
         calls = attempt.calls[:1] if isinstance(choice, ForcedTool) else attempt.calls

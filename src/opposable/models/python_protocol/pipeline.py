@@ -3,7 +3,7 @@
 `python evals/berkeley.py --ablate` measures what each step is worth.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from opposable.domain.errors import ModelRejected
@@ -52,16 +52,3 @@ PIPELINE: Mapping[str, Callable[[Attempt], Awaitable[Attempt]]] = {
     "date_formats": pad_dates,
 }
 """All steps by name, in their order: each returns the attempt that the next one gets. `reply` cannot be left out."""
-
-
-async def run_pipeline(attempt: Attempt, without: Collection[str] = ()) -> Attempt:
-    """Run the steps on an attempt. Raises: `ModelError`.
-
-    Args:
-        attempt: The request.
-        without: The names of the steps that are left out.
-    """
-    for name, apply in PIPELINE.items():
-        if name not in without:
-            attempt = await apply(attempt)
-    return attempt
