@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from opposable.domain.json_text import dump_json
 from opposable.tools.result_media import find_media, replace_media
 
 
@@ -20,7 +21,7 @@ def value_to_text(value: Any) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
     except TypeError:
-        return orjson.dumps(_to_jsonable(value), default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        return dump_json(_to_jsonable(value), default=str).decode()
 
 
 def _has_surrogates(text: str) -> bool:
@@ -51,6 +52,4 @@ def _to_jsonable(value: Any) -> Any:
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, bytes | bytearray):
         return f"<{len(value)} bytes>"
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        return str(value)
     return value

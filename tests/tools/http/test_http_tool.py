@@ -455,6 +455,10 @@ def test_internal_endpoints_mean_built_in_tools():
         ({"a": [1, 2]}, "application/json", {}, {"a": [1, 2]}),
         (b'{"a": 1}', "text/html", {}, {"a": 1}),
         (b"plain", "text/plain", {}, "plain"),
+        (b"1.10", "text/plain", {}, "1.10"),
+        (b"true", "text/csv", {}, "true"),
+        (b"1.10", "application/problem+json", {}, 1.1),
+        (str(2**70).encode(), "application/json", {"max_characters": 30}, 2**70),
         (b"", "application/json", {}, {"status": 200}),
         ({"items": [{"n": "x"}, {"n": "y"}]}, "application/json", {"extract": "items[].n"}, ["x", "y"]),
         ({"a": 1}, "application/json", {"extract": "b"}, None),
@@ -540,6 +544,13 @@ async def test_a_small_file_that_unpacks_to_a_large_one_is_capped(server, make):
             "127.0.0.1 answered HTTP 400: city is unknown",
         ),
         (422, {"detail": [{"loc": ["q"], "msg": "too long"}]}, {}, ToolFailed, '"msg":"too long"'),
+        (
+            422,
+            {"message": "Validation Failed", "errors": [{"field": "title"}], "status": 422, "data": {}},
+            {},
+            ToolFailed,
+            '127.0.0.1 answered HTTP 422: Validation Failed {"errors":[{"field":"title"}]}',
+        ),
         (404, {"message": "no such item"}, {}, ToolFailed, "127.0.0.1 answered HTTP 404: no such item"),
         (409, b"<html><style>p{}</style><h1>Conflict</h1></html>", {}, ToolFailed, "answered HTTP 409: Conflict"),
         (
@@ -707,6 +718,7 @@ SSE = (
             "行一\n行二",
         ),
         (b"one\ntwo\n", "text/plain", "invokable", "", [], "one\ntwo\n"),
+        (b"a\n2024\n", "text/plain", "streamable", "", ["a\n", "2024\n"], "a\n2024"),
     ],
 )
 @pytest.mark.parametrize("size", [1, 7, 1000])

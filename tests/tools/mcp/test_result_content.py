@@ -1,9 +1,11 @@
 """The results of MCP servers."""
 
 import pytest
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult, ImageContent, TextContent
 
-from opposable.tools.mcp.result_content import error_to_text
+from opposable.tools.mcp.result_content import error_to_text, result_to_value
+from opposable.tools.result_media import find_media
+from opposable.tools.result_text import value_to_text
 
 
 @pytest.mark.parametrize(
@@ -19,3 +21,11 @@ def test_failed_result_keeps_its_words_without_secrets(texts, structured, messag
     content = [TextContent(type="text", text=text) for text in texts]
     result = CallToolResult(content=content, structured_content=structured, is_error=True)
     assert error_to_text(result, {"k3y-0f-the-server"}) == message
+
+
+def test_a_structured_result_has_its_images():
+    image = ImageContent(type="image", data="iVBORw0KGgo=", mime_type="image/png")
+    text = TextContent(type="text", text='{"width": 3}')
+    value = result_to_value(CallToolResult(content=[text, image], structured_content={"width": 3}), set())
+    assert value_to_text(value) == '{"width":3}'
+    assert [(part.media_type, len(part.data)) for part in find_media(value)] == [("image/png", 8)]

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
-import orjson
 
 from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolUnavailable
-from opposable.domain.json_text import parse_json
+from opposable.domain.json_text import dump_json, parse_json
 from opposable.safety.network.response_body import decode_body, iter_lines, read_body
 from opposable.tools.failure_rules import is_failure
 from opposable.tools.http.response_extract import Extract
@@ -50,7 +49,7 @@ class ResponseOptions:
 
 
 async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor) -> Any:
-    """Return the value of a successful response: JSON if the bytes are JSON, else text; the status of an empty one.
+    """Return the value of a successful response: JSON (see `_parse_value`), else text; the status of an empty one.
 
     Raises:
         ToolFailed: The body is a failure by `failure_when`, JSON exceeds the limit, or the extract needs JSON and the
@@ -65,7 +64,7 @@ async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions,
     text = decode_body(raw, response.charset, truncated=is_truncated)
     if text is None:
         return {"content_type": response.content_type, "bytes": len(raw)} | ({"more": True} if is_truncated else {})
-    parsed = _parse_json(text)
+    parsed = _parse_value(text, response.content_type)
     if parsed is _NOT_JSON and is_truncated and text.lstrip()[:1] in ("{", "["):
         raise ToolFailed(f"The answer is larger than {options.max_bytes:,} bytes; ask for less at a time.")
     if parsed is not _NOT_JSON:
@@ -92,7 +91,7 @@ async def read_deltas(
     charset = response.charset or "utf-8"
     lines = iter_lines(response, options.max_bytes)
     async for text in _read_events(lines, charset) if content_type == EVENT_STREAM else _read_lines(lines, charset):
-        parsed = _parse_json(text)
+        parsed = _parse_value(text, content_type)
         value = redactor.redact_text(text) if parsed is _NOT_JSON else redactor.redact_data(parsed)
         if options.extract is not None and parsed is not _NOT_JSON:
             value = options.extract(value)
@@ -111,7 +110,7 @@ def delta_to_text(delta: Any, options: ResponseOptions) -> str:
     """Return a delta as it is reported."""
     if isinstance(delta, str):
         return delta if options.extract else f"{delta}\n"
-    return f"{orjson.dumps(delta).decode()}\n"
+    return f"{dump_json(delta).decode()}\n"
 
 
 async def error_from_response(response: aiohttp.ClientResponse, redactor: Redactor) -> ToolError:
@@ -146,10 +145,19 @@ def _parse_json(text: str) -> Any:
         return _NOT_JSON
 
 
+def _parse_value(text: str, content_type: str) -> Any:
+    """Return the JSON value of an answer, `_NOT_JSON` for a text.
+
+    A number, true, false or null is a text where the content type is not JSON: 1.10 may be a version.
+    """
+    parsed = _parse_json(text)
+    return parsed if "json" in content_type or isinstance(parsed, dict | list | str) else _NOT_JSON
+
+
 def _truncate_value(value: Any, max_characters: int | None) -> Any:
     if max_characters is None:
         return value
-    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    text = value if isinstance(value, str) else dump_json(value).decode()
     return value if len(text) <= max_characters else f"{text[:max_characters]}…"
 
 
@@ -192,17 +200,21 @@ def _extract_sentence(text: str | None, redactor: Redactor) -> str:
 
 
 def _find_error_message(value: Any) -> str:
-    """Return the message in the JSON of an error, under the keys that APIs use; without one, the JSON itself."""
+    """Return the message in the JSON of an error, under the keys that APIs use, and its lists and objects.
+
+    Without a message, return the JSON itself.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
         for name in _ERROR_MESSAGE_KEYS:
             inner = value.get(name)
             if isinstance(inner, str) and inner.strip():
-                return inner
+                details = {key: item for key, item in value.items() if isinstance(item, dict | list) and item}
+                return f"{inner} {dump_json(details).decode()}" if details else inner
             if isinstance(inner, dict | list) and inner:
                 return _find_error_message(inner)
-    return orjson.dumps(value).decode()
+    return dump_json(value).decode()
 
 
 def _preview_start(text: str, redactor: Redactor) -> str:

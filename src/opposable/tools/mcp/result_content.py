@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from opposable.domain.content import ImagePart, decode_base64
+from opposable.domain.content import DictWithMedia, ImagePart, decode_base64
 from opposable.domain.errors import BadInput
 from opposable.domain.json_text import dump_json
 from opposable.safety.redaction import redact_known_secrets
@@ -41,15 +41,21 @@ class McpContent(str):
 
 
 def result_to_value(result: "CallToolResult", secrets: set[str]) -> Any:
-    """Return the structured value of a result if it has one, else plain text, else `McpContent`.
+    """Return the structured value of a result if it has one, with its images, else plain text, else `McpContent`.
 
     The secrets that the server was given are redacted everywhere.
     """
     if result.structured_content is not None:
-        return _remove_secrets(result.structured_content, secrets)
+        value = DictWithMedia(_remove_secrets(result.structured_content, secrets))
+        value.media = _create_content("", result, secrets).media
+        return value if value.media else dict(value)
     text = _remove_secrets(blocks_to_text(result.content), secrets)
     if all(block.type == "text" for block in result.content):
         return text
+    return _create_content(text, result, secrets)
+
+
+def _create_content(text: str, result: "CallToolResult", secrets: set[str]) -> McpContent:
     blocks = [block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content]
     return McpContent(text, _remove_secrets(blocks, secrets))
 
