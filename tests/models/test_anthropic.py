@@ -159,6 +159,15 @@ async def test_an_error_event_raises():
             await collect_parts(server)
 
 
+@pytest.mark.parametrize(
+    "event", [{"type": "message_start"}, {"type": "content_block_delta", "index": 0, "delta": None}]
+)
+async def test_a_malformed_event_is_an_error_of_the_model(event):
+    async with chat_server(respond_events(event)) as server:
+        with pytest.raises(ModelRejected, match="malformed event"):
+            await collect_parts(server)
+
+
 async def test_a_stream_of_invalid_json_is_an_error_of_the_model():
     broken = respond_text('data: {"type": "content_block_delta", \n\n', content_type="text/event-stream")
     async with chat_server(broken) as server:

@@ -317,6 +317,15 @@ async def test_an_error_chunk_raises():
             await collect_parts(server)
 
 
+@pytest.mark.parametrize(
+    "chunk", [{"choices": [None]}, {"choices": {}, "usage": 3}, {"choices": [{"delta": {"tool_calls": [None]}}]}]
+)
+async def test_a_malformed_chunk_is_an_error_of_the_model(chunk):
+    async with chat_server(respond_events(build_delta(content="a"), chunk)) as server:
+        with pytest.raises(ModelRejected, match="malformed event"):
+            await collect_parts(server)
+
+
 async def test_a_stream_that_breaks_off_is_unavailable():
     async with chat_server(respond_events(build_delta(content="a"), done=False, then_cut=True)) as server:
         with pytest.raises(ModelUnavailable):

@@ -156,7 +156,13 @@ class _StreamAccumulator:
         self._has_ended = False
 
     def add_event(self, event: dict[str, Any]) -> list[ModelEvent]:
-        """Add an event and return its parts. Raises: `ModelRejected` for an error event."""
+        """Add an event and return its parts. Raises: `ModelRejected` for an error, or a malformed event."""
+        try:
+            return self._add_event(event)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ModelRejected(f"The server streamed a malformed event: {str(event)[:120]}") from error
+
+    def _add_event(self, event: dict[str, Any]) -> list[ModelEvent]:
         match event.get("type"):
             case "message_start":
                 self._usage |= event["message"].get("usage") or {}

@@ -101,21 +101,24 @@ class OpenAICompatibleModel:
         async with aclosing(self._endpoint.stream_data(body)) as received:
             async for payloads in received:
                 for payload in payloads:
-                    chunk = parse_chunk(payload)
-                    choice = (chunk.get("choices") or [{}])[0]
-                    delta = choice.get("delta") or {}
-                    if len(delta) == 1 and (text := delta.get("content")) and type(text) is str:
-                        accumulator.text.append(text)  # by far the most frequent chunk: a text delta alone
-                        yield TextDelta(text)
-                        if finish := choice.get("finish_reason"):
-                            accumulator.finish = finish
-                        if usage := chunk.get("usage"):
-                            accumulator.usage = parse_usage(usage)
-                        continue
-                    if "error" in chunk:
-                        raise to_model_error(chunk["error"], self._endpoint)
-                    for part in accumulator.add_chunk(chunk):
-                        yield part
+                    try:
+                        chunk = parse_chunk(payload)
+                        choice = (chunk.get("choices") or [{}])[0]
+                        delta = choice.get("delta") or {}
+                        if len(delta) == 1 and (text := delta.get("content")) and type(text) is str:
+                            accumulator.text.append(text)  # by far the most frequent chunk: a text delta alone
+                            yield TextDelta(text)
+                            if finish := choice.get("finish_reason"):
+                                accumulator.finish = finish
+                            if usage := chunk.get("usage"):
+                                accumulator.usage = parse_usage(usage)
+                            continue
+                        if "error" in chunk:
+                            raise to_model_error(chunk["error"], self._endpoint)
+                        for part in accumulator.add_chunk(chunk):
+                            yield part
+                    except (KeyError, IndexError, TypeError, AttributeError) as error:
+                        raise ModelRejected(f"The server streamed a malformed event: {payload[:120]!r}") from error
         yield accumulator.to_reply()
 
     def get_upstream(self, path: ApiPath) -> Upstream | None:
