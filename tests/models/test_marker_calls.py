@@ -27,6 +27,7 @@ MARKED = [
     "<function=add><parameter=a>1</parameter><parameter=b>2</parameter></function>",
     '<|python_tag|>{"name": "add", "parameters": {"a": 1, "b": 2}}',
     f"好的。\n<tool_call>{CALL}</tool_call>",
+    f"  <tool_call>{CALL}</tool_call>",
 ]
 
 TEXTS = [
@@ -34,6 +35,14 @@ TEXTS = [
     f"```\n<tool_call>{CALL}</tool_call>\n```",
     f"Write `<tool_call>{CALL}</tool_call>` to call it.",
     f"> <tool_call>{CALL}</tool_call>",
+    f"1. Write:\n\n   ```json\n   <tool_call>{CALL}</tool_call>\n   ```\n2. Done.",
+    f"- Quote:\n  > <tool_call>{CALL}</tool_call>",
+    f"Like this:\n\n    <tool_call>{CALL}</tool_call>\n\nThat is all.",
+    f"Write ``<tool_call>{CALL}</tool_call>`` to call it.",
+    f"<pre><code><tool_call>{CALL}</tool_call></code></pre>",
+    f"<!-- <tool_call>{CALL}</tool_call> -->",
+    f"It writes '<tool_call>{CALL}</tool_call>' then.",
+    f"« <tool_call>{CALL}</tool_call> », „<tool_call>{CALL}</tool_call>“",
     f"他说：“<tool_call>{CALL}</tool_call>”",
     CALL,
     "[add(a=1, b=2)]",

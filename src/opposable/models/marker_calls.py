@@ -19,9 +19,15 @@ _MARKER_PREFIXES = get_prefixes(_MARKERS)
 _LONGEST_PREFIX = max(map(len, _MARKER_PREFIXES))
 _MARKER_START = re.compile(f"[{re.escape(''.join(sorted({marker[0] for marker in _MARKERS})))}]")
 _CODE_OR_QUOTATION = re.compile(
-    r"^(`{3,}|~{3,}).*?(?:^\1|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”]*”|「[^」]*」|‘[^’\n]*’|^>[^\n]*",
+    r"^[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t>]*(?P=fence)|\Z)"
+    r"|(?<!`)(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)"
+    r"|<(?P<tag>pre|code)\b[^>\n]*>.*?(?:</(?P=tag)>|\Z)|<!--.*?(?:-->|\Z)"
+    rf"|(?<=\n)(?: {{4}}|\t)[ \t]*(?:{_MARKER.pattern})[^\n]*"
+    r"|\"[^\"\n]*\"|“[^”]*”|「[^」]*」|『[^』]*』|‘[^’\n]*’|^[ \t]*>[^\n]*"
+    rf"|(?:['„‚]|[«‹]\s?)(?:{_MARKER.pattern})",
     re.MULTILINE | re.DOTALL,
 )
+"""Code (fences, spans, indented lines, HTML) and quotations, and a marker right after an opening quotation mark."""
 _UNMARKED_FORMATS = frozenset(
     {"json", "json_list", "name_as_key", "pythonic", "react", "react_json", "protocol", "text"}
 )
