@@ -115,6 +115,13 @@ async def test_a_closed_database_refuses_queries(shop_url):
         await database.run("SELECT 1")
 
 
+async def test_a_query_for_intervals_may_end_with_a_semicolon(shop_files):
+    database = await open_database(str(shop_files["duckdb"]))
+    result = await database.run("SELECT INTERVAL 3 MONTH AS wait, 1 AS n;\n")
+    assert (result.columns, result.rows) == (("wait", "n"), (("3 months", 1),))
+    await database.close()
+
+
 async def test_queries_run_concurrently(shop):
     results = await asyncio.gather(*(shop.run(f"SELECT count(*) + {i} FROM orders") for i in range(40)))
     assert [result.rows[0][0] for result in results] == [4 + i for i in range(40)]

@@ -145,7 +145,7 @@ def _write_intervals_as_text(sql: str, types: Sequence[str]) -> str:
     cells = [
         f"CAST({name} AS VARCHAR)" if kind == "INTERVAL" else name for name, kind in zip(names, types, strict=True)
     ]
-    return f"SELECT {', '.join(cells)} FROM ({sql}\n) AS q({', '.join(names)})"  # noqa: S608 - the query itself, in parentheses
+    return f"SELECT {', '.join(cells)} FROM ({sql.rstrip().rstrip(';')}\n) AS q({', '.join(names)})"  # noqa: S608 - the query itself, in parentheses
 
 
 async def open_duckdb(path: Path) -> DuckdbDatabase:
