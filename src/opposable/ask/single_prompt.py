@@ -25,7 +25,7 @@ _CLOSING_FENCE_PATTERN = re.compile(r"(?<!`)```(?!`)")
 _FENCED_STATEMENT_PATTERN = re.compile(
     r"\s*\(?\s*(?:VALUES|FROM|TABLE)\b|.*\b(?:SELECT|WITH)\b", re.DOTALL | re.IGNORECASE
 )
-_STATEMENT_PATTERN = re.compile(r"\b(?:SELECT|WITH)\b.*", re.DOTALL | re.IGNORECASE)
+_STATEMENT_PATTERN = re.compile(r"\b(?:SELECT\b|WITH\b(?=.*\bSELECT\b)).*", re.DOTALL | re.IGNORECASE)
 
 
 async def generate_sql(model: Model, dialect: str, schema: str, question: str) -> tuple[str, Reply]:
@@ -44,7 +44,7 @@ def extract_sql(text: str) -> str:
     """Return the first SQL statement of a reply, or "".
 
     It is in the first fenced block with SELECT or WITH, or that begins with VALUES, FROM or TABLE. Without such a block
-    it begins with the first SELECT or WITH.
+    it begins with the first SELECT, or the first WITH before a SELECT.
     """
     text = text.replace(WORD_JOINER, "")  # the prompt adds it to names that look like special tokens
     for block in _iter_fenced_blocks(text):

@@ -6,7 +6,8 @@ from tests.ask.team.shop import format_sql_reply
 from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.state import Candidate, TeamState
 from opposable.ask.team.team import Team
-from opposable.domain.events import DataAnswered, DecisionMade, ModelReplied, RunFinished, ToolFinished
+from opposable.domain.events import DataAnswered, DecisionMade, ModelReplied, Reply, RunFinished, ToolFinished
+from opposable.domain.messages import assistant_message
 from opposable.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -206,3 +207,30 @@ async def test_each_turn_is_reported_by_events(shop):
     }
     assert [e.result.failure for e in events if isinstance(e, ToolFinished)] == [None]
     assert [e.turn for e in events if isinstance(e, ModelReplied)] == [1]
+
+
+ANSWERS = ["The database has no weather. Do you want the people with a department?", "你是指在职的人吗？"]
+
+
+@pytest.mark.parametrize("text", ANSWERS)
+async def test_an_answer_in_words_reaches_the_user(shop, text):
+    model = ScriptedModel(text)
+    answer, end = await Team(model, shop).answer("How is the weather?")
+    assert (answer.text, answer.success, answer.sql, end.usage.requests) == (text, False, "", 1)
+    assert (await Team(model, shop, options=ASSISTED_OPTIONS).answer("How is the weather?"))[1].usage.requests > 1
+
+
+async def test_sql_that_was_cut_off_never_runs(shop):
+    query = "SELECT count(*) FROM person WHERE salary > 20"
+    cut_off = Reply(assistant_message("```sql\nSELECT count(*) FROM person"), "length")
+    whole = Reply(assistant_message(f"```sql\n{query}\n```\nThis counts"), "length")
+    model = ScriptedModel(cut_off, whole)
+    answer, _ = await Team(model, shop).answer("Who earns more than 20?")
+    assert (answer.sql, len(model.requests)) == (query, 2)
+
+
+@pytest.mark.parametrize(("options", "limit"), [(TeamOptions(), None), (ASSISTED_OPTIONS, 400)])
+async def test_only_the_sql_of_a_small_model_is_limited_in_length(shop, options, limit):
+    model = ScriptedModel(format_sql_reply("SELECT count(*) FROM person"))
+    await Team(model, shop, options=options).answer("How many people are there?")
+    assert model.requests[0].options.max_tokens == limit

@@ -46,7 +46,7 @@ def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *
     )
     if best is None:
         reason = give_up_reason or (state.last_outcome.problem if state.last_outcome else "")
-        text = answer_text.format_failure_sentence(reason, state.language)
+        text = state.reply_text or answer_text.format_failure_sentence(reason, state.language)
         return replace(answer, text=text, error=localize(reason, state.language) or text)
     confidence = best.candidate.certainty * (0.5 if best.warnings else 1.0)
     doubts: Sequence[LocalizedText] = ()

@@ -7,9 +7,10 @@ import orjson
 
 from opposable.ask.single_prompt import PROMPT_TEMPLATE, extract_sql
 from opposable.ask.team.state import Candidate, TeamState
-from opposable.domain.events import Reply
+from opposable.domain.events import CUT_OFF, Reply
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
 from opposable.models.base import ModelOptions
+from opposable.parsers.token_escaping import WORD_JOINER
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import to_one_line
 
@@ -21,7 +22,7 @@ SYNTAX_RULES: dict[Dialect, str] = {
 
 FIRST_DRAFT_OPTIONS = ModelOptions(stream=False, max_tokens=400, temperature=0.0)
 LATER_DRAFT_OPTIONS = ModelOptions(stream=False, max_tokens=400, temperature=0.8)
-"""Options of the requests for new SQL after a failure."""
+"""Options of the requests for new SQL after a failure. The limit of tokens is for small models: see `Team`."""
 REWRITE_OPTIONS = ModelOptions(stream=False, max_tokens=200, temperature=0.0)
 
 MAX_EARLIER_QUESTIONS = 5
@@ -79,7 +80,10 @@ def build_correction_messages(dialect: Dialect, state: TeamState) -> list[Messag
 
 
 def parse_candidates(reply: Reply, source: Literal["generator", "correction"] = "generator") -> list[Candidate]:
-    """Parse the SQL of a reply: one statement, or `candidates` or `refined_sql` of a JSON object."""
+    """Parse the SQL of a reply: one statement, or `candidates` or `refined_sql` of a JSON object.
+
+    SQL at the end of a reply that was cut off may lack its own end, and is left out.
+    """
     text = reply.message.content
     reply_object = _parse_json_object(text)
     listed = reply_object.get("candidates")
@@ -90,7 +94,14 @@ def parse_candidates(reply: Reply, source: Literal["generator", "correction"] = 
         sql, diagnosis = str(reply_object["refined_sql"]), str(reply_object.get("diagnosis", ""))
         return [Candidate(extract_sql(sql), diagnosis, source="correction")]
     sql = extract_sql(text)
+    if reply.finish in CUT_OFF and text.replace(WORD_JOINER, "").rstrip().endswith(sql):
+        return []
     return [Candidate(sql, source=source)] if sql else []
+
+
+def is_plain_answer(reply: Reply) -> bool:
+    """Return whether a reply without SQL is an answer in words: a question, or why there is no SQL."""
+    return reply.finish == "stop" and "```" not in reply.message.content
 
 
 def _parse_json_object(text: str) -> dict[str, object]:

@@ -130,6 +130,8 @@ class Team:
         last_action = "finish" if state.best_outcome else "give_up"
         if state.remaining_seconds <= 0:
             return events.DecisionMade(last_action, messages.TIME_LIMIT_REACHED)
+        if state.reply_text:
+            return events.DecisionMade(last_action, messages.NO_SQL_IN_REPLY)
         if not self._options.allow_corrections and state.last_outcome is not None and not state.pending_candidates:
             return events.DecisionMade(last_action, state.last_outcome.problem or messages.CORRECTIONS_DISABLED)
         return planner.decide_turn(state, self._interpreter is not None)
@@ -157,6 +159,8 @@ class Team:
             prompt_messages = generator.build_draft_messages(self._database.dialect, state, failed_attempts)
             if state.outcomes:
                 options = replace(generator.LATER_DRAFT_OPTIONS, seed=state.draft_count)
+        if not self._assisted:
+            options = replace(options, max_tokens=None)
         reply = await self._request_reply(state, prompt_messages, options)
         if reply is not None:
             yield events.ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
@@ -167,6 +171,8 @@ class Team:
         if not new_candidates:
             problem = messages.SAME_SQL_AGAIN if candidates else messages.NO_SQL_IN_REPLY
             state.outcomes.append(CandidateOutcome(Candidate(""), "", problem=problem, problem_kind=problem))
+            if not self._assisted and not candidates and reply is not None and generator.is_plain_answer(reply):
+                state.reply_text = reply.message.content.strip()
         state.pending_candidates += new_candidates
         error = "" if new_candidates else state.outcomes[-1].problem
         sql = "; ".join(candidate.sql for candidate in new_candidates)
