@@ -126,3 +126,10 @@ def test_exposure_is_found_where_nothing_restricts_it(after_untrusted, is_expose
     exposure = find_untrusted_text_exposure(Shop().library(), after_untrusted)
     assert exposure == (UntrustedTextExposure(("read_mail",), ("pay",)) if is_exposed else None)
     assert find_untrusted_text_exposure(ToolLibrary([read_mail, get_balance]), after_untrusted) is None
+
+
+async def test_a_misspelt_tool_is_no_untrusted_text():
+    shop = Shop()
+    model = ScriptedModel(reply_with_calls(tool_call("transfer")), reply_with_calls(PAY), "done")
+    await run_agent(shop, model, "refuse")
+    assert shop.paid == [500]

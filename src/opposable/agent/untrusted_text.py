@@ -55,11 +55,15 @@ class UntrustedTextPolicy(RunPolicy):
         traits = self._library.get_traits(call.call.name)
         if call.failure is not None or (traits is not None and traits.read_only):
             return call
-        if not self._had_untrusted_text and not any(self._is_untrusted(step.call.name) for step in steps):
+        if not self._had_untrusted_text and not any(map(self._returned_untrusted_text, steps)):
             return call
         if self._after_untrusted == "approve":
             return replace(call, requires_approval=True)
         return call.refuse(localize(_refused_call(call.call.name), self._language))
+
+    def _returned_untrusted_text(self, step: Step) -> bool:
+        """Return whether the result of a step is untrusted; that of an unknown tool is a message of the library."""
+        return step.result.failure != "unknown_tool" and self._is_untrusted(step.call.name)
 
     def _is_untrusted(self, name: str) -> bool:
         traits = self._library.get_traits(name)

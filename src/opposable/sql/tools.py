@@ -59,11 +59,20 @@ class SchemaTools:
 
 
 class SqlTools:
-    """Queries: checked, repaired, run."""
+    """Queries: checked, repaired, run.
 
-    def __init__(self, database: Database, limits: QueryLimits | None = None) -> None:
+    Args:
+        database: The database.
+        limits: The limits of a query.
+        binds_placeholders: Whether `{{name}}` stands for a value; otherwise it is text of the query.
+    """
+
+    def __init__(
+        self, database: Database, limits: QueryLimits | None = None, *, binds_placeholders: bool = True
+    ) -> None:
         self._database = database
         self._limits = limits or QueryLimits()
+        self._binds_placeholders = binds_placeholders
 
     async def validate(self, sql: str) -> dict[str, Any]:
         """Check that a query is one safe SELECT, that its names exist, and that the database can plan it.
@@ -148,9 +157,10 @@ class SqlTools:
         """
         if limit < 1:
             raise InvalidArguments((FieldProblem("limit", must_be("1 to 1000"), str(limit)),))
-        bound = bind_placeholders(
-            sql, self._database.dialect, parameters, identifiers=(await self._database.get_schema()).names
-        )
+        bound = BoundSql(sql, dialect=self._database.dialect)
+        if self._binds_placeholders:
+            names = (await self._database.get_schema()).names
+            bound = bind_placeholders(sql, self._database.dialect, parameters, identifiers=names)
         accepted = await self._accept(bound)
         repaired = accepted or await self._repair(bound)
         bounds = QueryLimits(min(limit, MAX_ROWS), self._limits.max_cell_characters, self._limits.timeout_seconds)

@@ -234,3 +234,9 @@ async def test_only_the_sql_of_a_small_model_is_limited_in_length(shop, options,
     model = ScriptedModel(format_sql_reply("SELECT count(*) FROM person"))
     await Team(model, shop, options=options).answer("How many people are there?")
     assert model.requests[0].options.max_tokens == limit
+
+
+async def test_braces_in_a_text_are_text(shop):
+    query = "SELECT count(*) FROM person WHERE name <> '{{name}}'"
+    answer, end = await Team(ScriptedModel(format_sql_reply(query)), shop).answer("Whose name is no template?")
+    assert (answer.sql, answer.rows, end.usage.requests) == (query, ((3,),), 1)

@@ -33,7 +33,8 @@ async def run_candidate(database: Database, candidate: Candidate, *, assisted: b
 
 async def _execute(database: Database, candidate: Candidate) -> CandidateOutcome:
     try:
-        result = await SqlTools(database).execute(candidate.sql, limit=MAX_RESULT_ROWS)
+        tools = SqlTools(database, binds_placeholders=False)
+        result = await tools.execute(candidate.sql, limit=MAX_RESULT_ROWS)
     except (ToolError, TimeoutError) as error:
         problem = _sanitize_message(get_error_message(error) or messages.QUERY_TIMED_OUT)
         kind = "timeout" if isinstance(error, TimeoutError) else normalize_problem(str(error))
