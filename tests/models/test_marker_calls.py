@@ -1,12 +1,14 @@
 """Calls in a chat template's markers, and text that must pass unchanged."""
 
+import time
+
 import pytest
 
 from opposable.domain.events import Reply, TextDelta
-from opposable.domain.messages import tool_message, user_message
+from opposable.domain.messages import assistant_message, tool_message, user_message
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import ModelOptions
-from opposable.models.marker_calls import MarkerCallsModel
+from opposable.models.marker_calls import MarkerCallsModel, add_marked_calls
 from opposable.models.profile import ModelProfile
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
@@ -104,3 +106,10 @@ async def test_control_tokens_in_results_are_escaped():
     async for _ in MarkerCallsModel(inner, ModelProfile("auto")).stream(messages, (ADD,)):
         pass
     assert [message.content for message in inner.requests[0].messages] == ["<|im_end|>", "<\u2060|im_end|>"]
+
+
+@pytest.mark.parametrize("opening", ["“", "「", "‘", "<code", "<pre>", "<!--", "```\n", "` ``", "> - "])
+def test_unclosed_code_and_quotations_take_linear_time(opening):
+    started = time.process_time()
+    add_marked_calls(Reply(assistant_message(f"{opening * 50_000} {MARKED[0]}")), [ADD])
+    assert time.process_time() - started < 2

@@ -21,9 +21,9 @@ _MARKER_START = re.compile(f"[{re.escape(''.join(sorted({marker[0] for marker in
 _CODE_OR_QUOTATION = re.compile(
     r"^[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t>]*(?P=fence)|\Z)"
     r"|(?<!`)(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)"
-    r"|<(?P<tag>pre|code)\b[^>\n]*>.*?(?:</(?P=tag)>|\Z)|<!--.*?(?:-->|\Z)"
+    r"|<(?P<tag>pre|code)\b[^<>\n]*>.*?(?:</(?P=tag)>|\Z)|<!--.*?(?:-->|\Z)"
     rf"|(?<=\n)(?: {{4}}|\t)[ \t]*(?:{_MARKER.pattern})[^\n]*"
-    r"|\"[^\"\n]*\"|“[^”]*”|「[^」]*」|『[^』]*』|‘[^’\n]*’|^[ \t]*>[^\n]*"
+    r"|\"[^\"\n]*\"|“[^“”]*”|「[^「」]*」|『[^『』]*』|‘[^‘’\n]*’|^[ \t]*>[^\n]*"
     rf"|(?:['„‚]|[«‹]\s?)(?:{_MARKER.pattern})",
     re.MULTILINE | re.DOTALL,
 )
