@@ -152,7 +152,10 @@ async def test_a_prompted_server_refuses_what_the_text_of_a_reply_cannot_carry(p
     assert server.bodies == []
 
 
-@pytest.mark.parametrize(("path", "parameters"), REFUSED_WITHOUT_A_SERVER)
+NEUTRAL_SAMPLING = [(CHAT, {"top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}), ("messages", {"top_p": 1})]
+
+
+@pytest.mark.parametrize(("path", "parameters"), REFUSED_WITHOUT_A_SERVER + NEUTRAL_SAMPLING)
 async def test_a_prompted_server_gets_the_other_parameters(path, parameters):
     async with chat_server(build_completion("hello")) as server:
         await post(connect(server, "prompted"), path, parameters)

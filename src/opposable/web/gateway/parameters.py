@@ -61,15 +61,15 @@ _NEUTRAL_VALUES: Mapping[str, tuple[Any, ...]] = {
     "modalities": (["text"],),
     "store": (False,),
     "service_tier": ("auto", "default"),
-    "top_p": (1,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
     "logit_bias": ({},),
     "truncation": ("disabled",),
     "include": ([],),
     "thinking": ({"type": "disabled"},),
 }
 """Values that are the same as a missing parameter."""
+
+_NEUTRAL_SAMPLING: Mapping[str, float] = {"top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
+"""Values that need no support of a model. A server gets them, because its own default may be another."""
 
 
 def select_parameters(body: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
@@ -95,8 +95,8 @@ def resolve_extra_body(model: Model, parameters: Mapping[str, Any], hints: Mappi
     if find_upstream(model, "chat/completions") is not None:
         return {**hints, **parameters}
     supported = find_names(model, "extra_parameters")
-    for name in parameters:
-        if name not in supported:
+    for name, value in parameters.items():
+        if name not in supported and _NEUTRAL_SAMPLING.get(name) != value:
             raise _unsupported_error(name, f"{name} is not supported by the model {model.name}. Remove it.")
     return {name: value for name, value in {**hints, **parameters}.items() if name in supported}
 
