@@ -104,9 +104,9 @@ needs_posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and te
 
 async def assert_one_sentence(folder: Path, args, code: int, sentence: str, **more) -> None:
     done = await run_program(folder, *args, **more)
-    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
-    assert done.err.startswith("Error: ")
-    assert sentence in done.err
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1), done
+    assert done.err.startswith("Error: "), done
+    assert sentence in done.err, done
 
 
 class Terminal:

@@ -32,7 +32,8 @@ async def get_error(weights: Weights, url: str, directory: Path) -> str:
 
 
 def list_files(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.rglob("*") if path.is_file() and not path.name.endswith(".lock"))
+    """Return the names of the files in a directory, some of which pip may be removing."""
+    return sorted(name for _, _, names in os.walk(directory) for name in names if not name.endswith(".lock"))
 
 
 def list_processes(directory: Path) -> list[str]:

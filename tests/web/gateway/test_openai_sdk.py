@@ -164,7 +164,7 @@ async def test_without_tools_text_is_streamed_unchanged(text):
 
 
 async def test_native_calls_have_arguments_of_the_right_types():
-    odd = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": "1", "b": 2.0}'}}
+    odd = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": "1", "b": "2"}'}}
     async with chat_server(build_completion(None, [odd], "tool_calls")) as server:
         model = TextProtocolModel(OpenAICompatibleModel("up", server.url))
         async with serve_models(model) as url, open_client(url) as sdk:
