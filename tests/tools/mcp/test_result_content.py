@@ -29,3 +29,9 @@ def test_a_structured_result_has_its_images():
     value = result_to_value(CallToolResult(content=[text, image], structured_content={"width": 3}), set())
     assert value_to_text(value) == '{"width":3}'
     assert [(part.media_type, len(part.data)) for part in find_media(value)] == [("image/png", 8)]
+
+
+@pytest.mark.parametrize("value", [[1, {"a": "b"}], "text", 7, {"a": 1}])
+def test_a_structured_value_of_any_type_is_the_value(value):
+    content = [TextContent(type="text", text="shown")]
+    assert result_to_value(CallToolResult(content=content, structured_content=value), set()) == value

@@ -41,16 +41,21 @@ class McpContent(str):
 
 
 def result_to_value(result: "CallToolResult", secrets: set[str]) -> Any:
-    """Return the structured value of a result if it has one, with its images, else plain text, else `McpContent`.
+    """Return the structured value of a result if it has one, an object with its images, else plain text, else `McpContent`.
 
     The secrets that the server was given are redacted everywhere.
     """
+    is_text = all(block.type == "text" for block in result.content)
     if result.structured_content is not None:
-        value = DictWithMedia(_remove_secrets(result.structured_content, secrets))
-        value.media = _create_content("", result, secrets).media
-        return value if value.media else dict(value)
+        value = _remove_secrets(result.structured_content, secrets)
+        media = () if is_text else _create_content("", result, secrets).media
+        if not media or not isinstance(value, dict):
+            return value
+        value = DictWithMedia(value)
+        value.media = media
+        return value
     text = _remove_secrets(blocks_to_text(result.content), secrets)
-    if all(block.type == "text" for block in result.content):
+    if is_text:
         return text
     return _create_content(text, result, secrets)
 
