@@ -31,13 +31,13 @@ def normalize_parameters(parameters):
 
 
 def test_a_plain_request_is_parsed_and_parameters_without_effect_are_dropped():
-    assert parse_body(top_p=1, logprobs=False, n=1, logit_bias=None, store=False) == CompletionRequest(
+    assert parse_body(logprobs=False, n=1, logit_bias=None, store=False) == CompletionRequest(
         "m", (user_message("hi"),), (), ModelOptions(stream=False)
     )
 
 
 def test_parameters_that_the_gateway_does_not_use_are_passed_on():
-    extra = {"top_p": 0.5, "reasoning_effort": "low", "made_up": [1]}
+    extra = {"top_p": 1, "presence_penalty": 0, "reasoning_effort": "low", "made_up": [1]}
     hints = {"user": "u", "metadata": {}}
     request = parse_body(**extra, **hints)
     assert (request.extra, request.hints) == (extra, hints)
