@@ -4,6 +4,7 @@ import contextlib
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Hashable
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -96,7 +97,8 @@ class FunctionSignature:
         for name, (hint, default) in self._parameters.items():
             if self.descriptions[name] and not _get_own_description(hint):
                 hint = Annotated[hint, Field(description=self.descriptions[name])]
-            fields[_to_field_name(name)] = (hint, Field(default, alias=name))
+            has_default = default is not ...
+            fields[_to_field_name(name)] = (hint, Field(default, alias=name) if has_default else Field(alias=name))
         return _create_model(self._name, fields)
 
 
@@ -136,7 +138,10 @@ def _parse_docstring(text: str) -> Any:
 def _read_parameters(
     function: Callable[..., Any], name: str, *, is_bound: bool
 ) -> tuple[dict[str, tuple[Any, Any]], str | None]:
-    """Return type and default of the parameters that a model passes, and the name of the one for the `CallContext`."""
+    """Return type and default of the parameters that a model passes, and the name of the one for the `CallContext`.
+
+    A parameter without a default has `...`. A default that is a pydantic `Field` becomes part of the type.
+    """
     hints = _get_type_hints(function, name)
     passed: dict[str, tuple[Any, Any]] = {}
     context_name = None
@@ -147,11 +152,19 @@ def _read_parameters(
                 f"{name}: a model cannot pass the parameter {parameter.name!r}. Use named parameters only."
             )
         hint = hints.get(parameter.name, Any)
-        if hint is CallContext:
+        if CallContext in (hint, *get_args(hint)):
             context_name = parameter.name
+        elif _is_field(parameter.default):
+            passed[parameter.name] = (Annotated[hint, parameter.default], ...)
         else:
             passed[parameter.name] = (hint, ... if parameter.default is parameter.empty else parameter.default)
     return passed, context_name
+
+
+def _is_field(default: Any) -> bool:
+    """Return whether a default is a `Field` of pydantic, which is then loaded already."""
+    fields = sys.modules.get("pydantic.fields")
+    return fields is not None and isinstance(default, fields.FieldInfo)
 
 
 def _is_plain(hint: Any) -> bool:
@@ -265,7 +278,7 @@ def _describe_problem(error_type: str, message: str, names: tuple[str, ...]) -> 
 def simplify_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Remove what a model does not need, since every request pays for each word of a schema.
 
-    Titles are removed, references that are not recursive are inlined, and "X or null" with a default becomes X.
+    Titles are removed, references that are not recursive are inlined, and "X or null" with the default null becomes X.
     """
     definitions = schema.get("$defs", {})
     simplified: dict[str, Any] = _simplify_node(schema, definitions, ())
@@ -294,7 +307,7 @@ def _simplify_node(node: Any, definitions: dict[str, Any], path: tuple[str, ...]
         siblings = {key: value for key, value in node.items() if key != "$ref"}
         return _simplify_node({**definitions[name], **siblings}, definitions, (*path, name))
     options = node.get("anyOf")
-    if options and NULL_SCHEMA in options and "default" in node and len(options) == 2:
+    if options and NULL_SCHEMA in options and len(options) == 2 and node.get("default", ...) is None:
         return _simplify_node(_remove_null_option(node), definitions, path)
     simplified = {}
     for key, value in node.items():
@@ -310,14 +323,9 @@ def _simplify_node(node: Any, definitions: dict[str, Any], path: tuple[str, ...]
 
 
 def _remove_null_option(node: dict[str, Any]) -> dict[str, Any]:
-    """Replace `anyOf` of a schema and null by the schema, and remove a default of null."""
+    """Replace `anyOf` of a schema and null by the schema, and remove the default."""
     option = next(option for option in node["anyOf"] if option != NULL_SCHEMA)
-    siblings = {
-        key: value
-        for key, value in node.items()
-        if key not in ("anyOf", "title") and not (key == "default" and value is None)
-    }
-    return {**option, **siblings}
+    return {**option, **{key: value for key, value in node.items() if key not in ("anyOf", "title", "default")}}
 
 
 def _is_recursive(name: str, definitions: dict[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """The text for the model of a value that a tool returned."""
 
 import dataclasses
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
@@ -11,8 +12,8 @@ from opposable.tools.result_media import find_media, replace_media
 
 def value_to_text(value: Any) -> str:
     """Return text as it is and any other value as JSON."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode() if _has_surrogates(value) else value
+    if isinstance(value, str):  # a member of a `StrEnum` is one too, and formats as its name
+        return value.encode("utf-8", "replace").decode() if _has_surrogates(value) else str.__str__(value)
     if find_media(value) and not isinstance(value, dict):
         value = replace_media(value)
         return value if isinstance(value, str) else "\n".join(value_to_text(item) for item in value)
@@ -40,16 +41,14 @@ def _to_jsonable(value: Any) -> Any:
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _to_jsonable(dataclasses.asdict(value))
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(key): _to_jsonable(item) for key, item in value.items()}
     if hasattr(value, "to_dict") and hasattr(value, "columns"):  # a table of pandas
         return _to_jsonable(value.to_dict(orient="records"))
     if hasattr(value, "tolist"):  # arrays and numbers of numpy, columns of pandas
         return _to_jsonable(value.tolist())
-    if isinstance(value, list | tuple | set | frozenset | range):
-        return [_to_jsonable(item) for item in value]
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, bytes | bytearray):
         return f"<{len(value)} bytes>"
-    return value
+    return [_to_jsonable(item) for item in value] if isinstance(value, Collection) else value
