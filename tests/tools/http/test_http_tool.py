@@ -549,7 +549,7 @@ async def test_a_small_file_that_unpacks_to_a_large_one_is_capped(server, make):
             {"message": "Validation Failed", "errors": [{"field": "title"}], "status": 422, "data": {}},
             {},
             ToolFailed,
-            '127.0.0.1 answered HTTP 422: Validation Failed {"errors":[{"field":"title"}]}',
+            '127.0.0.1 answered HTTP 422: {"message":"Validation Failed","errors":[{"field":"title"}],"status":422,"data":{}}',
         ),
         (404, {"message": "no such item"}, {}, ToolFailed, "127.0.0.1 answered HTTP 404: no such item"),
         (409, b"<html><style>p{}</style><h1>Conflict</h1></html>", {}, ToolFailed, "answered HTTP 409: Conflict"),
@@ -572,7 +572,7 @@ async def test_a_small_file_that_unpacks_to_a_large_one_is_capped(server, make):
         (503, b"", {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, ToolUnavailable, "(HTTP 503), try again in 0 s"),
         (503, b"", {"retry-after": "soon"}, ToolUnavailable, "(HTTP 503): (no text)"),
         (302, b"", {"location": "https://elsewhere.example/"}, ToolRefused, "redirects to https://elsewhere.example/"),
-        (500, b"x" * 5000, {}, ToolFailed, "x" * 600 + "…"),
+        (500, b"x" * 5000, {}, ToolFailed, "x" * 4000 + "…"),
     ],
 )
 async def test_a_status_becomes_the_failure_it_means(server, make, status, body, headers, error, said):

@@ -31,6 +31,7 @@ _CONTENT_TYPES = {
     "text": "text/plain; charset=utf-8",
     "binary": "application/octet-stream",
 }
+_ESCAPED_IN_NAMES = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})
 
 
 async def encode_body(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
@@ -81,15 +82,21 @@ async def _encode_multipart(endpoint: EndpointConfig, values: Mapping[str, Any])
             for _, text in format_form_pairs({name: value}):
                 kind = "application/json" if isinstance(value, dict) else "text/plain; charset=utf-8"
                 part = payload.BytesPayload(text.encode("utf-8", "replace"), content_type=kind)
-                part.set_content_disposition("form-data", name=name)
+                _set_disposition(part, name=name)
                 writer.append_payload(part)
             continue
         for item in value if isinstance(value, list) else [value]:
             content, filename, file_type = _read_file(name, item)
             part = payload.BytesPayload(content, content_type=file_type or "application/octet-stream")
-            part.set_content_disposition("form-data", name=name, filename=filename or name)
+            _set_disposition(part, name=name, filename=filename or name)
             writer.append_payload(part)
     return await writer.as_bytes(), writer.content_type
+
+
+def _set_disposition(part: payload.Payload, **fields: str) -> None:
+    """Set the names of a part as browsers write them: in UTF-8, with quotation marks and line breaks encoded."""
+    named = "".join(f'; {key}="{value.translate(_ESCAPED_IN_NAMES)}"' for key, value in fields.items())
+    part.headers["Content-Disposition"] = f"form-data{named}"
 
 
 def _read_file(name: str, value: Any) -> tuple[bytes, str, str]:

@@ -17,7 +17,7 @@ from opposable.tools.http.response_extract import Extract
 from opposable.tools.http.secrets import Redactor
 from opposable.tools.result_text import value_to_text
 
-_MAX_SENTENCE_CHARACTERS = 600
+_MAX_ERROR_CHARACTERS = 4_000
 _MAX_MARKUP_CHARACTERS = 8_000  # the part of a page in which its message is searched
 _MAX_ERROR_BYTES = 64_000
 _TRANSIENT_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
@@ -49,7 +49,9 @@ class ResponseOptions:
 
 
 async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor) -> Any:
-    """Return the value of a successful response: JSON (see `_parse_value`), else text; the status of an empty one.
+    """Return the value of a successful response: JSON (see `_parse_value`), else text.
+
+    An empty response has its status, and the location of what was created.
 
     Raises:
         ToolFailed: The body is a failure by `failure_when`, JSON exceeds the limit, or the extract needs JSON and the
@@ -60,7 +62,8 @@ async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions,
         return {"status": response.status, "headers": redactor.redact_data(headers)}
     raw, is_truncated = await read_body(response, options.max_bytes)
     if not raw:
-        return {"status": response.status}
+        location = response.headers.get("location")  # of what was created
+        return {"status": response.status} | ({"location": redactor.redact_text(location)} if location else {})
     text = decode_body(raw, response.charset, truncated=is_truncated)
     if text is None:
         return {"content_type": response.content_type, "bytes": len(raw)} | ({"more": True} if is_truncated else {})
@@ -117,13 +120,11 @@ async def error_from_response(response: aiohttp.ClientResponse, redactor: Redact
     """Return the error that a response's status means, with the server's message, truncated and redacted."""
     status = response.status
     host = response.url.host
-    if 300 <= status < 400:
-        location = redactor.redact_text(response.headers.get("location", ""))[:200]
-        return ToolRefused(
-            f"{host} redirects to {location or 'nowhere'} (HTTP {status}), and this tool follows no redirects."
-        )
+    if 300 <= status < 400 and (location := response.headers.get("location")):
+        target = redactor.redact_text(location)[:200]
+        return ToolRefused(f"{host} redirects to {target} (HTTP {status}), and this tool follows no redirects.")
     raw, is_truncated = await read_body(response, _MAX_ERROR_BYTES)
-    message = _extract_sentence(decode_body(raw, response.charset, truncated=is_truncated), redactor)
+    message = _extract_message(decode_body(raw, response.charset, truncated=is_truncated), redactor)
     if status in _TRANSIENT_STATUSES:
         wait = _describe_retry_after(response.headers.get("retry-after"))
         return ToolUnavailable(f"{host} cannot answer now (HTTP {status}){wait}: {message}")
@@ -148,10 +149,10 @@ def _parse_json(text: str) -> Any:
 def _parse_value(text: str, content_type: str) -> Any:
     """Return the JSON value of an answer, `_NOT_JSON` for a text.
 
-    A number, true, false or null is a text where the content type is not JSON: 1.10 may be a version.
+    Only an object or a list is JSON where the content type is not: 1.10 may be a version, and "a" a quotation.
     """
     parsed = _parse_json(text)
-    return parsed if "json" in content_type or isinstance(parsed, dict | list | str) else _NOT_JSON
+    return parsed if "json" in content_type or isinstance(parsed, dict | list) else _NOT_JSON
 
 
 def _truncate_value(value: Any, max_characters: int | None) -> Any:
@@ -186,35 +187,26 @@ def _decode_line(line: bytes, charset: str) -> str:
     return decode_body(line, charset) or line.decode("utf-8", "replace")
 
 
-def _extract_sentence(text: str | None, redactor: Redactor) -> str:
+def _extract_message(text: str | None, redactor: Redactor) -> str:
+    """Return the text of an error without markup and secrets, truncated."""
     if text is None:
         return "(no text)"
     parsed = _parse_json(text)
-    message = (
-        _find_error_message(parsed)
-        if parsed is not _NOT_JSON
-        else _MARKUP_PATTERN.sub(" ", text[:_MAX_MARKUP_CHARACTERS])
-    )
-    plain = " ".join(redactor.redact_text(message).split()) or "(no text)"
-    return plain if len(plain) <= _MAX_SENTENCE_CHARACTERS else plain[:_MAX_SENTENCE_CHARACTERS] + "…"
+    if parsed is not _NOT_JSON:
+        message = _describe_error(redactor.redact_data(parsed))
+    elif text.lstrip().startswith("<"):
+        message = " ".join(_MARKUP_PATTERN.sub(" ", text[:_MAX_MARKUP_CHARACTERS]).split())
+    else:
+        message = text
+    plain = redactor.redact_text(message).strip() or "(no text)"
+    return plain if len(plain) <= _MAX_ERROR_CHARACTERS else plain[:_MAX_ERROR_CHARACTERS] + "…"
 
 
-def _find_error_message(value: Any) -> str:
-    """Return the message in the JSON of an error, under the keys that APIs use, and its lists and objects.
-
-    Without a message, return the JSON itself.
-    """
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        for name in _ERROR_MESSAGE_KEYS:
-            inner = value.get(name)
-            if isinstance(inner, str) and inner.strip():
-                details = {key: item for key, item in value.items() if isinstance(item, dict | list) and item}
-                return f"{inner} {dump_json(details).decode()}" if details else inner
-            if isinstance(inner, dict | list) and inner:
-                return _find_error_message(inner)
-    return dump_json(value).decode()
+def _describe_error(value: Any) -> str:
+    """Return the message that is all there is in the JSON of an error, else the JSON itself."""
+    while isinstance(value, dict) and len(value) == 1 and next(iter(value)) in _ERROR_MESSAGE_KEYS:
+        [value] = value.values()
+    return value if isinstance(value, str) else dump_json(value).decode()
 
 
 def _preview_start(text: str, redactor: Redactor) -> str:
