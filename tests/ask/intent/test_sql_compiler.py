@@ -195,3 +195,10 @@ async def test_an_unfinished_period_is_compared_by_its_days_so_far(shop, shop_mo
         )
     ]
     assert [list(row) for row in (await shop.run(compiled.sql)).rows] == [[3, 2, 0.5]]
+
+
+async def test_a_period_with_an_open_end_is_compared_by_its_days_so_far(shop, shop_model):
+    intent = StructuredIntent(metrics=("orders",), time=TimeIntent(start=datetime.date(2024, 1, 1), comparison="yoy"))
+    compiled = compile_intent(intent, shop_model, shop.dialect, TODAY)
+    assert isinstance(compiled, CompiledQuery)
+    assert [list(row) for row in (await shop.run(compiled.sql)).rows] == [[4, 3, 1 / 3]]

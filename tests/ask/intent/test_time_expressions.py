@@ -102,5 +102,26 @@ def test_the_parsed_characters_are_returned():
     assert ["Revenue in Q3 2024 by month"[start:end] for start, end in result.spans] == ["in Q3 2024", "by month"]
 
 
-def test_two_separate_periods_are_ambiguous():
-    assert find_time("revenue in 2020 and in 2024", TODAY).ambiguities == ["the question names several periods"]
+@pytest.mark.parametrize("words", ["revenue in 2020 and in 2024", "revenue ytd and mtd", "本月至今和年初至今的流水"])
+def test_two_separate_periods_are_ambiguous(words):
+    assert find_time(words, TODAY).ambiguities == ["the question names several periods"]
+
+
+@pytest.mark.parametrize(
+    ("words", "rest"),
+    [
+        ("2024年同比和环比", "环比"),
+        ("yoy and qoq", "qoq"),
+        ("monthly by quarter", "monthly"),
+        ("最近半个月", "最近半个月"),
+    ],
+)
+def test_a_second_comparison_or_grain_and_an_unknown_length_are_not_parsed(words, rest):
+    spans = find_time(words, TODAY).spans
+    at = words.index(rest)
+    assert not any(start < at + len(rest) and end > at for start, end in spans)
+
+
+def test_a_repeated_comparison_is_one():
+    result = find_time("revenue yoy and orders yoy", TODAY)
+    assert (result.time, len(result.spans)) == (TimeIntent(comparison="yoy"), 2)

@@ -44,10 +44,10 @@ def build_period_condition(time: Any, period: Period, dialect: Dialect) -> Any:
     """
     day = "'{}'" if dialect == "sqlite" else "CAST('{}' AS DATE)"
     conditions: list[Any] = []
-    if period.start is not None:
+    if period.start > datetime.date.min:
         conditions.append(fill_template(f"t >= {day.format(period.start)}", dialect, t=time))
-    if period.end is not None:
-        after = period.end + datetime.timedelta(days=1) if period.end < datetime.date.max else period.end
+    if period.end < datetime.date.max:
+        after = period.end + datetime.timedelta(days=1)
         conditions.append(fill_template(f"t < {day.format(after)}", dialect, t=time))
     return exp.and_(*conditions)
 

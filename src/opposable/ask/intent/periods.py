@@ -14,10 +14,10 @@ _MONTHS_BY_UNIT: dict[Grain, int] = {"year": 12, "quarter": 3, "month": 1}
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The days from `start` to `end`, both included; None for an open end."""
+    """The days from `start` to `end`, both included; an open end is the first or the last date there is."""
 
-    start: datetime.date | None
-    end: datetime.date | None
+    start: datetime.date = datetime.date.min
+    end: datetime.date = datetime.date.max
 
 
 def resolve_period(time: TimeIntent, today: datetime.date) -> Period | None:
@@ -28,7 +28,7 @@ def resolve_period(time: TimeIntent, today: datetime.date) -> Period | None:
     year = time.year or today.year
     period = get_months(year, 1, 12) if time.year else None
     if time.start or time.end:
-        period = Period(time.start, time.end)
+        period = Period(time.start or datetime.date.min, time.end or datetime.date.max)
     elif time.month:
         period = get_months(year, time.month, 1)
     elif time.quarter:
@@ -36,7 +36,7 @@ def resolve_period(time: TimeIntent, today: datetime.date) -> Period | None:
     if time.comparison != "ytd":
         return period
     is_unfinished = year == today.year and not (time.quarter or time.month or time.end)
-    last = period.end if period and period.end else datetime.date(year, 12, 31)
+    last = min(period.end if period else datetime.date.max, datetime.date(year, 12, 31))
     return Period(datetime.date(year, 1, 1), today if is_unfinished else last)
 
 
@@ -58,22 +58,16 @@ def get_unit(unit: Grain, day: datetime.date) -> Period:
 
 def get_granularity(period: Period | None) -> Grain | None:
     """Return the granularity of a period that is one calendar unit, else None."""
-    start = period.start if period else None
-    if start is None:
-        return None
-    return next((unit for unit in get_args(Grain) if get_unit(unit, start) == period), None)
+    return next((unit for unit in get_args(Grain) if period and get_unit(unit, period.start) == period), None)
 
 
 def get_previous_period(period: Period, comparison: Comparison) -> Period:
     """Return the period before; whole months stay whole months."""
     unit = COMPARED_UNITS[comparison]
-    start = shift_day(period.start, unit, -1) if period.start else None
-    if period.end is None:
-        return Period(start, None)
-    end = shift_day(period.end, unit, -1)
+    start, end = shift_day(period.start, unit, -1), shift_day(period.end, unit, -1)
     if period.end == _get_last_day(period.end.year, period.end.month):
         end = _get_last_day(end.year, end.month)
-    return Period(start, end)
+    return Period(start, end if period.end < datetime.date.max else period.end)
 
 
 def shift_day(day: datetime.date, unit: Grain, count: int) -> datetime.date:

@@ -103,7 +103,7 @@ class MetricGroup:
             BadInput: A join that the intent needs would count rows twice.
         """
         conditions = [*self._build_default_conditions(plan), *plan.build_row_conditions()]
-        if period is not None and (period.start or period.end):
+        if period not in (None, Period()):
             date = self._bind_date(plan)
             condition = build_period_condition(date.tree, period, plan.dialect)
             conditions.insert(0, BoundExpression("the period", condition, date.tables))

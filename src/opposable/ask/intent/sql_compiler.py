@@ -91,12 +91,12 @@ def _build_plan(
         step, granularity = COMPARED_UNITS[comparison], get_granularity(period)
         if step != "year" and granularity in ("year", "quarter") and granularity != step:
             grain = step
-        elif period.start and period.end and period.start <= today < period.end:
+        elif period.start <= today < period.end:
             period = Period(period.start, today)
             assumptions.append(describe_partial_period(today))
-    if period and period.start and period.end and period.start > period.end:
+    if period and period.start > period.end:
         raise ValueError(f"the period ends ({period.end}) before it begins ({period.start})")
-    previous_period = get_previous_period(period or Period(None, None), comparison) if comparison else None
+    previous_period = get_previous_period(period or Period(), comparison) if comparison else None
     return QueryPlan(intent, model, dialect, period, grain, previous_period, comparison), tuple(assumptions)
 
 

@@ -5,7 +5,9 @@ The patterns are searched with `re.ASCII`: without it there is no word boundary 
 
 import datetime
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from opposable.ask.intent.date_parsing import (
@@ -68,11 +70,9 @@ _YTD_PATTERN = (
 )
 _MTD_PATTERN = r"\bmtd\b|\b(?:this )?month[- ]to[- ]date\b|(?:本月|这个月|月初)(?:至今|到现在|以来)"
 _QTD_PATTERN = r"\bqtd\b|\b(?:this )?quarter[- ]to[- ]date\b|(?:本季度?|这个季度)(?:至今|到现在|以来)"
-_ENGLISH_ROLLING_PATTERN = (
+_ROLLING_PATTERN = (
     rf"\b(?:the )?(?:last|past|previous|recent|trailing|latest) ({NUMBER_PATTERN}) (day|week|month|quarter|year)s?\b"
-)
-_CHINESE_ROLLING_PATTERN = (
-    rf"(?:最近|过去|近|过往)的?({NUMBER_PATTERN}|半)个?(天|日|周|星期|月|季度|年)(?:以来|之?内|里|来|间)?"
+    rf"|(?:最近|过去|近|过往)的?({NUMBER_PATTERN}|半)个?(天|日|周|星期|月|季度|年)(?:以来|之?内|里|来|间)?"
 )
 _RANGE_SEPARATOR_PATTERN = r"\s*(?:to|through|until|till|and|-|–|—|~|至|到)\s*"
 _DATE_RANGE_PATTERN = rf"(?P<open>\bbetween |\bfrom |从|自|在)?(?P<a>{DATE_PATTERN})(?P<joint>{_RANGE_SEPARATOR_PATTERN})(?P<b>{DATE_PATTERN})(?:之间|期间)?"
@@ -93,6 +93,7 @@ _CONSUMED_CHARACTER = chr(0)
 """Replaces the characters that a rule has parsed, so that no other rule parses them."""
 
 _CHINESE_YEAR_DIGITS = re.compile(r"[零〇一二三四五六七八九]{4}(?=年)")
+_DAY = datetime.timedelta(days=1)
 _DIGITS_BY_CHARACTER = str.maketrans("零〇一二三四五六七八九", "00123456789")
 
 
@@ -114,22 +115,25 @@ class QuestionTime:
     grain: Grain | None = None
     comparison: ComparisonKind = None
 
-    def consume_pattern(self, pattern: str) -> "re.Match[str] | None":
-        """Return the first match of `pattern` and blank it out."""
-        match = re.search(pattern, self.text, re.ASCII)
-        if match is not None:
-            self.consume_span(*match.span())
-        return match
+    def apply_rule(self, pattern: str, rule: "TimeRule") -> None:
+        """Apply a rule to each match of a pattern, and blank out the matches that it accepts."""
+        for match in re.finditer(pattern, self.text, re.ASCII):
+            if rule(self, match):
+                start, end = match.span()
+                self.spans.append((start, end))
+                self.text = self.text[:start] + _CONSUMED_CHARACTER * (end - start) + self.text[end:]
 
-    def consume_span(self, start: int, end: int) -> None:
-        """Blank out some characters."""
-        self.spans.append((start, end))
-        self.text = self.text[:start] + _CONSUMED_CHARACTER * (end - start) + self.text[end:]
+    def add_period(self, *dates: Period | None) -> bool:
+        """Add the days from the first date to the last; reject a date that does not exist and a wrong order."""
+        days = [date for date in dates if date is not None]
+        if len(days) < len(dates) or days[0].start > days[-1].end:
+            return False
+        self.periods.append(Period(days[0].start, days[-1].end))
+        return True
 
-    def add_period(self, match: "re.Match[str]", start: datetime.date | None, end: datetime.date | None) -> None:
-        """Add the period that `match` names and blank the match out."""
-        self.consume_span(*match.span())
-        self.periods.append(Period(start, end))
+
+TimeRule = Callable[[QuestionTime, "re.Match[str]"], bool]
+"""Extends the time by a match; returns False if it rejects the match, which then stays in the text."""
 
 
 def find_time(question: str, today: datetime.date) -> QuestionTime:
@@ -141,90 +145,63 @@ def find_time(question: str, today: datetime.date) -> QuestionTime:
         lambda match: match[0].translate(_DIGITS_BY_CHARACTER), lowercase_halfwidth(question)
     )
     state = QuestionTime(text, today)
-    rules = (
-        _parse_comparison,
-        _parse_to_date,
-        _parse_rolling_period,
-        _parse_range,
-        _parse_open_period,
-        _parse_single_dates,
-        _parse_grain,
-        _conclude_time,
-    )
-    for rule in rules:
-        rule(state)
+    for pattern, rule in _TIME_RULES:
+        state.apply_rule(pattern, rule)
+    _conclude_time(state)
     return state
 
 
-def _parse_comparison(state: QuestionTime) -> None:
-    for pattern, kind in _COMPARISON_PATTERNS:
-        if state.consume_pattern(pattern):
-            state.comparison = state.comparison or kind
+def _set_comparison(kind: ComparisonKind, state: QuestionTime, _: "re.Match[str]") -> bool:
+    """Set the comparison; reject a second one of another kind."""
+    state.comparison = state.comparison or kind
+    return state.comparison == kind
 
 
-def _parse_to_date(state: QuestionTime) -> None:
-    state.is_to_date = state.consume_pattern(_YTD_PATTERN) is not None
-    units: tuple[tuple[str, Grain], ...] = ((_MTD_PATTERN, "month"), (_QTD_PATTERN, "quarter"))
-    for pattern, unit in units:
-        if state.consume_pattern(pattern):
-            state.periods.append(Period(get_unit(unit, state.today).start, state.today))
+def _set_to_date(state: QuestionTime, _: "re.Match[str]") -> bool:
+    state.is_to_date = True
+    return True
 
 
-def _parse_rolling_period(state: QuestionTime) -> None:
-    """Parse the last N days, weeks, months, quarters or years, to today."""
-    while match := state.consume_pattern(_ENGLISH_ROLLING_PATTERN) or state.consume_pattern(_CHINESE_ROLLING_PATTERN):
-        amount, word = (group for group in match.groups() if group)
-        unit, count = _GRAIN_BY_WORD[word], parse_number(amount)
-        if amount == "半" and unit == "year":
-            unit, count = "month", 6
-        if isinstance(count, int) and 0 < count < 1_000:
-            first = shift_day(state.today, unit, -count) + datetime.timedelta(days=1)
-            state.periods.append(Period(first, state.today))
-            state.assumptions.append(describe_rolling_period(match[0].strip(), state.today))
+def _add_to_date(unit: Grain, state: QuestionTime, _: "re.Match[str]") -> bool:
+    return state.add_period(Period(get_unit(unit, state.today).start, state.today))
 
 
-def _parse_range(state: QuestionTime) -> None:
-    """Parse the first range of dates; a start without a year gets the year of the end."""
-    for match in re.finditer(_MONTH_RANGE_PATTERN, state.text, re.ASCII):
-        year = match["year"] or ""
-        first, last = (parse_date_period(f"{year}{match[month]}月", state.today) for month in ("a", "b"))
-        if first and last and first.start and last.end and first.start < last.end:
-            state.add_period(match, first.start, last.end)
-            return
-    for match in re.finditer(_DATE_RANGE_PATTERN, state.text, re.ASCII):
-        if match["joint"].strip() == "and" and not match["open"]:
-            continue
-        last = parse_date_period(match["b"], state.today)
-        first = parse_date_period(match["a"], state.today, last.end.year if last and last.end else None)
-        if first and last and first.start and last.end and first.start <= last.end:
-            state.add_period(match, first.start, last.end)
-            return
+def _add_rolling_period(state: QuestionTime, match: "re.Match[str]") -> bool:
+    """Add the last N days, weeks, months, quarters or years, to today."""
+    amount, word = _get_groups(match)
+    unit, count = _GRAIN_BY_WORD[word], parse_number(amount)
+    if amount == "半" and unit == "year":
+        unit, count = "month", 6
+    if not isinstance(count, int) or not 0 < count < 1_000:
+        return False
+    state.assumptions.append(describe_rolling_period(match[0].strip(), state.today))
+    return state.add_period(Period(shift_day(state.today, unit, -count) + _DAY, state.today))
 
 
-def _parse_open_period(state: QuestionTime) -> None:
-    """Parse periods since, after and before a date."""
-    for pattern, kind in ((_SINCE_PATTERN, "since"), (_AFTER_PATTERN, "after"), (_BEFORE_PATTERN, "before")):
-        match = re.search(pattern, state.text, re.ASCII)
-        period = parse_date_period(next(group for group in match.groups() if group), state.today) if match else None
-        if match is None or period is None:
-            continue
-        if kind == "since":
-            state.add_period(match, period.start, max(state.today, period.start or state.today))
-        elif kind == "after":
-            state.add_period(match, _get_next_day(period.end), None)
-        else:
-            state.add_period(match, None, period.start - datetime.timedelta(days=1) if period.start else None)
+def _add_month_range(state: QuestionTime, match: "re.Match[str]") -> bool:
+    first, last = (parse_date_period(f"{match['year'] or ''}{match[month]}月", state.today) for month in ("a", "b"))
+    return state.add_period(first, last)
 
 
-def _get_next_day(day: datetime.date | None) -> datetime.date | None:
-    return day + datetime.timedelta(days=1) if day else None
+def _add_date_range(state: QuestionTime, match: "re.Match[str]") -> bool:
+    """Add a range of dates; a start without a year gets the year of the end."""
+    if match["joint"].strip() == "and" and not match["open"]:
+        return False
+    last = parse_date_period(match["b"], state.today)
+    return state.add_period(parse_date_period(match["a"], state.today, last.end.year if last else None), last)
 
 
-def _parse_single_dates(state: QuestionTime) -> None:
-    for match in list(re.finditer(_SINGLE_DATE_PATTERN, state.text, re.ASCII)):
-        period = parse_date_period(match["d"], state.today)
-        if period is not None and not _is_amount(state.text, *match.span("d")):
-            state.add_period(match, period.start, period.end)
+def _add_open_period(
+    extend: Callable[[Period, datetime.date], Period], state: QuestionTime, match: "re.Match[str]"
+) -> bool:
+    """Add a period that begins or ends with a date; `extend` takes the date and today."""
+    date = parse_date_period(_get_groups(match)[0], state.today)
+    return date is not None and state.add_period(extend(date, state.today))
+
+
+def _add_date(state: QuestionTime, match: "re.Match[str]") -> bool:
+    date = parse_date_period(match["d"], state.today)
+    return not _is_amount(state.text, *match.span("d")) and state.add_period(date)
 
 
 def _is_amount(text: str, start: int, end: int) -> bool:
@@ -235,14 +212,41 @@ def _is_amount(text: str, start: int, end: int) -> bool:
     return has_prefix or re.match(_AMOUNT_SUFFIX_PATTERN, text[end:]) is not None
 
 
-def _parse_grain(state: QuestionTime) -> None:
-    for pattern in _GRAIN_PATTERNS:
-        match = state.consume_pattern(pattern)
-        if match is not None and state.grain is None:
-            state.grain = _GRAIN_BY_WORD[next(group for group in match.groups() if group)]
-    if state.consume_pattern(_TREND_PATTERN) and state.grain is None:
+def _set_grain(state: QuestionTime, match: "re.Match[str]") -> bool:
+    """Set the grain; reject a second grain."""
+    grain = _GRAIN_BY_WORD[_get_groups(match)[0]]
+    state.grain = state.grain or grain
+    return state.grain == grain
+
+
+def _set_trend_grain(state: QuestionTime, _: "re.Match[str]") -> bool:
+    if state.grain is None:
         state.grain = "month"
         state.assumptions.append(MONTHLY_TREND)
+    return True
+
+
+def _get_groups(match: "re.Match[str]") -> list[str]:
+    """Return the groups that took part in a match."""
+    return [group for group in match.groups() if group]
+
+
+_TIME_RULES: tuple[tuple[str, TimeRule], ...] = (
+    *((pattern, partial(_set_comparison, kind)) for pattern, kind in _COMPARISON_PATTERNS),
+    (_YTD_PATTERN, _set_to_date),
+    (_MTD_PATTERN, partial(_add_to_date, "month")),
+    (_QTD_PATTERN, partial(_add_to_date, "quarter")),
+    (_ROLLING_PATTERN, _add_rolling_period),
+    (_MONTH_RANGE_PATTERN, _add_month_range),
+    (_DATE_RANGE_PATTERN, _add_date_range),
+    (_SINCE_PATTERN, partial(_add_open_period, lambda date, today: Period(date.start, max(today, date.start)))),
+    (_AFTER_PATTERN, partial(_add_open_period, lambda date, _: Period(date.end + _DAY))),
+    (_BEFORE_PATTERN, partial(_add_open_period, lambda date, _: Period(end=date.start - _DAY))),
+    (_SINGLE_DATE_PATTERN, _add_date),
+    *((pattern, _set_grain) for pattern in _GRAIN_PATTERNS),
+    (_TREND_PATTERN, _set_trend_grain),
+)
+"""The rules in the order in which they are applied."""
 
 
 def _conclude_time(state: QuestionTime) -> None:
@@ -251,31 +255,36 @@ def _conclude_time(state: QuestionTime) -> None:
     periods = list(dict.fromkeys(state.periods))
     if len(periods) == 2:
         periods = _merge_period_pair(periods, state)
-    if len(periods) > 1:
-        state.ambiguities.append(SEVERAL_PERIODS)
     period = periods[0] if periods else None
+    is_other_to_date = state.is_to_date and period and period.end == state.today and not get_granularity(period)
+    if len(periods) > 1 or is_other_to_date:
+        state.ambiguities.append(SEVERAL_PERIODS)
+    end = period.end if period and period.end < datetime.date.max else None
     if state.is_to_date and state.comparison is not None:
-        end = period.end if period and period.end else state.today
+        end = end or state.today
         period = Period(datetime.date(end.year, 1, 1), end)
-    comparison = _resolve_comparison(state.comparison, period, state.grain)
+    comparison = state.comparison
+    if comparison == "before":
+        unit = state.grain or get_granularity(period)
+        comparison = "yoy" if state.grain == "year" else "qoq" if unit in ("year", "quarter") else "mom"
     if state.is_to_date and comparison is None:
         period, comparison = period or get_unit("year", state.today), "ytd"
     if period is not None or comparison is not None or state.grain is not None:
         fields = _describe_period(period) if period else {}
-        if comparison == "ytd" and period and period.end:
-            fields.setdefault("year", period.end.year)
+        if comparison == "ytd" and end:
+            fields.setdefault("year", end.year)
         state.time = TimeIntent(comparison=comparison, grain=state.grain, **fields)
 
 
 def _describe_period(period: Period) -> dict[str, Any]:
     """Return the fields of a calendar year, quarter or month by its name, and of any other period by its days."""
     granularity = get_granularity(period)
-    if period.start is None or granularity not in ("year", "quarter", "month"):
-        return {"granularity": granularity, "start": period.start, "end": period.end}
-    fields = {"granularity": granularity, "year": period.start.year}
-    if granularity == "quarter":
-        return fields | {"quarter": (period.start.month + 2) // 3}
-    return fields | {"month": period.start.month} if granularity == "month" else fields
+    fields: dict[str, Any] = {"granularity": granularity}
+    if granularity in ("year", "quarter", "month"):
+        numbers = {"year": period.start.year, "quarter": (period.start.month + 2) // 3, "month": period.start.month}
+        return fields | {"year": numbers["year"], granularity: numbers[granularity]}
+    start = period.start if period.start > datetime.date.min else None
+    return fields | {"start": start, "end": period.end if period.end < datetime.date.max else None}
 
 
 def _merge_period_pair(periods: list[Period], state: QuestionTime) -> list[Period]:
@@ -284,22 +293,12 @@ def _merge_period_pair(periods: list[Period], state: QuestionTime) -> list[Perio
     Years that the question compares become the second year with a comparison. Other pairs become one period with a
     row for each part.
     """
-    first, second = sorted(periods, key=lambda period: period.start or datetime.date.min)
+    first, second = sorted(periods, key=lambda period: period.start)
     granularity = get_granularity(first)
-    is_adjacent = _get_next_day(first.end) == second.start
-    if granularity is None or granularity != get_granularity(second) or not is_adjacent:
+    if granularity is None or granularity != get_granularity(second) or first.end + _DAY != second.start:
         return periods
     if granularity == "year" and re.search(_YEAR_COMPARISON_PATTERN, state.text, re.ASCII):
         state.comparison = "yoy"
         return [second]
     state.grain = state.grain or granularity
     return [Period(first.start, second.end)]
-
-
-def _resolve_comparison(kind: ComparisonKind, period: Period | None, grain: Grain | None) -> Comparison | None:
-    """Resolve "the period before" by the grain or by the period."""
-    if kind != "before":
-        return kind
-    if grain == "year":
-        return "yoy"
-    return "qoq" if (grain or get_granularity(period)) in ("year", "quarter") else "mom"
