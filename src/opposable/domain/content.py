@@ -57,13 +57,15 @@ ContentPart = TextPart | ImagePart | FilePart
 
 
 class DictWithMedia(dict[str, Any]):
-    """A JSON object that a tool returned, with images or files that models may see too.
+    """A JSON object that a tool returned, with images, files or text that models may see too.
 
     Attributes:
         media: The images and files.
+        text: What follows the object in the text for the model.
     """
 
     media: tuple[ImagePart | FilePart, ...] = ()
+    text: str = ""
 
 
 def join_text(parts: Sequence[ContentPart]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from opposable.domain.content import DictWithMedia
 from opposable.domain.json_text import dump_json
 from opposable.tools.result_media import find_media, replace_media
 
@@ -22,7 +23,8 @@ def value_to_text(value: Any) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
     except TypeError:
-        return dump_json(_to_jsonable(value), default=str).decode()
+        text = dump_json(_to_jsonable(value), default=str).decode()
+        return f"{text}\n{value.text}" if isinstance(value, DictWithMedia) and value.text else text
 
 
 def _has_surrogates(text: str) -> bool:

@@ -1,7 +1,7 @@
 """The results of MCP servers."""
 
 import pytest
-from mcp.types import CallToolResult, ImageContent, TextContent
+from mcp.types import CallToolResult, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResourceContents
 
 from opposable.tools.mcp.result_content import error_to_text, result_to_value
 from opposable.tools.result_media import find_media
@@ -29,6 +29,19 @@ def test_a_structured_result_has_its_images():
     value = result_to_value(CallToolResult(content=[text, image], structured_content={"width": 3}), set())
     assert value_to_text(value) == '{"width":3}'
     assert [(part.media_type, len(part.data)) for part in find_media(value)] == [("image/png", 8)]
+
+
+def test_a_structured_result_has_its_resources():
+    content = [
+        TextContent(type="text", text='{"count": 2}'),
+        ResourceLink(type="resource_link", name="report", uri="file:///r.pdf", description="of 2026"),
+        EmbeddedResource(type="resource", resource=TextResourceContents(uri="note://1", text="key k3y-0f-the-server")),
+    ]
+    value = result_to_value(CallToolResult(content=content, structured_content={"count": 2}), {"k3y-0f-the-server"})
+    assert value == {"count": 2}
+    assert value_to_text(value) == (
+        '{"count":2}\n[resource report at file:///r.pdf: of 2026]\n[resource note://1]\nkey [redacted]'
+    )
 
 
 @pytest.mark.parametrize("value", [[1, {"a": "b"}], "text", 7, {"a": 1}])

@@ -41,18 +41,20 @@ class McpContent(str):
 
 
 def result_to_value(result: "CallToolResult", secrets: set[str]) -> Any:
-    """Return the structured value of a result if it has one, an object with its images, else plain text, else `McpContent`.
+    """Return the structured value of a result if it has one, else plain text, else `McpContent`.
 
+    A structured object has its images, and its resources as text; its text blocks are the same object as JSON.
     The secrets that the server was given are redacted everywhere.
     """
     is_text = all(block.type == "text" for block in result.content)
     if result.structured_content is not None:
         value = _remove_secrets(result.structured_content, secrets)
-        media = () if is_text else _create_content("", result, secrets).media
-        if not media or not isinstance(value, dict):
+        if is_text or not isinstance(value, dict):
             return value
         value = DictWithMedia(value)
-        value.media = media
+        value.media = _create_content("", result, secrets).media
+        further = [block for block in result.content if block.type not in ("text", "image")]
+        value.text = _remove_secrets(blocks_to_text(further), secrets)
         return value
     text = _remove_secrets(blocks_to_text(result.content), secrets)
     if is_text:

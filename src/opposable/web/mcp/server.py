@@ -243,12 +243,13 @@ def to_mcp_result(result: ToolResult, *, has_output_schema: bool = False) -> Cal
         return CallToolResult(content=content, is_error=True)
     if isinstance(result.data, McpContent):
         return CallToolResult.model_validate({"content": list(result.data.blocks)})
+    data = dict(result.data) if isinstance(result.data, dict) else result.data  # without what only the text has
     if has_output_schema:
-        value = None if isinstance(result.data, str) else parse_json(value_to_text(result.data))
+        value = None if isinstance(data, str) else parse_json(value_to_text(data))
         is_object = isinstance(value, dict)
         return CallToolResult(content=content, structured_content=value if is_object else None, is_error=not is_object)
-    if isinstance(result.data, dict) and not result.cut:
-        return CallToolResult(content=content, structured_content=parse_json(result.content))
+    if isinstance(data, dict) and not result.cut:
+        return CallToolResult(content=content, structured_content=parse_json(value_to_text(data)))
     return CallToolResult(content=content)
 
 
