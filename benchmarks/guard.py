@@ -237,7 +237,8 @@ async def measure_store(store: Store, count: int, label: str) -> None:
 
         async def count_patterns(tools: ToolLibrary = tools) -> int:
             async with FailureMemory(store.failures) as memory:
-                return len((await memory.get_patterns(tools, "agent1")).failures)
+                patterns = await memory.get_patterns(tools, "agent1")
+                return sum(bool(patterns.get_failures(name)) for name in tools.names)
 
         started_at = time.process_time()
         wall, pattern_count = await time_best(count_patterns)

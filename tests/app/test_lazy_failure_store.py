@@ -14,7 +14,7 @@ async def test_the_next_command_knows_earlier_failures_and_the_store_is_created_
     settings = create_settings(tmp_path)
     library = create_builtin_library(settings)
     async with open_failure_memory(settings) as failure_memory:
-        assert (await failure_memory.get_patterns(library)).failures == {}
+        assert (await failure_memory.get_patterns(library)).get_failures("file_search") == ()
     async with open_existing_store(settings) as store:
         assert store is None
     async with open_failure_memory(settings) as failure_memory:
@@ -26,7 +26,7 @@ async def test_the_next_command_knows_earlier_failures_and_the_store_is_created_
         assert store is not None
     async with open_failure_memory(settings) as failure_memory:
         for _ in range(20):  # on a busy machine the memory may be loaded too late for a run
-            if warnings := (await failure_memory.get_patterns(library)).warnings:
+            if warnings := (await failure_memory.get_patterns(library)).get_warnings("file_search", "en"):
                 break
             failure_memory.memory.invalidate()
-    assert warnings["file_search"][0] == 'Known from before: root_dir="logg" failed; root_dir="logs" worked.'
+    assert warnings == 'Known from before: root_dir="logg" failed; root_dir="logs" worked.'

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from opposable.agent.failure_fingerprints import (
 )
 from opposable.agent.failure_warnings import MAX_WARNINGS_PER_TOOL, format_warnings
 from opposable.domain.errors import StoreError
+from opposable.domain.language import Language
 from opposable.domain.records import SHARED_SCOPE, Failure, get_utc_now
 from opposable.domain.tools import FailureKind
 from opposable.tools.library import ToolLibrary
@@ -25,15 +26,13 @@ STORED_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused",
 
 EXPIRY_DAYS = 180.0
 """Days after which a failure that did not occur again is deleted, unless it is pinned."""
-REWEIGH_INTERVAL_SECONDS = 3600.0
-"""Seconds after which the weight of each failure is computed again."""
 MAX_FAILURES_PER_TOOL = 20
 """Failures of one tool and scope, the latest ones; pinned failures do not count.
 
 Failures that occurred once and have no correction are dropped first.
 """
 MAX_CACHED_SCOPES = 256
-"""Scopes with cached failures, and libraries whose failures were read."""
+"""Scopes with cached failures, and sets of tools whose failures were read."""
 STORE_TIMEOUT_SECONDS = 0.5
 """Seconds that a run waits for the store before it continues without stored failures."""
 CLOSE_TIMEOUT_SECONDS = 5.0
@@ -89,32 +88,36 @@ class FailureStore(Protocol):
         ...
 
 
+ScopeFailures = dict[str, Mapping[str, Failure]]
+"""The failures of a scope by qualified tool id and failure id, the latest first. Runs share the inner mappings."""
+
+
 @dataclass(frozen=True, slots=True)
 class FailurePatterns:
-    """The failures known for the tools of a library when a run starts.
+    """The failures known when a run starts: those of its own scope, then the shared ones."""
 
-    Attributes:
-        failures: The failures by qualified tool id.
-        warnings: The warnings for the model by qualified tool id, in English and in Chinese.
-    """
+    scopes: tuple[ScopeFailures, ...] = ()
 
-    failures: Mapping[str, tuple[Failure, ...]] = field(default_factory=dict)
-    warnings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    def get_failures(self, tool_id: str) -> tuple[Failure, ...]:
+        """Return the failures of a tool, the latest ones of each scope first."""
+        return tuple(failure for scope in self.scopes for failure in scope.get(tool_id, {}).values())
+
+    def get_warnings(self, tool_id: str, language: Language) -> str:
+        """Return the warnings about a tool for the model, "" for none."""
+        return format_warnings(self.get_failures(tool_id), language)
 
     def find_exact(self, tool_id: str, arguments: dict[str, Any]) -> Failure | None:
         """Return the failure of this exact call, if known."""
-        failures = self.failures.get(tool_id)
-        if not failures:
-            return None
-        wanted_fingerprint = compute_fingerprint(arguments)
-        return next((failure for failure in failures if failure.fingerprint == wanted_fingerprint), None)
+        failures = self.get_failures(tool_id)
+        fingerprint = compute_fingerprint(arguments) if failures else ""
+        return next((failure for failure in failures if failure.fingerprint == fingerprint), None)
 
     def find_correction(self, tool_id: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         """Return what corrected this exact call, else one whose wrong arguments this call has too."""
         exact = self.find_exact(tool_id, arguments)
         if exact is not None and exact.correction:
             return exact.correction
-        for failure in self.failures.get(tool_id, ()):
+        for failure in self.get_failures(tool_id):
             wrong_arguments = parse_failed_arguments(failure.message) if failure.correction else {}
             if wrong_arguments and all(
                 arguments.get(name, failure) == value for name, value in wrong_arguments.items()
@@ -127,50 +130,12 @@ NO_PATTERNS = FailurePatterns()
 
 
 @dataclass(slots=True)
-class _Scope:
-    """The failures of a scope by qualified tool id and failure id, the latest last, and what runs of it know."""
+class _ToolsRead:
+    """The first and the latest read of the stored failures of some tools."""
 
-    failures: dict[str, dict[str, Failure]] = field(default_factory=dict)
-    version: int = 0
-    patterns: FailurePatterns = NO_PATTERNS
-    patterns_key: tuple[float, ...] = ()
-
-    def put(self, failure_id: str, failure: Failure) -> None:
-        """Add or replace a failure as the latest one; drop the least useful of too many."""
-        self.version += 1
-        of_tool = self.failures.setdefault(_get_qualified_tool_id(failure), {})
-        of_tool.pop(failure_id, None)
-        of_tool[failure_id] = failure
-        unpinned = [other_id for other_id, other in of_tool.items() if not other.pinned]
-        if len(unpinned) > MAX_FAILURES_PER_TOOL:
-            del of_tool[next((one for one in unpinned[:-1] if not _is_useful(of_tool[one])), unpinned[0])]
-
-    def drop(self, failure_id: str, tool_id: str) -> None:
-        """Remove a failure of a tool."""
-        self.version += 1
-        del self.failures[tool_id][failure_id]
-        if not self.failures[tool_id]:
-            del self.failures[tool_id]
-
-
-@dataclass(slots=True)
-class _Change:
-    """A change of a failure that the store does not have yet: `added` counts the new occurrences."""
-
-    added: Failure | None = None
-    correction: dict[str, Any] | None = None
-    is_deletion: bool = False
-
-
-@dataclass(slots=True)
-class _LibraryLoad:
-    """The first and the latest load of stored failures for a scope and a library."""
-
-    library: ToolLibrary
-    version: int
-    started_at: float
     first: "asyncio.Task[None]"
     latest: "asyncio.Task[None]"
+    started_at: float
 
 
 class FailureMemory:
@@ -191,9 +156,9 @@ class FailureMemory:
         self._store = store
         self._refresh_seconds = refresh_seconds
         self._write_interval_seconds = write_interval_seconds
-        self._scopes: dict[str, _Scope] = {SHARED_SCOPE: _Scope()}
-        self._library_loads: dict[tuple[str, int], _LibraryLoad] = {}
-        self._unwritten: dict[str, _Change] = {}
+        self._scopes: dict[str, ScopeFailures] = {SHARED_SCOPE: {}}
+        self._reads: dict[tuple[str, tuple[str, ...]], _ToolsRead] = {}  # by scope and names of tools
+        self._unwritten: dict[str, Failure | None] = {}  # changes by failure id, as `_merge_changes` describes them
         self._write_lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -219,98 +184,83 @@ class FailureMemory:
 
     def invalidate(self) -> None:
         """Make the next runs read the store again."""
-        self._library_loads.clear()
+        self._reads.clear()
 
     async def get_patterns(self, library: ToolLibrary, scope: str) -> FailurePatterns:
         """Return what is known of the tools.
 
-        Wait briefly for the store at the first use of a library.
+        Wait briefly for the store at the first use of these tools.
         """
         if self._store is not None:
             await self._refresh(library, scope)
-        return self._build_patterns(scope)
+        return FailurePatterns(tuple(dict(self._get_scope(one)) for one in list_read_scopes(scope)))
 
     def add(self, failure: Failure) -> None:
         """Add a failure, or an occurrence of a known one."""
-        failure_id, scope = failure.failure_id, self._get_scope(failure.scope)
-        known = scope.failures.get(_get_qualified_tool_id(failure), {}).get(failure_id)
+        known = self._find(failure)
         count = failure.count + (known.count if known else 0)
-        newest = replace(known or failure, count=count, message=failure.message, last_seen=failure.last_seen)
-        scope.put(failure_id, newest)
-        earlier = self._unwritten.get(failure_id, _Change())
-        if earlier.added is not None:
-            failure = replace(failure, count=failure.count + earlier.added.count)
-        self._write_soon(failure_id, _Change(failure, earlier.correction))
+        self._put(replace(known or failure, count=count, message=failure.message, last_seen=failure.last_seen))
+        self._write_soon(failure.failure_id, failure)
 
     def correct(self, failure: Failure, correction: dict[str, Any]) -> None:
         """Set the correction of a failure."""
-        failure_id, scope = failure.failure_id, self._get_scope(failure.scope)
-        known = scope.failures.get(_get_qualified_tool_id(failure), {}).get(failure_id)
+        known = self._find(failure)
         if known is not None and known.correction == correction:
             return
         if known is not None:
-            scope.put(failure_id, replace(known, correction=correction))
-        self._write_soon(failure_id, _Change(self._unwritten.get(failure_id, _Change()).added, correction))
+            self._put(replace(known, correction=correction))
+        self._write_soon(failure.failure_id, replace(failure, count=0, correction=correction))
 
     def forget(self, failure: Failure) -> None:
         """Delete a failure that no longer occurs, unless it is pinned."""
-        failure_id, scope = failure.failure_id, self._get_scope(failure.scope)
-        tool_id = _get_qualified_tool_id(failure)
-        known = scope.failures.get(tool_id, {}).get(failure_id)
+        known = self._find(failure)
         if known is not None and not known.pinned:
-            scope.drop(failure_id, tool_id)
-            self._write_soon(failure_id, _Change(is_deletion=True))
+            scope, tool_id = self._get_scope(failure.scope), _get_qualified_tool_id(failure)
+            scope[tool_id] = {one: other for one, other in scope[tool_id].items() if other is not known}
+            self._write_soon(failure.failure_id, None)
 
-    def _get_scope(self, name: str) -> _Scope:
+    def _get_scope(self, name: str) -> ScopeFailures:
         if name not in self._scopes:
             if len(self._scopes) > MAX_CACHED_SCOPES:
                 oldest = next(one for one in self._scopes if one != SHARED_SCOPE)
                 del self._scopes[oldest]
-                self._library_loads = {key: one for key, one in self._library_loads.items() if key[0] != oldest}
-            self._scopes[name] = _Scope()
+                self._reads = {key: one for key, one in self._reads.items() if key[0] != oldest}
+            self._scopes[name] = {}
         return self._scopes[name]
 
-    def _build_patterns(self, name: str) -> FailurePatterns:
-        """Return the patterns of a scope; only the warnings of tools with new failures are made again."""
-        scopes = [self._get_scope(one) for one in list_read_scopes(name)]
-        own = scopes[0]
-        interval = time.monotonic() // REWEIGH_INTERVAL_SECONDS  # failures lose weight with time
-        key = (interval, *(scope.version for scope in scopes))
-        if own.patterns_key == key:
-            return own.patterns
-        earlier = own.patterns if own.patterns_key[:1] == (interval,) else NO_PATTERNS
-        failures: dict[str, tuple[Failure, ...]] = {}
-        for scope in scopes:
-            for tool_id, of_tool in scope.failures.items():
-                failures[tool_id] = (*failures.get(tool_id, ()), *reversed(of_tool.values()))
-        warnings = {
-            tool_id: earlier.warnings.get(tool_id, ("", ""))
-            if earlier.failures.get(tool_id) == known
-            else format_warnings(known)
-            for tool_id, known in failures.items()
-        }
-        own.patterns = FailurePatterns(failures, {tool_id: pair for tool_id, pair in warnings.items() if pair[0]})
-        own.patterns_key = key
-        return own.patterns
+    def _find(self, failure: Failure) -> Failure | None:
+        """Return the known failure with this id."""
+        return self._get_scope(failure.scope).get(_get_qualified_tool_id(failure), {}).get(failure.failure_id)
+
+    def _put(self, failure: Failure) -> None:
+        """Make a failure the latest one of its tool; drop the least useful of too many."""
+        scope, tool_id = self._get_scope(failure.scope), _get_qualified_tool_id(failure)
+        latest = {failure.failure_id: failure}
+        of_tool = {**latest, **scope.get(tool_id, {}), **latest}
+        unpinned = [other_id for other_id, other in of_tool.items() if not other.pinned]
+        if len(unpinned) > MAX_FAILURES_PER_TOOL:
+            useless = (one for one in reversed(unpinned[1:]) if not _is_useful(of_tool[one]))
+            del of_tool[next(useless, unpinned[-1])]
+        scope[tool_id] = of_tool
 
     async def _refresh(self, library: ToolLibrary, scope: str) -> None:
-        """Load stored failures: at once for a new library, and periodically."""
-        key, now = (scope, id(library)), time.monotonic()
-        load = self._library_loads.get(key)
-        if load is None or load.library is not library or load.version != library.version:
-            if not self._library_loads:
+        """Read stored failures: at once for new tools, and periodically."""
+        key, now = (scope, library.names), time.monotonic()
+        read = self._reads.get(key)
+        if read is None:
+            if not self._reads:
                 self._spawn(self._forget_expired())
-            if len(self._library_loads) >= MAX_CACHED_SCOPES:
-                del self._library_loads[next(iter(self._library_loads))]
-            task = self._spawn(self._load(library, scope))
-            load = self._library_loads[key] = _LibraryLoad(library, library.version, now, task, task)
-        elif load.latest.done() and now - load.started_at > self._refresh_seconds:
-            load.started_at, load.latest = now, self._spawn(self._load(library, scope))
-        if not load.first.done():  # awaiting the task itself would cancel it with its caller
-            await asyncio.wait({load.first}, timeout=STORE_TIMEOUT_SECONDS)
+            if len(self._reads) >= MAX_CACHED_SCOPES:
+                del self._reads[next(iter(self._reads))]
+            task = self._spawn(self._read(library, scope))
+            read = self._reads[key] = _ToolsRead(task, task, now)
+        elif read.latest.done() and now - read.started_at > self._refresh_seconds:
+            read.started_at, read.latest = now, self._spawn(self._read(library, scope))
+        if not read.first.done():  # awaiting the task itself would cancel it with its caller
+            await asyncio.wait({read.first}, timeout=STORE_TIMEOUT_SECONDS)
 
-    async def _load(self, library: ToolLibrary, scope: str) -> None:
-        """Load the failures of tools in batches, so that the event loop stays responsive."""
+    async def _read(self, library: ToolLibrary, scope: str) -> None:
+        """Read the failures of tools in batches, so that the event loop stays responsive."""
         assert self._store is not None
         tool_ids, scopes = _list_owner_ids(library), list_read_scopes(scope)
         limit_per_tool = max(
@@ -326,20 +276,19 @@ class FailureMemory:
         except StoreError as error:
             log.warning("Stored failures cannot be read now: %s", error)
 
-    def _take_stored(self, tool_ids: set[str], scopes: Sequence[str], stored: Sequence[Failure]) -> None:
+    def _take_stored(self, tool_ids: Collection[str], scopes: Sequence[str], stored: Sequence[Failure]) -> None:
         """Replace the useful failures of tools by the stored ones, except those with changes to be written."""
-        failures_by_id = {failure.failure_id: failure for failure in stored}
-        current = failures_by_id.keys() | self._unwritten.keys()
+        current = {failure.failure_id for failure in stored} | self._unwritten.keys()
         for scope in map(self._get_scope, scopes):
-            for tool_id, of_tool in list(scope.failures.items()):
-                for failure_id, failure in list(of_tool.items()):
-                    if failure.tool_id in tool_ids and failure_id not in current and _is_useful(failure):
-                        scope.drop(failure_id, tool_id)
-        for failure_id, failure in failures_by_id.items():
-            scope = self._get_scope(failure.scope)
-            known = scope.failures.get(_get_qualified_tool_id(failure), {}).get(failure_id)
-            if failure_id not in self._unwritten and known != failure:
-                scope.put(failure_id, failure)
+            for tool_id, of_tool in scope.items():
+                scope[tool_id] = {
+                    failure_id: failure
+                    for failure_id, failure in of_tool.items()
+                    if failure_id in current or failure.tool_id not in tool_ids or not _is_useful(failure)
+                }
+        for failure in stored:
+            if failure.failure_id not in self._unwritten and self._find(failure) != failure:
+                self._put(failure)
 
     async def _forget_expired(self) -> None:
         """Delete expired failures from the store."""
@@ -349,13 +298,13 @@ class FailureMemory:
         except StoreError as error:
             log.warning("Expired failures cannot be deleted now: %s", error)
 
-    def _write_soon(self, failure_id: str, change: _Change) -> None:
+    def _write_soon(self, failure_id: str, change: Failure | None) -> None:
         """Write a change in the background, with those that follow soon."""
         if self._store is None:
             return
         if not self._unwritten:
             self._spawn(self._write_later())
-        self._unwritten[failure_id] = change
+        self._unwritten[failure_id] = _merge_changes(self._unwritten.get(failure_id), change)
 
     async def _write_later(self) -> None:
         await asyncio.sleep(self._write_interval_seconds)
@@ -368,18 +317,20 @@ class FailureMemory:
         async with self._write_lock:
             changes, self._unwritten = self._unwritten, {}
             try:
-                if added := [change.added for change in changes.values() if change.added is not None]:
+                if added := [change for change in changes.values() if change is not None and change.count]:
                     await self._store.add(added)
+                    changes |= {change.failure_id: replace(change, count=0) for change in added}
                 for failure_id, change in list(changes.items()):
-                    change.added = None
-                    if change.correction is not None:
-                        await self._store.correct(failure_id, change.correction)
-                    if change.is_deletion:
+                    if change is None:
                         await self._store.forget(failure_id)
+                    elif change.correction is not None:
+                        await self._store.correct(failure_id, change.correction)
                     del changes[failure_id]
             except StoreError as error:
                 log.warning("Failures cannot be written now and will be retried: %s", error)
-                self._unwritten = changes | self._unwritten
+                later, self._unwritten = self._unwritten, changes
+                for failure_id, change in later.items():
+                    self._write_soon(failure_id, change)
                 self._spawn(self._write_later())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
@@ -424,6 +375,16 @@ def _list_owner_ids(library: ToolLibrary) -> tuple[str, ...]:
     """Return the ids that the tools of a library are registered by."""
     tools = map(library.find_registered_tool, library.names)
     return tuple({tool.entry.tool_id: None for tool in tools if tool is not None})
+
+
+def _merge_changes(earlier: Failure | None, later: Failure | None) -> Failure | None:
+    """Return two changes of one failure as one.
+
+    A change has the number of new occurrences as `count`, and the new correction; None is a deletion.
+    """
+    if earlier is None or later is None:
+        return later
+    return replace(later, count=earlier.count + later.count, correction=later.correction or earlier.correction)
 
 
 def _is_useful(failure: Failure) -> bool:

@@ -9,8 +9,8 @@ from opposable.agent.policy import RunPolicy, Step
 from opposable.domain.language import Language
 from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.records import Failure
-from opposable.domain.tools import ToolCall, ToolResult
 from opposable.tools.library import ToolLibrary
+from opposable.tools.registry import RegisteredTool
 
 _MAX_UNCORRECTED = 20
 """Failed calls of one tool that a later call may correct, the latest ones."""
@@ -26,16 +26,22 @@ class FailureRecorder:
         self._uncorrected: dict[str, list[tuple[Failure, dict[str, Any], str]]] = {}  # with arguments and error
         self._recorded: set[tuple[str, str, str]] = set()
 
-    def find_correction(self, name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the known correction of this call, or of one with the same failing arguments."""
-        return self._patterns.find_correction(self._get_tool_id(name), arguments)
+    def record(self, step: Step, arguments: dict[str, Any], *, is_made: bool = True) -> dict[str, Any] | None:
+        """Record a call with these arguments, unless it was not made. Return the known correction of a failed one."""
+        tool = self._library.find_registered_tool(step.call.name)
+        tool_id = "" if tool is None else tool.effective_tool.tool_id
+        if step.result.failure is None:
+            self._record_success(step.call.name, tool_id, arguments)
+            return None
+        if tool is not None and is_made:
+            self._record_failure(step, tool, arguments)
+        return self._patterns.find_correction(tool_id, arguments)
 
-    def record_failure(self, call: ToolCall, arguments: dict[str, Any], result: ToolResult) -> None:
+    def _record_failure(self, step: Step, tool: RegisteredTool, arguments: dict[str, Any]) -> None:
         """Record a failed call. One that was cut off says nothing about its arguments."""
-        name = call.name
-        tool = None if call.truncated else self._library.find_registered_tool(name)
+        name, result = step.call.name, step.result
         once = (name, repr(sorted(arguments.items(), key=lambda pair: pair[0])), str(result.failure))
-        if tool is None or result.failure is None or once in self._recorded:
+        if step.call.truncated or result.failure is None or once in self._recorded:
             return
         self._recorded.add(once)
         failure = self._memory.record_failure(
@@ -46,19 +52,15 @@ class FailureRecorder:
             uncorrected.append((failure, arguments, result.content))
             del uncorrected[:-_MAX_UNCORRECTED]
 
-    def record_success(self, name: str, arguments: dict[str, Any]) -> None:
+    def _record_success(self, name: str, tool_id: str, arguments: dict[str, Any]) -> None:
         """Record the corrections that follow from a successful call, and forget that it failed before."""
         for failure, failed_arguments, error in self._uncorrected.pop(name, ()):
             right = find_correction(failed_arguments, arguments, error, allow_larger_numbers=failure.kind == "timeout")
             if right is not None:
                 self._memory.memory.correct(failure, right)
-        known = self._patterns.find_exact(self._get_tool_id(name), arguments)
+        known = self._patterns.find_exact(tool_id, arguments)
         if known is not None:
             self._memory.memory.forget(known)
-
-    def _get_tool_id(self, name: str) -> str:
-        tool = self._library.find_tool(name) if self._patterns.failures else None
-        return "" if tool is None else tool.tool_id
 
 
 class FailureNotes(RunPolicy):
@@ -73,12 +75,7 @@ class FailureNotes(RunPolicy):
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Record a call, and note a known correction."""
-        arguments = dict(step.call.arguments)
-        if step.result.failure is None:
-            self._recorder.record_success(step.call.name, arguments)
-            return ""
-        failed, worked = format_correction(self._recorder.find_correction(step.call.name, arguments))
-        self._recorder.record_failure(step.call, arguments, step.result)
+        failed, worked = format_correction(self._recorder.record(step, dict(step.call.arguments)))
         if not worked:
             return ""
         note = LocalizedText(

@@ -19,28 +19,25 @@ HALF_LIFE_DAYS = 14.0
 """Days without the failure after which it counts half as much."""
 
 
-def format_warnings(failures: Iterable[Failure]) -> tuple[str, str]:
-    """Return the warnings about one tool, in English and in Chinese.
+def format_warnings(failures: Iterable[Failure], language: Language) -> str:
+    """Return the warnings about one tool, one a line.
 
     A failure without a correction counts only if it occurred twice or is pinned. One with a correction counts for
     longer.
     """
-    corrections: dict[tuple[str, str], None] = {}
+    warnings: dict[str, None] = {}
     for failure in failures:
         failed_arguments, worked_arguments = format_correction(failure.correction)
         if failure.kind not in WARNED_FAILURE_KINDS or compute_weight(failure) < (0.25 if worked_arguments else 1.0):
             continue
         if not worked_arguments and failure.count < 2 and not failure.pinned:
             continue
-        corrections[
-            failed_arguments or format_arguments(parse_failed_arguments(failure.message).items()), worked_arguments
-        ] = None
-        if len(corrections) > MAX_WARNINGS_PER_TOOL:
+        failed_arguments = failed_arguments or format_arguments(parse_failed_arguments(failure.message).items())
+        if failed_arguments or worked_arguments:
+            warnings[_format_warning(failed_arguments, worked_arguments, language)] = None
+        if len(warnings) == MAX_WARNINGS_PER_TOOL:
             break
-    pairs = [pair for pair in corrections if any(pair)][:MAX_WARNINGS_PER_TOOL]
-    return "\n".join(_format_warning(*pair, "en") for pair in pairs), "\n".join(
-        _format_warning(*pair, "zh") for pair in pairs
-    )
+    return "\n".join(warnings)
 
 
 def compute_weight(failure: Failure) -> float:

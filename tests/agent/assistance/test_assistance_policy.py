@@ -333,14 +333,14 @@ async def test_what_one_agent_learnt_is_its_own_and_what_is_shared_is_everybodys
         library,
         failure_memory=memory.with_scope("a1"),
     )
-    assert (await memory.get_patterns(library, "a2")).warnings == {}
-    assert list((await memory.get_patterns(library, "a1")).warnings) == ["click"]
+    assert (await memory.get_patterns(library, "a2")).get_warnings("click", "en") == ""
+    assert "a.x" in (await memory.get_patterns(library, "a1")).get_warnings("click", "en")
     await collect_events(
         ScriptedModel(call_click("a.y", 1), call_click("a.social-link", 2), "."),
         library,
         failure_memory=memory.with_scope(),
     )
-    assert "a.y" in (await memory.get_patterns(library, "a2")).warnings["click"][0]
+    assert "a.y" in (await memory.get_patterns(library, "a2")).get_warnings("click", "en")
 
 
 async def test_a_call_that_failed_in_earlier_runs_is_made_and_one_that_works_is_forgotten():
@@ -360,7 +360,7 @@ async def test_a_call_that_failed_in_earlier_runs_is_made_and_one_that_works_is_
     events = await collect_events(ScriptedModel(*script), [pay], failure_memory=memory.with_scope())
     assert made == ["pay"] * 4
     assert list_endings(events) == [(None, "paid")]
-    assert (await memory.get_patterns(ToolLibrary([pay]), "")).failures == {}
+    assert (await memory.get_patterns(ToolLibrary([pay]), "")).get_failures("pay") == ()
 
 
 async def test_a_declared_time_out_is_doubled_up_to_its_maximum_and_reported():

@@ -20,32 +20,22 @@ class KnownFailures(AssistanceRule):
 
     def extend_definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
         """Add the warnings below the descriptions, once for the same definitions."""
-        if not self.run.patterns.warnings:
-            return definitions
         if self._given is not definitions:
             self._given, self._extended = definitions, tuple(map(self._add_warnings, definitions))
         return self._extended
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Record an outcome, and note what corrected the same failure in an earlier run."""
-        run, name = self.run, step.call.name
-        arguments = run.calls[step.call.id][1]
+        run = self.run
         if run.recorder is None:
             return ""
-        if step.result.failure is None:
-            run.recorder.record_success(name, arguments)
-            return ""
-        correction = run.recorder.find_correction(name, arguments)
+        is_made = step.call.id not in run.blocked_ids
+        correction = run.recorder.record(step, run.calls[step.call.id][1], is_made=is_made)
         failed, worked = format_correction(correction)
         if correction and worked:
             run.suggested_arguments[step.call.id] = dict(correction["right"])
-        if step.call.id in run.blocked_ids:
-            return ""
-        run.recorder.record_failure(step.call, arguments, step.result)
-        return prompts.suggest_known_correction(failed, worked, run.language) if worked else ""
+        return prompts.suggest_known_correction(failed, worked, run.language) if worked and is_made else ""
 
     def _add_warnings(self, definition: ToolDefinition) -> ToolDefinition:
-        warnings = self.run.patterns.warnings.get(self.run.get_tool_id(definition.name))
-        if warnings is None:
-            return definition
-        return replace(definition, description=f"{definition.description}\n{warnings[self.run.language == 'zh']}")
+        warnings = self.run.patterns.get_warnings(self.run.get_tool_id(definition.name), self.run.language)
+        return replace(definition, description=f"{definition.description}\n{warnings}") if warnings else definition

@@ -53,7 +53,7 @@ class LargerTimeouts(AssistanceRule):
 
     def _find_sufficient_arguments(self, name: str) -> dict[str, Any]:
         """Return the arguments that corrected a time-out in an earlier run."""
-        known = self.run.patterns.failures.get(self.run.get_tool_id(name), ()) if self.run.patterns.failures else ()
+        known = self.run.patterns.get_failures(self.run.get_tool_id(name))
         corrections = (one.correction["right"] for one in known if one.kind == "timeout" and one.correction)
         return next(corrections, {})
 
