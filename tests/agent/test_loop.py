@@ -409,6 +409,13 @@ async def test_an_empty_reply_is_asked_about_once():
     assert (await run_to_end(ScriptedModel("  "))).text == "The model gave no answer."
 
 
+async def test_a_model_with_nothing_to_add_to_its_last_words_has_answered():
+    reply = replace(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}')), content="It is 3. I note it.")
+    model = ScriptedModel(reply, "", "")
+    assert (await run_to_end(model)).text == "It is 3. I note it."
+    assert (await run_to_end(ScriptedModel(reply, "", "It is noted."))).text == "It is noted."
+
+
 @pytest.mark.parametrize("choice", ["required", ForcedTool("add")])
 async def test_a_forced_choice_holds_until_a_call_worked_and_not_for_ever(choice):
     model = ScriptedModel(ENDLESS, "2")
