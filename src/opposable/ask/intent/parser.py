@@ -78,31 +78,28 @@ def _assign_roles(state: RuleState) -> None:
     undecided = []
     for position, phrase in enumerate(state.phrases):
         metrics, dimensions = phrase.get_ids("metric"), phrase.get_ids("dimension")
-        if metrics and dimensions:
-            if _is_counted(state, position):
-                state.roles[position] = "metric"
-            elif _is_requested_grouping(state, position):
-                state.roles[position] = "dimension"
-            else:
-                undecided.append(position)
-        elif metrics:
-            state.roles[position] = "metric"
+        is_metric = bool(metrics) and (not dimensions or _is_counted(state, position))
+        if metrics and not is_metric and not _is_requested_grouping(state, position):
+            undecided.append(position)
+        elif is_metric:
+            _add_metric(state, position)
         elif dimensions and (count_metric := _find_count_metric(state, position, dimensions[0])):
-            state.roles[position] = "metric"
             state.metrics[position] = count_metric
         elif dimensions:
-            state.roles[position] = "dimension"
+            state.dimensions[position] = dimensions
     for position in undecided:
-        if "metric" in state.roles.values():
+        if state.metrics:
             state.context_positions.append(position)
         else:
-            state.roles[position] = "metric"
-    for position, role in sorted(state.roles.items()):
-        ids = state.phrases[position].get_ids("metric")
-        if role == "metric" and ids:
-            state.metrics[position] = ids[0]
-            if len(ids) > 1:
-                state.ambiguities.append(messages.describe_several_meanings(state.phrases[position].text, ids))
+            _add_metric(state, position)
+
+
+def _add_metric(state: RuleState, position: int) -> None:
+    phrase = state.phrases[position]
+    ids = phrase.get_ids("metric")
+    state.metrics[position] = ids[0]
+    if len(ids) > 1:
+        state.ambiguities.append(messages.describe_several_meanings(phrase.text, ids))
 
 
 def _is_counted(state: RuleState, position: int) -> bool:
@@ -151,11 +148,11 @@ def _collect_groups(state: RuleState) -> None:
     """
     filtered = {condition.dimension for condition in state.filters}
     follows_group = False
-    for position, role in sorted(state.roles.items()):
-        if role != "dimension" or position in state.context_positions:
-            follows_group = follows_group and role == "dimension"
+    for position in sorted({*state.metrics, *state.dimensions}):
+        ids = state.dimensions.get(position, ())
+        if not ids or position in state.context_positions:
+            follows_group = follows_group and bool(ids)
             continue
-        ids = state.phrases[position].get_ids("dimension")
         is_listed = follows_group and state.has_neighbor(position, -1, "and")
         if _is_requested_grouping(state, position) or is_listed or not state.metrics:
             if not state.metrics and ids[0] in filtered:

@@ -11,9 +11,7 @@ from opposable.domain.text_normalization import lowercase_halfwidth
 
 _NUMBER = re.compile(NUMBER_PATTERN, re.ASCII)
 
-_UNKNOWN_RANK, _VALUE_RANK, _STOP_RANK, _EXACT_VALUE_RANK, _FUNCTION_WORD_RANK, _TERM_RANK = range(6)
-PhraseOptions = dict[tuple[int, int], list[Meaning]]
-"""The meanings of possible phrases, by their number of words and their rank among phrases of that length."""
+_VALUE_RANK, _STOP_RANK, _EXACT_VALUE_RANK, _FUNCTION_WORD_RANK, _TERM_RANK = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,8 @@ def split_phrases(question: str, lexicon: Lexicon, excluded_spans: Sequence[Span
     phrases: list[Phrase] = []
     first = 0
     while first < len(words):
-        size, meanings = _select_phrase(question, words, first, lexicon)
+        size = _select_size(question, words[first:], lexicon)
+        meanings = _find_meanings(question, words[first : first + size], lexicon)
         number_size, number = _parse_number_at(text, words[first:])
         if number_size < size or (meanings and meanings[0].kind in TERM_KINDS):
             number = None
@@ -62,31 +61,35 @@ def split_phrases(question: str, lexicon: Lexicon, excluded_spans: Sequence[Span
     return _merge_unknown_phrases(phrases, question)
 
 
-def _select_phrase(question: str, words: list[Word], first: int, lexicon: Lexicon) -> tuple[int, tuple[Meaning, ...]]:
-    """Select the longest phrase that begins with a word.
+def _select_size(question: str, words: list[Word], lexicon: Lexicon) -> int:
+    """Return the number of words of the longest phrase that begins with the first word, at least 1.
 
     A shorter one is selected where a term or value begins within the longest phrase and ends after it.
     """
-    options = _list_phrase_options(question, words, first, lexicon)
-    size, meanings = _select_longest(options)
-    for cut in range(1, size):
-        overlap_size, overlap_meanings = _select_longest(_list_phrase_options(question, words, first + cut, lexicon))
-        shorter = {key: meanings for key, meanings in options.items() if key[0] == cut and meanings}
-        is_term = bool(overlap_meanings) and overlap_meanings[0].kind in TERM_AND_VALUE_KINDS
-        if shorter and cut + overlap_size > size and is_term:
-            return _select_longest(shorter)
-    return size, meanings
+    sizes = _find_sizes(words, lexicon)
+    for cut in sizes[:-1]:
+        end = cut + max(_find_sizes(words[cut:], lexicon), default=0)
+        overlap = _find_meanings(question, words[cut:end], lexicon) if end > sizes[-1] else ()
+        if overlap and overlap[0].kind in TERM_AND_VALUE_KINDS:
+            return cut
+    return sizes[-1] if sizes else 1
 
 
-def _list_phrase_options(question: str, words: list[Word], first: int, lexicon: Lexicon) -> PhraseOptions:
-    """List the phrases that begin with a word."""
-    options: PhraseOptions = {(1, _UNKNOWN_RANK): []}
-    for size in range(1, min(lexicon.max_words, len(words) - first) + 1):
-        phrase = words[first : first + size]
-        text = question[phrase[0].start : phrase[-1].end]
-        for meaning in lexicon.meanings.get(tuple(word.stem for word in phrase), ()):
-            options.setdefault((size, _get_rank(meaning, text)), []).append(meaning)
-    return options
+def _find_sizes(words: list[Word], lexicon: Lexicon) -> list[int]:
+    """Return the numbers of words of the known phrases that begin with the first word, in ascending order."""
+    stems = tuple(word.stem for word in words[: lexicon.max_words])
+    return [size for size in range(1, len(stems) + 1) if stems[:size] in lexicon.meanings]
+
+
+def _find_meanings(question: str, phrase: list[Word], lexicon: Lexicon) -> tuple[Meaning, ...]:
+    """Return the meanings of a phrase that rank highest.
+
+    A term also gets the values of the same words.
+    """
+    meanings = lexicon.meanings.get(tuple(word.stem for word in phrase), ())
+    ranks = [_get_rank(meaning, question[phrase[0].start : phrase[-1].end]) for meaning in meanings]
+    wanted = (_TERM_RANK, _EXACT_VALUE_RANK, _VALUE_RANK) if _TERM_RANK in ranks else (max(ranks, default=0),)
+    return tuple(meaning for rank in wanted for meaning, own in zip(meanings, ranks, strict=True) if own == rank)
 
 
 def _get_rank(meaning: Meaning, text: str) -> int:
@@ -100,16 +103,6 @@ def _get_rank(meaning: Meaning, text: str) -> int:
     if meaning.kind in TERM_AND_VALUE_KINDS:
         return _TERM_RANK
     return _STOP_RANK if meaning.kind == "stop" else _FUNCTION_WORD_RANK
-
-
-def _select_longest(options: PhraseOptions) -> tuple[int, tuple[Meaning, ...]]:
-    """Select the longest phrase of the highest rank.
-
-    A term also gets the values of the same words.
-    """
-    size, rank = max(options)
-    ranks = (rank, _VALUE_RANK, _EXACT_VALUE_RANK) if rank == _TERM_RANK else (rank,)
-    return size, tuple(dict.fromkeys(meaning for rank in ranks for meaning in options.get((size, rank), ())))
 
 
 def _parse_number_at(text: str, words: list[Word]) -> tuple[int, int | float | None]:

@@ -18,7 +18,7 @@ def collect_filters(state: RuleState) -> None:
     for position, phrase in enumerate(state.phrases):
         is_negated = position in negated_positions
         filters, exclusions = phrase.get_ids("filter"), phrase.get_ids("exclusion")
-        if position in state.roles:
+        if position in state.metrics or position in state.dimensions:
             continue
         if exclusions and is_negated:
             state.exclusions.append(exclusions[0])
@@ -101,7 +101,7 @@ def apply_numbers(state: RuleState) -> None:
 def _is_limit(state: RuleState, before: int | None, after: int | None) -> bool:
     if state.is_at(before, "top", "bottom", "most", "least"):
         return True
-    return after is not None and (state.roles.get(after) == "dimension" or state.is_at(after, "most", "least"))
+    return after is not None and (after in state.dimensions or state.is_at(after, "most", "least"))
 
 
 def _add_bound(state: RuleState, position: int, operator: Operator) -> None:
@@ -113,11 +113,7 @@ def _add_bound(state: RuleState, position: int, operator: Operator) -> None:
         state.ambiguities.append(describe_unclear_number(phrase.text))
         return
     if target in state.model.dimensions:
-        state.context_positions += [
-            i
-            for i, role in state.roles.items()
-            if role == "dimension" and target in state.phrases[i].get_ids("dimension")
-        ]
+        state.context_positions += [i for i, ids in state.dimensions.items() if target in ids]
     state.filters.append(IntentFilter(dimension=target, value=phrase.number, operator=operator))
 
 
@@ -133,11 +129,9 @@ def _find_bound_target(state: RuleState, position: int) -> str | None:
         return state.metrics[after]
     candidates = [(i, metric) for i, metric in state.metrics.items() if i < position]
     candidates += [
-        (i, state.phrases[i].get_ids("dimension")[0])
-        for i, role in state.roles.items()
-        if role == "dimension"
-        and position - 4 < i < position
-        and state.find_neighbor(i, 1) == state.find_neighbor(position, -1)
+        (i, ids[0])
+        for i, ids in state.dimensions.items()
+        if position - 4 < i < position and state.find_neighbor(i, 1) == state.find_neighbor(position, -1)
     ]
     return max(candidates)[1] if candidates else next(iter(state.metrics.values()), None)
 
@@ -146,4 +140,5 @@ def _bounds_unnamed_amount(state: RuleState, position: int) -> bool:
     """Return whether an amount word without a term next to it is bounded, as in "total above 10"."""
     operator = state.find_neighbor(position, -1)
     noun = operator - 1 if operator is not None and state.is_at(operator, *OPERATORS_BEFORE_NUMBER) else -1
-    return noun >= 1 and state.phrases[noun].text.casefold() in _AMOUNT_WORDS and noun - 1 not in state.roles
+    is_amount = noun >= 1 and state.phrases[noun].text.casefold() in _AMOUNT_WORDS
+    return is_amount and noun - 1 not in state.metrics and noun - 1 not in state.dimensions

@@ -18,9 +18,9 @@ SKIPPED_KINDS: tuple[MeaningKind, ...] = ("stop", "of", "change")
 class RuleState:
     """The phrases of a question and what the rules have concluded from them.
 
-    Positions are indexes into `phrases`. `roles` says whether the phrase at a position is a metric or a dimension.
-    `metrics` holds ids by position, `groups` ids. Phrases at `context_positions` are dimensions that only describe a
-    value or a bound.
+    Positions are indexes into `phrases`. `metrics` holds the ids of the phrases that are metrics by position,
+    `dimensions` all ids that a dimension may mean, `groups` ids. Phrases at `context_positions` are dimensions that
+    only describe a value or a bound.
     """
 
     phrases: list[Phrase]
@@ -28,8 +28,8 @@ class RuleState:
     time: TimeIntent | None
     ambiguities: list[LocalizedText]
     assumptions: list[LocalizedText]
-    roles: dict[int, MeaningKind] = field(default_factory=dict)
     metrics: dict[int, str] = field(default_factory=dict)
+    dimensions: dict[int, tuple[str, ...]] = field(default_factory=dict)
     groups: list[str] = field(default_factory=list)
     context_positions: list[int] = field(default_factory=list)
     filters: list[IntentFilter] = field(default_factory=list)
