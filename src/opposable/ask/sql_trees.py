@@ -57,17 +57,12 @@ def build_column(name: str, table: str = "") -> Any:
 
 def build_alias(tree: Any, name: str) -> Any:
     """Build `tree AS name` of a copy of the tree."""
-    return exp.alias_(tree.copy(), build_identifier(name))
-
-
-def build_is_null(tree: Any) -> Any:
-    """Build the condition that a copy of the tree is NULL."""
-    return exp.Is(this=tree.copy(), expression=exp.null())
+    return exp.alias_(tree, build_identifier(name))
 
 
 def build_is_not_null(tree: Any) -> Any:
     """Build the condition that a copy of the tree is not NULL."""
-    return exp.not_(build_is_null(tree))
+    return exp.not_(tree.is_(exp.null()))
 
 
 def fill_template(template: str, dialect: Dialect, **trees: Any) -> Any:

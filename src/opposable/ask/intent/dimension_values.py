@@ -1,38 +1,39 @@
 """Loads the values of the dimensions of a semantic model, which questions may name."""
 
-from opposable.ask.semantics.expressions import bind_term
+from opposable.ask.semantics.expressions import BoundModel
 from opposable.ask.semantics.join_graph import build_join_query, find_root_table
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.errors import BadInput, ToolError
 from opposable.sql.database import Database, QueryLimits
 
 _MAX_VALUE_CHARACTERS = 120
+_MAX_VALUES = 50_000
+"""Most values of a dimension."""
 
 
-async def load_dimension_values(
-    model: SemanticModel, database: Database, max_values: int = 50_000
-) -> dict[str, list[str]]:
+async def load_dimension_values(model: SemanticModel, database: Database) -> dict[str, list[str]]:
     """Load the text values of the model's dimensions from the database, by the id of the dimension.
 
-    A dimension with more than `max_values` values, or that fails to load, is omitted.
+    A dimension with more than 50,000 values, or that fails to load, is omitted.
     """
     values: dict[str, list[str]] = {}
+    semantics = BoundModel(model, database.dialect)
     for ref, dimension in model.dimensions.items():
         try:
-            bound = bind_term(dimension, model, database.dialect)
+            bound = semantics.bind_term(dimension)
         except BadInput:
             continue
         root = find_root_table(model, bound.tables)
         if root is None:
             continue
         query = build_join_query(model, root, bound.tables)
-        query = query.select(bound.tree.copy()).distinct().limit(max_values + 1)
+        query = query.select(bound.tree.copy()).distinct().limit(_MAX_VALUES + 1)
         sql = query.sql(dialect=database.dialect)
         try:
-            rows = (await database.run(sql, limits=QueryLimits(max_rows=max_values + 1))).rows
+            rows = (await database.run(sql, limits=QueryLimits(max_rows=_MAX_VALUES + 1))).rows
         except ToolError:
             continue
         texts = [row[0] for row in rows if isinstance(row[0], str) and row[0].strip()]
-        if len(rows) <= max_values:
+        if len(rows) <= _MAX_VALUES:
             values[ref] = [text for text in texts if len(text) <= _MAX_VALUE_CHARACTERS]
     return values

@@ -8,18 +8,11 @@ from typing import Any
 from opposable.ask.intent.intent import PERIOD_COLUMN, Comparison, Grain, IntentFilter, StructuredIntent
 from opposable.ask.intent.period_sql import build_period_condition, build_period_label
 from opposable.ask.intent.periods import Period
-from opposable.ask.semantics.expressions import (
-    BoundExpression,
-    bind_condition,
-    bind_expression,
-    bind_term,
-    resolve_base_metrics,
-)
+from opposable.ask.semantics.expressions import BoundExpression, BoundModel
 from opposable.ask.semantics.join_graph import ReachableTables, build_join_query, find_metric_tables
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.sql_trees import build_is_null, exp
+from opposable.ask.sql_trees import exp
 from opposable.domain.errors import BadInput
-from opposable.sql.function_allowlist import Dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +23,7 @@ class QueryPlan:
     """
 
     intent: StructuredIntent
-    model: SemanticModel
-    dialect: Dialect
+    semantics: BoundModel
     period: Period | None
     grain: Grain | None
     previous_period: Period | None
@@ -48,13 +40,18 @@ class QueryPlan:
         """The filters on metrics, which apply after aggregation."""
         return tuple(f for f in self.intent.filters if f.dimension in self.model.metrics)
 
+    @property
+    def model(self) -> SemanticModel:
+        """The semantic model."""
+        return self.semantics.model
+
     def bind_metric(self, ref: str) -> BoundExpression:
         """Bind the expression of a base metric."""
-        return bind_term(self.model.metrics[ref], self.model, self.dialect)
+        return self.semantics.bind_term(self.model.metrics[ref])
 
     def bind_dimensions(self) -> list[BoundExpression]:
         """Bind the dimensions that the rows are grouped by."""
-        return [bind_term(self.model.dimensions[ref], self.model, self.dialect) for ref in self.intent.dimensions]
+        return [self.semantics.bind_term(self.model.dimensions[ref]) for ref in self.intent.dimensions]
 
     def build_row_conditions(self) -> list[BoundExpression]:
         """Build the conditions that the intent puts on rows."""
@@ -63,11 +60,11 @@ class QueryPlan:
             ref = row_filter.dimension
             if ref in self.model.filters:
                 is_wanted = row_filter.value not in (False, 0, "false") and row_filter.operator != "!="
-                conditions.append(bind_condition(ref, "", self.model, self.dialect, is_wanted=is_wanted))
+                conditions.append(self.semantics.bind_condition(ref, is_wanted=is_wanted))
             elif ref in self.model.dimensions:
-                dimension = bind_term(self.model.dimensions[ref], self.model, self.dialect)
+                dimension = self.semantics.bind_term(self.model.dimensions[ref])
                 conditions.append(replace(dimension, tree=build_comparison(dimension.tree, row_filter)))
-        return conditions + [bind_condition(ref, "", self.model, self.dialect) for ref in self.intent.exclusions]
+        return conditions + [self.semantics.bind_condition(ref) for ref in self.intent.exclusions]
 
     def build_rows(self, root: str, tables: Iterable[str], conditions: list[BoundExpression]) -> Any:
         """Build FROM, JOIN and WHERE of the rows of a table that fulfil conditions."""
@@ -93,7 +90,7 @@ class MetricGroup:
         if plan.grain is None:
             return plan.bind_dimensions()
         date = self._bind_date(plan)
-        label = build_period_label(date.tree, plan.grain, plan.dialect, shift)
+        label = build_period_label(date.tree, plan.grain, plan.semantics.dialect, shift)
         return [BoundExpression(PERIOD_COLUMN, label, date.tables), *plan.bind_dimensions()]
 
     def build_select(self, plan: QueryPlan, period: Period | None) -> Any:
@@ -105,7 +102,7 @@ class MetricGroup:
         conditions = [*self._build_default_conditions(plan), *plan.build_row_conditions()]
         if period not in (None, Period()):
             date = self._bind_date(plan)
-            condition = build_period_condition(date.tree, period, plan.dialect)
+            condition = build_period_condition(date.tree, period, plan.semantics.dialect)
             conditions.insert(0, BoundExpression("the period", condition, date.tables))
         keys = self.build_keys(plan)
         for needed in [*keys, *conditions]:
@@ -125,7 +122,7 @@ class MetricGroup:
         if not self.time_expr:
             raise BadInput(f"the semantic model gives no time for {metric_names}")
         root = self.reachable.root_table
-        bound = bind_expression(self.time_expr, root, plan.model, plan.dialect)
+        bound = plan.semantics.bind_expression(self.time_expr, root)
         if self.reachable.explain_unreachable(bound.tables):
             raise BadInput(f"{metric_names} cannot be dated: {self.time_expr} is not reached from {root}")
         return bound
@@ -133,7 +130,7 @@ class MetricGroup:
     def _build_default_conditions(self, plan: QueryPlan) -> list[BoundExpression]:
         """Build the default filters of the metrics, and those of the model that the root table reaches."""
         texts = dict.fromkeys([*self.default_filters, *plan.model.default_filters])
-        conditions = [bind_condition(text, self.reachable.root_table, plan.model, plan.dialect) for text in texts]
+        conditions = [plan.semantics.bind_condition(text, self.reachable.root_table) for text in texts]
         return [
             condition
             for condition in conditions
@@ -144,10 +141,10 @@ class MetricGroup:
 def group_metrics(plan: QueryPlan) -> list[MetricGroup]:
     """Group the base metrics of a plan by the rows they aggregate."""
     groups: dict[tuple[str, str, tuple[str, ...]], MetricGroup] = {}
-    base_metrics = [base for ref in plan.metrics for base in resolve_base_metrics(ref, plan.model, plan.dialect)]
+    base_metrics = [base for ref in plan.metrics for base in plan.semantics.resolve_base_metrics(ref)]
     for ref in dict.fromkeys(base_metrics):
         metric = plan.model.metrics[ref]
-        reachable = find_metric_tables(metric, plan.model, plan.dialect)
+        reachable = find_metric_tables(metric, plan.semantics)
         time_expr = metric.time or plan.model.tables[reachable.root_table].time or plan.model.time
         group = MetricGroup(reachable, time_expr, metric.default_filters, [])
         groups.setdefault((reachable.root_table, time_expr, metric.default_filters), group).metrics.append(ref)
@@ -167,7 +164,7 @@ def build_comparison(tree: Any, condition: IntentFilter) -> Any:
     if value == ():
         raise ValueError("a list of values is empty")
     if operator in ("=", "in", "!=", "not in"):
-        is_null = build_is_null(tree)
+        is_null = tree.is_(exp.null())
         equal = tree.isin(*value) if isinstance(value, tuple) else is_null if value is None else tree.eq(value)
         if operator in ("=", "in"):
             return equal

@@ -23,8 +23,8 @@ from opposable.ask.intent.periods import (
     resolve_period,
 )
 from opposable.ask.intent.query_plan import MetricGroup, QueryPlan, build_comparison, group_metrics, to_operand
-from opposable.ask.semantics.expressions import BoundExpression, build_metric_tree
-from opposable.ask.semantics.join_graph import find_nearest_root
+from opposable.ask.semantics.expressions import BoundExpression, BoundModel
+from opposable.ask.semantics.join_graph import find_root_table
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.sql_trees import build_alias, build_column, build_is_not_null, exp, fill_template
 from opposable.domain.errors import BadInput
@@ -97,7 +97,7 @@ def _build_plan(
     if period and period.start > period.end:
         raise ValueError(f"the period ends ({period.end}) before it begins ({period.start})")
     previous_period = get_previous_period(period or Period(), comparison) if comparison else None
-    return QueryPlan(intent, model, dialect, period, grain, previous_period, comparison), tuple(assumptions)
+    return QueryPlan(intent, BoundModel(model, dialect), period, grain, previous_period, comparison), tuple(assumptions)
 
 
 def _build_query(plan: QueryPlan) -> Any:
@@ -154,7 +154,7 @@ def _build_outer_query(plan: QueryPlan, merged_query: Any, keys: list[Any]) -> A
 
 def _build_metric_trees(plan: QueryPlan, get_base_tree: Callable[[str], Any]) -> dict[str, Any]:
     """Build the trees of all metrics of a plan from those of the base metrics."""
-    return {ref: build_metric_tree(ref, plan.model, plan.dialect, get_base_tree) for ref in plan.metrics}
+    return {ref: plan.semantics.build_metric_tree(ref, get_base_tree) for ref in plan.metrics}
 
 
 def _build_growth(current: Any, previous: Any) -> Any:
@@ -183,7 +183,7 @@ def _build_window_select(plan: QueryPlan, group: MetricGroup, window: Window, sl
 def _build_typed_null(plan: QueryPlan, metric: str) -> Any:
     """Build a NULL of the metric's type, which PostgreSQL needs in a UNION."""
     tree = plan.bind_metric(metric).tree
-    if plan.dialect != "postgres" or tree.find(exp.Max, exp.Min):
+    if plan.semantics.dialect != "postgres" or tree.find(exp.Max, exp.Min):
         return exp.null()
     return exp.cast(exp.null(), "bigint" if isinstance(tree, exp.Count) else "decimal")
 
@@ -192,7 +192,7 @@ def _build_distinct_query(plan: QueryPlan) -> Any:
     """Build a query of the distinct values of the dimensions."""
     keys, conditions = plan.bind_dimensions(), plan.build_row_conditions()
     tables = list(dict.fromkeys(table for needed in (*keys, *conditions) for table in needed.tables))
-    root = find_nearest_root(plan.model, tables, plan.model.tables)
+    root = find_root_table(plan.model, tables, plan.model.tables)
     if root is None:
         raise ValueError(f"no table joins {', '.join(tables)} without multiplying rows")
     if plan.period or plan.grain:

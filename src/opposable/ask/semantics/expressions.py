@@ -8,6 +8,7 @@ from typing import Any
 from opposable.ask.semantics.model import Metric, SemanticModel, Term
 from opposable.ask.sql_trees import build_identifier, exp, fill_template
 from opposable.domain.errors import BadInput
+from opposable.sql.function_allowlist import Dialect
 from opposable.sql.name_similarity import suggest_names
 from opposable.sql.schema import to_one_line
 
@@ -26,55 +27,115 @@ class BoundExpression:
     tables: tuple[str, ...]
 
 
-def bind_term(term: Term, model: SemanticModel, dialect: str) -> BoundExpression:
-    """Bind the expression of a term, as `bind_expression` does.
+@dataclass(frozen=True, slots=True)
+class BoundModel:
+    """A semantic model in the dialect of a database.
 
-    Raises:
-        BadInput: The expression is invalid, or aggregates although the term is not a metric.
+    Its methods raise `BadInput` for an expression that is invalid or names what the model does not define.
     """
-    bound = bind_expression(term.expr, term.table, model, dialect)
-    if not isinstance(term, Metric) and contains_aggregate(bound.tree):
-        raise BadInput(f"{term.id} aggregates: only metrics may. Write an expression over the columns of one row.")
-    return replace(bound, name=term.id)
 
+    model: SemanticModel
+    dialect: Dialect
 
-def bind_expression(expr: str, table: str, model: SemanticModel, dialect: str) -> BoundExpression:
-    """Bind the columns of an expression to tables.
+    def bind_term(self, term: Term) -> BoundExpression:
+        """Bind the expression of a term, as `bind_expression` does; only a metric may aggregate."""
+        bound = self.bind_expression(term.expr, term.table)
+        if not isinstance(term, Metric) and contains_aggregate(bound.tree):
+            raise BadInput(f"{term.id} aggregates: only metrics may. Write an expression over the columns of one row.")
+        return replace(bound, name=term.id)
 
-    Unqualified columns belong to `table`, others to the table they name.
+    def bind_expression(self, expr: str, table: str) -> BoundExpression:
+        """Bind the columns of an expression to tables.
 
-    Raises:
-        BadInput: The expression is invalid, or names a table that the model does not define.
-    """
-    tree = parse_expression(expr, model.dialect or dialect)
-    default_table = _find_table(table, model) if table else ""
-    tables = {default_table: None} if default_table else {}
-    for column in list(tree.find_all(exp.Column)):
-        if column.args.get("db"):
-            raise BadInput(f"{column.sql()}: write table.column, and the schema in tables: NAME: {{source: …}}.")
-        column_table = _find_table(column.table, model, f"{column.sql()}: ") if column.table else default_table
-        if not column_table:
-            raise BadInput(f"{column.sql()}: write table.column, or give the entry a table.")
-        tables[column_table] = None
-        column.set("table", build_identifier(column_table))
-    for name in tree.find_all(exp.Identifier) if dialect == "clickhouse" else ():
-        if not name.name.isascii():
-            name.set("quoted", True)
-    return BoundExpression(expr, tree, tuple(tables))
+        Unqualified columns belong to `table`, others to the table they name.
+        """
+        tree = self._parse(expr)
+        default_table = self._find_table(table) if table else ""
+        tables = {default_table: None} if default_table else {}
+        for column in list(tree.find_all(exp.Column)):
+            if column.args.get("db"):
+                raise BadInput(f"{column.sql()}: write table.column, and the schema in tables: NAME: {{source: …}}.")
+            column_table = self._find_table(column.table, f"{column.sql()}: ") if column.table else default_table
+            if not column_table:
+                raise BadInput(f"{column.sql()}: write table.column, or give the entry a table.")
+            tables[column_table] = None
+            column.set("table", build_identifier(column_table))
+        for name in tree.find_all(exp.Identifier) if self.dialect == "clickhouse" else ():
+            if not name.name.isascii():
+                name.set("quoted", True)
+        return BoundExpression(expr, tree, tuple(tables))
 
+    def bind_condition(self, text: str, table: str = "", *, is_wanted: bool = True) -> BoundExpression:
+        """Bind the condition of a filter or an exclusion by its id, or of a text over the columns of `table`.
 
-def bind_condition(
-    text: str, table: str, model: SemanticModel, dialect: str, *, is_wanted: bool = True
-) -> BoundExpression:
-    """Bind the condition of a filter or an exclusion by its id, or of a text over the columns of `table`.
+        The rows of an exclusion are left out. So are those of a filter that is not wanted.
+        """
+        term = self.model.filters.get(text) or self.model.exclusions.get(text)
+        bound = self.bind_term(term) if term else self.bind_expression(text, table)
+        if is_wanted == (text not in self.model.exclusions):
+            return bound
+        return replace(bound, tree=fill_template("NOT COALESCE((c), FALSE)", "duckdb", c=bound.tree))
 
-    The rows of an exclusion are left out. So are those of a filter that is not wanted.
-    """
-    term = model.filters.get(text) or model.exclusions.get(text)
-    bound = bind_term(term, model, dialect) if term else bind_expression(text, table, model, dialect)
-    if is_wanted == (text not in model.exclusions):
-        return bound
-    return replace(bound, tree=fill_template("NOT COALESCE((c), FALSE)", "duckdb", c=bound.tree))
+    def get_input_metrics(self, metric: Term) -> tuple[str, ...]:
+        """Return the ids of the metrics that a metric is computed from, or () for a metric that aggregates itself.
+
+        Raises:
+            BadInput: The expression neither aggregates nor names only metrics.
+        """
+        tree = self._parse(metric.expr)
+        if contains_aggregate(tree):
+            return ()
+        names = [column.name for column in tree.find_all(exp.Column)]
+        unknown = [name for name in names if name not in self.model.metrics or name == metric.id]
+        if unknown or not names:
+            similar = suggest_names(unknown[0], self.model.metrics, 1) if unknown else ()
+            hint = f"; did you mean the metric {similar[0]}?" if similar and similar[0] != metric.id else ""
+            raise BadInput(
+                f"{metric.expr!r} neither aggregates (SUM, COUNT, AVG …) nor is computed from other metrics alone{hint or '.'}"
+            )
+        return tuple(dict.fromkeys(names))
+
+    def resolve_base_metrics(self, metric_id: str) -> tuple[str, ...]:
+        """Return the aggregating metrics of a metric, or its own id; raise as `build_metric_tree` does."""
+        base_metrics: dict[str, Any] = {}
+        self.build_metric_tree(metric_id, lambda ref: base_metrics.setdefault(ref, exp.null()))
+        return tuple(base_metrics)
+
+    def build_metric_tree(
+        self, metric_id: str, get_base_tree: Callable[[str], Any], ancestors: tuple[str, ...] = ()
+    ) -> Any:
+        """Build the sqlglot tree of a metric from the trees of its base metrics.
+
+        Divisions use floating-point numbers; a division by zero is NULL. `ancestors` are the metrics that are computed
+        from this one, to detect cycles.
+
+        Raises:
+            BadInput: The metric is computed from itself, or an expression is invalid.
+        """
+        path = (*ancestors, metric_id)
+        if metric_id in ancestors:
+            raise BadInput(f"the metric {metric_id} is computed from itself: {' → '.join(path)}.")
+        metric = self.model.metrics[metric_id]
+        if not self.get_input_metrics(metric):
+            return get_base_tree(metric_id)
+        root = exp.Paren(this=self._parse(metric.expr))
+        for division in list(root.find_all(exp.Div)):
+            division.set("this", exp.cast(exp.paren(division.this), "double"))
+            division.set("expression", exp.func("NULLIF", division.expression, exp.Literal.number(0)))
+        for column in list(root.find_all(exp.Column)):
+            column.replace(exp.paren(self.build_metric_tree(column.name, get_base_tree, path)))
+        return root.this
+
+    def _parse(self, expr: str) -> Any:
+        return parse_expression(expr, self.model.dialect or self.dialect)
+
+    def _find_table(self, name: str, location: str = "") -> str:
+        """Return the id of a table, or raise `BadInput` with similar names."""
+        if table := self.model.find_table(name):
+            return table.id
+        similar = suggest_names(name, self.model.tables, 1)
+        others = f"the tables are {', '.join(list(self.model.tables)[:20]) or 'none'}."
+        raise BadInput(f"{location}there is no table {name}; {f'did you mean {similar[0]}?' if similar else others}")
 
 
 def parse_expression(expr: str, dialect: str) -> Any:
@@ -116,73 +177,3 @@ def _parse_cached(expr: str, dialect: str) -> Any:
 def contains_aggregate(tree: Any) -> bool:
     """Return whether a tree contains an aggregate function."""
     return tree.find(exp.AggFunc, exp.AnonymousAggFunc) is not None
-
-
-def get_input_metrics(metric: Term, model: SemanticModel, dialect: str) -> tuple[str, ...]:
-    """Return the ids of the metrics that a metric is computed from, or () for a metric that aggregates itself.
-
-    Raises:
-        BadInput: The expression neither aggregates nor names only metrics.
-    """
-    tree = parse_expression(metric.expr, model.dialect or dialect)
-    if contains_aggregate(tree):
-        return ()
-    names = [column.name for column in tree.find_all(exp.Column)]
-    unknown = [name for name in names if name not in model.metrics or name == metric.id]
-    if unknown or not names:
-        similar = suggest_names(unknown[0], model.metrics, 1) if unknown else ()
-        hint = f"; did you mean the metric {similar[0]}?" if similar and similar[0] != metric.id else ""
-        raise BadInput(
-            f"{metric.expr!r} neither aggregates (SUM, COUNT, AVG …) nor is computed from other metrics alone{hint or '.'}"
-        )
-    return tuple(dict.fromkeys(names))
-
-
-def resolve_base_metrics(metric_id: str, model: SemanticModel, dialect: str) -> tuple[str, ...]:
-    """Return the aggregating metrics of a metric, or its own id.
-
-    Raises:
-        BadInput: The metric is computed from itself, or an expression is invalid.
-    """
-    base_metrics: dict[str, Any] = {}
-    build_metric_tree(metric_id, model, dialect, lambda ref: base_metrics.setdefault(ref, exp.null()))
-    return tuple(base_metrics)
-
-
-def build_metric_tree(
-    metric_id: str,
-    model: SemanticModel,
-    dialect: str,
-    get_base_tree: Callable[[str], Any],
-    ancestors: tuple[str, ...] = (),
-) -> Any:
-    """Build the sqlglot tree of a metric from the trees of its base metrics.
-
-    Divisions use floating-point numbers; a division by zero is NULL. `ancestors` are the metrics that are computed
-    from this one, to detect cycles.
-
-    Raises:
-        BadInput: The metric is computed from itself, or an expression is invalid.
-    """
-    path = (*ancestors, metric_id)
-    if metric_id in ancestors:
-        raise BadInput(f"the metric {metric_id} is computed from itself: {' → '.join(path)}.")
-    metric = model.metrics[metric_id]
-    if not get_input_metrics(metric, model, dialect):
-        return get_base_tree(metric_id)
-    root = exp.Paren(this=parse_expression(metric.expr, model.dialect or dialect))
-    for division in list(root.find_all(exp.Div)):
-        division.set("this", exp.cast(exp.paren(division.this), "double"))
-        division.set("expression", exp.func("NULLIF", division.expression, exp.Literal.number(0)))
-    for column in list(root.find_all(exp.Column)):
-        column.replace(exp.paren(build_metric_tree(column.name, model, dialect, get_base_tree, path)))
-    return root.this
-
-
-def _find_table(name: str, model: SemanticModel, location: str = "") -> str:
-    """Return the id of a table, or raise `BadInput` with similar names."""
-    if table := model.find_table(name):
-        return table.id
-    similar = suggest_names(name, model.tables, 1)
-    others = f"the tables are {', '.join(list(model.tables)[:20]) or 'none'}."
-    raise BadInput(f"{location}there is no table {name}; {f'did you mean {similar[0]}?' if similar else others}")

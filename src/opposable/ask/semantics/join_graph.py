@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.ask.semantics.expressions import bind_term
+from opposable.ask.semantics.expressions import BoundModel
 from opposable.ask.semantics.model import Join, Metric, SemanticModel
 from opposable.ask.sql_trees import build_column, build_identifier, exp
 from opposable.domain.errors import BadInput
@@ -59,29 +59,24 @@ def find_reachable_tables(model: SemanticModel, root: str) -> ReachableTables:
     return ReachableTables(root, paths, ambiguous)
 
 
-def find_root_table(model: SemanticModel, tables: Iterable[str]) -> str | None:
-    """Return the one of `tables` that reaches all the others, or None."""
-    return find_nearest_root(model, tables, tables)
-
-
-def find_nearest_root(model: SemanticModel, tables: Iterable[str], candidates: Iterable[str]) -> str | None:
-    """Return the candidate that reaches `tables` with the fewest joins, or None."""
+def find_root_table(model: SemanticModel, tables: Iterable[str], candidates: Iterable[str] = ()) -> str | None:
+    """Return the candidate (default: one of `tables`) that reaches `tables` with the fewest joins, or None."""
     needed = list(dict.fromkeys(tables))
-    reachable = [find_reachable_tables(model, table) for table in dict.fromkeys(candidates)]
+    reachable = [find_reachable_tables(model, table) for table in candidates or needed]
     roots = [root for root in reachable if not root.explain_unreachable(needed)]
     nearest = min(roots, key=lambda root: sum(len(root.paths[table]) for table in needed), default=None)
     return nearest.root_table if nearest else None
 
 
-def find_metric_tables(metric: Metric, model: SemanticModel, dialect: str) -> ReachableTables:
+def find_metric_tables(metric: Metric, semantics: BoundModel) -> ReachableTables:
     """Return the table whose rows a base metric aggregates, with the tables that it reaches.
 
     Raises:
         BadInput: There is no such table, or the metric aggregates columns of a table that it joins, which would count
             twice.
     """
-    bound = bind_term(metric, model, dialect)
-    root = find_root_table(model, bound.tables)
+    bound = semantics.bind_term(metric)
+    root = find_root_table(semantics.model, bound.tables)
     if root is None:
         tables = ", ".join(bound.tables)
         reason = f"no join puts {tables} together" if tables else "it names no table: give it one"
@@ -94,7 +89,7 @@ def find_metric_tables(metric: Metric, model: SemanticModel, dialect: str) -> Re
                 f"the metric {metric.id} would count twice: {aggregate.sql()} is not of {root}, "
                 "whose rows it is joined to."
             )
-    return find_reachable_tables(model, root)
+    return find_reachable_tables(semantics.model, root)
 
 
 def build_join_query(model: SemanticModel, root: str, tables: Iterable[str] = ()) -> Any:

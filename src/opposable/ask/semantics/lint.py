@@ -4,21 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from opposable.ask.semantics.expressions import (
-    bind_condition,
-    bind_expression,
-    bind_term,
-    get_input_metrics,
-    resolve_base_metrics,
-)
-from opposable.ask.semantics.join_graph import (
-    ReachableTables,
-    build_join_query,
-    find_metric_tables,
-    find_root_table,
-)
+from opposable.ask.semantics.expressions import BoundModel
+from opposable.ask.semantics.join_graph import ReachableTables, build_join_query, find_metric_tables, find_root_table
 from opposable.ask.semantics.model import Join, Metric, SemanticModel, Term
-from opposable.ask.sql_trees import build_column, build_is_not_null, build_is_null, exp, fill_template
+from opposable.ask.sql_trees import build_column, build_is_not_null, exp, fill_template
 from opposable.domain.errors import BadInput, ToolError
 from opposable.sql.database import Database, QueryLimits
 from opposable.sql.name_checker import check_names
@@ -55,6 +44,11 @@ class LintState:
     database: Database
     schema: DatabaseSchema
     findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def semantics(self) -> BoundModel:
+        """The model in the dialect of the database."""
+        return BoundModel(self.model, self.database.dialect)
 
     def add_finding(self, severity: Severity, path: EntryPath, problem: str, hint: str = "") -> None:
         """Add a finding about the entry of the model at `path`."""
@@ -135,7 +129,7 @@ async def check_join(state: LintState, join: Join) -> None:
         key = f"{join.one}.{', '.join(column for _, column in join.on)}"
         problem = f"the join fans out: {key} is not unique, so rows of {join.many} would count twice or more"
         state.add_finding("error", path, problem, "turn the join round, or join to a table that has the column once")
-    orphans = build_join_query(model, many, [one]).select(count.copy()).where(build_is_null(one_keys[0]))
+    orphans = build_join_query(model, many, [one]).select(count.copy()).where(one_keys[0].is_(exp.null()))
     orphan_counts = await state.fetch_rows(orphans.where(*map(build_is_not_null, many_keys)), path)
     if orphan_counts and orphan_counts[0][0]:
         problem = f"{orphan_counts[0][0]} rows of {join.many} find no row of {join.one}"
@@ -145,9 +139,9 @@ async def check_join(state: LintState, join: Join) -> None:
 async def check_time(state: LintState, time: str, reachable: ReachableTables, path: EntryPath) -> None:
     """Check that every value of the expression that dates the rows of a table is a date."""
     root, dialect = reachable.root_table, state.database.dialect
-    bound = bind_expression(time, root, state.model, dialect)
+    bound = state.semantics.bind_expression(time, root)
     template = "STRFTIME('%Y', t)" if dialect == "sqlite" else "EXTRACT(YEAR FROM t)"
-    is_undated = build_is_null(fill_template(template, dialect, t=bound.tree))
+    is_undated = fill_template(template, dialect, t=bound.tree).is_(exp.null())
     query = build_join_query(state.model, root, bound.tables).select(bound.tree.copy()).limit(1)
     rows = await state.fetch_rows(query.where(build_is_not_null(bound.tree), is_undated), path)
     if rows:
@@ -157,7 +151,7 @@ async def check_time(state: LintState, time: str, reachable: ReachableTables, pa
 
 async def _check_row_expression(state: LintState, section: str, term: Term, path: EntryPath) -> None:
     """Run the expression of a dimension, or count the rows for which a filter or an exclusion is true."""
-    bound = bind_term(term, state.model, state.database.dialect)
+    bound = state.semantics.bind_term(term)
     root = find_root_table(state.model, bound.tables)
     if root is None:
         problem = f"no join puts {', '.join(bound.tables) or 'its columns'} together"
@@ -177,16 +171,16 @@ async def _check_row_expression(state: LintState, section: str, term: Term, path
 
 
 async def _check_metric(state: LintState, metric: Metric, path: EntryPath) -> None:
-    model, dialect = state.model, state.database.dialect
-    if get_input_metrics(metric, model, dialect):
-        resolve_base_metrics(metric.id, model, dialect)
+    model, semantics = state.model, state.semantics
+    if semantics.get_input_metrics(metric):
+        semantics.resolve_base_metrics(metric.id)
         return
-    bound = bind_term(metric, model, dialect)
-    reachable = find_metric_tables(metric, model, dialect)
+    bound = semantics.bind_term(metric)
+    reachable = find_metric_tables(metric, semantics)
     root = reachable.root_table
     await state.fetch_rows(build_join_query(model, root, bound.tables).select(bound.tree.copy()), path)
     time = metric.time or model.tables[root].time or model.time
-    if time and not reachable.explain_unreachable(bind_expression(time, root, model, dialect).tables):
+    if time and not reachable.explain_unreachable(semantics.bind_expression(time, root).tables):
         await check_time(state, time, reachable, path)
     elif metric.time:
         hint = "name a column of a table that it joins"
@@ -198,10 +192,7 @@ async def _check_metric(state: LintState, metric: Metric, path: EntryPath) -> No
 async def _check_default_filters(state: LintState, metric: Metric, reachable: ReachableTables) -> None:
     """Check that the default filters of a metric let rows through."""
     path = ("metrics", metric.id, "default_filters")
-    bound = [
-        bind_condition(text, reachable.root_table, state.model, state.database.dialect)
-        for text in metric.default_filters
-    ]
+    bound = [state.semantics.bind_condition(text, reachable.root_table) for text in metric.default_filters]
     tables = [table for condition in bound for table in condition.tables]
     if reason := reachable.explain_unreachable(tables):
         state.add_finding("error", path, reason)
@@ -230,16 +221,16 @@ def _check_duplicate_names(state: LintState) -> None:
 
 def _check_unreachable_dimensions(state: LintState) -> None:
     """Check for dimensions that no metric can be grouped by."""
-    model, dialect = state.model, state.database.dialect
+    semantics = state.semantics
     metric_reaches: list[ReachableTables] = []
-    for metric in model.metrics.values():
+    for metric in state.model.metrics.values():
         try:
-            metric_reaches.append(find_metric_tables(metric, model, dialect))
+            metric_reaches.append(find_metric_tables(metric, semantics))
         except BadInput:
             continue  # a derived metric, or an error that is reported elsewhere
-    for dimension in model.dimensions.values():
+    for dimension in state.model.dimensions.values():
         try:
-            tables = bind_term(dimension, model, dialect).tables
+            tables = semantics.bind_term(dimension).tables
         except BadInput:
             continue
         reasons = [reachable.explain_unreachable(tables) for reachable in metric_reaches]
