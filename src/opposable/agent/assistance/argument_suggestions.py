@@ -15,10 +15,6 @@ _MAX_VALUES_COMPARED = 300
 """Values of an error that are compared."""
 _SEPARATOR_PATTERN = re.compile(r"[,;:：、，；。\n\"'“”‘’()\[\]]|\.(?=\s|$)")
 _QUOTE_PAIRS = (("'", "'"), ('"', '"'), ("“", "”"), ("‘", "’"), ("「", "」"), ("《", "》"), ("`", "`"))
-_CODE_AND_LABEL_WORDS = 2
-"""Words of a value with its label, such as "ANNUAL 年假"."""
-_CODE_LENGTHS = range(2, 6)
-"""Letters of a code that abbreviates a name, such as RIV."""
 _NUMBER_PATTERN = re.compile(r"\d+")
 _WORD_PATTERN = re.compile(r"[a-z]+|\d+|[^\x00-\x7f]+")
 
@@ -48,10 +44,7 @@ def _find_nearest_value(value: str, error_text: str) -> str:
     for opening, closing in _QUOTE_PAIRS:
         error_text = error_text.replace(f"{opening}{value}{closing}", "\n")
     for part in _SEPARATOR_PATTERN.split(error_text):
-        words = part.split()
-        if len(words) == len({*words, value}) == _CODE_AND_LABEL_WORDS:
-            return next(word for word in words if word != value)
-        for candidate in (part.strip(), *words):
+        for candidate in (part.strip(), *part.split()):
             if (
                 candidate
                 and candidate != value
@@ -59,12 +52,7 @@ def _find_nearest_value(value: str, error_text: str) -> str:
                 and candidate not in similarities
                 and len(similarities) < _MAX_VALUES_COMPARED
             ):
-                short = (
-                    candidate.isupper()
-                    and len(candidate) in _CODE_LENGTHS
-                    and value.casefold().startswith(candidate.casefold())
-                )
-                similarities[candidate] = 1.0 if short else _compute_similarity(value.casefold(), candidate.casefold())
+                similarities[candidate] = _compute_similarity(value.casefold(), candidate.casefold())
     best = max(similarities.values(), default=0.0)
     nearest = [candidate for candidate, likeness in similarities.items() if likeness == best]
     return nearest[0] if best >= MIN_SIMILARITY and len(nearest) == 1 else ""
