@@ -39,12 +39,8 @@ def compute_fingerprint(arguments: dict[str, Any]) -> str:
 
 def find_wrong_fields(arguments: dict[str, Any], error_text: str) -> tuple[str, ...]:
     """Return the arguments that an error names by field, or whose value it quotes."""
-    fields = [field.split(".")[0] for field in _FIELD_PATTERN.findall(error_text)]
-    if fields:
-        return tuple(dict.fromkeys(fields))
-    return tuple(
-        name for name, value in arguments.items() if isinstance(value, str) and len(value) > 1 and value in error_text
-    )
+    quoted = (name for name, value in arguments.items() if _is_in_text(value, error_text))
+    return tuple(_find_named_fields(error_text) or quoted)
 
 
 def format_failure_message(arguments: dict[str, Any], error_text: str) -> str:
@@ -79,15 +75,9 @@ def find_correction(
     error names the field or the new value, if a value moved to another argument, or if a text became a similar one.
     Different numbers alone are no correction, unless `allow_larger_numbers` is set and they grew, as after a time-out.
     """
-    wrong_arguments = {
-        name: value for name, value in failed_arguments.items() if worked_arguments.get(name, _MISSING) != value
-    }
-    correct_arguments = {
-        name: value for name, value in worked_arguments.items() if failed_arguments.get(name, _MISSING) != value
-    }
-    if not wrong_arguments and not correct_arguments:
-        return None
-    named_fields = {field.split(".")[0] for field in _FIELD_PATTERN.findall(error_text)}
+    failed_items, worked_items = failed_arguments.items(), worked_arguments.items()
+    wrong_arguments = {name: value for name, value in failed_items if (name, value) not in worked_items}
+    correct_arguments = {name: value for name, value in worked_items if (name, value) not in failed_items}
     are_larger = (
         allow_larger_numbers
         and bool(correct_arguments)
@@ -95,7 +85,7 @@ def find_correction(
     )
     if not (
         are_larger
-        or named_fields & (wrong_arguments.keys() | correct_arguments.keys())
+        or _find_named_fields(error_text).keys() & (wrong_arguments.keys() | correct_arguments.keys())
         or _is_plausible_correction(wrong_arguments, correct_arguments, error_text)
     ):
         return None
@@ -107,14 +97,10 @@ def format_correction(correction: dict[str, Any] | None) -> tuple[str, str]:
 
     ("", "") if there are none to show.
     """
-    if not correction or not isinstance(correct_arguments := correction.get("right"), dict):
+    if not correction:
         return "", ""
-    wrong_arguments = correction.get("given")
-    pairs = (
-        format_arguments(wrong_arguments.items() if isinstance(wrong_arguments, dict) else ()),
-        format_arguments(correct_arguments.items()),
-    )
-    return ("", "") if REDACTED in pairs[1] else pairs
+    failed, worked = (format_arguments(correction.get(side, {}).items()) for side in ("given", "right"))
+    return ("", "") if REDACTED in worked else (failed, worked)
 
 
 def format_arguments(items: Iterable[tuple[str, Any]]) -> str:
@@ -134,14 +120,20 @@ def truncate_value(value: Any) -> Any:
     return value
 
 
-_MISSING = object()
+def _find_named_fields(error_text: str) -> dict[str, None]:
+    """Return the arguments that an error names by field, in order."""
+    return dict.fromkeys(field.split(".")[0] for field in _FIELD_PATTERN.findall(error_text))
+
+
+def _is_in_text(value: Any, text: str) -> bool:
+    return isinstance(value, str) and len(value) > 1 and value in text
 
 
 def _is_plausible_correction(
     wrong_arguments: dict[str, Any], correct_arguments: dict[str, Any], error_text: str
 ) -> bool:
     """Return whether the correct arguments follow from the wrong ones or the error."""
-    if any(isinstance(value, str) and len(value) > 1 and value in error_text for value in correct_arguments.values()):
+    if any(_is_in_text(value, error_text) for value in correct_arguments.values()):
         return True
     if wrong_arguments.keys().isdisjoint(correct_arguments) and any(
         value in wrong_arguments.values() for value in correct_arguments.values()
