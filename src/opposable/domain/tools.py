@@ -32,12 +32,14 @@ AfterUntrusted = Literal["allow", "approve", "refuse"]
 class ToolDefinition:
     """A tool as it is described to a model.
 
-    `name` fits `^[a-zA-Z0-9_-]{1,64}$`; `parameters` is a JSON Schema of type object.
+    `name` fits `^[a-zA-Z0-9_-]{1,64}$`; `parameters` is a JSON Schema of type object, which `strict` asks the server to
+    enforce.
     """
 
     name: str
     description: str
     parameters: dict[str, Any]
+    strict: bool = False
     _wire_cache: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def encode_once(self, wire_format: str, encode: Callable[["ToolDefinition"], bytes]) -> bytes:

@@ -2,7 +2,7 @@
 
 import base64
 import itertools
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -13,7 +13,7 @@ from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
-from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
+from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions, ToolChoice
 from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
@@ -82,8 +82,10 @@ def build_request(
     model: str, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
 ) -> bytes:
     """Return the request body, with results in user messages and alternating roles."""
+    extra_body = dict(options.extra_body)
+    is_single_call = extra_body.pop("parallel_tool_calls", None) is False
     body: dict[str, Any] = {
-        **options.extra_body,
+        **extra_body,
         "model": model,
         "max_tokens": options.max_tokens or DEFAULT_MAX_TOKENS,
         "messages": _merge_same_role(
@@ -102,7 +104,7 @@ def build_request(
         body["tools"] = [
             {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
         ]
-        body["tool_choice"] = _encode_tool_choice(options)
+        body["tool_choice"] = _encode_tool_choice(options.tool_choice, is_single_call=is_single_call)
     return dump_json(body)
 
 
@@ -118,14 +120,20 @@ def parse_reply(response: Any, model: str) -> Reply:
         finish = FINISH_REASONS.get(response.get("stop_reason"), "stop")
         uses = [block for block in blocks if block["type"] == "tool_use"]
         calls = tuple(_parse_call(use, truncated=finish == "length" and use is uses[-1]) for use in uses)
-        counts = response.get("usage") or {}
-        usage = Usage(counts.get("input_tokens") or 0, counts.get("output_tokens") or 0, 1)
+        usage = _parse_usage(response.get("usage") or {})
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelRejected(f"The server sent no message: {str(response)[:200]}") from error
     has_signature = any(block.get("signature") or block["type"] == "redacted_thinking" for block in blocks)
     native = _create_native_reply(model, blocks, calls) if has_signature and finish not in CUT_OFF else None
     message = Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
     return Reply(message, finish, usage)
+
+
+def _parse_usage(counts: Mapping[str, Any]) -> Usage:
+    """Return the tokens of a reply; the API counts those of its cache apart from the other input tokens."""
+    cached = counts.get("cache_read_input_tokens") or 0
+    uncached = (counts.get("input_tokens") or 0) + (counts.get("cache_creation_input_tokens") or 0)
+    return Usage(uncached + cached, counts.get("output_tokens") or 0, 1, cached)
 
 
 def _create_native_reply(model: str, blocks: Sequence[dict[str, Any]], calls: Sequence[ToolCall]) -> NativeReply:
@@ -257,7 +265,8 @@ def _merge_same_role(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _encode_tool_choice(options: ModelOptions) -> dict[str, str]:
-    if isinstance(options.tool_choice, ForcedTool):
-        return {"type": "tool", "name": options.tool_choice.name}
-    return {"type": "any" if options.tool_choice == "required" else options.tool_choice}
+def _encode_tool_choice(choice: ToolChoice, *, is_single_call: bool) -> dict[str, Any]:
+    single = {"disable_parallel_tool_use": True} if is_single_call and choice != "none" else {}
+    if isinstance(choice, ForcedTool):
+        return {"type": "tool", "name": choice.name, **single}
+    return {"type": "any" if choice == "required" else choice, **single}

@@ -411,7 +411,8 @@ def _encode_tools(tools: Sequence[ToolDefinition], choice: ToolChoice) -> bytes:
 
 def _encode_tool(definition: ToolDefinition) -> bytes:
     function = {"name": definition.name, "description": definition.description, "parameters": definition.parameters}
-    return dump_json({"type": "function", "function": function})
+    strict = {"strict": True} if definition.strict else {}
+    return dump_json({"type": "function", "function": {**function, **strict}})
 
 
 _ENCODED_TOOL_CHOICES = {"auto": b"}", "none": b',"tool_choice":"none"}', "required": b',"tool_choice":"required"}'}

@@ -304,7 +304,7 @@ def _move_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
     function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", **function, "strict": False}
+    return {"type": "function", **function, "strict": tool.strict}
 
 
 def _encode_part(part: ContentPart) -> dict[str, Any]:

@@ -37,8 +37,8 @@ def test_a_plain_request_is_parsed_and_parameters_without_effect_are_dropped():
 
 
 def test_parameters_that_the_gateway_does_not_use_are_passed_on():
-    extra = {"top_p": 1, "presence_penalty": 0, "reasoning_effort": "low", "made_up": [1]}
-    hints = {"user": "u", "metadata": {}}
+    extra = {"top_p": 1, "presence_penalty": 0, "made_up": [1]}
+    hints = {"user": "u", "metadata": {}, "reasoning_effort": "low"}
     request = parse_body(**extra, **hints)
     assert (request.extra, request.hints) == (extra, hints)
 

@@ -80,7 +80,10 @@ async def _stream_native(model: Model, request: CompletionRequest) -> AsyncGener
 
     Valid calls are unchanged, invalid ones are repaired where that is possible without loss.
     """
-    async with aclosing(model.stream(request.messages, request.tools, request.options)) as events:
+    options = request.options
+    if request.single_call_only and request.tools:
+        options = replace(options, extra_body={**options.extra_body, "parallel_tool_calls": False})
+    async with aclosing(model.stream(request.messages, request.tools, options)) as events:
         async for event in events:
             if type(event) is Reply:
                 is_cut_off = event.finish in CUT_OFF

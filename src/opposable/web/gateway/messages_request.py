@@ -80,6 +80,7 @@ def _to_chat_tools(tools: Any) -> Any:
             "name": tool.get("name"),
             "description": tool.get("description"),
             "parameters": tool.get("input_schema"),
+            "strict": tool.get("strict"),
         }
         converted.append({"type": "function", "function": function})
     return converted

@@ -42,9 +42,11 @@ HINTS = frozenset(
         "prompt_cache_retention",
         "service_tier",
         "store",
+        "reasoning_effort",
+        "verbosity",
     }
 )
-"""Parameters that do not change the reply."""
+"""Parameters that do not change what a valid reply is; models that do not support them ignore and report them."""
 
 IGNORED_HEADER = "opposable-ignored-parameters"
 """The header of a response that names the parameters that had no effect."""
@@ -114,7 +116,8 @@ def report_ignored_parameters(client: ClientRequest, model: Model, hints: Mappin
     names = [*ignored, *(name for name in client.body if _OPTIONS.get(name, name) in unsupported)]
     if hints and find_upstream(model, "chat/completions") is None:
         supported = find_names(model, "extra_parameters")
-        names += [_HINT_PATHS.get(name, name) for name in hints if name not in supported]
+        unsupported_hints = [name for name in hints if name not in supported]
+        names += [name if name in client.body else _HINT_PATHS.get(name, name) for name in unsupported_hints]
     if names:
         client.response_headers[IGNORED_HEADER] = ", ".join(names)
 

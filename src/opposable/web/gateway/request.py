@@ -264,7 +264,8 @@ def _parse_message(raw: Any, path: str, tool_names: dict[str, str]) -> Message:
             f"{path}.content", f"{path} has the role {role_name!r}. Only user messages may have images and files."
         )
     if role == "assistant":
-        thinking = raw.get("reasoning_content")
+        thinking, refusal = raw.get("reasoning_content"), raw.get("refusal")
+        text = text or (refusal if isinstance(refusal, str) else "")
         calls = _parse_tool_calls(raw, path)
         tool_names.update((call.id, call.name) for call in calls)
         return assistant_message(text, calls, thinking if isinstance(thinking, str) else "")

@@ -66,7 +66,8 @@ def _parse_tool(tool: Any, path: str) -> ToolDefinition:
         )
     description = function.get("description")
     parameters = _parse_parameters(function.get("parameters"), f"{path}.function.parameters", name)
-    return ToolDefinition(name, description if isinstance(description, str) else "", parameters)
+    is_strict = function.get("strict") is True
+    return ToolDefinition(name, description if isinstance(description, str) else "", parameters, is_strict)
 
 
 def _parse_parameters(schema: Any, path: str, name: str) -> dict[str, Any]:

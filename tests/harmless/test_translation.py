@@ -1,0 +1,130 @@
+"""Requests between APIs of different providers: what both can express arrives, and no reply loses its numbers."""
+
+import aiohttp
+import orjson
+import pytest
+from tests.models.chat_server import build_completion, chat_server, respond_json
+from tests.web.serving import serve_models
+
+from opposable.models.anthropic import AnthropicModel
+from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.models.openai_responses import OpenAIResponsesModel
+
+pytestmark = pytest.mark.anyio
+
+CHAT = "chat/completions"
+HI = [{"role": "user", "content": "hi"}]
+PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+ADD = {"type": "function", "function": {"name": "add", "strict": True, "parameters": PARAMETERS}}
+MESSAGES_ADD = {"name": "add", "strict": True, "input_schema": PARAMETERS}
+RESPONSES_ADD = {"type": "function", "name": "add", "strict": True, "parameters": PARAMETERS}
+USAGE = {"input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 4}
+MESSAGE = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "text", "text": "Hello"}],
+    "stop_reason": "end_turn",
+    "usage": USAGE,
+}
+
+
+async def exchange(create_model, answer, path, body):
+    """Return the status and the JSON that the client received, and the bodies that the server received."""
+    async with (
+        chat_server(answer) as server,
+        serve_models(create_model("c", "k", server.url)) as url,
+        aiohttp.ClientSession() as session,
+        session.post(f"{url}/{path}", json={"model": "m", **body}) as response,
+    ):
+        return response.status, orjson.loads(await response.read()), server.bodies
+
+
+def create_chat(name, key, url):
+    return OpenAICompatibleModel(name, url, key)
+
+
+def create_responses(name, key, url):
+    return OpenAIResponsesModel(name, url, key)
+
+
+@pytest.mark.parametrize(
+    ("create_model", "path", "body", "sent"),
+    [
+        (
+            AnthropicModel,
+            CHAT,
+            {"messages": HI, "tools": [ADD], "parallel_tool_calls": False},
+            {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
+        ),
+        (
+            AnthropicModel,
+            CHAT,
+            {"messages": HI, "tools": [ADD], "parallel_tool_calls": False, "tool_choice": "required"},
+            {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}},
+        ),
+        (
+            AnthropicModel,
+            CHAT,
+            {"messages": HI, "tools": [ADD], "parallel_tool_calls": False, "tool_choice": "none"},
+            {"tool_choice": {"type": "none"}},
+        ),
+        (
+            create_chat,
+            "messages",
+            {
+                "messages": HI,
+                "max_tokens": 9,
+                "tools": [MESSAGES_ADD],
+                "tool_choice": {"type": "any", "disable_parallel_tool_use": True},
+            },
+            {"tools": [{**ADD, "function": {**ADD["function"], "description": ""}}], "parallel_tool_calls": False},
+        ),
+        (
+            create_chat,
+            "responses",
+            {"input": "hi", "tools": [RESPONSES_ADD], "parallel_tool_calls": False},
+            {"tools": [{**ADD, "function": {**ADD["function"], "description": ""}}], "parallel_tool_calls": False},
+        ),
+        (
+            create_responses,
+            "messages",
+            {"messages": HI, "max_tokens": 9, "tools": [MESSAGES_ADD]},
+            {"tools": [{**RESPONSES_ADD, "description": ""}]},
+        ),
+        (create_chat, "messages", {"messages": HI, "max_tokens": 9, "tools": [{**MESSAGES_ADD, "strict": False}]},
+         {"tools": [{"type": "function", "function": {"name": "add", "description": "", "parameters": PARAMETERS}}]}),
+        (
+            AnthropicModel,
+            CHAT,
+            {"messages": [*HI, {"role": "assistant", "content": None, "refusal": "I can't."}, *HI]},
+            {"messages": [
+                {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+                {"role": "assistant", "content": [{"type": "text", "text": "I can't."}]},
+                {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+            ]},
+        ),
+        (AnthropicModel, CHAT, {"messages": HI, "reasoning_effort": "high", "verbosity": "low"}, {"max_tokens": 8192}),
+        (create_chat, "messages", {"messages": HI, "max_tokens": 9, "stop_sequences": ["END"], "top_p": 0.5, "top_k": 4},
+         {"max_tokens": 9, "stop": ["END"], "top_p": 0.5, "top_k": 4}),
+    ],
+)  # fmt: skip
+async def test_what_both_providers_can_express_arrives(create_model, path, body, sent):
+    answers = {AnthropicModel: respond_json(MESSAGE), create_chat: build_completion("Hello")}
+    items = [{"type": "message", "content": [{"type": "output_text", "text": "Hello"}]}]
+    answer = answers.get(create_model, respond_json({"status": "completed", "output": items}))
+    status, _, bodies = await exchange(create_model, answer, path, body)
+    assert (status, len(bodies)) == (200, 1)
+    assert {name: bodies[0].get(name) for name in sent} == sent
+    assert "parallel_tool_calls" in sent or "parallel_tool_calls" not in bodies[0]
+    assert "reasoning_effort" not in bodies[0]
+
+
+async def test_the_tokens_of_a_cache_are_counted():
+    _, completion, _ = await exchange(AnthropicModel, respond_json(MESSAGE), CHAT, {"messages": HI})
+    assert completion["usage"] == {
+        "prompt_tokens": 77,
+        "completion_tokens": 2,
+        "total_tokens": 79,
+        "prompt_tokens_details": {"cached_tokens": 70},
+    }
