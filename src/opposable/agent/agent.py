@@ -108,10 +108,9 @@ class Agent:
         Raises:
             ModelError: The model does not answer.
         """
-        async with aclosing(self._run_events(task, self._no_stream_options, context)) as events:
-            async for event in events:
-                if type(event) is RunFinished:
-                    run_finished = event
+        async for event in self._run_events(task, self._no_stream_options, context):
+            if type(event) is RunFinished:
+                run_finished = event
         return run_finished
 
     def stream(self, task: Task, context: CallContext = NO_CONTEXT) -> AsyncGenerator[Event, None]:

