@@ -2,9 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, TypeVar
 
 from opposable.domain.errors import BadInput
@@ -96,10 +95,10 @@ class DeadlineExceeded(Exception):
 
 
 class Deadline:
-    """A deadline that interrupts an async generator with `DeadlineExceeded`.
+    """A deadline that interrupts what a run waits for with `DeadlineExceeded`.
 
     `asyncio.timeout` must not stay open across a `yield`, because it could cancel the consumer's code. A `Deadline`
-    cancels only while the next item is awaited. It adds almost no cost per item.
+    cancels only within `wait`, which adds almost no cost.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -113,15 +112,9 @@ class Deadline:
             self._timer = asyncio.get_running_loop().call_later(self._seconds, self._expire)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
-
-    def next_item(self, source: AsyncGenerator[T, None]) -> Awaitable[T | None]:
-        """Return the next item of `source`, None at its end. Raises: as `wait`."""
-        return self.wait(anext, source, None)
 
     async def wait(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
         """Return what the function returns.

@@ -13,6 +13,7 @@ from opposable.agent.loop_detection import LoopDetection
 from opposable.agent.model_requests import ModelRequests
 from opposable.agent.policy import RunPolicy
 from opposable.agent.run_state import RunState
+from opposable.agent.tool_execution import execute_calls
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import ContextFull, ModelError
@@ -61,11 +62,11 @@ async def run(
                 while reply is None:
                     try:
                         async with aclosing(requests.send(history, state.usage)) as parts:
-                            while (part := await deadline.next_item(parts)) is not None:
+                            while (part := await deadline.wait(anext, parts, None)) is not None:
                                 if type(part) is Reply:
                                     reply = part
                                 else:
-                                    yield part  # type: ignore[misc]  # a Reply is the only part that is no event
+                                    yield part
                         if reply is None:
                             raise ModelError(f"The stream of model {model.name!r} ended without a reply.")
                     except ContextFull:
@@ -81,8 +82,8 @@ async def run(
                 else:
                     for started in state.start_calls():
                         yield started
-                    async with aclosing(state.execute_calls()) as events:
-                        while (event := await deadline.next_item(events)) is not None:
+                    async with aclosing(execute_calls(state.calls, library, context, state.turn_count)) as events:
+                        while (event := await deadline.wait(anext, events, None)) is not None:
                             if type(event) is ToolFinished:
                                 state.results[event.call.id] = event.result
                             yield event

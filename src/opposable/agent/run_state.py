@@ -1,16 +1,16 @@
 """The state of a run: history, steps, usage, and whether it is finished."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from opposable.agent import messages as texts
 from opposable.agent.history import to_result_message
 from opposable.agent.limits import Limits, find_exceeded_limit
 from opposable.agent.policy import Directive, RunPolicy, Step
-from opposable.agent.tool_execution import ResolvedCall, execute_calls, refuse_calls_beyond, resolve_calls, with_calls
+from opposable.agent.tool_execution import ResolvedCall, refuse_calls_beyond, resolve_calls, with_calls
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import CallContext
-from opposable.domain.events import FinishReason, ModelReplied, Reply, StopReason, ToolDelta, ToolFinished, ToolStarted
+from opposable.domain.events import FinishReason, ModelReplied, Reply, StopReason, ToolFinished, ToolStarted
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
@@ -92,10 +92,6 @@ class RunState:
         remaining = None if self.limits.tool_calls is None else self.limits.tool_calls - len(self.steps)
         self.calls = refuse_calls_beyond(screened, remaining, self.context.language)
         return [ToolStarted(resolved.call) for resolved in self.calls]
-
-    def execute_calls(self) -> AsyncGenerator[ToolDelta | ToolFinished, None]:
-        """Execute the calls that were started."""
-        return execute_calls(self.calls, self.tools.library, self.context, self.turn_count)
 
     def take_results(self) -> None:
         """Append the results of the turn to the steps and, annotated, to the history, in the order of their calls."""

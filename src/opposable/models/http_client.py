@@ -151,11 +151,8 @@ class Endpoint:
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         """Await the response to a request, release it in the end, and translate transport errors."""
         try:
-            response = await pending_response
-            try:
+            async with await pending_response as response:  # leaving it closes a connection with unread data
                 yield response
-            finally:
-                response.close() if not response.content.at_eof() else response.release()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _translate_error(error, self) from error
 
