@@ -1,6 +1,7 @@
 """Resolution and concurrent execution of the tool calls of one reply."""
 
 import asyncio
+import copy
 import operator
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ class ResolvedCall:
 
     Attributes:
         call: The call for the history: a safe name, a unique id, and arguments that every provider accepts.
-        arguments: The arguments to run the tool with, typed by its schema.
+        arguments: The arguments to run the tool with, typed by its schema. The tool may change them, so they are a copy.
         failure: The result of a call that cannot be run; None if it can.
         tool: The tool; None if the call cannot be run.
         checked: What the validation of `arguments` returned; None if `ToolLibrary.call` has to validate them.
@@ -145,7 +146,7 @@ def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> R
         return _reject_call(call, name, message)
     problems: Sequence[FieldProblem] = ()
     if call.has_valid_arguments:
-        arguments = dict(call.arguments)
+        arguments = copy.deepcopy(dict(call.arguments))
         try:
             checked = check_call(tool, arguments)
         except InvalidArguments as error:
@@ -164,14 +165,15 @@ def _repair_call(
     given = dict(call.arguments) if call.has_valid_arguments else call.raw
     parsed = parsers.repair_arguments(given, tool.definition.parameters, problems)
     if parsed.value is not None:
+        arguments = copy.deepcopy(parsed.value)
         try:
-            checked = check_call(tool, parsed.value)
+            checked = check_call(tool, arguments)
         except InvalidArguments as error:
             problems = problems or error.problems
         else:
             repairs = (*call.repairs, *parsed.repairs)
             repaired = replace(call, name=name, arguments=parsed.value, raw=None, repairs=repairs)
-            return ResolvedCall(repaired, parsed.value, tool=tool, checked=checked)
+            return ResolvedCall(repaired, arguments, tool=tool, checked=checked)
     if problems:
         message = sentences.invalid_arguments_message(name, problems, language)
     else:

@@ -25,7 +25,9 @@ _CONNECTION_ERRORS = frozenset(
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the type and the message of an error, whose `__str__` may fail."""
+    """Return the type and the message of an error, whose `__str__` may fail; those of its parts for a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(map(describe_error, error.exceptions))
     return f"{type(error).__name__}: {get_error_text(error)}".strip(": ")
 
 
