@@ -8,7 +8,7 @@ from dataclasses import replace
 from opposable import parsers  # lazy: the parser is loaded with the first marked call
 from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message
-from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.domain.tools import ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
 from opposable.models.profile import ModelProfile
 from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives, get_prefixes
@@ -104,11 +104,8 @@ def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     if marker is None:
         return reply
     parsed = parsers.parse(text[marker.start() :], tuple(tools), truncated=reply.finish in CUT_OFF)
-    if not parsed.calls or any(call.parser in _UNMARKED_FORMATS for call in parsed.calls):
+    if not parsed.calls or any(call.dialect in _UNMARKED_FORMATS for call in parsed.calls):
         return reply
-    calls = tuple(
-        ToolCall(call.id, call.name, call.arguments, None, call.parser, call.repairs) for call in parsed.calls
-    )
     rest = "\n".join(filter(None, (text[: marker.start()].rstrip(), parsed.text)))
     finish = "tool_calls" if reply.finish == "stop" else reply.finish
-    return replace(reply, message=assistant_message(rest, calls, reply.message.thinking), finish=finish)
+    return replace(reply, message=assistant_message(rest, parsed.calls, reply.message.thinking), finish=finish)

@@ -198,15 +198,12 @@ def merge_parsed_calls(reply: Reply, parse_result: ParseResult, trust_native_cal
     thinking = message.thinking or parse_result.thinking
     if message.tool_calls and trust_native_calls:
         return Reply(assistant_message(text, message.tool_calls, thinking), reply.finish, reply.usage)
-    calls = tuple(
-        ToolCall(call.id, call.name, call.arguments, dialect=call.parser, repairs=call.repairs)
-        for call in parse_result.calls
-    )
-    calls += tuple(
+    invalid_calls = [
         _to_invalid_call(rejected_call, index)
         for index, rejected_call in enumerate(parse_result.rejected)
         if rejected_call.reason in _REPORTED_REASONS
-    )
+    ]
+    calls = (*parse_result.calls, *invalid_calls)
     finish: FinishReason = "tool_calls" if calls and reply.finish == "stop" else reply.finish
     return Reply(assistant_message(text, calls, thinking), finish, reply.usage)
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from opposable.parsers.marker_aliases import aliases_from_template
     from opposable.parsers.parse_result import (
         CallFinished,
-        ParsedCall,
         ParseResult,
         ParserEvent,
         RejectedCall,
@@ -29,7 +28,6 @@ _LAZY_ATTRIBUTES = {
         (
             "CallFinished",
             "ParseResult",
-            "ParsedCall",
             "ParserEvent",
             "RejectedCall",
             "RejectionReason",
@@ -47,7 +45,6 @@ __all__ = [
     "CallFinished",
     "ParseResult",
     "ParsedArguments",
-    "ParsedCall",
     "ParserEvent",
     "RejectedCall",
     "RejectionReason",

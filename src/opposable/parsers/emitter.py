@@ -1,16 +1,12 @@
 """The emitter: collects text, reasoning, calls and the events to return."""
 
-import json
 from collections.abc import Callable
-from typing import Any
-
-import orjson
 
 from opposable.domain.events import CallDelta, TextDelta, ThinkingDelta
+from opposable.domain.tools import ToolCall
 from opposable.parsers.call_section import CallSpan
 from opposable.parsers.parse_result import (
     CallFinished,
-    ParsedCall,
     ParseResult,
     ParserEvent,
     RejectedCall,
@@ -51,7 +47,7 @@ class Emitter:
         self._new_id = new_id
         self._text_deltas: list[str] = []
         self._thinking_deltas: list[str] = []
-        self._calls: list[ParsedCall] = []
+        self._calls: list[ToolCall] = []
         self._raw_calls: list[str] = []
         self._rejected: list[RejectedCall] = []
         self._used_ids: set[str] = set()
@@ -155,7 +151,8 @@ class Emitter:
             )
             return
         repairs = tuple(repair for repair in (name_repair, repair_note, *arguments.repairs) if repair)
-        self._append_call(ParsedCall(self._claim_id(span.id), tool.name, arguments.value, span.parser, repairs), raw)
+        call_id = self._claim_id(span.id)
+        self._append_call(ToolCall(call_id, tool.name, arguments.value, dialect=span.parser, repairs=repairs), raw)
 
     def _claim_id(self, call_id: str) -> str:
         """Return the model's id for a call, or a new one if it is missing or used."""
@@ -163,14 +160,14 @@ class Emitter:
         self._used_ids.add(unique_id)
         return unique_id
 
-    def _append_call(self, call: ParsedCall, raw: str) -> None:
+    def _append_call(self, call: ToolCall, raw: str) -> None:
         """Store a call and emit its events."""
         index = self._call_count
         self._call_count += 1
         self._calls.append(call)
         self._raw_calls.append(raw)
         self.events.append(CallDelta(index, call.id, call.name))
-        self.events.append(CallDelta(index, arguments=_dump_arguments(call.arguments)))
+        self.events.append(CallDelta(index, arguments=call.arguments_json))
         self.events.append(CallFinished(index, call))
 
     def take_events(self) -> tuple[ParserEvent, ...]:
@@ -187,11 +184,3 @@ class Emitter:
             tuple(self._calls),
             tuple(self._rejected),
         )
-
-
-def _dump_arguments(arguments: dict[str, Any]) -> str:
-    """Return arguments as JSON text."""
-    try:
-        return orjson.dumps(arguments).decode()
-    except (TypeError, ValueError):  # an integer beyond 64 bits or a lone surrogate
-        return json.dumps(arguments)

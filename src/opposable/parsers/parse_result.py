@@ -1,9 +1,10 @@
 """The output of the parsers: parsed calls, rejected calls and streaming events."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from opposable.domain.events import CallDelta, TextDelta, ThinkingDelta
+from opposable.domain.tools import ToolCall
 
 RejectionReason = Literal["unknown_tool", "truncated", "quoted", "in_thinking", "unreadable", "invented_result"]
 """Why text that looked like a call was rejected (a closed set).
@@ -15,25 +16,6 @@ RejectionReason = Literal["unknown_tool", "truncated", "quoted", "in_thinking", 
 `unreadable`: the arguments cannot be parsed without guessing.
 `invented_result`: the call follows a tool result that the model made up.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedCall:
-    """A tool call parsed from the model's text.
-
-    Attributes:
-        id: The id the model gave, or a generated one.
-        name: The name of an available tool.
-        arguments: The arguments, coerced to the types of the tool's schema.
-        parser: The format the call was written in, such as "hermes" or "pythonic".
-        repairs: Short descriptions of each repair made to the text.
-    """
-
-    id: str
-    name: str
-    arguments: dict[str, Any]
-    parser: str
-    repairs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +35,14 @@ class ParseResult:
     Attributes:
         text: The text for the user, without call markup.
         thinking: The model's reasoning.
-        calls: The calls, in the order in which they were written.
+        calls: The calls of available tools, in the order in which they were written. The arguments have the types of the
+            tool's schema. The `dialect` is the format that a call was written in, such as "hermes" or "pythonic".
         rejected: The texts that looked like calls but were rejected.
     """
 
     text: str
     thinking: str
-    calls: tuple[ParsedCall, ...]
+    calls: tuple[ToolCall, ...]
     rejected: tuple[RejectedCall, ...]
 
 
@@ -68,7 +51,7 @@ class CallFinished:
     """The last event of a call; `index` matches the `index` of its `CallDelta` events."""
 
     index: int
-    call: ParsedCall
+    call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)

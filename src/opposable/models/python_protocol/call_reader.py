@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
@@ -43,10 +44,7 @@ def read_calls(code: str, tools: Sequence[ToolDefinition], *, is_truncated: bool
         return tuple(calls)
     end = "" if is_truncated else CODE_FENCE
     parsed = parse(f"{CODE_FENCE}python\n{code.strip()}\n{end}", tuple(tools), truncated=is_truncated)
-    return tuple(
-        ToolCall(new_call_id(), call.name, call.arguments, dialect="python", repairs=call.repairs)
-        for call in parsed.calls[:MAX_CALLS]
-    )
+    return tuple(replace(call, id=new_call_id(), dialect="python") for call in parsed.calls[:MAX_CALLS])
 
 
 def _read_call(code: str, tools: Sequence[ToolDefinition]) -> tuple[ToolCall, int] | None:
