@@ -81,8 +81,9 @@ def test_an_empty_answer_states_its_reason(rows):
 def test_the_growth_that_was_asked_for_is_in_the_sentence_and_the_current_period_in_the_chart():
     columns = ("city", "revenue", "revenue_previous", "revenue_growth")
     rows = [("Berlin", 100.0, 80.0, 0.25), ("Bonn", 5.0, None, None)]
-    assert format_answer_sentence(columns, rows, False, "en") == (
+    assert format_answer_sentence(columns, rows, False, "en", is_compiled=True) == (
         "2 rows (city: revenue, revenue growth): Berlin: 100, +25.0%; Bonn: 5, nothing."
     )
-    assert format_answer_sentence(columns, rows[:1], False, "zh") == "city Berlin，revenue 100，revenue growth +25.0%。"
+    text = format_answer_sentence(columns, rows[:1], False, "zh", is_compiled=True)
+    assert text == "city Berlin，revenue 100，revenue growth +25.0%。"
     assert build_chart(columns, rows) == {"type": "bar", "x": "city", "y": ["revenue", "revenue_previous"]}

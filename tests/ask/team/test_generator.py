@@ -5,6 +5,8 @@ from tests.ask.team.shop import format_sql_reply
 
 from opposable.ask.team.generator import build_rewrite_messages, parse_rewrite
 from opposable.ask.team.team import Team
+from opposable.domain.events import Reply
+from opposable.domain.messages import assistant_message
 from opposable.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -29,6 +31,30 @@ def test_the_latest_earlier_questions_are_in_the_prompt_on_one_line_each():
     assert [line for line in prompt.splitlines() if line.startswith("- ")] == [f"- question {n}" for n in range(4, 9)]
 
 
-@pytest.mark.parametrize(("reply", "question"), [("", "and now?"), ("Last question: All?", "All?"), ("`x?`\n", "x?")])
-def test_the_question_of_a_reply(reply, question):
-    assert parse_rewrite(reply, "and now?") == question
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("", "and now?"),
+        ("Last question: All?", "All?"),
+        ("`x?`\n", "x?"),
+        ("“有多少人？”", "有多少人？"),
+        ('How many have the status "paid"', 'How many have the status "paid"'),
+        ('"paid" or "unpaid"', '"paid" or "unpaid"'),
+    ],
+)
+def test_the_question_of_a_reply(text, question):
+    assert parse_rewrite(Reply(assistant_message(text), "stop"), "and now?") == question
+
+
+async def test_a_long_follow_up_question_is_complete(shop):
+    question = f"How many people are there, apart from {', '.join(f'person {n}' for n in range(90))}?"
+    model = ScriptedModel(question, format_sql_reply("SELECT count(*) FROM person"))
+    answer, _ = await Team(model, shop).answer(question, ["Which departments are there?"])
+    assert (answer.assumptions, model.requests[0].options.max_tokens) == ((), None)
+    assert question in model.requests[1].messages[-1].content
+
+
+def test_a_question_that_was_cut_off_is_not_used():
+    assert parse_rewrite(Reply(assistant_message("How many people are there in"), "length"), "And in sales?") == (
+        "And in sales?"
+    )

@@ -53,7 +53,12 @@ def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *
     if assisted and best.candidate.source != "semantics":
         confidence, doubts = estimate_confidence(best.sql, best.rows)
     text = answer_text.format_answer_sentence(
-        best.columns, best.rows, best.truncated, state.language, localize(best.empty_reason, state.language)
+        best.columns,
+        best.rows,
+        best.truncated,
+        state.language,
+        localize(best.empty_reason, state.language),
+        is_compiled=best.candidate.source == "semantics",
     )
     return replace(
         answer,

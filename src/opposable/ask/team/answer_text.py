@@ -25,18 +25,27 @@ _AGGREGATE_LABELS: dict[Language, dict[str, str]] = {
 
 
 def format_answer_sentence(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: bool, language: Language, empty_reason: str = ""
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    truncated: bool,
+    language: Language,
+    empty_reason: str = "",
+    *,
+    is_compiled: bool = False,
 ) -> str:
     """Return the rows as one sentence: the value, the row, or the count, the columns and the first rows.
 
-    `truncated` says that there are more rows, `empty_reason` why there are none.
+    `truncated` says that there are more rows, `empty_reason` why there are none. With `is_compiled`, a column
+    `x_growth` is a fraction; only the SQL of the compiler names columns so.
     """
     comma, _, colon, stop = _SIGNS[language]
-    columns, rows = _shorten_comparisons(columns, rows)
+    if is_compiled:
+        columns, rows = _shorten_comparisons(columns, rows)
     if not rows or (empty_reason and all(cell is None for row in rows for cell in row)):
         text = "没有符合条件的数据" if language == "zh" else "No rows match"
         return text + (colon + empty_reason if empty_reason else "") + stop
-    cells = [[_format_cell(cell, language) for cell in row] for row in rows]
+    is_key = [_is_key_column(name) or (at == 0 < len(columns) - 1 and len(rows) > 1) for at, name in enumerate(columns)]
+    cells = [[_format_cell(cell, language, key) for cell, key in zip(row, is_key, strict=True)] for row in rows]
     if len(rows) == 1 and len(columns) == 1:
         return f"{'答案是' if language == 'zh' else 'The answer is'} {cells[0][0]}{stop}"
     labels = [_format_label(column, language) for column in columns]
@@ -63,7 +72,7 @@ def _format_row(cells: Sequence[str], language: Language, *, has_colon: bool = F
     """Return the first cell, and what the others say of it."""
     others = [*cells[1:_MAX_LISTED_COLUMNS], *(["…"] if len(cells) > _MAX_LISTED_COLUMNS else [])]
     separator = _SIGNS[language][2] if has_colon or len(cells) > _MAX_PLAIN_COLUMNS else " "
-    return separator.join([cells[0], *([("、" if language == "zh" else ", ").join(others)] if others else [])])
+    return separator.join([*cells[:1], *([("、" if language == "zh" else ", ").join(others)] if others else [])])
 
 
 def _shorten_comparisons(
@@ -131,14 +140,16 @@ def _format_label(column: str, language: Language) -> str:
     return _AGGREGATE_LABELS[language][aggregate[1].casefold()].format(name).strip()
 
 
-def _format_cell(value: Any, language: Language) -> str:
+def _format_cell(value: Any, language: Language, is_key: bool) -> str:
+    """Return a cell as text; the digits of a key are not grouped, and up to four decimals are not rounded."""
     if value is None:
         return "空" if language == "zh" else "nothing"
     if isinstance(value, float):
-        rounded = f"{value:,.2f}" if abs(value) >= 1 else f"{value:.4f}"
-        return rounded.rstrip("0").rstrip(".")
+        if abs(value) < 1 and round(value, 4) != value:
+            return f"{value:.4g}"
+        return f"{value:,.{4 if round(value, 4) == value else 2}f}".rstrip("0").rstrip(".")
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+        return f"{value:,}" if abs(value) >= 10_000 and not is_key else str(value)
     text = " ".join(str(value).split())
     return text if len(text) <= 120 else text[:119] + "…"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from opposable.ask.assistance import repair_rejected_sql
 from opposable.ask.catalog.table_samples import is_private_column
+from opposable.ask.sql_trees import exp, parse_query, resolve_sources
 from opposable.ask.team import literals, messages
 from opposable.ask.team.state import Candidate, CandidateOutcome
 from opposable.domain.errors import ToolError
@@ -14,7 +15,7 @@ from opposable.domain.localized_text import LocalizedText
 from opposable.parsers import escape_special_tokens
 from opposable.sql.database import Database
 from opposable.sql.messages import get_error_message
-from opposable.sql.schema import to_one_line
+from opposable.sql.schema import DatabaseSchema, to_one_line
 from opposable.sql.tools import SqlTools
 
 MAX_RESULT_ROWS = 1_000
@@ -86,13 +87,37 @@ async def explain_empty_result(
     return replace(outcome, suspicion=warning, problem_kind=normalize_problem(warning))
 
 
-def warn_of_row_explosion(outcome: CandidateOutcome, max_table_rows: int | None) -> CandidateOutcome:
-    """Add a warning to a result with more rows than any table has: a join condition may be missing."""
-    sql = " ".join(outcome.sql.casefold().split())
-    is_written_so = " join " not in sql or " cross join " in sql
-    if not outcome.has_run or is_written_so or max_table_rows is None or len(outcome.rows) <= max(max_table_rows, 20):
+async def warn_of_row_explosion(database: Database, outcome: CandidateOutcome) -> CandidateOutcome:
+    """Add a warning to rows of joined tables that are more than any table has: a join condition may be missing."""
+    schema = await database.get_schema()
+    max_table_rows = _get_max_table_rows(schema)
+    if max_table_rows is None or len(outcome.rows) <= max(max_table_rows, 20):
+        return outcome
+    tree = parse_query(outcome.sql, database.dialect)
+    if not _joins_tables_by_equality(tree, schema):
         return outcome
     return replace(outcome, warnings=(*outcome.warnings, messages.row_explosion(len(outcome.rows), max_table_rows)))
+
+
+def _get_max_table_rows(schema: DatabaseSchema) -> int | None:
+    """Return the row count of the largest table, or None if a count is unknown or estimated."""
+    tables = [table for table in schema.tables if table.kind == "table"]
+    counts = [table.row_count for table in tables if table.row_count is not None and table.is_row_count_exact]
+    return max(counts, default=None) if len(counts) == len(tables) else None
+
+
+def _joins_tables_by_equality(tree: Any, schema: DatabaseSchema) -> bool:
+    """Return whether a query lists rows of joined tables only, which a missing condition would multiply.
+
+    Groups, other sources (a calendar, the items of a list) and pairs by another comparison are more rows on purpose.
+    """
+    clauses = ("with_", "laterals", "group", "distinct")
+    if not isinstance(tree, exp.Select) or any(tree.args.get(clause) for clause in clauses):
+        return False
+    conditions = [join.args.get("on") or join.args.get("using") for join in tree.args.get("joins") or ()]
+    pairs = [*tree.find_all(exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)]
+    is_pair = any(isinstance(pair.this, exp.Column) and isinstance(pair.expression, exp.Column) for pair in pairs)
+    return bool(conditions) and all(conditions) and not is_pair and None not in resolve_sources(tree, schema).values()
 
 
 def is_empty_result(rows: Sequence[Sequence[Any]]) -> bool:

@@ -1,5 +1,6 @@
 """Builds the prompts of the team and parses the replies."""
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -44,10 +45,13 @@ def build_rewrite_messages(question: str, earlier_questions: Sequence[str]) -> l
     return [system_message(_REWRITE_INSTRUCTIONS), user_message(request)]
 
 
-def parse_rewrite(text: str, question: str) -> str:
-    """Return the complete question of a reply, or `question` if the reply has none."""
-    complete = to_one_line(text.strip().strip("\"'“”`"), _MAX_QUESTION_CHARACTERS)
-    return complete.removeprefix("Last question:").strip() or question
+def parse_rewrite(reply: Reply, question: str) -> str:
+    """Return the complete question of a reply, or `question` if the reply has none or was cut off."""
+    complete = to_one_line(reply.message.content, _MAX_QUESTION_CHARACTERS + len(question))
+    complete = complete.removeprefix("Last question:").strip()
+    quoted = re.fullmatch(r"([\"'`])((?:(?!\1).)+)\1|“([^“”]+)”", complete)
+    complete = (quoted[2] or quoted[3]) if quoted else complete
+    return question if reply.finish in CUT_OFF else complete or question
 
 
 def build_draft_messages(dialect: Dialect, state: TeamState, failed_attempts: Sequence[str] = ()) -> list[Message]:

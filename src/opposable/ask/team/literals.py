@@ -86,7 +86,7 @@ async def _fetch_texts(database: Database, sql: str, limits: QueryLimits = LOOKU
 
 
 def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> list[TextLiteral]:
-    """Return the texts that the query compares with columns by = or IN."""
+    """Return the texts that the query compares with columns of text by = or IN."""
     tree = parse_query(sql, database.dialect)
     literals: dict[TextLiteral, None] = {}
     for node in tree.find_all(exp.EQ, exp.In) if tree else ():
@@ -129,13 +129,17 @@ async def value_exists(database: Database, literal: TextLiteral, *, default: boo
 
 
 def _find_table(column: Any, node: Any, schema: DatabaseSchema) -> Table | None:
-    """Return the table a column belongs to, by its qualifier or by the SELECT's sources."""
+    """Return the table a column of text belongs to, by its qualifier or by the SELECT's sources."""
     select = node.find_ancestor(exp.Select)
     sources = resolve_sources(select, schema) if select else {}
     if column.table:
         sources = {alias: table for alias, table in sources.items() if alias == column.table.casefold()}
-    fitting = [table for table in sources.values() if table is not None and table.find_column(column.name)]
-    return fitting[0] if len(fitting) == 1 else None
+    fitting = [
+        (table, found)
+        for table in sources.values()
+        if table is not None and (found := table.find_column(column.name)) is not None
+    ]
+    return fitting[0][0] if len(fitting) == 1 and get_column_kind(fitting[0][1]) == "text" else None
 
 
 def _quote_text(value: str) -> str:

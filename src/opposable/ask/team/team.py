@@ -121,7 +121,7 @@ class Team:
         if reply is None:
             return
         yield events.ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
-        complete_question = generator.parse_rewrite(reply.message.content, state.question)
+        complete_question = generator.parse_rewrite(reply, state.question)
         if complete_question != state.question:
             state.question = complete_question
             state.assumptions.append(messages.question_completed(complete_question))
@@ -159,8 +159,6 @@ class Team:
             prompt_messages = generator.build_draft_messages(self._database.dialect, state, failed_attempts)
             if state.outcomes:
                 options = replace(generator.LATER_DRAFT_OPTIONS, seed=state.draft_count)
-        if not self._assisted:
-            options = replace(options, max_tokens=None)
         reply = await self._request_reply(state, prompt_messages, options)
         if reply is not None:
             yield events.ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
@@ -187,7 +185,7 @@ class Team:
         outcome = await evaluator.run_candidate(self._database, candidate, assisted=self._assisted)
         if self._options.check_values:
             outcome = await evaluator.explain_empty_result(self._database, outcome, self._options.private_columns)
-        outcome = evaluator.warn_of_row_explosion(outcome, await self._get_max_table_rows())
+        outcome = await evaluator.warn_of_row_explosion(self._database, outcome)
         state.tool_call_count += 1
         state.outcomes.append(outcome)
         row_count = f"{len(outcome.rows)} rows" if outcome.has_run else ""
@@ -195,16 +193,12 @@ class Team:
         seconds = time.perf_counter() - started_at
         yield events.ToolFinished(call, _build_tool_result(call, outcome, seconds, state.language))
 
-    async def _get_max_table_rows(self) -> int | None:
-        """Return the row count of the largest table, or None if a count is unknown or estimated."""
-        tables = [table for table in (await self._database.get_schema()).tables if table.kind == "table"]
-        counts = [table.row_count for table in tables if table.row_count is not None and table.is_row_count_exact]
-        return max(counts, default=None) if len(counts) == len(tables) else None
-
     async def _request_reply(
         self, state: TeamState, prompt_messages: Sequence[Message], options: ModelOptions
     ) -> events.Reply | None:
-        """Request a reply; return None at the time limit."""
+        """Request a reply, of limited length from a small model; return None at the time limit."""
+        if not self._assisted:
+            options = replace(options, max_tokens=None)
         try:
             async with asyncio.timeout(max(1.0, state.remaining_seconds)):
                 reply = await request_reply(self._model, prompt_messages, (), adapt_options(self._model, options))
