@@ -1,6 +1,7 @@
 """Ordinary queries run unchanged on every engine."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -207,7 +208,12 @@ ENGINE_QUERIES = {
         ("SELECT 'it\\'s', 'a\\\\b' # text", [["it's", "a\\b"]]),
         (
             "SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id WITH TOTALS ORDER BY customer_id LIMIT 1",
-            [[1, 30.5]],
+            [[1, 30.5], [None, 135.75]],
+        ),
+        ("SELECT 1e20, -1e300, toFloat64(NULL), [inf]", [[1e20, -1e300, None, ["inf"]]]),
+        (
+            "SELECT untuple((1, 'a')), tuplePlus((1, 2), (3, 4)), arrayPartialSort(1, [2, 1]), toValidUTF8('a'), argAndMax(1, 2)",
+            [[1, "a", [4, 6], [1, 2], "a", [1, 2]]],
         ),
         ("SELECT lagInFrame(id) OVER (ORDER BY id) FROM orders ORDER BY id LIMIT 1", [[0]]),
         (
@@ -275,6 +281,15 @@ ENGINE_QUERIES = {
             [["18446744073709551615", 5, "25:00:00", "l", "<blob 2 bytes>", 2024]],
         ),
         ("SELECT STD(amount) > 0, BIT_OR(id) FROM orders", None),
+        (
+            "SELECT CAST('2024-01-01' AS DATETIME(3)), CONVERT('2024-01-01', DATETIME), CAST('a' AS NCHAR(3))",
+            [["2024-01-01T00:00:00", "2024-01-01T00:00:00", "a"]],
+        ),
+        (
+            "SELECT DATE('2024-01-01') + INTERVAL seq DAY AS day FROM seq_0_to_1 ORDER BY day",
+            [["2024-01-01"], ["2024-01-02"]],
+        ),
+        ("SELECT CHARSET('a'), COLLATION('a') <> '', EXPORT_SET(5, 'Y', 'N', ',', 3)", [["utf8mb4", 1, "Y,N,Y"]]),
         ("SELECT 1 FROM DUAL", [[1]]),
         ("SELECT name # the buyer\nFROM customers WHERE id = 1", [["Ann"]]),
         ("SELECT (SELECT COUNT(*) FROM orders) AS n, EXISTS (SELECT 1 FROM customers WHERE id = 9) AS e", [[4, 0]]),
@@ -377,6 +392,32 @@ ENGINE_QUERIES = {
         ),
         ("SELECT to_tsvector('english', 'red shoes') @@ to_tsquery('english', 'shoe')", [[True]]),
         ("SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00' AT TIME ZONE 'Asia/Shanghai'", [["2024-01-01T08:00:00"]]),
+        (
+            'SELECT \'{"n": 123456789012345678901234567890, "p": 0.1234567890123456789, "q": 1.5}\'::jsonb,'
+            " ARRAY[12345678901234567890.5, 0.1]",
+            [
+                [
+                    {"n": "123456789012345678901234567890", "p": "0.1234567890123456789", "q": 1.5},
+                    ["12345678901234567890.5", 0.1],
+                ]
+            ],
+        ),
+        ("SELECT '{\"n\": 1e1000000}'::json, length((10::numeric ^ 1000)::text) > 1000", [[{"n": "1E+1000000"}, True]]),
+        ("SELECT TIME '24:00', TIMETZ '24:00+08', TIME '10:00'", [["24:00:00", "24:00:00+08", "10:00:00"]]),
+        ("SELECT string_agg(name, E'\\n' ORDER BY id), e'\\\\w\\t' FROM customers", [["Ann\nBob\n李雷", "\\w\t"]]),
+        (
+            "SELECT host(ip), masklen(ip), network(ip), family(ip) FROM (SELECT '10.1.2.3/24'::inet AS ip) t",
+            [["10.1.2.3", 24, "10.1.2.0/24", 4]],
+        ),
+        (
+            "SELECT t.* FROM JSON_TABLE('[{\"a\": 1}, {\"a\": 2}]', '$[*]' COLUMNS (n FOR ORDINALITY, a int PATH '$.a')) AS t",
+            [[1, 1], [2, 2]],
+        ),
+        ("SELECT count(*) FROM orders TABLESAMPLE BERNOULLI (100) REPEATABLE (1)", [[4]]),
+        (
+            "SELECT pg_typeof(1), trim_array(ARRAY[1, 2], 1), tsvector_to_array('a b'::tsvector)",
+            [["integer", [1], ["a", "b"]]],
+        ),
     ],
     "sqlite": [
         (
@@ -468,6 +509,31 @@ ENGINE_QUERIES = {
         ("SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00' IS NOT NULL", [[True]]),
         ("TABLE customers LIMIT 1", None),
         ("(SELECT 1) UNION ALL (SELECT 2) ORDER BY 1", [[1], [2]]),
+        (
+            "SELECT 19.99::FLOAT, [1.1]::FLOAT[1], 'nan'::FLOAT, NULL::FLOAT, 16777216::FLOAT",
+            [[19.99, [1.1], "NaN", None, 16777216]],
+        ),
+        (
+            "SELECT DATE 'infinity', TIMESTAMP '-infinity', DATE '9999-12-31', DATE '2024-01-01'",
+            [["infinity", "-infinity", "9999-12-31", "2024-01-01"]],
+        ),
+        (
+            "SELECT TIMESTAMP_NS '2024-01-01 00:00:00.123456789', TIME_NS '10:00:00.123456789'",
+            [["2024-01-01 00:00:00.123456789", "10:00:00.123456789"]],
+        ),
+        (
+            "PIVOT orders ON customer_id IN (1, 3) USING sum(amount) GROUP BY note",
+            None,
+        ),
+        (
+            "WITH o AS (SELECT customer_id, amount FROM orders) PIVOT o ON customer_id IN (1) USING sum(amount)",
+            [[30.5]],
+        ),
+        (
+            "UNPIVOT (SELECT id, amount FROM orders WHERE id = 1) ON amount INTO NAME name VALUE value",
+            [[1, "amount", 10.5]],
+        ),
+        ("SELECT count(*) FROM orders USING SAMPLE reservoir(2 ROWS) REPEATABLE (1)", [[2]]),
     ],
 }
 
@@ -486,6 +552,30 @@ async def test_usual_queries_run_unchanged(shop, engine):
         if found["corrections"] or (rows is not None and found["rows"] != rows):
             wrong.append((sql, rows, found["rows"], found["corrections"]))
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("table", "values", "sql"),
+    [
+        ("rtree(id, west, east)", "(1, 0, 5)", "SELECT id FROM t WHERE west <= 3 AND east >= 2"),
+        ("fts4(body)", "('red shoes')", "SELECT count(*) FROM t WHERE t MATCH 'red'"),
+    ],
+)
+async def test_virtual_tables_are_read_and_not_written(tmp_path, table, values, sql):
+    path = tmp_path / "virtual.sqlite"
+    with sqlite3.connect(path) as file:
+        file.execute(f"CREATE VIRTUAL TABLE t USING {table}")
+        file.execute(f"INSERT INTO t VALUES {values}")
+        (shadow, *_) = file.execute("SELECT name FROM pragma_table_list WHERE type = 'shadow'").fetchone()
+    file.close()
+    before = path.read_bytes()
+    database = await open_database(str(path))
+    assert (await SqlTools(database).execute(sql))["rows"] == [[1]]
+    for write in (f"INSERT INTO t VALUES {values}", f"DELETE FROM {shadow}", "INSERT INTO t(t) VALUES ('optimize')"):
+        with pytest.raises(ToolError):
+            await database.run(write)
+    await database.close()
+    assert path.read_bytes() == before
 
 
 async def test_times_with_a_zone_are_in_iso_form(duckdb_shop):

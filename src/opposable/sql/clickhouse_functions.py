@@ -6,7 +6,9 @@ _AGGREGATES = """any any_value anyheavy anylast argmax argmin avg avgweighted co
     quantiletdigest quantiletiming simplelinearregression skewpop skewsamp stddevpop stddevsamp sum sumkahan summap
     sumwithoverflow topk topkweighted boundingratio deltasum exponentialmovingaverage exponentialtimedecayedavg
     grouparraylast grouparraymovingavg grouparraymovingsum grouparraysample groupbitmap intervallengthsum maxintersections
-    quantileexacthigh quantileexactlow quantilestdigest quantilestiming rankcorr singlevalueornull sparkbar uniq uniqcombined uniqcombined64 uniqexact uniqhll12 varpop varsamp"""
+    quantileexacthigh quantileexactlow quantilestdigest quantilestiming rankcorr singlevalueornull sparkbar uniq uniqcombined uniqcombined64 uniqexact uniqhll12 varpop varsamp
+    argandmax argandmin grouparrayinsertat grouparrayintersect quantileexactexclusive quantileexactinclusive
+    quantileinterpolatedweighted summappedarrays maxmappedarrays minmappedarrays maxintersectionsposition uniqupto"""
 _AGGREGATE_SUFFIXES = (
     """array distinct distinctif foreach if ifornull map merge ordefault ordefaultif ornull ornullif state"""
 )
@@ -36,7 +38,10 @@ _TEXT = """alphatokens appendtrailingcharifabsent ascii base58decode base58encod
     rightutf8 rpad rtrim soundex space splitbychar splitbynonalpha splitbyregexp splitbystring splitbywhitespace startswith
     startswithutf8 substr substring substringindex substringutf8 substring_index to_base64 tokens
     topleveldomain translate translateutf8 trim trimboth trimleft trimright ucase unbin unhex upper upperutf8
-    cutquerystring cuturlparameter cutwww editdistance jarosimilarity jarowinklersimilarity"""
+    cutquerystring cuturlparameter cutwww editdistance jarosimilarity jarowinklersimilarity
+    cuttofirstsignificantsubdomain basename tovalidutf8 normalizeutf8nfkc normalizeutf8nfd isascii multimatchany
+    multimatchanyindex multisearchallpositions multisearchfirstindex regexp_matches regexp_substr ngrams netloc port
+    stringjaccardindex dameraulevenshteindistance base32encode base64urlencode urlhierarchy urlpathhierarchy"""
 _TIME = """adddate adddays addhours addinterval addminutes addmonths addquarters addseconds addweeks addyears age curdate
     current_date dateadd datesub timestampadd timestampsub current_timestamp date date_add date_bin date_diff date_format date_sub date_trunc datediff datename
     datetrunc day dayofmonth dayofweek dayofyear formatdatetime formatdatetimeinjodasyntax from_unixtime fromunixtimestamp
@@ -50,7 +55,9 @@ _TIME = """adddate adddays addhours addinterval addminutes addmonths addquarters
     tostartoffiveminute tostartoffiveminutes tostartofhour tostartofinterval tostartofisoyear tostartofminute
     tostartofmonth tostartofquarter tostartofsecond tostartoftenminutes tostartofweek tostartofyear totimezone
     tounixtimestamp tounixtimestamp64milli toweek toyear toyearweek toyyyymm toyyyymmdd toyyyymmddhhmmss today week year
-    yearweek yesterday yyyymmddtodate fromunixtimestamp64milli"""
+    yearweek yesterday yyyymmddtodate fromunixtimestamp64milli
+    changeday changemonth changeyear parsedatetime64 torelativequarternum tomillisecond totime utc_timestamp
+    utctimestamp addmilliseconds to_days from_days timezoneoffset fromutctimestamp toutctimestamp"""
 _INTERVALS = "second minute hour day week month quarter year millisecond microsecond"
 _NESTED = """arrayall arrayavg arraycompact arrayconcat arraycount arraycumsum arraydifference arraydistinct arrayenumerate
     arraycumsumnonnegative arraydotproduct arrayremove arrayshuffle arrayenumeratedense arrayenumerateuniq arrayexcept arrayexists arrayfill arrayfilter arrayfirst arrayfirstindex
@@ -59,15 +66,21 @@ _NESTED = """arrayall arrayavg arraycompact arrayconcat arraycount arraycumsum a
     arrayslice arraysort arraysplit arraystringconcat arraysum arrayunion arrayuniq arraywithconstant arrayzip
     array_to_string cardinality countequal flatten has hasall hasany indexof map mapadd mapapply mapcontains mapcontainskey
     mapconcat mapexists mapfilter mapfromarrays mapkeys mapsort mapsubtract mapvalues notempty range tupleconcat
-    tupleelement tuplenames unnest"""
+    tupleelement tuplenames unnest
+    arrayauc arraybottomk arrayelementornull arrayfirstornull arrayjaccardindex arraylastornull
+    arraypartialsort arrayrotateleft arrayrotateright arrayshiftleft arrayshiftright arrayshingles arraysymmetricdifference
+    arraytopk arraytranspose array_remove flattentuple mapall mapcontainsvalue mapupdate
+    map_from_arrays tupledivide tupleminus tuplemultiply tupleplus untuple"""
 _JSON = """isvalidjson json_array_length json_exists json_query json_value jsonarraylength jsonextract jsonextractarrayraw
     jsonextractbool jsonextractfloat jsonextractint jsonextractkeys jsonextractkeysandvalues jsonextractraw
     jsonextractstring jsonextractuint jsonhas jsonkey jsonlength jsontype simplejsonextractbool simplejsonextractfloat
     simplejsonextractint simplejsonextractraw simplejsonextractstring simplejsonextractuint simplejsonhas tojsonstring
     visitparamextractbool visitparamextractfloat visitparamextractint visitparamextractraw visitparamextractstring
-    visitparamextractuint visitparamhas"""
+    visitparamextractuint visitparamhas
+    jsonallpaths jsonallpathswithtypes jsonmergepatch prettyprintjson"""
 _HASHES = """cityhash64 farmhash64 halfmd5 inthash32 inthash64 md5 metrohash64 murmurhash2_64 murmurhash3_64 sha1 sha224 sha256
-    sha512 siphash64 xxhash32 xxhash64"""
+    sha512 siphash64 xxhash32 xxhash64
+    crc32 siphash128"""
 _GEO = """geodistance geohashdecode geohashencode geotoh3 greatcircledistance h3distance h3togeo pointinellipses pointinpolygon"""
 _OTHER = """accuratecast accuratecastornull assumenotnull bar casewithexpression casewithoutexpression clamp coalesce columns
     defaultvalueofargumenttype dumpcolumnstructure finalizeaggregation firstnondefault formatreadabledecimalsize
@@ -75,7 +88,10 @@ _OTHER = """accuratecast accuratecastornull assumenotnull bar casewithexpression
     isnullable iszeroornull ipv4cidrtorange ipv4numtostring ipv4stringtonum ipv6numtostring ipv6stringtonum
     isipaddressinrange isipv4string isipv6string materialize multiif neighbor nullif reinterpret row
     rownumberinallblocks runningdifference throwif todecimalstring tonullable totypename transform uuidnumtostring
-    uuidstringtonum variantelement varianttype"""
+    uuidstringtonum variantelement varianttype
+    format_bytes parsereadablesize parsetimedelta roundage roundduration sigmoid sqr conv moduloornull
+    reinterpretasint32 reinterpretasint64 reinterpretasuint8 reinterpretasuint32 reinterpretasuint64 reinterpretasstring
+    reinterpretasfloat64"""
 _CONVERSIONS = """toint8 toint16 toint32 toint64 toint128 toint256 touint8 touint16 touint32 touint64 touint128 touint256 tobool
     tofloat32 tofloat64 todate todate32 todatetime todatetime32 todatetime64 todecimal32 todecimal64 todecimal128
     todecimal256 tofixedstring toipv4 toipv6 tolowcardinality tostring touuid"""

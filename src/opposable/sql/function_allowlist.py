@@ -79,7 +79,7 @@ _DUCKDB_JSON = """array_to_json from_json from_json_strict json json_array json_
 _DUCKDB_OTHER = """alias can_cast_implicitly cast cast_to_type coalesce columns constant_or_null enum_code enum_first
     enum_last enum_range enum_range_boundary error exists gen_random_uuid get_bit get_type if ifnull iif isnull nullif
     set_bit bit_position switch try try_cast typeof uuid uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7
-    version fill_null unpivot_list is_histogram_other_bin"""
+    version fill_null pg_typeof unpivot_list is_histogram_other_bin"""
 
 _DUCKDB_GROUPS = (
     _DUCKDB_AGGREGATES,
@@ -117,7 +117,8 @@ _POSTGRES_TIME = """age clock_timestamp current_date current_time current_timest
 _POSTGRES_NESTED = """array_append array_cat array_dims array_fill array_length array_lower array_ndims array_position array_positions
     array_prepend array_remove array_replace array_reverse array_sample array_shuffle array_sort array_to_json
     array_to_string array_upper cardinality isempty json json_array json_array_elements json_array_elements_text
-    json_array_length json_build_array json_build_object json_each json_each_text json_exists json_extract_path
+    json_array_length json_build_array json_build_object json_each json_each_text json_exists json_table
+    trim_array jsonb_path_exists_tz jsonb_path_query_array_tz jsonb_path_query_first_tz jsonb_path_query_tz json_extract_path
     json_extract_path_text json_object json_object_keys json_populate_record json_populate_recordset json_query
     json_scalar json_serialize json_strip_nulls json_to_record json_to_recordset json_typeof json_value jsonb
     jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each
@@ -125,11 +126,14 @@ _POSTGRES_NESTED = """array_append array_cat array_dims array_fill array_length 
     jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first
     jsonb_populate_record jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset
     jsonb_typeof lower_inc lower_inf range_merge row row_to_json to_json to_jsonb upper_inc upper_inf daterange int4range
-    int8range numrange tsrange tstzrange multirange unnest hstore akeys avals skeys svals each"""
+    int8range numrange tsrange tstzrange multirange datemultirange int4multirange int8multirange nummultirange tsmultirange
+    tstzmultirange unnest hstore akeys avals skeys svals each"""
 _POSTGRES_OTHER = """cast coalesce exists gen_random_uuid generate_series generate_subscripts get_current_ts_config greatest least
     nullif num_nonnulls num_nulls numnode phraseto_tsquery plainto_tsquery querytree setweight strip to_tsquery to_tsvector
     ts_headline ts_rank ts_rank_cd websearch_to_tsquery uuidv4 uuidv7 uuid_extract_timestamp uuid_extract_version
-    merge_action area box center circle diameter height path point polygon width st_area st_asgeojson st_astext
+    merge_action enum_first enum_last enum_range abbrev broadcast family host hostmask inet_merge inet_same_family masklen
+    netmask network set_masklen array_to_tsvector ts_delete ts_filter ts_lexize ts_rewrite tsquery_phrase tsvector_to_array
+    pg_typeof pg_size_pretty is_normalized set_bit set_byte pow area box center circle diameter height path point polygon width st_area st_asgeojson st_astext
     st_buffer st_centroid st_contains st_distance st_dwithin st_geomfromtext st_intersects st_length st_makepoint
     st_point st_setsrid st_transform st_within st_x st_y"""
 _POSTGRES_GROUPS = (
@@ -169,7 +173,7 @@ _KEYWORDS = """all and any array as asof between by case cast check columns cros
     select semi anti sets similar some struct then to try_cast unbounded union unpivot using values varchar nvarchar
     char character bit when where window with within time timestamp text float real integer int bigint blob glob name
     collate current ignore nulls grouping sample tablesample bernoulli reservoir system percent first last temporal
-    number varying precision bpchar timestamptz symmetric asymmetric ordinality only"""
+    number varying precision bpchar timestamptz symmetric asymmetric ordinality only repeatable"""
 KEYWORDS_BEFORE_PARENTHESIS = frozenset(_KEYWORDS.split())
 """Keywords that may precede a parenthesis without a function call."""
 KEYWORDS_BY_DIALECT: dict[str, frozenset[str]] = {

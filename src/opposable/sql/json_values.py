@@ -9,6 +9,9 @@ from typing import Any
 _MAX_SAFE_INTEGER = 2**53 - 1
 """Larger integers lose digits in JavaScript, so they become text."""
 
+_MAX_DIGITS = 200_000
+"""Digits of the largest decimal that is written without an exponent; PostgreSQL has up to 131,072."""
+
 
 def to_json_value(value: Any) -> Any:
     """Return `value` as a JSON value.
@@ -55,8 +58,10 @@ def truncate_cell(value: Any, max_characters: int) -> tuple[Any, bool]:
 def _decimal_to_json(value: Decimal) -> Any:
     if not value.is_finite():
         return _format_non_finite(float(value))
+    if value.adjusted() > _MAX_DIGITS:
+        return str(value)
     if value == value.to_integral_value():
-        return to_json_value(int(value))
+        return int(value) if abs(value) <= _MAX_SAFE_INTEGER else f"{value.to_integral_value():f}"
     return float(value) if Decimal(repr(float(value))) == value else str(value)
 
 

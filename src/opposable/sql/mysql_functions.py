@@ -5,8 +5,8 @@ _AGGREGATES = """any_value avg bit_and bit_or bit_xor count cume_dist dense_rank
     row_number std stddev stddev_pop stddev_samp sum var_pop var_samp variance"""
 _NUMBERS = """abs acos asin atan atan2 bit_count ceil ceiling conv cos cot crc32 degrees exp floor format greatest least ln log
     log10 log2 mod pi pow power radians rand round sign sin sqrt tan truncate"""
-_TEXT = """ascii bin bit_length char char_length character_length chr concat concat_ws convert elt field find_in_set from_base64
-    hex initcap instr lcase left length lengthb locate lower lpad ltrim make_set match against md5 mid oct octet_length ord
+_TEXT = """ascii bin bit_length char char_length character_length chr concat concat_ws convert elt export_set field find_in_set format_bytes from_base64
+    hex initcap instr lcase left length lengthb locate lower lpad ltrim make_set match against md5 mid natural_sort_key oct octet_length ord
     position quote regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse right rpad rtrim sha sha1
     sha2 soundex space strcmp substr substring substring_index to_base64 to_char trim ucase unhex upper"""
 _TIME = """add_months adddate addtime convert_tz curdate current_date current_time current_timestamp curtime date date_add
@@ -19,10 +19,12 @@ _JSON = """json_array json_array_append json_array_insert json_compact json_cont
     json_equals json_exists json_extract json_insert json_keys json_length json_loose json_merge_patch json_merge_preserve
     json_normalize json_object json_overlaps json_pretty json_query json_quote json_remove json_replace json_search json_set
     json_table json_type json_unquote json_valid json_value"""
-_OTHER = """bin_to_uuid cast coalesce exists if ifnull inet6_aton inet6_ntoa inet_aton inet_ntoa interval is_uuid isnull nullif
+_OTHER = """bin_to_uuid cast charset coalesce collation exists if ifnull inet6_aton inet6_ntoa inet_aton inet_ntoa interval is_uuid isnull nullif
     nvl nvl2 point row st_asgeojson st_astext st_contains st_distance st_distance_sphere st_geomfromtext st_intersects
     st_latitude st_longitude st_within st_x st_y uuid uuid_to_bin"""
 MYSQL_FUNCTIONS = frozenset(f"{_AGGREGATES} {_NUMBERS} {_TEXT} {_TIME} {_JSON} {_OTHER}".split())
 MYSQL_TABLE_FUNCTIONS = frozenset({"json_table"})
-MYSQL_KEYWORDS = frozenset({"binary", "columns", "div", "index", "nested", "of", "rlike", "signed", "unsigned", "xor"})
+MYSQL_KEYWORDS = frozenset(
+    {"binary", "columns", "datetime", "div", "index", "nchar", "nested", "of", "rlike", "signed", "unsigned", "xor"}
+)
 """Keywords of MySQL that may precede a parenthesis."""

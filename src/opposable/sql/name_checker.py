@@ -54,6 +54,10 @@ class _NameChecker:
             scope = Scope({}, frozenset(), outer)
             self._check_expressions(node.expressions, scope, ctes)
             return get_alias_columns(node) or None
+        if isinstance(node, exp.Pivot):
+            scope = Scope({}, frozenset(), outer)
+            self._add_source(node.this, scope, ctes)
+            self._check_expressions([v for key, v in node.args.items() if key not in ("this", "into")], scope, ctes)
         return None
 
     def _add_ctes(self, node: Any, ctes: Ctes, outer: Scope | None) -> Ctes:
@@ -210,7 +214,7 @@ class _NameChecker:
             node, bound = stack.pop()
             if isinstance(node, list):
                 stack += [(item, bound) for item in node]
-            elif isinstance(node, exp.Query):
+            elif isinstance(node, exp.Query) or (isinstance(node, exp.Pivot) and node.this):
                 self.check_query(node, ctes, scope)
             elif isinstance(node, exp.Column):
                 self._check_column(node, scope, bound)

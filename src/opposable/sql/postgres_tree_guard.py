@@ -24,8 +24,8 @@ def refuse_ambiguous_strings(sql: str, dialect: Dialect = "postgres") -> None:
     """Refuse string literals whose end two parsers can see differently.
 
     Raises:
-        ToolRefused: The query has `$$…$$`, typographic quotes on ClickHouse, or an `E'…'` with a backslash or `U&'…'`
-            on PostgreSQL.
+        ToolRefused: The query has `$$…$$`, typographic quotes on ClickHouse, or a backslash before a quote or
+            `U&'…'` on PostgreSQL.
     """
     before = ""
     for part in split_segments(sql, dialect):
@@ -36,8 +36,10 @@ def refuse_ambiguous_strings(sql: str, dialect: Dialect = "postgres") -> None:
                 raise ToolRefused(f"The sign {sign[0]} is not allowed outside of text: write ' or \" or - for it.")
             continue
         prefix = _STRING_PREFIX.search(before) if part.kind in ("string", "name") else None
-        if prefix and (prefix.group(1).casefold() == "u&" or "\\" in part.text):
-            raise ToolRefused("Text with backslashes or U& is not allowed: write it in plain single quotes.")
+        # Both parsers see the end of E'a\\nb', but not of E'a\\'b'.
+        ambiguous = "\\'" if prefix and prefix.group(1).casefold() == "e" and part.kind == "string" else "\\"
+        if prefix and (prefix.group(1).casefold() == "u&" or ambiguous in part.text):
+            raise ToolRefused("Text with U& or an escaped quote is not allowed: write it in plain single quotes.")
         before = part.text if part.kind == "code" else ""
 
 

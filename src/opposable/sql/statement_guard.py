@@ -33,7 +33,11 @@ MAX_UNARY_OPERATORS = 50
 _MISSPELLED_SIMILARITY = 0.8
 
 _FIRST_WORDS = frozenset({"select", "with", "from", "values", "table"})
-_ROOT_NODES = frozenset({"Select", "Union", "Except", "Intersect", "Subquery", "Values"})
+_ROOT_NODES = frozenset({"Select", "Union", "Except", "Intersect", "Subquery", "Values", "Pivot"})
+_PIVOT_WORDS = frozenset({"pivot", "unpivot"})
+"""First words of a statement of DuckDB that reads."""
+_SEQUENCE_TABLE = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")
+"""The name of a table of numbers, which MariaDB makes when it is read."""
 _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
     Comprehension Cube DataType DataTypeParam Distinct Dot Except Fetch Filter Final ForIn From Group GroupingSets Having
     HavingMax HexString Identifier IgnoreNulls In IndexTableHint Intersect Interval IntervalSpan Introducer JSON
@@ -111,7 +115,7 @@ def _tokenize(sql: str, dialect: Dialect) -> list[Any]:
     word = first[0].split("(")[0].strip("*;").casefold() if first else ""
     if compute_similarity(word, "select") > _MISSPELLED_SIMILARITY and word != "select":
         raise build_invalid_sql_error(f"The SQL must begin with SELECT or WITH, not {to_one_line(word)}.", sql)
-    if word not in _FIRST_WORDS:
+    if word not in _FIRST_WORDS and not (dialect == "duckdb" and word in _PIVOT_WORDS):
         raise ToolRefused(messages.statement_not_allowed(_get_statement_name(sql)))
     try:
         tokens = list(sqlglot.tokenize(sql, dialect=dialect))
@@ -267,9 +271,9 @@ def _is_known_table(table: Any, schema: DatabaseSchema) -> bool:
 
 
 def _is_pseudo_table(table: Any, schema: DatabaseSchema) -> bool:
-    """Whether the item is MySQL's DUAL, or ClickHouse's ARRAY JOIN of an array."""
+    """Whether the item is MySQL's DUAL, numbers of MariaDB, or ClickHouse's ARRAY JOIN of an array."""
     if schema.dialect == "mysql":
-        return bool(table.name.casefold() == "dual")
+        return table.name.casefold() == "dual" or _SEQUENCE_TABLE.fullmatch(table.name.casefold()) is not None
     return type(table.parent).__name__ == "Join" and table.parent.args.get("kind") == "ARRAY"
 
 

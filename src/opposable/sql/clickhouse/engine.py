@@ -237,17 +237,16 @@ def _find_table_after_in(lines: list[str]) -> str:
 
 
 def _fetch(connection: Any, sql: str, parameters: dict[str, Any] | None = None) -> tuple[tuple[str, ...], list[Any]]:
-    """Return the columns and the rows, with decimal numbers as `Decimal`."""
+    """Return the columns and the rows, the totals last, with decimal numbers as `Decimal`."""
     text = _query(connection, sql, parameters, "JSONCompact").decode("utf-8", "replace")
     result = json.loads(text, parse_float=Decimal)
     columns = tuple(column["name"] for column in result["meta"])
     is_float = [column["type"].removeprefix("Nullable(").startswith("Float") for column in result["meta"]]
     rows = [
         tuple(
-            float(value) if number and isinstance(value, str) else value
-            for value, number in zip(row, is_float, strict=True)
+            float(value) if number and value is not None else value for value, number in zip(row, is_float, strict=True)
         )
-        for row in result["data"]
+        for row in [*result["data"], *([result["totals"]] if "totals" in result else [])]
     ]
     return columns, rows
 

@@ -4,8 +4,10 @@ A locked configuration and a check of DuckDB's own parse tree protect them.
 """
 
 import asyncio
+import ctypes
+import datetime
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -29,6 +31,8 @@ T = TypeVar("T")
 _POOL_THREADS = 4
 _SAMPLED_ROWS = 1_000
 """Rows that are read for a column's sample values."""
+_TEXT_TYPES = frozenset({"INTERVAL", "TIMESTAMP_NS", "TIME_NS"})
+"""Types that Python cannot represent: it has no intervals of months and years, and no nanoseconds."""
 CONNECTION_CONFIG: dict[str, str | bool | int | float | list[str]] = {
     **RESTRICTED_OPTIONS,
     "enable_external_access": "false",
@@ -82,9 +86,14 @@ class DuckdbDatabase:
             cursor.execute(sql, parameters or None)
             columns = tuple(str(column[0]) for column in cursor.description or ())
             types = [str(column[1]) for column in cursor.description or ()]
-            if "INTERVAL" in types:
-                cursor.execute(_write_intervals_as_text(sql, types), parameters or None)
+            as_text = {at for at, kind in enumerate(types) if kind in _TEXT_TYPES}
+            if as_text:
+                cursor.execute(_write_as_text(sql, types, as_text), parameters or None)
             rows = cursor.fetchmany(bounds.max_rows + 1)
+            if infinite := {at for row in rows for at, value in enumerate(row) if _may_be_infinite(value)}:
+                cursor.execute(_write_as_text(sql, types, as_text | infinite), parameters or None)
+                rows = cursor.fetchmany(bounds.max_rows + 1)
+            rows = [tuple(map(_shorten_float, row, types)) for row in rows]
             return build_query_result(columns, rows, bounds, time.perf_counter() - started)
 
         return await self._run_in_thread(work, bounds)
@@ -134,17 +143,31 @@ def connect(path: Path) -> Any:
     return duckdb.connect(str(path), read_only=True, config=CONNECTION_CONFIG)
 
 
-def _write_intervals_as_text(sql: str, types: Sequence[str]) -> str:
-    """Wrap `sql` to return intervals as text: a Python interval has no months and years.
+def _may_be_infinite(value: Any) -> bool:
+    """Return whether a date may stand for an infinite one, which Python does not have."""
+    return isinstance(value, datetime.date) and value in (type(value).min, type(value).max)
+
+
+def _shorten_float(value: Any, kind: str) -> Any:
+    """Return a number of 32 bits with its own digits, as in 1.1, and not those of the number of 64 bits next to it."""
+    if not kind.startswith("FLOAT") or value is None:
+        return value
+    if isinstance(value, list | tuple):
+        return [_shorten_float(item, kind) for item in value]
+    candidates = (float(f"{value:.{digits}g}") for digits in range(6, 10))
+    return next((number for number in candidates if ctypes.c_float(number).value == value), value)
+
+
+def _write_as_text(sql: str, types: Sequence[str], columns: Container[int]) -> str:
+    """Wrap `sql` to return columns as text.
 
     Args:
         sql: The query.
         types: The types of its columns.
+        columns: The positions of the columns to return as text.
     """
     names = [f"c{i}" for i in range(1, len(types) + 1)]
-    cells = [
-        f"CAST({name} AS VARCHAR)" if kind == "INTERVAL" else name for name, kind in zip(names, types, strict=True)
-    ]
+    cells = [f"CAST({name} AS VARCHAR)" if at in columns else name for at, name in enumerate(names)]
     return f"SELECT {', '.join(cells)} FROM ({sql.rstrip().rstrip(';')}\n) AS q({', '.join(names)})"  # noqa: S608 - the query itself, in parentheses
 
 

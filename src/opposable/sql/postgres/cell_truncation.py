@@ -1,10 +1,10 @@
 """Truncation of cells on the PostgreSQL server, before their transfer."""
 
 import contextlib
+import json
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Literal
-
-import orjson
 
 TruncationKind = Literal["plain", "text", "bytes", "nested"]
 
@@ -84,10 +84,10 @@ def _build_cell_expression(name: str, kind: TruncationKind, max_characters: int)
 def decode_cell(value: Any, kind: TruncationKind, max_characters: int) -> Any:
     """Return the value of a cell.
 
-    A nested value that was not truncated is parsed from JSON.
+    A nested value that was not truncated is parsed from JSON, with all digits of its numbers.
     """
     if kind != "nested" or not isinstance(value, str) or len(value) > max_characters:
         return value
-    with contextlib.suppress(orjson.JSONDecodeError):
-        return orjson.loads(value)
+    with contextlib.suppress(ValueError):
+        return json.loads(value, parse_float=Decimal)
     return value

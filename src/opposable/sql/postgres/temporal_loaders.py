@@ -1,11 +1,11 @@
-"""Dates and timestamps that Python cannot represent, as PostgreSQL writes them."""
+"""Dates and times that Python cannot represent, as PostgreSQL writes them."""
 
 import functools
 from typing import Any
 
 
 def register_temporal_loaders(connection: Any) -> None:
-    """Make a connection return infinite dates, and those beyond the years 1 to 9999, as text."""
+    """Make a connection return infinite dates, those beyond the years 1 to 9999, and 24:00 as text."""
     for name, loader in _create_loaders().items():
         connection.adapters.register_loader(name, loader)
 
@@ -14,7 +14,7 @@ def register_temporal_loaders(connection: Any) -> None:
 def _create_loaders() -> dict[str, type[Any]]:
     """Return the loader of each type; psycopg is imported with the first connection."""
     from psycopg import DataError
-    from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+    from psycopg.types.datetime import DateLoader, TimeLoader, TimestampLoader, TimestamptzLoader, TimetzLoader
 
     def create_loader(loader: type[Any]) -> type[Any]:
         class TextFallbackLoader(loader):  # type: ignore[misc]  # the base class is a value
@@ -26,5 +26,6 @@ def _create_loaders() -> dict[str, type[Any]]:
 
         return TextFallbackLoader
 
-    loaders = {"date": DateLoader, "timestamp": TimestampLoader, "timestamptz": TimestamptzLoader}
+    dates = {"date": DateLoader, "timestamp": TimestampLoader, "timestamptz": TimestamptzLoader}
+    loaders = {**dates, "time": TimeLoader, "timetz": TimetzLoader}
     return {name: create_loader(loader) for name, loader in loaders.items()}

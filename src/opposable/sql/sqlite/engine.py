@@ -34,6 +34,7 @@ _MAX_HEAP_BYTES = 512 * 1024 * 1024
 """Heap limit for all SQLite connections of this process together."""
 _OPERATOR_FUNCTIONS = frozenset({"->", "->>"})
 _ALLOWED_ACTIONS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE})
+_WRITING_ACTIONS = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 _SQLITE_LIMITS = {
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_LENGTH: _MAX_VALUE_BYTES,
@@ -56,7 +57,8 @@ class SqliteDatabase:
         self.identity = str(path.resolve())
         self._path = path
         self._schema = schema
-        self._readable_tables = frozenset(fold_name(t.name) for t in schema.tables) | _read_shadow_tables(path)
+        self._shadow_tables = _read_shadow_tables(path)
+        self._readable_tables = frozenset(fold_name(t.name) for t in schema.tables) | self._shadow_tables
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="sqlite")
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
@@ -163,11 +165,13 @@ class SqliteDatabase:
             allowed = self._can_read(fold_name(first or ""), second or "")
         elif action == sqlite3.SQLITE_FUNCTION:
             allowed = fold_name(second or "") in SQLITE_FUNCTIONS | _OPERATOR_FUNCTIONS
-        elif action == sqlite3.SQLITE_UPDATE:
-            # A virtual table (full-text search, json_each) declares its columns this way; writes still fail.
-            allowed = first == "sqlite_master"
+        elif action in _WRITING_ACTIONS:
+            # A virtual table (full-text search, R-tree) declares its columns and prepares its own statements this way,
+            # which the read-only file does not execute.
+            is_declared = action == sqlite3.SQLITE_UPDATE and first == "sqlite_master"
+            allowed = is_declared or fold_name(first or "") in self._shadow_tables
         elif action == sqlite3.SQLITE_PRAGMA:
-            allowed = first == "data_version" and second is None
+            allowed = first in ("data_version", "page_size") and second is None
         return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
     def _can_read(self, table: str, column: str) -> bool:
