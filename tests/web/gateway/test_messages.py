@@ -225,7 +225,11 @@ CALL_EVENTS = [
         "index": 1,
         "content_block": {"type": "tool_use", "id": "t", "name": "add", "input": {}},
     },
-    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a":1}'}},
+    {
+        "type": "content_block_delta",
+        "index": 1,
+        "delta": {"type": "input_json_delta", "partial_json": '{"a":"data:,1"}'},
+    },
     {"type": "content_block_stop", "index": 1},
     {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 4}},
     {"type": "message_stop"},
@@ -266,6 +270,7 @@ async def test_the_calls_of_a_relayed_message_that_was_cut_off_are_not_handed_ou
     async with chat_server(upstream) as server, serve_models(AnthropicModel("claude", "key", server.url)) as url:
         _, raw, _ = await post(url, {"max_tokens": 9, "messages": HI, "tools": [ADD], "stream": stream}, "messages")
     assert b"tool_use" not in raw
+    assert b'"index":1' not in raw
     assert b"max_tokens" in raw
     assert b'"hi"' in raw
 

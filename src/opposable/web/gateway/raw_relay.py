@@ -36,7 +36,7 @@ async def stream_raw(upstream: Upstream, model: Model, request: ClientRequest) -
                 meter.count_events(block)
                 if b'"usage"' in block:
                     for frame in block.split(b"\n\n"):
-                        _read_usage(frame.rpartition(b"data:")[2], meter)
+                        _read_usage(frame.partition(b"data:")[2], meter)
                 yield block
 
 
@@ -72,7 +72,7 @@ async def hold_tool_use(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[b
                 yield block
                 continue
             for frame in filter(None, block.split(b"\n\n")):
-                data = _parse(frame.rpartition(b"data:")[2])
+                data = _parse(frame.partition(b"data:")[2])
                 is_call = data.get("content_block", {}).get("type") == "tool_use"
                 if data.get("type") == "message_delta":
                     stop_reason = (data.get("delta") or {}).get("stop_reason")
@@ -83,7 +83,7 @@ async def hold_tool_use(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[b
     is_cut_off = stop_reason in _CUT_OFF_REASONS
     call_indexes: set[Any] = set()
     for frame in held:
-        data = _parse(frame.rpartition(b"data:")[2])
+        data = _parse(frame.partition(b"data:")[2])
         if data.get("content_block", {}).get("type") == "tool_use":
             call_indexes.add(data.get("index"))
         if not (is_cut_off and "index" in data and data["index"] in call_indexes):
