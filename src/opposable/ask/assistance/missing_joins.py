@@ -68,14 +68,18 @@ def _is_resolved(column: Any, sources: dict[str, Table], select: Any) -> bool:
 def _find_join_paths(
     column: str, sources: dict[str, Table], schema: DatabaseSchema
 ) -> list[tuple[str, str, Table, str]]:
-    """Return the tables with the column that a foreign key reaches, as (alias, key, table, its key)."""
+    """Return the tables with the column that a foreign key reaches, in either direction.
+
+    Each has the form (alias, key, table, its key).
+    """
     paths: dict[str, tuple[str, str, Table, str]] = {}
     used_names = {table.full_name for table in sources.values()}
     for table in schema.tables:
         if table.full_name in used_names or table.find_column(column) is None:
             continue
         for alias, source in sources.items():
-            for key, other_key in _find_keys_between(source, table):
+            backward = [(key, other_key) for other_key, key in _find_foreign_keys(table, source)]
+            for key, other_key in [*_find_foreign_keys(source, table), *backward]:
                 paths.setdefault(table.full_name, (alias, key, table, other_key))
     return list(paths.values())
 
@@ -90,8 +94,3 @@ def _find_foreign_keys(source: Table, target: Table) -> list[tuple[str, str]]:
     names = (target.full_name.casefold(), target.name.casefold())
     references = [(column.name, *column.references.rpartition(".")) for column in source.columns if column.references]
     return [(column, key) for column, table, _, key in references if table.casefold() in names]
-
-
-def _find_keys_between(first: Table, second: Table) -> list[tuple[str, str]]:
-    """Return the pairs of columns that foreign keys connect, in either direction."""
-    return [*_find_foreign_keys(first, second), *((y, x) for x, y in _find_foreign_keys(second, first))]

@@ -1,6 +1,7 @@
 """Drafts a semantic model of a database, with joins that fit its data."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from opposable.ask.catalog.table_samples import get_column_kind
@@ -97,16 +98,13 @@ class _Drafter:
         """Add the first join of a column that the linter accepts."""
         for other, key in self._find_join_candidates(ref, column):
             join = Join(many=ref, one=other, on=((column.name, key),))
-            await check_join(self._state, join)
-            if not self._take_findings():
+            await check_join(checks := self._start_checks(), join)
+            if not checks.findings:
                 self._joins.append(join)
                 return
 
-    def _take_findings(self) -> bool:
-        """Return whether the last check has findings, and forget them."""
-        has_findings = bool(self._state.findings)
-        self._state.findings.clear()
-        return has_findings
+    def _start_checks(self) -> LintState:
+        return replace(self._state, findings=[])
 
     def _find_join_candidates(self, ref: str, column: Column) -> list[tuple[str, str]]:
         """Return the tables that a column may refer to, with their keys.
@@ -137,8 +135,10 @@ class _Drafter:
         match get_column_kind(column):
             case "date" if ref not in self._times:
                 time = self._quote(column.name)
-                await check_time(self._state, time, find_reachable_tables(self._state.model, ref), ())
-                if not self._take_findings():
+                await check_time(
+                    checks := self._start_checks(), time, find_reachable_tables(self._state.model, ref), ()
+                )
+                if not checks.findings:
                     self._times[ref] = time
             case "number" if "bool" not in column.type.casefold():
                 if not _KEY_NAME_PATTERN.search(column.name) and not column.references:
@@ -158,7 +158,7 @@ class _Drafter:
         tree = build_column(column.name, ref)
         query = build_join_query(self._state.model, ref).select(exp.Count(this=exp.Star()))
         rows = await self._state.fetch_rows(query.select(exp.Count(this=exp.Distinct(expressions=[tree]))), ())
-        if self._take_findings() or not rows or not rows[0][1]:
+        if not rows or not rows[0][1]:
             return
         row_count, value_count = rows[0]
         has_few_values = value_count <= min(_MAX_DIMENSION_VALUES, max(row_count - 1, 1))

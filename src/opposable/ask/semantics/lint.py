@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from opposable.ask.semantics.expressions import BoundModel
+from opposable.ask.semantics.expressions import BoundExpression, BoundModel
 from opposable.ask.semantics.join_graph import ReachableTables, build_join_query, find_metric_tables, find_root_table
 from opposable.ask.semantics.model import Join, Metric, SemanticModel, Term
 from opposable.ask.sql_trees import build_column, build_is_not_null, exp, fill_template
@@ -38,12 +38,13 @@ class Finding:
 
 @dataclass(slots=True)
 class LintState:
-    """A semantic model, the database it is checked against, and the findings so far."""
+    """A semantic model, the database it is checked against, and the findings and tables of metrics so far."""
 
     model: SemanticModel
     database: Database
     schema: DatabaseSchema
     findings: list[Finding] = field(default_factory=list)
+    metric_tables: list[ReachableTables] = field(default_factory=list)
 
     @property
     def semantics(self) -> BoundModel:
@@ -59,9 +60,11 @@ class LintState:
         document = self.model.document
         return document.describe_location(path) if document else ".".join(path)
 
-    async def count_rows(self, query: Any, condition: Any, path: EntryPath) -> tuple[int, int]:
-        """Return the number of rows of a query, and of those that fulfil a condition; zeros after a failure."""
+    async def count_rows(self, root: str, conditions: list[BoundExpression], path: EntryPath) -> tuple[int, int]:
+        """Return the number of rows of a table, and of those that fulfil conditions; zeros after a failure."""
+        condition = exp.and_(*(condition.tree for condition in conditions))
         matching = fill_template("SUM(CASE WHEN c THEN 1 ELSE 0 END)", "duckdb", c=condition)
+        query = build_join_query(self.model, root, [table for bound in conditions for table in bound.tables])
         rows = await self.fetch_rows(query.select(exp.Count(this=exp.Star()), matching), path)
         total, matching_count = rows[0] if rows else (0, 0)
         return total, matching_count or 0
@@ -91,11 +94,12 @@ async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple
         The findings, errors first; () for a model without problems.
     """
     state = LintState(model, database, await database.get_schema())
-    for ref in model.tables:
-        await state.fetch_rows(build_join_query(model, ref).select("1").limit(1), ("tables", ref))
-    missing_tables = {finding.location for finding in state.findings}
+    first_rows = {ref: build_join_query(model, ref).select("1").limit(1) for ref in model.tables}
+    missing_tables = {
+        ref for ref, query in first_rows.items() if await state.fetch_rows(query, ("tables", ref)) is None
+    }
     for join in model.joins:
-        if missing_tables.isdisjoint(state.describe_location("tables", table) for table in model.get_join_tables(join)):
+        if missing_tables.isdisjoint(model.get_join_tables(join)):
             await check_join(state, join)
     for section, term in model.iter_terms():
         path = (section, term.id, "expr")
@@ -107,7 +111,6 @@ async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple
         except BadInput as error:
             state.add_finding("error", path, str(error))
     _check_duplicate_names(state)
-    _check_unreachable_dimensions(state)
     for text in model.unsupported:
         state.add_finding("info", (), text)
     return tuple(sorted(dict.fromkeys(state.findings), key=lambda finding: get_args(Severity).index(finding.severity)))
@@ -150,18 +153,25 @@ async def check_time(state: LintState, time: str, reachable: ReachableTables, pa
 
 
 async def _check_row_expression(state: LintState, section: str, term: Term, path: EntryPath) -> None:
-    """Run the expression of a dimension, or count the rows for which a filter or an exclusion is true."""
+    """Run the expression of a dimension, or count the rows for which a filter or an exclusion is true.
+
+    A dimension must go with a metric, all of which have been checked.
+    """
     bound = state.semantics.bind_term(term)
+    reasons = [reachable.explain_unreachable(bound.tables) for reachable in state.metric_tables]
+    if section == "dimensions" and reasons and all(reasons):
+        problem = f"it goes with no metric: {reasons[0]}"
+        state.add_finding("warning", path[:2], problem, "add a join from many to one")
     root = find_root_table(state.model, bound.tables)
     if root is None:
         problem = f"no join puts {', '.join(bound.tables) or 'its columns'} together"
         state.add_finding("error", path, problem, "add a join, or a table")
         return
-    query = build_join_query(state.model, root, bound.tables)
     if section == "dimensions":
-        await state.fetch_rows(query.select(bound.tree.copy()).limit(1), path)
+        query = build_join_query(state.model, root, bound.tables).select(bound.tree.copy())
+        await state.fetch_rows(query.limit(1), path)
         return
-    total, matching = await state.count_rows(query, bound.tree, path)
+    total, matching = await state.count_rows(root, [bound], path)
     if total and not matching:
         problem = f"it is true for none of {total} rows"
         state.add_finding("warning", path, problem, "compare it with the values in the database")
@@ -172,11 +182,11 @@ async def _check_row_expression(state: LintState, section: str, term: Term, path
 
 async def _check_metric(state: LintState, metric: Metric, path: EntryPath) -> None:
     model, semantics = state.model, state.semantics
-    if semantics.get_input_metrics(metric):
-        semantics.resolve_base_metrics(metric.id)
+    if semantics.resolve_base_metrics(metric.id) != (metric.id,):
         return
     bound = semantics.bind_term(metric)
     reachable = find_metric_tables(metric, semantics)
+    state.metric_tables.append(reachable)
     root = reachable.root_table
     await state.fetch_rows(build_join_query(model, root, bound.tables).select(bound.tree.copy()), path)
     time = metric.time or model.tables[root].time or model.time
@@ -197,8 +207,7 @@ async def _check_default_filters(state: LintState, metric: Metric, reachable: Re
     if reason := reachable.explain_unreachable(tables):
         state.add_finding("error", path, reason)
         return
-    query = build_join_query(state.model, reachable.root_table, tables)
-    total, included = await state.count_rows(query, exp.and_(*(condition.tree for condition in bound)), path)
+    total, included = await state.count_rows(reachable.root_table, bound, path)
     if total and not included:
         problem = f"they exclude every one of {total} rows"
         state.add_finding("error", path, problem, "compare them with the values in the database")
@@ -217,23 +226,3 @@ def _check_duplicate_names(state: LintState) -> None:
             location = state.describe_location(other_section, other_id).partition(":")[0]
             problem = f"{name!r} is also a name of {other_id} ({other_section}, {location})"
             state.add_finding(severity, (section, term.id, "synonyms"), problem, "keep it in one of them")
-
-
-def _check_unreachable_dimensions(state: LintState) -> None:
-    """Check for dimensions that no metric can be grouped by."""
-    semantics = state.semantics
-    metric_reaches: list[ReachableTables] = []
-    for metric in state.model.metrics.values():
-        try:
-            metric_reaches.append(find_metric_tables(metric, semantics))
-        except BadInput:
-            continue  # a derived metric, or an error that is reported elsewhere
-    for dimension in state.model.dimensions.values():
-        try:
-            tables = semantics.bind_term(dimension).tables
-        except BadInput:
-            continue
-        reasons = [reachable.explain_unreachable(tables) for reachable in metric_reaches]
-        if reasons and all(reasons):
-            problem = f"it goes with no metric: {reasons[0]}"
-            state.add_finding("warning", ("dimensions", dimension.id), problem, "add a join from many to one")

@@ -18,14 +18,11 @@ def select_examples(question: str, examples: Sequence[QueryExample]) -> tuple[Qu
     The similarity is the share of common words (Jaccard index); Chinese is compared by pairs of characters.
     """
     words = _get_words(question)
-    scored = [(_compute_similarity(words, _get_words(example.question)), example) for example in examples]
+    others = [(_get_words(example.question), example) for example in examples]
+    scored = [(len(words & other) / max(1, len(words | other)), example) for other, example in others]
     similar = sorted((pair for pair in scored if pair[0] >= MIN_SIMILARITY), key=lambda pair: pair[0])
     return tuple(example for _, example in similar[-MAX_EXAMPLES:])
 
 
 def _get_words(text: str) -> frozenset[str]:
     return frozenset(singularize(word) for word in extract_index_words(normalize_text(text)))
-
-
-def _compute_similarity(first: frozenset[str], second: frozenset[str]) -> float:
-    return len(first & second) / max(1, len(first | second))
