@@ -36,6 +36,8 @@ CASES = {
     "上周": build_days("2025-11-03", "2025-11-09", granularity="week"),
     "本月": build_month(2025, 11),
     "上个月": build_month(2025, 10),
+    "上上周": build_days("2025-10-27", "2025-11-02", granularity="week"),
+    "上上季度": build_quarter(2025, 2),
     "last month": build_month(2025, 10),
     "2023年3月": build_month(2023, 3),
     "2024年1-3月": build_quarter(2024, 1),

@@ -36,7 +36,7 @@ _DATE_FORMS = (
     rf"\b(?:the )?(?P<h>first|second) half(?: (?P<y>{_ENGLISH_YEAR}))?|\bh(?P<h2>[12]) (?P<y2>{_ENGLISH_YEAR})",
     rf"\b(?P<m>{_MONTH}),? (?P<y>{_ENGLISH_YEAR})|\b(?P<m2>{_STANDALONE_MONTH})\b|(?<=in )(?P<m3>may|march)\b",
     r"(?P<relative>\btoday\b|\bthe day before yesterday\b|\byesterday\b|今天|今日|昨天|昨日|前天|\b(?:this|current|the current|last|previous|the previous|the last) (?:week|month|quarter|year)\b"
-    r"|(?:这个?|本|当前?|上一?个?)(?:周|星期|月|季度|季|年度|年)|今年|去年|前年|上上个?月)",
+    r"|(?:这个?|本|当前?|上一?个?)(?:周|星期|月|季度|季|年度|年)|今年|去年|前年|上上个?(?:周|星期|月|季度?))",
     rf"(?P<y>{_YEAR})年?",
 )
 """Forms of dates; `y`, `q`, `h`, `m` and `d` are the year, quarter, half-year, month and day."""

@@ -66,4 +66,10 @@ def describe_unknown_word(word: str) -> LocalizedText:
     return LocalizedText(f"the semantic model has no term for {word}", f"语义模型中没有“{word}”")
 
 
+def describe_contradiction(metric: str, named_filter: str) -> LocalizedText:
+    """Describe a question for rows that the definition of a metric leaves out."""
+    return LocalizedText(f"{metric} is only of rows that are {named_filter}", f"{metric} 只统计 {named_filter} 的数据")
+
+
+UNCLEAR_OR = LocalizedText("which conditions are alternatives", "哪些条件是“或”的关系")
 UNCLEAR_ORDER = LocalizedText("whether the highest or the lowest come first", "从高到低还是从低到高")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from opposable.ask.intent import messages
 from opposable.ask.intent.intent import IntentType, OrderBy, StructuredIntent
-from opposable.ask.intent.lexicon import MeaningKind, build_lexicon
+from opposable.ask.intent.lexicon import MeaningKind, build_lexicon, tokenize_stems
 from opposable.ask.intent.phrases import split_phrases
 from opposable.ask.intent.rule_filters import apply_numbers, collect_filters
 from opposable.ask.intent.rule_state import OPERATORS_BEFORE_NUMBER, SKIPPED_KINDS, RuleState
@@ -109,11 +109,14 @@ def _is_counted(state: RuleState, position: int) -> bool:
 def _find_count_metric(state: RuleState, position: int, dimension: str) -> str:
     """Return the metric that counts the rows of a dimension, or "".
 
-    It must be the only one, and the dimension must follow "how many".
+    It must be the only one, and the dimension must follow "how many" and have the name of its table: the rows of
+    `customers` are customers, not cities.
     """
-    if not _is_counted(state, position):
+    named = state.model.dimensions[dimension]
+    table = named.table
+    names = [tokenize_stems(name) for name in (named.id, *named.synonyms)]
+    if not _is_counted(state, position) or tokenize_stems(table.rpartition(".")[2]) not in names:
         return ""
-    table = state.model.dimensions[dimension].table
     count_metrics = [
         metric.id
         for metric in state.model.metrics.values()
@@ -182,6 +185,16 @@ def _flag_unsupported(state: RuleState) -> None:
         state.ambiguities.append(messages.MISSING_COUNT_TARGET)
     if not state.metrics and not state.groups:
         state.ambiguities.append(messages.MISSING_METRIC)
+    for position, ref in state.metrics.items():
+        dimensions = state.phrases[position].get_ids("dimension")
+        is_list = dimensions and not state.groups and not state.has_time_groups and not _is_counted(state, position)
+        if is_list or state.has_neighbor(position, -1, "each"):
+            state.ambiguities.append(messages.describe_unclear_grouping(ref))
+        for condition in state.filters:
+            if condition.value is False and condition.dimension in state.model.metrics[ref].default_filters:
+                state.ambiguities.append(messages.describe_contradiction(ref, condition.dimension))
+    if len(state.filters) > 1 and any(phrase.text.casefold() in ("or", "或") for phrase in state.phrases):
+        state.ambiguities.append(messages.UNCLEAR_OR)
     comparison = state.time.comparison if state.time else None
     if comparison in (None, "ytd") and state.has_phrase("change"):
         state.ambiguities.append(messages.MISSING_BASELINE)
