@@ -19,7 +19,7 @@ from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import DecisionMade, Event, Reply, RunFinished, RunStarted, ToolFinished
 from opposable.domain.messages import Message
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, request_reply
 from opposable.models.profile import adapt_media, get_profile
 from opposable.tools.library import ToolLibrary
 
@@ -47,7 +47,7 @@ async def run(
     context = replace(context, run_id=context.run_id or token_hex(16), language=language)
     policies = policies or (LoopDetection(limits, language),)
     tools = ToolSelection(library, history, options, language)
-    requests = ModelRequests(model, tools, limits)
+    requests = ModelRequests(tools, limits)
     state = RunState(limits, context, policies, tools, history, get_profile(model).images)
     start = len(history)
     yield RunStarted(context.run_id)
@@ -61,7 +61,11 @@ async def run(
                 reply: Reply | None = None
                 while reply is None:
                     try:
-                        async with aclosing(requests.send(history, state.usage)) as parts:
+                        request = requests.prepare(history, state.usage)
+                        if not options.stream and hasattr(model, "reply"):
+                            reply = await deadline.wait(request_reply, model, *request)
+                            break
+                        async with aclosing(model.stream(*request)) as parts:
                             while (part := await deadline.wait(anext, parts, None)) is not None:
                                 if type(part) is Reply:
                                     reply = part

@@ -135,7 +135,7 @@ class RunState:
     def end_with_best_answer(self, note: str) -> None:
         """Make the next reply the last one, without tools; the last result has a note on why."""
         self.is_last_turn = True
-        self.tools.withdraw()
+        self.tools.options = replace(self.tools.options, tool_choice="none")
         self._append_note(note)
 
     def _append_note(self, note: str) -> None:

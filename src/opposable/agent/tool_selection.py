@@ -59,10 +59,6 @@ class ToolSelection:
             self._cached_definitions = (*state, self._build_definitions())
         return self._cached_definitions[2]
 
-    def withdraw(self) -> None:
-        """Forbid further calls."""
-        self.options = replace(self.options, tool_choice="none")
-
     def update_from_results(self, results: Iterable[ToolResult], turn: int) -> None:
         """Add the tools that were called or found, and end a forced choice that was followed."""
         if self.options.tool_choice not in ("auto", "none") and (

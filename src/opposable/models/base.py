@@ -102,11 +102,13 @@ async def request_reply(
     tools: Sequence[ToolDefinition] = (),
     options: ModelOptions = DEFAULT_OPTIONS,
 ) -> Reply:
-    """Request a reply and return it when it is complete.
+    """Request a reply and return it when it is complete: by the `reply` of a model that has one, if it is not streamed.
 
     Raises:
         ModelError: The request failed, or the stream ended without a reply.
     """
+    if not options.stream and hasattr(model, "reply"):
+        return await model.reply(messages, tools, options)  # type: ignore[no-any-return]
     async with aclosing(model.stream(messages, tools, options)) as parts:
         async for part in parts:
             if type(part) is Reply:

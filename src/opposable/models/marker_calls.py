@@ -9,7 +9,7 @@ from opposable import parsers  # lazy: the parser is loaded with the first marke
 from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolDefinition
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper, request_reply
 from opposable.models.profile import ModelProfile
 from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives, get_prefixes
 
@@ -70,6 +70,11 @@ class MarkerCallsModel(ModelWrapper):
                     yield reply
                 else:
                     yield part
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> Reply:
+        """Return one reply that is not streamed. Raises: what the inner model raises."""
+        reply = await request_reply(self.inner, escape_results(messages), tools, options)
+        return add_marked_calls(reply, tools) if tools and options.tool_choice != "none" else reply
 
 
 def escape_results(messages: Sequence[Message]) -> Sequence[Message]:

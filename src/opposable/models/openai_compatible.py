@@ -93,12 +93,11 @@ class OpenAICompatibleModel:
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
         """Stream one reply in parts. Raises: `ModelError`."""
-        body = self._build_body(messages, tools, options)
         if not options.stream:
-            yield self._parse_completion(await self._endpoint.post(body))
+            yield await self.reply(messages, tools, options)
             return
         accumulator = StreamAccumulator(self.name)
-        async with aclosing(self._endpoint.stream_data(body)) as received:
+        async with aclosing(self._endpoint.stream_data(self._build_body(messages, tools, options))) as received:
             async for payloads in received:
                 for payload in payloads:
                     try:
@@ -120,6 +119,10 @@ class OpenAICompatibleModel:
                     except (KeyError, IndexError, TypeError, AttributeError) as error:
                         raise ModelRejected(f"The server streamed a malformed event: {payload[:120]!r}") from error
         yield accumulator.to_reply()
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> Reply:
+        """Return one reply that is not streamed. Raises: `ModelError`."""
+        return self._parse_completion(await self._endpoint.post(self._build_body(messages, tools, options)))
 
     def get_upstream(self, path: ApiPath) -> Upstream | None:
         """Return an API of the server, for requests that are passed on unchanged; None if it does not have it."""

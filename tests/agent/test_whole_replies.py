@@ -1,0 +1,58 @@
+"""Runs whose replies are not streamed: the loop asks the model for each by its `reply`."""
+
+import asyncio
+import time
+
+import pytest
+from aiohttp import web
+from tests.models.chat_server import build_completion, chat_server, respond_json
+
+from opposable import Agent, Limits
+from opposable.domain.errors import ModelRejected
+from opposable.domain.messages import assistant_message, user_message
+
+pytestmark = pytest.mark.anyio
+
+MARKED_CALL = '<tool_call>{"name": "add", "arguments": {"a": 2, "b": 3}}</tool_call>'
+FULL = respond_json({"error": {"message": "maximum context length exceeded"}}, 400)
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+async def never(request: web.Request) -> web.StreamResponse:
+    await asyncio.sleep(30)
+    return web.Response()
+
+
+async def test_calls_in_markers_and_a_full_window():
+    history = [user_message("task"), assistant_message("word " * 2000), user_message("Add 2 and 3.")]
+    async with (
+        chat_server(FULL, build_completion(f"Now: {MARKED_CALL}"), build_completion("It is 5.")) as server,
+        Agent(f"{server.url}#m", [add]) as agent,
+    ):
+        finished = await agent.run(history)
+    assert (finished.text, finished.turns, finished.tool_calls) == ("It is 5.", 2, 1)
+    assert [message.content for message in finished.messages] == ["Now:", "5", "It is 5."]
+    assert ["stream" in body for body in server.bodies] == [False] * 3
+    assert [message["role"] for message in server.bodies[1]["messages"]] == ["system", "user", "user"]
+
+
+async def test_the_deadline_and_a_cancellation_end_the_request():
+    async with chat_server(never) as server, Agent(f"{server.url}#m", limits=Limits(seconds=0.2)) as agent:
+        started = time.monotonic()
+        assert (await agent.run("Wait.")).reason == "time"
+        task = asyncio.create_task(agent.run("Wait."))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert time.monotonic() - started < 10
+
+
+async def test_an_error_of_the_server_is_raised():
+    async with chat_server(respond_json({"no": "choices"})) as server, Agent(f"{server.url}#m") as agent:
+        with pytest.raises(ModelRejected, match="sent no chat completion"):
+            await agent.run("Hello.")
