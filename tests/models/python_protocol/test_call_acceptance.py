@@ -55,7 +55,6 @@ def test_the_way_out_is_measured_at_the_first_token(alternatives, logprob):
         ("weather in New York", 'city="NY"', 1.0),
         ("weather in district two", 'city="District 2"', 1.0),
         ("weather in mc murdo station", 'city="McMurdo\'s Station"', 2 / 3),
-        ("weather in mac donalds town", 'city="MacDonald\'s"', 1.0),
         ("tell me a joke", 'city="Paris"', 0.0),
         ("the forecast for Norwegian towns", 'city="Norway"', 1.0),
         ("奥斯陆的天气", 'city="奥斯陆"', 1.0),

@@ -12,7 +12,6 @@ from opposable.models.python_protocol.request_grounding import get_word_overlap
         ("New York City", "weather in New York", 2 / 3),
         ("CA", "weather in California", 1.0),
         ("NY", "weather in New York", 1.0),
-        ("MacDonald's", "at mac donalds town", 1.0),
         ("District 2", "in district two", 1.0),
         ("Paris", "tell me a joke", 0.0),
         ("Shanghai", "上海的天气", None),

@@ -4,10 +4,6 @@ from collections.abc import Sequence
 
 from opposable.domain.language import extract_numbers, split_words
 
-_MAX_CHANCE_LETTERS = 5
-"""Letters in a row that can match by chance."""
-_MAX_JOINED_WORDS = 6
-
 
 def get_word_overlap(value: str, text_words: Sequence[str]) -> float | None:
     """Return the share of the words of a value that the text contains.
@@ -17,8 +13,6 @@ def get_word_overlap(value: str, text_words: Sequence[str]) -> float | None:
     held = split_words(value)
     if not held or _is_other_script(held, text_words):
         return None
-    if _is_joined_from_words("".join(held), text_words):
-        return 1.0
     exact = {*text_words, *extract_numbers(text_words)}
     starts = {word[:4] for word in exact if len(word) > 3}
     initials = "".join(word[0] for word in text_words)
@@ -28,21 +22,6 @@ def get_word_overlap(value: str, text_words: Sequence[str]) -> float | None:
         or (len(word) <= 3 and word.isalpha() and _is_abbreviation(word, text_words, initials))
         for word in held
     ) / len(held)
-
-
-def _is_joined_from_words(letters: str, text_words: Sequence[str]) -> bool:
-    """Return whether consecutive words form these letters: McDonald's from "mc donalds"."""
-    if len(letters) <= _MAX_CHANCE_LETTERS or not letters.isalpha():
-        return False
-    for at in range(len(text_words)):
-        so_far = ""
-        for word in text_words[at : at + _MAX_JOINED_WORDS]:
-            so_far += word
-            if so_far == letters:
-                return True
-            if not letters.startswith(so_far):
-                break
-    return False
 
 
 def _is_other_script(value_words: Sequence[str], text_words: Sequence[str]) -> bool:
