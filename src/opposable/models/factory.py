@@ -17,6 +17,7 @@ from opposable.models.calling_modes import (
     get_expected_profile,
     load_calling_modes,
 )
+from opposable.models.embedded.weights import QWEN_CODER, find_installed_weights, get_models_directory
 from opposable.models.http_client import RetryPolicy
 from opposable.models.openai_compatible import CHAT_APIS, OpenAICompatibleModel, ServerQuirks
 from opposable.models.openai_responses import OpenAIResponsesModel
@@ -112,7 +113,7 @@ def create_model(
         BadInput: The name is unknown, or its API key is missing.
     """
     name = normalize_model_name(name)
-    directory = models_directory or _get_directory()
+    directory = models_directory or get_models_directory()
     mode = calling_mode or load_calling_modes(directory).get(name) or get_default_calling_mode(name)
     inner = create_unwrapped_model(name, models_directory=directory, retry_policy=retry_policy, api=api)
     return apply_calling_mode(mode, inner, assisted=get_expected_profile(name, mode).assisted)
@@ -155,7 +156,7 @@ def _create_model_of_kind(
     if kind == "local":
         from opposable.models.embedded.llama_cpp import LocalModel  # lazy: as each kind of model
 
-        return LocalModel(_resolve_weights_path(rest, models_directory or _get_directory()))
+        return LocalModel(_resolve_weights_path(rest, models_directory or get_models_directory()))
     if kind == "anthropic" and rest:
         from opposable.models.anthropic import AnthropicModel  # lazy: as above
 
@@ -179,14 +180,6 @@ def _create_model_of_kind(
     return OpenAIResponsesModel(rest, url, key, reasoning=reasons, quirks=quirks, retry_policy=retry_policy)
 
 
-def _get_directory() -> Path:
-    """Return the directory of the model files."""
-    from opposable.models.embedded.weights import get_models_directory  # lazy: it is not needed to import
-
-    home = os.environ.get("OPPOSABLE_HOME")
-    return get_models_directory(Path(home) if home else None)
-
-
 def _split_server_name(name: str) -> tuple[str, str]:
     """Return the base URL of a server, and the name of its model."""
     url, _, model = name.partition("#")
@@ -208,8 +201,6 @@ def _resolve_weights_path(path: str, directory: Path) -> Path:
             return Path(path).expanduser()
         except RuntimeError as error:
             raise BadInput(f"Cannot read the model file {path}: the user does not exist.") from error
-    from opposable.models.embedded.weights import QWEN_CODER, find_installed_weights  # lazy: as above
-
     weights_path = find_installed_weights(QWEN_CODER, directory)
     if weights_path is None:
         raise BadInput("The embedded model is not on this machine yet. Download it once with: opposable models pull")

@@ -20,4 +20,7 @@ def test_the_models_directory_is_in_the_given_cache(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="XDG_CACHE_HOME is read on Linux")
 def test_the_models_directory_is_in_the_cache_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("OPPOSABLE_HOME", raising=False)
     assert get_models_directory() == tmp_path / "opposable" / "models"
+    monkeypatch.setenv("OPPOSABLE_HOME", str(tmp_path / "home"))
+    assert get_models_directory() == tmp_path / "home" / "models"

@@ -73,9 +73,10 @@ QWEN_CODER = Weights(
 """The default embedded model."""
 
 
-def get_models_directory(cache_directory: Path | None = None) -> Path:
-    """Return the directory of the model files in a cache directory."""
-    return (cache_directory or _get_user_cache() / "opposable") / "models"
+def get_models_directory(home: Path | None = None) -> Path:
+    """Return the directory of the model files: in `home`, by default OPPOSABLE_HOME, else the cache of the user."""
+    variable = os.environ.get("OPPOSABLE_HOME")
+    return (home or (Path(variable) if variable else _get_user_cache() / "opposable")) / "models"
 
 
 def _get_user_cache() -> Path:
