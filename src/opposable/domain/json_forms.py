@@ -61,7 +61,7 @@ def message_to_json(message: Message, *, include_parsing: bool = False) -> dict[
     Args:
         message: The message.
         include_parsing: Whether to add what stored messages have: how calls were parsed (`dialect`, `repairs`,
-            `truncated`), and the `native` form of a reply.
+            `truncated`), the `native` form of a reply, and whether the result `is_error`.
     """
     form: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
@@ -78,6 +78,8 @@ def message_to_json(message: Message, *, include_parsing: bool = False) -> dict[
         form["parts"] = [part_to_json(part) for part in message.parts]
     if include_parsing and message.native is not None:
         form["native"] = {"model": message.native.model, "items": list(message.native.items)}
+    if include_parsing and message.is_error:
+        form["is_error"] = True
     return form | {name: value for name in ("call_id", "name", "thinking") if (value := getattr(message, name))}
 
 

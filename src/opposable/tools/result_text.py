@@ -27,6 +27,12 @@ def value_to_text(value: Any) -> str:
         return f"{text}\n{value.text}" if isinstance(value, DictWithMedia) and value.text else text
 
 
+def encode_value(value: Any) -> Any:
+    """Convert a value that orjson cannot serialize, as `default` of `orjson.dumps`: the way models get it, else its text."""
+    converted = _to_jsonable(value)
+    return str(value) if converted is value else converted
+
+
 def _has_surrogates(text: str) -> bool:
     if text.isascii():
         return False

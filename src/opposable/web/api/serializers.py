@@ -9,14 +9,15 @@ from opposable.domain.events import ToolFinished
 from opposable.domain.records import Conversation, get_public_conversation_id
 from opposable.service.runner import ActiveRun
 from opposable.store.column_types import to_json
+from opposable.tools.result_text import encode_value
 
 
 def dump_json(value: Any) -> bytes:
-    """Return a value as JSON; values of other types become their text."""
+    """Return a value as JSON; the values of tools as models get them."""
     try:
-        return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
+        return orjson.dumps(value, default=encode_value, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # an integer beyond 64 bits
-        return to_json(value).encode()
+        return to_json(encode_value(value)).encode()
 
 
 def json_response(value: Any, status: int = 200) -> Response:

@@ -18,6 +18,7 @@ from opposable.domain.language import Language
 from opposable.domain.records import execution_from_result
 from opposable.domain.tools import ToolResult, new_call_id
 from opposable.domain.validation_problems import describe_unknown_field
+from opposable.tools.result_text import encode_value
 from opposable.web.api.dependencies import get_principal, get_service, get_trace_id
 from opposable.web.cancelled_calls import create_cancelled_result
 from opposable.web.errors import ApiError, error_responses, missing_scope_error, not_found_error, validation_error
@@ -210,7 +211,7 @@ def serialize_tool_result(tool: str, result: ToolResult, trace_id: str, executio
     if result.media:
         form["media"] = [part_to_json(part) for part in result.media]
     try:
-        return orjson.dumps(form, default=str, option=orjson.OPT_NON_STR_KEYS)
+        return orjson.dumps(form, default=encode_value, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # an integer beyond 64 bits, or a string that is not valid Unicode
         return orjson.dumps(form | {"output": result.content})
 
