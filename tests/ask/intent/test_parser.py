@@ -72,6 +72,26 @@ CASES = {
         time={"granularity": "quarter", "year": 2024, "quarter": 1, "comparison": "yoy"},
         intent_type="trend",
     ),
+    "number of orders per customer above 2": build_intent(
+        "orders",
+        dimensions=["customer"],
+        filters=[IntentFilter(dimension="orders", value=2, operator=">")],
+        intent_type="dimension",
+    ),
+    "订单金额超过100的订单数": build_intent(
+        "orders", filters=[IntentFilter(dimension="amount", value=100, operator=">")]
+    ),
+    "除了柏林或上海的订单数": build_intent(
+        "orders", filters=[IntentFilter(dimension="city", value=("Berlin", "上海"), operator="not in")]
+    ),
+    "2024年销售额同比增长最高的城市": build_intent(
+        "revenue",
+        dimensions=["city"],
+        time={"granularity": "year", "year": 2024, "comparison": "yoy"},
+        order_by={"column": "revenue_growth"},
+        limit=1,
+        intent_type="trend",
+    ),
     "units of tea": build_intent("units", filters=[IntentFilter(dimension="product", value="tea")]),
     "sales of Bob": build_intent("revenue", filters=[IntentFilter(dimension="customer", value="Bob")]),
 }
@@ -110,6 +130,14 @@ def test_rules_resolve_questions(question, shop_model):
         ("top 3 clients in each city by revenue", (), ("the best within each group",)),
         ("每个月销售额最高的城市", (), ("the best within each group",)),
         ("orders with total above 10 by city", (), ("what the number 10 means",)),
+        ("2024年销售额同比增长超过100的城市", (), ("what the number 100 means",)),
+        ("revenue not in 2024", (), ("what not leaves out",)),
+        ("revenue excluding 2024 in Berlin", (), ("what excluding leaves out",)),
+        ("2024年以外的订单数", (), ("what 以外 leaves out",)),
+        ("上海2024年以外的订单数", (), ("what 以外 leaves out",)),
+        ("customers without orders", (), ("what without leaves out",)),
+        ("revenue by city with not more than 100 orders", (), ("what not leaves out",)),
+        ("orders in Berlin or of Ann", (), ("which conditions are alternatives",)),
     ],
 )
 def test_rules_report_unmatched_words_and_ambiguities(question, unmatched_words, ambiguities, shop_model):

@@ -40,7 +40,7 @@ def stem_word(word: str) -> str:
 MeaningKind = Literal[
     "metric", "dimension", "filter", "exclusion", "value",
     "group", "each", "breakdown", "which", "count", "most", "least", "descending", "ascending", "top", "bottom", "not", "not_after", "apart",
-    "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "of", "stop", "change",
+    "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "or", "of", "stop", "change",
 ]  # fmt: skip
 
 
@@ -87,7 +87,8 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "at_most": "at most|no more than|up to|至多|不超过|不多于|不高于|小于等于",
     "or_more": "or more|or above|及以上|以上",
     "or_less": "or less|or below|or fewer|及以下|以下",
-    "and": "and|or|和|与|及|以及|或|还有",
+    "and": "and|和|与|及|以及|还有",
+    "or": "or|或|或者",
     "of": "of|的|'s",
     "change": "growth|grow|grew|growth rate|increase|increased|change|changed|rate of change|compare|compared|comparison"
     "|增长|增长率|增长了|增加|变化|变动|增幅|涨幅|变化率|增速|对比|相比|比较",

@@ -56,6 +56,11 @@ def describe_unclear_number(number: str) -> LocalizedText:
     return LocalizedText(f"what the number {number} means", f"数字 {number} 的含义不明")
 
 
+def describe_unclear_negation(word: str) -> LocalizedText:
+    """Describe a word such as "except" without a value, a filter or an exclusion that it leaves out."""
+    return LocalizedText(f"what {word} leaves out", f"“{word}”排除的是什么")
+
+
 def describe_unclear_grouping(dimension: str) -> LocalizedText:
     """Describe a dimension that may or may not group the rows."""
     return LocalizedText(f"whether rows are wanted by {dimension}", f"是否按 {dimension} 分组")

@@ -64,7 +64,9 @@ class SemanticParser:
         text = question[:_MAX_QUESTION_CHARACTERS]
         time = find_time(text, today)
         phrases = split_phrases(text, self._lexicon, time.spans)
-        state = RuleState(phrases, self._semantics, time.time, list(time.ambiguities), list(time.assumptions))
+        state = RuleState(
+            phrases, self._semantics, time.time, time.spans, list(time.ambiguities), list(time.assumptions)
+        )
         for rule in (_assign_roles, collect_filters, apply_numbers, _collect_groups, _flag_unsupported):
             rule(state)
         return _build_result(state)
@@ -156,7 +158,7 @@ def _collect_groups(state: RuleState) -> None:
         if not ids or position in state.context_positions:
             follows_group = follows_group and bool(ids)
             continue
-        is_listed = follows_group and state.has_neighbor(position, -1, "and")
+        is_listed = follows_group and state.has_neighbor(position, -1, "and", "or")
         if _is_requested_grouping(state, position) or is_listed or not state.metrics:
             if not state.metrics and ids[0] in filtered:
                 continue
@@ -193,10 +195,7 @@ def _flag_unsupported(state: RuleState) -> None:
         for condition in state.filters:
             if condition.value is False and condition.dimension in state.model.metrics[ref].default_filters:
                 state.ambiguities.append(messages.describe_contradiction(ref, condition.dimension))
-    if len(state.filters) > 1 and any(phrase.text.casefold() in ("or", "或") for phrase in state.phrases):
-        state.ambiguities.append(messages.UNCLEAR_OR)
-    comparison = state.time.comparison if state.time else None
-    if comparison in (None, "ytd") and state.has_phrase("change"):
+    if not state.is_compared and state.has_phrase("change"):
         state.ambiguities.append(messages.MISSING_BASELINE)
     is_ranked = state.limit is not None or state.has_phrase("most", "least", "top", "bottom")
     is_grouped_by_time = bool(state.groups) and state.has_time_groups
@@ -245,18 +244,19 @@ def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -
     if limit is None and is_superlative and not any(p.text in _PLURAL_QUESTION_WORDS for p in state.phrases):
         limit = 1
     direction: Literal["ASC", "DESC"] = "ASC" if is_ascending else "DESC"
-    return OrderBy(column=_choose_ranking_metric(state, metrics), direction=direction), limit
+    return OrderBy(column=_choose_ranking_column(state, metrics), direction=direction), limit
 
 
-def _choose_ranking_metric(state: RuleState, metrics: tuple[str, ...]) -> str:
-    """Return the metric next to a superlative such as "most", or the first metric."""
+def _choose_ranking_column(state: RuleState, metrics: tuple[str, ...]) -> str:
+    """Return the metric next to a superlative such as "most", or the first metric; of a change its growth."""
     superlatives = [position for position, phrase in enumerate(state.phrases) if phrase.is_a("most", "least")]
     neighbors = [state.find_neighbor(position, step) for position in superlatives for step in (1, -1)]
-    return next((state.metrics[at] for at in neighbors if at in state.metrics), metrics[0])
+    metric = next((state.metrics[at] for at in neighbors if at in state.metrics), metrics[0])
+    return f"{metric}_growth" if state.is_compared and state.has_phrase("change") else metric
 
 
 def _classify_intent(state: RuleState, is_grouped: bool) -> IntentType:
-    if state.time is not None and state.time.comparison in ("yoy", "qoq", "mom"):
+    if state.is_compared:
         return "trend"
     if state.exclusions:
         return "complex"

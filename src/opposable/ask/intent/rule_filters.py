@@ -1,8 +1,10 @@
 """Rules for filters and limits: values, named filters and numbers."""
 
+import math
+
+from opposable.ask.intent import messages
 from opposable.ask.intent.intent import IntentFilter, Operator
 from opposable.ask.intent.lexicon import MeaningKind
-from opposable.ask.intent.messages import describe_exclusion_only, describe_unclear_number, describe_value_choice
 from opposable.ask.intent.phrases import Phrase
 from opposable.ask.intent.rule_state import OPERATORS_AFTER_NUMBER, OPERATORS_BEFORE_NUMBER, RuleState
 
@@ -12,7 +14,7 @@ _AMOUNT_WORDS = frozenset({"total", "totals", "amount", "amounts", "value", "val
 
 def collect_filters(state: RuleState) -> None:
     """Add the filters of the question: one for each dimension with values, then the named filters and exclusions."""
-    negated_positions = _find_negated_positions(state.phrases)
+    negated_positions = _find_negated_positions(state)
     values: dict[tuple[str, bool], dict[str, None]] = {}
     named_filters: list[IntentFilter] = []
     for position, phrase in enumerate(state.phrases):
@@ -30,7 +32,9 @@ def collect_filters(state: RuleState) -> None:
                 value = next(m.value for m in phrase.meanings if m.kind == "value" and m.id == dimension)
                 values.setdefault((dimension, is_negated), {})[value] = None
         elif exclusions:
-            state.ambiguities.append(describe_exclusion_only(phrase.text))
+            state.ambiguities.append(messages.describe_exclusion_only(phrase.text))
+        elif phrase.is_a("or") and not _joins_alternatives(state, position, negated_positions):
+            state.ambiguities.append(messages.UNCLEAR_OR)
     for (dimension, is_negated), named in values.items():
         operators: tuple[Operator, Operator] = ("!=", "not in") if is_negated else ("=", "in")
         value_or_values = tuple(named) if len(named) > 1 else next(iter(named))
@@ -40,24 +44,52 @@ def collect_filters(state: RuleState) -> None:
     state.filters += named_filters
 
 
-def _find_negated_positions(phrases: list[Phrase]) -> set[int]:
+def _find_negated_positions(state: RuleState) -> set[int]:
     """Return the positions that a word such as "except" negates.
 
-    The negation covers the next value, filter or exclusion, and those that "and" joins to it.
+    The negation covers the next value, filter or exclusion, and those that "and" joins to it. A negation of anything
+    else, such as a time or a bound, is ambiguous.
     """
+    phrases = state.phrases
     positions: set[int] = set()
+    unused_phrases: list[Phrase] = []
     is_negating = False
     for position, phrase in enumerate(phrases):
         if phrase.is_a("not"):
-            is_negating = True
+            after = state.find_neighbor(position, 1)
+            is_negating = not (_precedes_time(state, position, after) or state.is_at(after, *OPERATORS_BEFORE_NUMBER))
+            unused_phrases += [] if after is not None and phrases[after].is_unknown else [phrase]
         elif phrase.is_a("not_after"):
-            positions.add(position - 1)
+            before = phrases[position - 1] if position else phrase
+            if before.is_a("value", "filter", "exclusion") and not _precedes_time(state, position - 1, position):
+                positions.add(position - 1)
+            elif not before.is_unknown:
+                unused_phrases.append(phrase)
         elif phrase.is_a("value", "filter", "exclusion"):
             if is_negating:
                 positions.add(position)
-            continuing_kinds: tuple[MeaningKind, ...] = ("and", "value") if phrase.is_a("value") else ("and",)
+                unused_phrases.clear()
+            continuing_kinds: tuple[MeaningKind, ...] = ("and", "or")
+            continuing_kinds += ("value",) if phrase.is_a("value") else ()
             is_negating = is_negating and any(other.is_a(*continuing_kinds) for other in phrases[position + 1 :][:1])
+    state.ambiguities += [messages.describe_unclear_negation(phrase.text) for phrase in unused_phrases]
     return positions
+
+
+def _precedes_time(state: RuleState, position: int, next_position: int | None) -> bool:
+    """Return whether the time of the question is between two phrases, or after the first one without a second."""
+    first = state.phrases[position].end
+    last = math.inf if next_position is None else state.phrases[next_position].start
+    return any(first <= start < last for start, _ in state.time_spans)
+
+
+def _joins_alternatives(state: RuleState, position: int, negated_positions: set[int]) -> bool:
+    """Return whether the phrases around "or" are values of one dimension, or all left out."""
+    before, after = state.find_neighbor(position, -1), state.find_neighbor(position, 1)
+    if before is None or after is None:
+        return False
+    dimensions = set(state.phrases[before].get_ids("value"))
+    return {before, after} <= negated_positions or not dimensions.isdisjoint(state.phrases[after].get_ids("value"))
 
 
 def _choose_dimension(state: RuleState, position: int) -> str:
@@ -77,7 +109,7 @@ def _choose_dimension(state: RuleState, position: int) -> str:
     listing = [dimension for dimension in ids if value in state.model.dimensions[dimension].values]
     chosen = (listing or sorted(ids, key=list(state.model.dimensions).index))[0]
     others = [dimension for dimension in ids if dimension != chosen]
-    state.assumptions.append(describe_value_choice(state.phrases[position].text, chosen, others))
+    state.assumptions.append(messages.describe_value_choice(state.phrases[position].text, chosen, others))
     return chosen
 
 
@@ -95,7 +127,7 @@ def apply_numbers(state: RuleState) -> None:
             state.limit = phrase.number
             state.is_lowest_first = state.is_at(before, "bottom")
         else:
-            state.ambiguities.append(describe_unclear_number(phrase.text))
+            state.ambiguities.append(messages.describe_unclear_number(phrase.text))
 
 
 def _is_limit(state: RuleState, before: int | None, after: int | None) -> bool:
@@ -106,11 +138,11 @@ def _is_limit(state: RuleState, before: int | None, after: int | None) -> bool:
 
 def _add_bound(state: RuleState, position: int, operator: Operator) -> None:
     phrase = state.phrases[position]
-    if _bounds_unnamed_amount(state, position):
-        state.ambiguities.append(describe_unclear_number(phrase.text))
     target = _find_bound_target(state, position)
+    bounds_growth = target in state.model.metrics and state.is_compared
+    if target is None or bounds_growth or _bounds_unnamed_amount(state, position):
+        state.ambiguities.append(messages.describe_unclear_number(phrase.text))
     if target is None:
-        state.ambiguities.append(describe_unclear_number(phrase.text))
         return
     if target in state.model.dimensions:
         state.context_positions += [i for i, ids in state.dimensions.items() if target in ids]
@@ -120,18 +152,21 @@ def _add_bound(state: RuleState, position: int, operator: Operator) -> None:
 def _find_bound_target(state: RuleState, position: int) -> str | None:
     """Return the id that a number bounds.
 
-    It is the metric after the number, the last term before it, or the first metric.
+    It is the metric after the number, the last term before it, or the first metric. A metric after 的 is not bounded by
+    it, nor is a dimension that the rows are grouped by.
     """
     after = state.find_neighbor(position, 1)
     if after is not None and state.is_at(after, *OPERATORS_AFTER_NUMBER):
         after = state.find_neighbor(after, 1)
-    if after in state.metrics:
+    if after in state.metrics and state.phrases[after - 1].text != "的":
         return state.metrics[after]
     candidates = [(i, metric) for i, metric in state.metrics.items() if i < position]
     candidates += [
         (i, ids[0])
         for i, ids in state.dimensions.items()
-        if position - 4 < i < position and state.find_neighbor(i, 1) == state.find_neighbor(position, -1)
+        if position - 4 < i < position
+        and state.find_neighbor(i, 1) == state.find_neighbor(position, -1)
+        and not state.has_neighbor(i, -1, "group", "each")
     ]
     return max(candidates)[1] if candidates else next(iter(state.metrics.values()), None)
 

@@ -1,10 +1,12 @@
 """The state that the rules of the intent parser read and extend."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from opposable.ask.intent.intent import IntentFilter, Operator, TimeIntent
 from opposable.ask.intent.lexicon import MeaningKind
 from opposable.ask.intent.phrases import Phrase
+from opposable.ask.intent.time_expressions import Span
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.localized_text import LocalizedText
 
@@ -20,12 +22,13 @@ class RuleState:
 
     Positions are indexes into `phrases`. `metrics` holds the ids of the phrases that are metrics by position,
     `dimensions` all ids that a dimension may mean, `groups` ids. Phrases at `context_positions` are dimensions that
-    only describe a value or a bound.
+    only describe a value or a bound. `time_spans` are the characters of the time, which no phrase contains.
     """
 
     phrases: list[Phrase]
     model: SemanticModel
     time: TimeIntent | None
+    time_spans: Sequence[Span]
     ambiguities: list[LocalizedText]
     assumptions: list[LocalizedText]
     metrics: dict[int, str] = field(default_factory=dict)
@@ -36,6 +39,11 @@ class RuleState:
     exclusions: list[str] = field(default_factory=list)
     limit: int | None = None
     is_lowest_first: bool = False
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the question compares a period with the one before."""
+        return self.time is not None and self.time.comparison in ("yoy", "qoq", "mom")
 
     @property
     def has_time_groups(self) -> bool:
