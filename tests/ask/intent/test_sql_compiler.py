@@ -63,6 +63,10 @@ CASES = {
         },
         [["上海", 3]],
     ),
+    "a bound on a metric that is not shown": (
+        {"dimensions": ["city"], "filters": [{"dimension": "orders", "operator": ">", "value": 2}]},
+        [["上海"]],
+    ),
     "a period": ({"metrics": ["revenue"], "time": {"year": 2024, "quarter": 1}}, [[50]]),
     "rows by month": (
         {"metrics": ["orders"], "time": {"year": 2024, "grain": "month"}},

@@ -21,6 +21,9 @@ metrics:
   - {name: orders, type: simple, type_params: {measure: {name: count}}}
   - {name: average, type: ratio, type_params: {numerator: revenue, denominator: orders}}
   - {name: double, type: derived, type_params: {expr: r * 2, metrics: [{name: revenue, alias: r}]}}
+  - name: crossed
+    type: derived
+    type_params: {expr: revenue / r, metrics: [{name: orders, alias: revenue}, {name: revenue, alias: r}]}
   - {name: running, type: cumulative, type_params: {measure: total}}
   - {name: paid, type: simple, filter: "{{ Dimension('order__status') }} = 'paid'", type_params: {measure: total}}
 """
@@ -31,14 +34,15 @@ def test_metricflow_is_parsed_and_unsupported_metrics_are_listed():
     assert {name: metric.expr for name, metric in model.metrics.items()} == {
         "revenue": "SUM(amount)",
         "orders": "COUNT(*)",
-        "average": '"revenue" / "orders"',
+        "average": "revenue / orders",
         "double": "revenue * 2",
+        "crossed": "orders / revenue",
     }
     assert model.metrics["revenue"].synonyms == ("销售额",)
     assert model.tables["orders"] == ModelTable(id="orders", source="fct_orders", time="order_date")
     assert model.joins == (Join(many="orders", one="customers", on=(("customer_id", "id"),)),)
     assert model.unsupported == (
         "line 11: the measure p95 is not supported (agg: percentile)",
-        "line 21: the metric running is not supported (type: cumulative)",
-        "line 22: the metric paid is not supported (filter: write a filter in the short form instead)",
+        "line 24: the metric running is not supported (type: cumulative)",
+        "line 25: the metric paid is not supported (filter: write a filter in the short form instead)",
     )

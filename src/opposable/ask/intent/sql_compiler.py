@@ -101,7 +101,7 @@ def _build_plan(
 
 
 def _build_query(plan: QueryPlan) -> Any:
-    if not plan.intent.metrics:
+    if not plan.metrics:
         return _build_distinct_query(plan)
     groups = group_metrics(plan)
     if len(groups) > 1 or plan.previous_period is not None:

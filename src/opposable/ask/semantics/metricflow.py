@@ -153,11 +153,10 @@ def _convert_metric(metric: _Metric, measures: dict[str, Any]) -> dict[str, Any]
         case "simple", _TypeParameters(measure=_Input(name=name)) if name in measures:
             return dict(measures[name])
         case "ratio", _TypeParameters(numerator=_Input(name=numerator), denominator=_Input(name=denominator)):
-            return {"expr": f'"{numerator}" / "{denominator}"'}
+            return {"expr": f"{numerator} / {denominator}"}
         case "derived", _TypeParameters(expr=expr) if expr:
-            for item in parameters.metrics:
-                expr = re.sub(rf"\b{re.escape(item.alias or item.name)}\b", item.name, expr)
-            return {"expr": expr}
+            names = {item.alias or item.name: item.name for item in parameters.metrics}
+            return {"expr": re.sub(r"\w+", lambda match: names.get(match[0], match[0]), expr)}
         case "simple" | "ratio" | "derived", _:
             raise ValueError("its measure, its metrics or its expr are missing")
         case _:
