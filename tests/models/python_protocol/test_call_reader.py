@@ -67,15 +67,10 @@ def test_calls_without_end_are_bounded():
 
 
 @pytest.mark.parametrize(
-    ("items", "written", "value"),
-    [
-        ("number", "[1, 2.5]", "[1.0, 2.5]"),
-        ("integer", "[1, 2]", "[1, 2]"),
-        ("number", "[9007199254740993]", "[9007199254740993]"),
-    ],
+    ("items", "written"), [("number", "[1, 2.5]"), ("integer", "[1, 2]"), ("number", "[9007199254740993]")]
 )
-def test_a_list_of_decimals_has_items_of_one_type(items, written, value):
+def test_the_numbers_of_a_list_stay_as_they_are_written(items, written):
     numbers = {"type": "array", "items": {"type": items}}
     tool = ToolDefinition("mean", "", {"type": "object", "properties": {"numbers": numbers}})
     [call] = read_calls(f"mean(numbers={written})", (tool,))
-    assert repr(call.arguments["numbers"]) == value
+    assert repr(call.arguments["numbers"]) == written

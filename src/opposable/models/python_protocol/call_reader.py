@@ -10,13 +10,9 @@ from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.python_protocol.grammar import PYTHON_LITERALS
 from opposable.models.python_protocol.prompts import CODE_FENCE, list_parameters
 from opposable.parsers import parse
-from opposable.parsers.schema_coercion import SchemaNode
 
 MAX_CALLS = 64
 """Calls read from one reply."""
-
-MAX_EXACT_NUMBER = 2**53
-"""Integers below this are exact as decimals."""
 
 _JSON_LITERALS = {written: literal for literal, written in PYTHON_LITERALS.items()}
 _LITERAL_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:True|False|None)\b')
@@ -52,7 +48,6 @@ def _read_call(code: str, tools: Sequence[ToolDefinition]) -> tuple[ToolCall, in
     tool = next((tool for tool in tools if code.startswith(f"{tool.name}(")), None)
     if tool is None:
         return None
-    schema = SchemaNode(tool.parameters)
     names = sorted(list_parameters(tool.parameters), key=len, reverse=True)
     arguments: dict[str, Any] = {}
     at = len(tool.name) + 1
@@ -61,19 +56,11 @@ def _read_call(code: str, tools: Sequence[ToolDefinition]) -> tuple[ToolCall, in
         if name is None or name in arguments:
             return None
         try:
-            value, at = _DECODER.raw_decode(code, at + len(name) + 1)
+            arguments[name], at = _DECODER.raw_decode(code, at + len(name) + 1)
         except (ValueError, RecursionError):
             return None
-        arguments[name] = _unify_numbers(value, schema.get_property(name))
         if code.startswith(", ", at):
             at += 2
         elif not code.startswith(")", at):
             return None
     return ToolCall(new_call_id(), tool.name, arguments, dialect="python"), at + 1
-
-
-def _unify_numbers(value: Any, schema: SchemaNode) -> Any:
-    """Return a list of decimals with items of one type: [1, 2.5] as [1.0, 2.5]."""
-    if not isinstance(value, list) or schema.get_alternative("array").get_item_schema(0).allowed_types() != {"number"}:
-        return value
-    return [float(item) if type(item) is int and abs(item) < MAX_EXACT_NUMBER else item for item in value]
