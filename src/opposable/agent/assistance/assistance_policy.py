@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-from opposable.agent.assistance.call_records import CallKey, get_call_key, normalize_arguments
+from opposable.agent.assistance.call_records import CallKey, normalize_arguments
 from opposable.agent.assistance.failed_call_follow_up import FailedCallFollowUp
 from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
 from opposable.agent.assistance.known_failures import KnownFailures
@@ -28,6 +28,7 @@ from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWra
 from opposable.models.profile import get_profile
 from opposable.tools import failure_messages
 from opposable.tools.library import ToolLibrary
+from opposable.tools.result_cache import canonicalize_arguments
 
 RULES: dict[str, type[AssistanceRule]] = {
     "ordered_calls": OrderedCalls,
@@ -147,10 +148,10 @@ def identify_call(resolved_call: ResolvedCall, run: AssistedRun) -> tuple[CallKe
     call, failure = resolved_call.call, resolved_call.failure
     if failure is not None and (failure.failure == "unknown_tool" or not resolved_call.arguments):
         text = "" if failure.failure == "unknown_tool" else call.arguments_json
-        return (call.name, text.encode()), {}
+        return (call.name, text), {}
     arguments = normalize_arguments(resolved_call.arguments, run.get_parameters(call.name))
-    name, key = get_call_key(call.name, arguments)
-    return (name, b"truncated " + key if call.truncated else key), arguments
+    key = canonicalize_arguments(arguments)
+    return (call.name, f"truncated {key}" if call.truncated else key), arguments
 
 
 def _is_run_limited(result: ToolResult, language: Language) -> bool:

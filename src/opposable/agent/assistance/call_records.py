@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.domain.json_text import dump_json
 from opposable.domain.tools import FailureKind
 from opposable.tools.json_schema_validation import remove_optional_nulls
 
-CallKey = tuple[str, bytes]
-"""The identity of a call: the name of the tool and its arguments as JSON with sorted keys."""
+CallKey = tuple[str, str]
+"""The identity of a call: the name of the tool and a text that equal arguments share."""
 
 UNRECOVERABLE_FAILURES: tuple[FailureKind, ...] = ("invalid_arguments", "unknown_tool", "denied")
 """Failures that an identical call always has again."""
@@ -56,11 +55,6 @@ def normalize_arguments(arguments: dict[str, Any], parameters: dict[str, Any]) -
         for name, value in arguments.items()
         if name in required or not _is_default(value, properties.get(name))
     }
-
-
-def get_call_key(name: str, arguments: dict[str, Any]) -> CallKey:
-    """Return the key that identical calls share."""
-    return name, dump_json(arguments, default=str, sort_keys=True)
 
 
 def should_block(record: CallRecord, change_count: int, stale_turns: int) -> bool:
