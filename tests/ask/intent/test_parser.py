@@ -39,6 +39,9 @@ CASES = {
         filters=[IntentFilter(dimension="city", value="上海", operator="!=")],
         intent_type="dimension",
     ),
+    "订单金额大于100的订单数": build_intent(
+        "orders", filters=[IntentFilter(dimension="amount", value=100, operator=">")]
+    ),
     "units excluding tea": build_intent("units", exclusions=["tea"], intent_type="complex"),
     "不包括茶的上海销量": build_intent(
         "units", exclusions=["tea"], filters=[IntentFilter(dimension="city", value="上海")], intent_type="complex"
@@ -118,6 +121,8 @@ def test_rules_resolve_questions(question, shop_model):
         ("What is the value of the orders?", ("value",), ()),
         ("orders sold in Berlin", ("sold",), ()),
         ("current customers in Berlin", ("current",), ("whether rows are wanted by customers",)),
+        ("销售额同比增长超过10%的城市", (), ("what the number 10 means",)),
+        ("订单金额总和", (), ("what is counted",)),
         ("list all customers", (), ("whether rows are wanted by customers",)),
         ("revenue per order", (), ("whether rows are wanted by orders",)),
         ("revenue not paid", (), ("revenue is only of rows that are paid",)),

@@ -3,6 +3,7 @@ import datetime
 import pytest
 
 from opposable.ask.intent.intent import TimeIntent
+from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.intent.time_expressions import find_time
 
 TODAY = datetime.date(2025, 11, 15)
@@ -127,3 +128,22 @@ def test_a_second_comparison_or_grain_and_an_unknown_length_are_not_parsed(words
 def test_a_repeated_comparison_is_one():
     result = find_time("revenue yoy and orders yoy", TODAY)
     assert (result.time, len(result.spans)) == (TimeIntent(comparison="yoy"), 2)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "orders until March 2024",
+        "orders from 2024-03-31",
+        "2024.03销售额",
+        "本周末订单数",
+        "去年同期",
+    ],
+)
+def test_a_period_that_is_not_read_is_left_to_the_model(question, shop_model):
+    parsed = SemanticParser(shop_model, {}).parse(question, TODAY)
+    assert (parsed.intent.time and parsed.intent.time.comparison, parsed.is_resolved) == (None, False)
+
+
+def test_a_period_that_begins_on_a_day_or_after_it_is_not_read_as_after_it(shop_model):
+    assert not SemanticParser(shop_model, {}).parse("orders on or after 2024-03-31", TODAY).is_resolved

@@ -16,7 +16,7 @@ _NUMBERS = _MONTH_NUMBERS | _ORDINAL_NUMBERS | {"上": 1, "下": 2}
 _MONTH = rf"(?:{'|'.join(sorted(_MONTH_NUMBERS, key=len, reverse=True))})\b"
 _STANDALONE_MONTH = "|".join(name for name in _MONTH_NUMBERS if len(name) > 3 and name != "march")
 _ORDINAL = "|".join(_ORDINAL_NUMBERS)
-_YEAR = r"(?<!\d)(?:19|20)\d{2}(?!\d)"
+_YEAR = r"(?<!\d)(?:19|20)\d{2}(?!\d|\.\d)"
 SMALL_NUMBER_PATTERN = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
 CHINESE_YEAR_PATTERN = rf"(?:{_YEAR}年?|今年|本年度?|去年|上一?年度?|前年|明年)"
 _ENGLISH_YEAR = rf"(?:(?:of |in )?(?:{_YEAR}|this year|last year|the (?:current|previous|last) year))"
@@ -36,7 +36,7 @@ _DATE_FORMS = (
     rf"\b(?:the )?(?P<h>first|second) half(?: (?P<y>{_ENGLISH_YEAR}))?|\bh(?P<h2>[12]) (?P<y2>{_ENGLISH_YEAR})",
     rf"\b(?P<m>{_MONTH}),? (?P<y>{_ENGLISH_YEAR})|\b(?P<m2>{_STANDALONE_MONTH})\b|(?<=in )(?P<m3>may|march)\b",
     r"(?P<relative>\btoday\b|\bthe day before yesterday\b|\byesterday\b|今天|今日|昨天|昨日|前天|\b(?:this|current|the current|last|previous|the previous|the last) (?:week|month|quarter|year)\b"
-    r"|(?:这个?|本|当前?|上一?个?)(?:周|星期|月|季度|季|年度|年)|今年|去年|前年|上上个?(?:周|星期|月|季度?))",
+    r"|(?:这个?|本|当前?|上一?个?)(?:周|星期|月|季度|季|年度|年)(?!末)|今年|去年|前年|上上个?(?:周|星期|月|季度?))",
     rf"(?P<y>{_YEAR})年?",
 )
 """Forms of dates; `y`, `q`, `h`, `m` and `d` are the year, quarter, half-year, month and day."""

@@ -39,7 +39,7 @@ def stem_word(word: str) -> str:
 
 MeaningKind = Literal[
     "metric", "dimension", "filter", "exclusion", "value",
-    "group", "each", "breakdown", "which", "count", "most", "least", "descending", "ascending", "top", "bottom", "not", "not_after", "apart",
+    "group", "each", "breakdown", "which", "count", "most", "least", "descending", "ascending", "top", "bottom", "not", "not_after", "apart", "total",
     "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "or", "of", "stop", "change",
 ]  # fmt: skip
 
@@ -76,7 +76,7 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "ascending": "lowest first|worst first|shortest first|smallest first|least first|ascending|asc|from low to high"
     "|low to high|in ascending order|从低到高|从小到大|从少到多|由低到高|升序",
     "top": "top|leading|前|前面|取|排名前|排前",
-    "bottom": "bottom|后|倒数|末|垫底",
+    "bottom": "bottom|后|倒数|垫底",
     "not": "except|except for|excluding|exclude|other than|not from|not in|not|without|besides|apart from|leaving out"
     "|除|除了|除去|不包括|不含|不包含|剔除|排除|不算|去掉|扣除|不是|非",
     "not_after": "除外|以外|之外|外",
@@ -92,12 +92,13 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "of": "of|的|'s",
     "change": "growth|grow|grew|growth rate|increase|increased|change|changed|rate of change|compare|compared|comparison"
     "|增长|增长率|增长了|增加|变化|变动|增幅|涨幅|变化率|增速|对比|相比|比较",
+    "total": "total|overall|altogether|in total|总|一共|总共|共|共有|总计|合计",
     "stop": "the|a|an|is|are|was|were|be|been|do|did|doe|doing|have|has|had|having|we|our|ours|us|you|your|i|me|my|it|its"
     "|they|them|their|there|this|that|these|those|what|how|much|many|please|show|show me|list|give|give me|tell|tell me"
     "|find|get|display|calculate|compute|report|see|know|want|need|would like|could|can|will|to|in|on|at|for|from|with"
-    "|among|within|into|during|all|total|overall|altogether|in total|where|when|who|whose|than|as|so|any|also|then"
+    "|among|within|into|during|all|where|when|who|whose|than|as|so|any|also|then"
     "|sorted|sort|ordered by|order by|ranked|ranked by|sorted by|arranged|list of|in the database|in the data"
-    "|了|吗|呢|吧|是|有|在|我|我们|你|请|请问|帮|帮我|给|给我|看|看看|看一下|查|查询|查看|查一下|一下|一共|总共|总|共|共有|总计|合计|什么|个"
+    "|了|吗|呢|吧|是|有|在|我|我们|你|请|请问|帮|帮我|给|给我|看|看看|看一下|查|查询|查看|查一下|一下|什么|个"
     "|位|名|首|张|家|条|笔|次|件|种|类|为|对|于|中|里|内|下|上|者|到|从|来自|来|所|其|统计|显示|列出|列|给出|告诉|计算|算|求|之|后|时|期间"
     "|以|被|由|排列|排序|排|这|那|这些|那些|都|想|知道|需要|要|如何|怎么样|怎样|何|等|每",
 }

@@ -183,7 +183,7 @@ def _describes_neighbor(state: RuleState, position: int) -> bool:
 
 def _flag_unsupported(state: RuleState) -> None:
     """Report the parts of the question that the rules recognize but cannot express."""
-    if not state.metrics and state.has_phrase("count"):
+    if not state.metrics and state.has_phrase("count", "total"):
         state.ambiguities.append(messages.MISSING_COUNT_TARGET)
     if not state.metrics and not state.groups:
         state.ambiguities.append(messages.MISSING_METRIC)

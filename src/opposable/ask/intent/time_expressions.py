@@ -37,7 +37,8 @@ _PREVIOUS_PATTERN = r"(?:previous|preceding|prior|last|past)"
 _COMPARED_WITH_PATTERN = r"\b(?:compared? (?:to|with|against)|versus|vs\.?|relative to) (?:the )?"
 _COMPARISON_PATTERNS: tuple[tuple[str, ComparisonKind], ...] = (
     (
-        r"\byoy\b|\byear[- ]over[- ]year\b|\byear[- ]on[- ]year\b|同比|[与和跟较比]?(?:去年|上年)?同期(?:相比|对比)?",
+        r"\byoy\b|\byear[- ]over[- ]year\b|\byear[- ]on[- ]year\b|同比|[与和跟较比](?:去年|上年)?同期(?:相比|对比)?"
+        r"|(?:去年|上年)?同期(?:相比|对比)",
         "yoy",
     ),
     (rf"{_COMPARED_WITH_PATTERN}(?:same \w+ (?:of )?(?:the )?)?(?:year before|{_PREVIOUS_PATTERN} year)", "yoy"),
@@ -81,8 +82,8 @@ _SINCE_PATTERN = (
     rf"\bsince (?:the (?:start|beginning) of )?({DATE_PATTERN})|[自从]?({DATE_PATTERN})(?:以来|至今|到现在|起至今|到今天)"
     rf"|[自从]({DATE_PATTERN})(?:起|开始)|\bfrom ({DATE_PATTERN}) (?:on|onwards?)\b"
 )
-_AFTER_PATTERN = rf"\bafter ({DATE_PATTERN})|({DATE_PATTERN})(?:以后|之后)"
-_BEFORE_PATTERN = rf"\b(?:before|until|up to|prior to) ({DATE_PATTERN})|({DATE_PATTERN})(?:以前|之前)"
+_AFTER_PATTERN = rf"(?<!or )\bafter ({DATE_PATTERN})|({DATE_PATTERN})(?:以后|之后)"
+_BEFORE_PATTERN = rf"(?<!or )\b(?:before|up to|prior to) ({DATE_PATTERN})|({DATE_PATTERN})(?:以前|之前)"
 _AMOUNT_PREFIX_PATTERN = r"(?:than|over|above|below|under|least|most|top|exceed\w*|超过|大于|高于|多于|小于|低于|少于|不足|至少|至多|前|[<>=$€£¥])\s*$"
 _AMOUNT_SUFFIX_PATTERN = r"\s*(?:元|美元|块|个|次|件|首|张|条|人|以上|以下|dollars?|usd|units?|%|万|亿)"
 _YEAR_COMPARISON_PATTERN = r"\bvs\b|\bversus\b|compare|相比|对比|比较|增长|变化|growth|change|比"
@@ -200,8 +201,12 @@ def _add_open_period(
 
 
 def _add_date(state: QuestionTime, match: "re.Match[str]") -> bool:
+    """Add a date; reject "from" a day, which may be that day or all since then."""
     date = parse_date_period(match["d"], state.today)
-    return not _is_amount(state.text, *match.span("d")) and state.add_period(date)
+    is_start = (
+        date and get_granularity(date) == "day" and re.search(r"(?:\bfrom|[从自])\s*$", state.text[: match.start()])
+    )
+    return not is_start and not _is_amount(state.text, *match.span("d")) and state.add_period(date)
 
 
 def _is_amount(text: str, start: int, end: int) -> bool:
