@@ -1,7 +1,7 @@
 """The plan of a compiled query: its metric groups, group keys and row conditions."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from opposable.ask.intent.periods import Period
 from opposable.ask.semantics.expressions import BoundExpression, BoundModel
 from opposable.ask.semantics.join_graph import ReachableTables, build_join_query, find_metric_tables
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.sql_trees import exp
+from opposable.ask.sql_trees import build_alias, exp
 from opposable.domain.errors import BadInput
 
 
@@ -93,8 +93,10 @@ class MetricGroup:
         label = build_period_label(date.tree, plan.grain, plan.semantics.dialect, shift)
         return [BoundExpression(PERIOD_COLUMN, label, date.tables), *plan.bind_dimensions()]
 
-    def build_select(self, plan: QueryPlan, period: Period | None) -> Any:
-        """Build FROM, JOIN and WHERE of the rows in `period`.
+    def build_select(
+        self, plan: QueryPlan, period: Period | None, columns: Mapping[str, Any], shift: Comparison | None = None
+    ) -> Any:
+        """Build the SELECT of the keys and other columns of the rows in `period`, grouped by the keys.
 
         Raises:
             BadInput: A join that the intent needs would count rows twice.
@@ -110,7 +112,10 @@ class MetricGroup:
                 raise BadInput(f"{', '.join(self.metrics)} cannot go with {needed.name}: {reason}")
         tables = [table for ref in self.metrics for table in plan.bind_metric(ref).tables]
         tables += [table for key in keys for table in key.tables]
-        return plan.build_rows(self.reachable.root_table, tables, conditions)
+        query = plan.build_rows(self.reachable.root_table, tables, conditions)
+        selected = [*((key.name, key.tree) for key in self.build_keys(plan, shift)), *columns.items()]
+        query = query.select(*(build_alias(tree, name) for name, tree in selected))
+        return query.group_by(*(tree.copy() for _, tree in selected[: len(keys)]))
 
     def _bind_date(self, plan: QueryPlan) -> BoundExpression:
         """Bind the date of a row.

@@ -23,7 +23,7 @@ from opposable.ask.intent.periods import (
     resolve_period,
 )
 from opposable.ask.intent.query_plan import MetricGroup, QueryPlan, build_comparison, group_metrics, to_operand
-from opposable.ask.semantics.expressions import BoundExpression, BoundModel
+from opposable.ask.semantics.expressions import BoundModel
 from opposable.ask.semantics.join_graph import find_root_table
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.sql_trees import build_alias, build_column, build_is_not_null, exp, fill_template
@@ -106,19 +106,9 @@ def _build_query(plan: QueryPlan) -> Any:
     groups = group_metrics(plan)
     if len(groups) > 1 or plan.previous_period is not None:
         return _build_merged_query(plan, groups)
-    query = groups[0].build_select(plan, plan.period)
     trees = _build_metric_trees(plan, lambda ref: plan.bind_metric(ref).tree.copy())
-    query = _select_grouped(
-        query, groups[0].build_keys(plan), {metric: trees[metric] for metric in plan.intent.metrics}
-    )
+    query = groups[0].build_select(plan, plan.period, {metric: trees[metric] for metric in plan.intent.metrics})
     return query.having(*(build_comparison(trees[bound.dimension], bound) for bound in plan.metric_filters))
-
-
-def _select_grouped(query: Any, keys: list[BoundExpression], columns: dict[str, Any]) -> Any:
-    """Select the keys and other columns of the rows of a query, grouped by the keys."""
-    selected = [*((key.name, key.tree) for key in keys), *columns.items()]
-    query = query.select(*(build_alias(tree, name) for name, tree in selected))
-    return query.group_by(*(key.tree.copy() for key in keys))
 
 
 def _build_merged_query(plan: QueryPlan, groups: list[MetricGroup]) -> Any:
@@ -171,13 +161,12 @@ def _build_window_select(plan: QueryPlan, group: MetricGroup, window: Window, sl
     The columns of other groups and windows are NULL.
     """
     suffix, period, shift = window
-    query = group.build_select(plan, period)
     columns: dict[str, Any] = {}
     for metric, slot_suffix in slots:
         is_own = slot_suffix == suffix and metric in group.metrics
         tree = plan.bind_metric(metric).tree if is_own else _build_typed_null(plan, metric)
         columns[f"{metric}{slot_suffix}"] = tree
-    return _select_grouped(query, group.build_keys(plan, shift), columns)
+    return group.build_select(plan, period, columns, shift)
 
 
 def _build_typed_null(plan: QueryPlan, metric: str) -> Any:

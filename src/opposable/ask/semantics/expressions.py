@@ -76,25 +76,6 @@ class BoundModel:
             return bound
         return replace(bound, tree=fill_template("NOT COALESCE((c), FALSE)", "duckdb", c=bound.tree))
 
-    def get_input_metrics(self, metric: Term) -> tuple[str, ...]:
-        """Return the ids of the metrics that a metric is computed from, or () for a metric that aggregates itself.
-
-        Raises:
-            BadInput: The expression neither aggregates nor names only metrics.
-        """
-        tree = self._parse(metric.expr)
-        if contains_aggregate(tree):
-            return ()
-        names = [column.name for column in tree.find_all(exp.Column)]
-        unknown = [name for name in names if name not in self.model.metrics or name == metric.id]
-        if unknown or not names:
-            similar = suggest_names(unknown[0], self.model.metrics, 1) if unknown else ()
-            hint = f"; did you mean the metric {similar[0]}?" if similar and similar[0] != metric.id else ""
-            raise BadInput(
-                f"{metric.expr!r} neither aggregates (SUM, COUNT, AVG …) nor is computed from other metrics alone{hint or '.'}"
-            )
-        return tuple(dict.fromkeys(names))
-
     def resolve_base_metrics(self, metric_id: str) -> tuple[str, ...]:
         """Return the aggregating metrics of a metric, or its own id; raise as `build_metric_tree` does."""
         base_metrics: dict[str, Any] = {}
@@ -110,15 +91,23 @@ class BoundModel:
         from this one, to detect cycles.
 
         Raises:
-            BadInput: The metric is computed from itself, or an expression is invalid.
+            BadInput: The metric is computed from itself, or an expression is invalid, or neither aggregates nor names
+                only metrics.
         """
         path = (*ancestors, metric_id)
         if metric_id in ancestors:
             raise BadInput(f"the metric {metric_id} is computed from itself: {' → '.join(path)}.")
         metric = self.model.metrics[metric_id]
-        if not self.get_input_metrics(metric):
-            return get_base_tree(metric_id)
         root = exp.Paren(this=self._parse(metric.expr))
+        if contains_aggregate(root):
+            return get_base_tree(metric_id)
+        names = [column.name for column in root.find_all(exp.Column)]
+        unknown = [name for name in names if name not in self.model.metrics or name == metric_id]
+        if unknown or not names:
+            similar = suggest_names(unknown[0], self.model.metrics, 1) if unknown else ()
+            hint = f"; did you mean the metric {similar[0]}?" if similar and similar[0] != metric_id else "."
+            problem = "neither aggregates (SUM, COUNT, AVG …) nor is computed from other metrics alone"
+            raise BadInput(f"{metric.expr!r} {problem}{hint}")
         for division in list(root.find_all(exp.Div)):
             division.set("this", exp.cast(exp.paren(division.this), "double"))
             division.set("expression", exp.func("NULLIF", division.expression, exp.Literal.number(0)))

@@ -125,7 +125,15 @@ def convert_ossie(document: YamlDocument) -> YamlDocument:
     data: dict[str, Any] = {
         "name": raw.name,
         "description": raw.description,
-        "tables": {dataset.name: _convert_dataset(dataset) for dataset in raw.datasets},
+        "tables": {
+            dataset.name: {
+                "source": dataset.source,
+                "key": dataset.primary_key,
+                "time": next((field.expression.sql for field in dataset.fields if field.is_time), ""),
+                **dataset.describe(),
+            }
+            for dataset in raw.datasets
+        },
         "joins": [
             {"many": join.many, "one": join.to, "on": list(zip(join.from_columns, join.to_columns, strict=True))}
             for join in raw.relationships
@@ -155,11 +163,6 @@ def convert_ossie(document: YamlDocument) -> YamlDocument:
     if others := len(models) - 1:
         data["unsupported"] = [f"{others} more semantic models in the file are not read"]
     return YamlDocument(data, lines, document.file)
-
-
-def _convert_dataset(dataset: _Dataset) -> dict[str, Any]:
-    time = next((field.expression.sql for field in dataset.fields if field.is_time), "")
-    return {"source": dataset.source, "key": dataset.primary_key, "time": time, **dataset.describe()}
 
 
 def _expand_computed_fields(sql: str, computed: dict[tuple[str, str], str]) -> str:
