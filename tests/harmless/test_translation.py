@@ -1,14 +1,22 @@
 """Requests between APIs of different providers: what both can express arrives, and no reply loses its numbers."""
 
 import aiohttp
+import anthropic
 import orjson
 import pytest
-from tests.models.chat_server import build_completion, chat_server, respond_json
+from tests.models.chat_server import build_completion, chat_server, respond_events, respond_json
 from tests.web.serving import serve_models
 
+from opposable.agent.agent import Agent
+from opposable.domain.errors import ModelUnavailable
+from opposable.domain.messages import assistant_message, user_message
+from opposable.domain.tools import ToolCall
 from opposable.models.anthropic import AnthropicModel
+from opposable.models.base import ModelOptions
+from opposable.models.fallback import FallbackModel
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.openai_responses import OpenAIResponsesModel
+from opposable.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -128,3 +136,45 @@ async def test_the_tokens_of_a_cache_are_counted():
         "total_tokens": 79,
         "prompt_tokens_details": {"cached_tokens": 70},
     }
+
+
+async def test_the_tool_runner_of_anthropic_works_with_any_model():
+    @anthropic.beta_async_tool
+    async def add(a: int) -> str:
+        """Add one."""
+        return str(a + 1)
+
+    model = ScriptedModel(assistant_message("I add.", (ToolCall("c1", "add", {"a": 1}),)), "It is 2.")
+    async with (
+        serve_models(model) as url,
+        anthropic.AsyncAnthropic(base_url=url.removesuffix("/v1"), api_key="x", max_retries=0) as client,
+    ):
+        runner = client.beta.messages.tool_runner(model="m", max_tokens=9, messages=HI, tools=[add])
+        replies = [[block.type for block in message.content] async for message in runner]
+    assert replies == [["text", "tool_use"], ["text"]]
+    assert [(message.role, message.content) for message in model.requests[1].messages] == [
+        ("user", "hi"),
+        ("assistant", "I add."),
+        ("tool", "2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("create_model", "event"),
+    [
+        (AnthropicModel, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+        (create_chat, {"error": {"message": "try later", "type": "server_error"}}),
+        (create_chat, {"error": {"message": "Provider returned error", "code": 502}}),
+        (create_responses, {"type": "error", "code": "server_error", "message": "try later"}),
+    ],
+)
+async def test_an_overload_in_a_stream_is_no_fault_of_the_request(create_model, event):
+    async with chat_server(respond_events(event)) as server:
+        first = create_model("c", "k", server.url)
+        model = FallbackModel("m", [first, ScriptedModel("Hello")])
+        async with Agent(model) as agent:
+            with pytest.raises(ModelUnavailable):
+                async for _ in first.stream([user_message("hi")], (), ModelOptions(stream=True)):
+                    pass
+            events = [event async for event in agent.stream("hi")]
+    assert events[-1].text == "Hello"

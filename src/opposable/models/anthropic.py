@@ -14,7 +14,7 @@ from opposable.domain.messages import Message, NativeReply
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions, ToolChoice
-from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk
+from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk, to_model_error
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
@@ -58,7 +58,7 @@ class AnthropicModel:
         if not options.stream:
             yield parse_reply(await self._endpoint.post(body), self.name)
             return
-        accumulator = _StreamAccumulator(self.name)
+        accumulator = _StreamAccumulator(self.name, self._endpoint)
         async with aclosing(self._endpoint.stream_data(body)) as received:
             async for payloads in received:
                 for payload in payloads:
@@ -154,8 +154,9 @@ def _parse_call(block: dict[str, Any], *, truncated: bool) -> ToolCall:
 class _StreamAccumulator:
     """The accumulated parts of a streamed reply."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, endpoint: Endpoint) -> None:
         self._model = model
+        self._endpoint = endpoint
         self._blocks: dict[int, dict[str, Any]] = {}
         self._received: dict[tuple[int, str], list[str]] = {}  # the deltas of a field of a block
         self._call_positions: dict[int, int] = {}
@@ -164,7 +165,7 @@ class _StreamAccumulator:
         self._has_ended = False
 
     def add_event(self, event: dict[str, Any]) -> list[ModelEvent]:
-        """Add an event and return its parts. Raises: `ModelRejected` for an error, or a malformed event."""
+        """Add an event and return its parts. Raises: `ModelError` for an error, or a malformed event."""
         try:
             return self._add_event(event)
         except (KeyError, TypeError, AttributeError) as error:
@@ -184,7 +185,7 @@ class _StreamAccumulator:
             case "message_stop":
                 self._has_ended = True
             case "error":
-                raise ModelRejected(f"The model server broke off: {event['error'].get('message', 'no reason given')}")
+                raise to_model_error(event["error"], self._endpoint)
         return []
 
     def _open_block(self, index: int, block: dict[str, Any]) -> list[ModelEvent]:

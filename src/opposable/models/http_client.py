@@ -32,6 +32,12 @@ CONTEXT_OVERFLOW_PATTERN = re.compile(
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 RELAYED_RETRIES = RETRYABLE_STATUSES - {409, 429}
 """The statuses that are retried for a request whose client gets the server's own response."""
+TEMPORARY_ERRORS = frozenset({"server_error", "api_error", "overloaded_error", "timeout_error"}) | {
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    *map(str, RETRYABLE_STATUSES),
+}
+"""The types and codes of errors that a later attempt may not have."""
 HttpMethod = Literal["GET", "POST", "DELETE"]
 _RELAYED_RESPONSE_HEADERS = re.compile(
     r"(x-)?request-id|retry-after(-ms)?|x-should-retry|x-ratelimit-.+|anthropic-(?!organization).+|openai-(?!org|proj).+"
@@ -265,6 +271,17 @@ def _select_relayed_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers for the client of a relayed response, with names in lower case."""
     named = ((name.lower(), value) for name, value in headers.items())
     return {name: value for name, value in named if _RELAYED_RESPONSE_HEADERS.fullmatch(name)}
+
+
+def to_model_error(error: Any, endpoint: Endpoint) -> ModelError:
+    """Translate an error that a server sent with status 200."""
+    message = error.get("message") if isinstance(error, dict) else error
+    text = endpoint.redact_key(str(message or error)[:600])
+    if CONTEXT_OVERFLOW_PATTERN.search(text) or CONTEXT_OVERFLOW_PATTERN.search(str(error)):
+        return ContextFull(f"The messages do not fit into the model's context window: {text}")
+    if isinstance(error, dict) and {str(error.get("type")), str(error.get("code"))} & TEMPORARY_ERRORS:
+        return ModelUnavailable(f"The model server at {endpoint.url} broke off: {text}")
+    return ModelRejected(f"The model server at {endpoint.url} broke off: {text}")
 
 
 def parse_chunk(line: bytes) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 
 from opposable.domain.content import ContentPart, ImagePart, TextPart, join_text, to_data_url
-from opposable.domain.errors import ContextFull, ModelError, ModelRejected
+from opposable.domain.errors import ModelRejected
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta, Token
 from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions, ToolChoice
-from opposable.models.http_client import CONTEXT_OVERFLOW_PATTERN, Endpoint, RetryPolicy, parse_chunk
+from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk, to_model_error
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
@@ -211,15 +211,6 @@ def create_endpoint(
     authorization = {"authorization": f"Bearer {api_key}"} if api_key else {}
     hint = "The base URL of an OpenAI-compatible server usually ends in /v1."
     return Endpoint(url, {**authorization, **(headers or {})}, api_key, retry_policy or RetryPolicy(), hint)
-
-
-def to_model_error(error: Any, endpoint: Endpoint) -> ModelError:
-    """Translate an error that a server sent with status 200."""
-    message = error.get("message") if isinstance(error, dict) else error
-    text = endpoint.redact_key(str(message or error)[:600])
-    if CONTEXT_OVERFLOW_PATTERN.search(text) or CONTEXT_OVERFLOW_PATTERN.search(str(error)):
-        return ContextFull(f"The messages do not fit into the model's context window: {text}")
-    return ModelRejected(f"The model server at {endpoint.url} broke off: {text}")
 
 
 def parse_completion(response: Any, model: str = "") -> Reply:

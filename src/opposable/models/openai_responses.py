@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from opposable.domain.content import ContentPart, ImagePart, TextPart, to_data_url
-from opposable.domain.errors import ModelError, ModelRejected, ModelUnavailable
+from opposable.domain.errors import ModelRejected
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
-from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk
+from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk, to_model_error
 from opposable.models.openai_compatible import (
     OpenAICompatibleModel,
     ServerQuirks,
@@ -20,7 +20,6 @@ from opposable.models.openai_compatible import (
     encode_options,
     encode_schema,
     parse_usage,
-    to_model_error,
 )
 from opposable.models.profile import get_profile
 
@@ -28,7 +27,6 @@ _INCOMPLETE_REASONS: dict[str | None, FinishReason] = {
     "max_output_tokens": "length",
     "content_filter": "content_filter",
 }
-_TEMPORARY_ERRORS = ("server_error", "rate_limit_exceeded")
 _RENAMED_PARAMETERS = {"reasoning_effort": ("reasoning", "effort"), "verbosity": ("text", "verbosity")}
 """Parameters of chat completions, with their place in this API."""
 
@@ -139,7 +137,7 @@ def parse_response(response: Any, model: str, endpoint: Endpoint) -> Reply:
         ModelError: The response has failed, or is none.
     """
     if isinstance(response, dict) and response.get("error"):
-        raise _to_response_error(response["error"], endpoint)
+        raise to_model_error(response["error"], endpoint)
     try:
         items = response["output"]
         finish = _parse_finish_reason(response, items)
@@ -247,9 +245,9 @@ class _StreamAccumulator:
             case "response.completed" | "response.incomplete":
                 self._response = event["response"]
             case "response.failed":
-                raise _to_response_error(event["response"].get("error") or event, self._endpoint)
+                raise to_model_error(event["response"].get("error") or event, self._endpoint)
             case "error":
-                raise _to_response_error(event.get("error") or event, self._endpoint)
+                raise to_model_error(event.get("error") or event, self._endpoint)
             case None if "output" in event:  # a whole response to a streamed request
                 self._response = event
         return []
@@ -281,13 +279,6 @@ class _StreamAccumulator:
             return item
         text = "".join(self._received[index])
         return {**item, "arguments": text, "content": [{"type": "output_text", "text": text}], "status": "incomplete"}
-
-
-def _to_response_error(error: Any, endpoint: Endpoint) -> ModelError:
-    if isinstance(error, dict) and error.get("code") in _TEMPORARY_ERRORS:
-        text = endpoint.redact_key(str(error.get("message"))[:600])
-        return ModelUnavailable(f"The model server at {endpoint.url} broke off: {text}")
-    return to_model_error(error, endpoint)
 
 
 def _move_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:

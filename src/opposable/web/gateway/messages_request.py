@@ -12,7 +12,7 @@ from opposable.models.base import ForcedTool, ModelOptions, ToolChoice
 from opposable.web.gateway.parameters import select_parameters
 from opposable.web.gateway.request import CompletionRequest, parse_model_name, parse_number, parse_stop
 from opposable.web.gateway.tool_schemas import parse_tools
-from opposable.web.openai_errors import bad_request_error
+from opposable.web.openai_errors import GatewayError, bad_request_error
 
 HINTS = frozenset(
     {"thinking", "metadata", "service_tier", "context_management", "cache_control", "inference_geo", "speed", "betas"}
@@ -36,6 +36,8 @@ def parse_messages_request(body: Mapping[str, Any], *, is_count: bool = False) -
         GatewayError: 400, with the path of the wrong parameter.
     """
     model = parse_model_name(body)
+    if body.get("thread"):
+        raise _build_thread_error()
     max_tokens = parse_number(body, "max_tokens", low=1, is_integer=True)
     if max_tokens is None and not is_count:
         raise bad_request_error("max_tokens", "max_tokens is missing.")
@@ -61,6 +63,15 @@ def parse_messages_request(body: Mapping[str, Any], *, is_count: bool = False) -
         extra=select_parameters(body, body.keys() - _OWNED - HINTS),
         ignored=(*select_parameters(body, HINTS), *ignored),
     )
+
+
+def _build_thread_error() -> GatewayError:
+    """Return the error after which the SDK of Anthropic sends the whole conversation, without a stored thread."""
+    error = bad_request_error("thread", "thread is not supported for this model. Send the whole conversation.")
+    details = {"error_code": "thread_unsupported_request", "unsupported": ["model"]}
+    detail = {"type": "invalid_request_error", "message": str(error), "details": details}
+    error.body = {"type": "error", "error": detail}
+    return error
 
 
 def _to_chat_tools(tools: Any) -> Any:
