@@ -11,6 +11,7 @@ SOURCE = ROOT / "src" / "opposable"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 NOT_MIRRORED = {
+    "agent/test_whole_replies.py": "runs whose replies are not streamed",
     "ask/catalog/test_schema_selection.py": "which tables and columns of a large schema a catalog selects",
     "ask/intent/test_questions.py": "business questions end to end on public databases",
     "ask/team/test_hostile_names.py": "hostile names of tables and columns, for the whole team",
@@ -21,9 +22,15 @@ NOT_MIRRORED = {
     "evals/test_berkeley_ablation.py": "evals/berkeley_ablation.py of the repository",
     "evals/test_chinese_set.py": "evals/chinese of the repository",
     "harmless/test_agent.py": "expert traces through the agent",
+    "harmless/test_answers.py": "answers to right SQL",
+    "harmless/test_functions.py": "Python functions as tools",
     "harmless/test_gateway.py": "expert traces through the gateway",
+    "harmless/test_http_tools.py": "HTTP endpoints as tools",
+    "harmless/test_runs.py": "runs around their calls",
     "harmless/test_service.py": "expert traces through the service over HTTP",
+    "harmless/test_service_values.py": "values and conversations in the service",
     "harmless/test_sql.py": "right SQL through the tool, the team and HTTP",
+    "harmless/test_translation.py": "requests between APIs of different providers",
     "parsers/test_forms.py": "every written form of a call",
     "parsers/test_malformed_calls.py": "malformed calls in every form",
     "parsers/test_no_calls.py": "texts without a call",
