@@ -1,7 +1,7 @@
 """The lexicon of the intent parser: the words of a question, and what terms and function words mean."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -125,17 +125,15 @@ def build_lexicon(model: SemanticModel, database_values: Mapping[str, Sequence[s
     It contains ids, synonyms, names of values, function words of both languages, and values by dimension id.
     """
     phrases: MeaningsByStems = {}
-    for word_kind, text in _FUNCTION_WORDS.items():
+    for kind, text in _FUNCTION_WORDS.items():
         for phrase in text.split("|"):
-            phrases.setdefault(tokenize_stems(phrase), [Meaning(word_kind)])
-    for section, term in model.iter_terms():
-        kind: MeaningKind = section[:-1]  # type: ignore[assignment]
-        for name in (term.id, *term.synonyms):
-            _add_phrase(phrases, name, Meaning(kind, term.id))
-    for dimension in model.dimensions.values():
-        for value, names in dimension.values.items():
-            for name in (value, *names):
-                _add_phrase(phrases, name, Meaning("value", dimension.id, value))
+            phrases.setdefault(tokenize_stems(phrase), [Meaning(kind)])
+    for name, meaning in _iter_names(model):
+        stems = tokenize_stems(name)
+        is_short_value = meaning.kind == "value" and len(stems) == 1 and len(stems[0]) == 1
+        if stems and not is_short_value:
+            others = [other for other in phrases.get(stems, ()) if other.kind in TERM_AND_VALUE_KINDS]
+            phrases[stems] = list(dict.fromkeys([*others, meaning]))
     for dimension_id, texts in database_values.items():
         for text in texts:
             if stems := tokenize_stems(text):
@@ -143,11 +141,12 @@ def build_lexicon(model: SemanticModel, database_values: Mapping[str, Sequence[s
     return Lexicon(phrases, max(map(len, phrases)))
 
 
-def _add_phrase(phrases: MeaningsByStems, phrase: str, meaning: Meaning) -> None:
-    """Add a name of a term or value, which replaces a function word of the same stems."""
-    stems = tokenize_stems(phrase)
-    is_single_character = len(stems) == 1 and len(stems[0]) == 1
-    if not stems or (is_single_character and meaning.kind == "value"):
-        return
-    others = [other for other in phrases.get(stems, ()) if other.kind in TERM_AND_VALUE_KINDS]
-    phrases[stems] = list(dict.fromkeys([*others, meaning]))
+def _iter_names(model: SemanticModel) -> Iterator[tuple[str, Meaning]]:
+    """Yield the names of terms and values, which replace a function word of the same stems."""
+    for section, term in model.iter_terms():
+        for name in (term.id, *term.synonyms):
+            yield name, Meaning(section[:-1], term.id)  # type: ignore[arg-type]
+    for dimension in model.dimensions.values():
+        for value, names in dimension.values.items():
+            for name in (value, *names):
+                yield name, Meaning("value", dimension.id, value)

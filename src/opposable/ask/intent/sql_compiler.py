@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from opposable.ask.intent import messages, periods
 from opposable.ask.intent.intent import (
     PERIOD_COLUMN,
     Comparison,
@@ -12,15 +13,6 @@ from opposable.ask.intent.intent import (
     TimeIntent,
     find_intent_problems,
     resolve_ids,
-)
-from opposable.ask.intent.messages import describe_default_year, describe_partial_period
-from opposable.ask.intent.periods import (
-    COMPARED_UNITS,
-    Period,
-    get_granularity,
-    get_previous_period,
-    get_unit,
-    resolve_period,
 )
 from opposable.ask.intent.query_plan import MetricGroup, QueryPlan, build_comparison, group_metrics, to_operand
 from opposable.ask.semantics.expressions import BoundModel
@@ -31,7 +23,7 @@ from opposable.domain.errors import BadInput
 from opposable.domain.localized_text import LocalizedText
 from opposable.sql.function_allowlist import Dialect
 
-Window = tuple[str, Period | None, Comparison | None]
+Window = tuple[str, periods.Period | None, Comparison | None]
 """A period that metrics are aggregated in: the suffix of its columns, the period, and its comparison."""
 
 
@@ -79,24 +71,24 @@ def _build_plan(
     intent: StructuredIntent, model: SemanticModel, dialect: Dialect, today: datetime.date
 ) -> tuple[QueryPlan, tuple[LocalizedText, ...]]:
     time = intent.time or TimeIntent()
-    period, grain = resolve_period(time, today), time.grain
+    period, grain = periods.resolve_period(time, today), time.grain
     comparison = time.comparison if time.comparison != "ytd" else None
     assumptions: list[LocalizedText] = []
     if comparison is not None and not intent.metrics:
         raise ValueError("a comparison needs a metric")
     if comparison is not None and period is None and grain is None:
-        period = get_unit("year", today)
-        assumptions.append(describe_default_year(today.year))
+        period = periods.get_unit("year", today)
+        assumptions.append(messages.describe_default_year(today.year))
     if comparison is not None and grain is None and period is not None:
-        step, granularity = COMPARED_UNITS[comparison], get_granularity(period)
+        step, granularity = periods.COMPARED_UNITS[comparison], periods.get_granularity(period)
         if step != "year" and granularity in ("year", "quarter") and granularity != step:
             grain = step
         elif period.start <= today < period.end:
-            period = Period(period.start, today)
-            assumptions.append(describe_partial_period(today))
+            period = periods.Period(period.start, today)
+            assumptions.append(messages.describe_partial_period(today))
     if period and period.start > period.end:
         raise ValueError(f"the period ends ({period.end}) before it begins ({period.start})")
-    previous_period = get_previous_period(period or Period(), comparison) if comparison else None
+    previous_period = periods.get_previous_period(period or periods.Period(), comparison) if comparison else None
     return QueryPlan(intent, BoundModel(model, dialect), period, grain, previous_period, comparison), tuple(assumptions)
 
 
