@@ -85,3 +85,10 @@ async def test_only_cells_larger_than_the_sqlite_limit_are_refused(tmp_path):
     with pytest.raises(Exception, match=r"string or blob too big. Hint: leave very large texts or blobs out"):
         await database.run("SELECT photo FROM t")
     await database.close()
+
+
+def test_a_list_or_an_object_is_truncated_as_json():
+    assert truncate_cell({"name": "李雷", "is_new": True, "city": None}, 30) == (
+        '{"name":"李雷","is_new":true,"ci…',
+        True,
+    )

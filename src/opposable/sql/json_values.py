@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+import orjson
+
 _MAX_SAFE_INTEGER = 2**53 - 1
 """Larger integers lose digits in JavaScript, so they become text."""
 
@@ -45,12 +47,12 @@ def to_json_value(value: Any) -> Any:
 def truncate_cell(value: Any, max_characters: int) -> tuple[Any, bool]:
     """Truncate a JSON value, and return it and whether it was truncated.
 
-    Lists and objects are truncated as text.
+    Lists and objects are truncated as JSON text.
     """
     if isinstance(value, str):
         return (value, False) if len(value) <= max_characters else (value[:max_characters] + "…", True)
     if isinstance(value, list | dict):
-        text = str(value)
+        text = orjson.dumps(value).decode()
         return (value, False) if len(text) <= max_characters else (text[:max_characters] + "…", True)
     return value, False
 
