@@ -55,6 +55,21 @@ async def test_a_tool_that_changes_its_arguments_does_not_change_the_call(tool, 
     assert list_results(events[-1]) == ["ok"]
 
 
+@pytest.mark.parametrize("depth", [400, 800, 5000])
+async def test_deeply_nested_arguments_do_not_end_a_run(depth):
+    raw = f'{{"value": {"[" * depth}{"]" * depth}}}'
+    call = ToolCall.from_json("c0", "measure", raw)
+
+    def measure(value: list) -> str:
+        return "measured"
+
+    async with Agent(ScriptedModel(assistant_message("", (call,)), "Done."), [measure]) as agent:
+        end = await agent.run("Do it.")
+    assert end.text == "Done."
+    [result] = list_results(end)
+    assert result == "measured" or "nested" in result
+
+
 async def test_a_mutable_default_is_new_for_each_call():
     def collect(items: list = []) -> list:  # noqa: B006 - as users write it
         items.append(1)

@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import operator
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -144,15 +144,24 @@ def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> R
     if call.truncated:
         message = sentences.truncated_call_message(name, language)
         return _reject_call(call, name, message)
+    try:
+        return _resolve_arguments(call, tool, language)
+    except RecursionError:
+        return _reject_call(
+            call, name, sentences.unreadable_arguments_message(name, "nested too deeply", call.arguments_json, language)
+        )
+
+
+def _resolve_arguments(call: ToolCall, tool: RegisteredTool, language: Language) -> ResolvedCall:
     problems: Sequence[FieldProblem] = ()
     if call.has_valid_arguments:
-        arguments = copy.deepcopy(dict(call.arguments))
+        arguments = _copy_arguments(call.arguments)
         try:
             checked = check_call(tool, arguments)
         except InvalidArguments as error:
             problems = error.problems
         else:
-            named = call if name == call.name else replace(call, name=name)
+            named = call if tool.name == call.name else replace(call, name=tool.name)
             return ResolvedCall(named, arguments, tool=tool, checked=checked)
     return _repair_call(call, tool, problems, language)
 
@@ -165,7 +174,7 @@ def _repair_call(
     given = dict(call.arguments) if call.has_valid_arguments else call.raw
     parsed = parsers.repair_arguments(given, tool.definition.parameters, problems)
     if parsed.value is not None:
-        arguments = copy.deepcopy(parsed.value)
+        arguments = _copy_arguments(parsed.value)
         try:
             checked = check_call(tool, arguments)
         except InvalidArguments as error:
@@ -179,6 +188,13 @@ def _repair_call(
     else:
         message = sentences.unreadable_arguments_message(name, parsed.problem or "", call.arguments_json, language)
     return _reject_call(call, name, message)
+
+
+def _copy_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy, which the tool may change. Texts and numbers cannot change."""
+    return {
+        name: copy.deepcopy(value) if isinstance(value, list | dict) else value for name, value in arguments.items()
+    }
 
 
 def _reject_call(call: ToolCall, name: str, message: str, failure: FailureKind = "invalid_arguments") -> ResolvedCall:
