@@ -132,7 +132,7 @@ _POSTGRES_OTHER = """cast coalesce exists gen_random_uuid generate_series genera
     nullif num_nonnulls num_nulls numnode phraseto_tsquery plainto_tsquery querytree setweight strip to_tsquery to_tsvector
     ts_headline ts_rank ts_rank_cd websearch_to_tsquery uuidv4 uuidv7 uuid_extract_timestamp uuid_extract_version
     merge_action enum_first enum_last enum_range abbrev broadcast family host hostmask inet_merge inet_same_family masklen
-    netmask network set_masklen array_to_tsvector ts_delete ts_filter ts_lexize ts_rewrite tsquery_phrase tsvector_to_array
+    netmask network set_masklen array_to_tsvector ts_delete ts_filter ts_lexize tsquery_phrase tsvector_to_array
     pg_typeof pg_size_pretty is_normalized set_bit set_byte pow area box center circle diameter height path point polygon width st_area st_asgeojson st_astext
     st_buffer st_centroid st_contains st_distance st_dwithin st_geomfromtext st_intersects st_length st_makepoint
     st_point st_setsrid st_transform st_within st_x st_y"""
