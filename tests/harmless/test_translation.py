@@ -22,9 +22,16 @@ pytestmark = pytest.mark.anyio
 
 CHAT = "chat/completions"
 HI = [{"role": "user", "content": "hi"}]
-PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+PARAMETERS = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
 ADD = {"type": "function", "function": {"name": "add", "strict": True, "parameters": PARAMETERS}}
-MESSAGES_ADD = {"name": "add", "strict": True, "input_schema": PARAMETERS}
+OPTIONAL = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}
+MESSAGES_ADD = {"name": "add", "strict": True, "input_schema": OPTIONAL}
+"""A strict tool of Anthropic's API, which may have optional parameters: OpenAI rejects such a schema as strict."""
 RESPONSES_ADD = {"type": "function", "name": "add", "strict": True, "parameters": PARAMETERS}
 USAGE = {"input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 4}
 MESSAGE = {
@@ -86,7 +93,10 @@ def create_responses(name, key, url):
                 "tools": [MESSAGES_ADD],
                 "tool_choice": {"type": "any", "disable_parallel_tool_use": True},
             },
-            {"tools": [{**ADD, "function": {**ADD["function"], "description": ""}}], "parallel_tool_calls": False},
+            {
+                "tools": [{"type": "function", "function": {"name": "add", "description": "", "parameters": OPTIONAL}}],
+                "parallel_tool_calls": False,
+            },
         ),
         (
             create_chat,
@@ -98,10 +108,8 @@ def create_responses(name, key, url):
             create_responses,
             "messages",
             {"messages": HI, "max_tokens": 9, "tools": [MESSAGES_ADD]},
-            {"tools": [{**RESPONSES_ADD, "description": ""}]},
+            {"tools": [{**RESPONSES_ADD, "description": "", "parameters": OPTIONAL, "strict": False}]},
         ),
-        (create_chat, "messages", {"messages": HI, "max_tokens": 9, "tools": [{**MESSAGES_ADD, "strict": False}]},
-         {"tools": [{"type": "function", "function": {"name": "add", "description": "", "parameters": PARAMETERS}}]}),
         (
             AnthropicModel,
             CHAT,

@@ -75,7 +75,10 @@ def _build_thread_error() -> GatewayError:
 
 
 def _to_chat_tools(tools: Any) -> Any:
-    """Return the tools in the form of chat completions, which share their validation."""
+    """Return the tools in the form of chat completions, which share their validation.
+
+    They lose `strict`: it may have other schemas in Anthropic's API than in OpenAI's, whose servers reject them.
+    """
     if not isinstance(tools, list):
         return tools
     converted = []
@@ -91,7 +94,6 @@ def _to_chat_tools(tools: Any) -> Any:
             "name": tool.get("name"),
             "description": tool.get("description"),
             "parameters": tool.get("input_schema"),
-            "strict": tool.get("strict"),
         }
         converted.append({"type": "function", "function": function})
     return converted
