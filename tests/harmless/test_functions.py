@@ -4,14 +4,17 @@ import dataclasses
 import datetime
 import enum
 import types
-from collections import deque
+from collections import UserList, UserString, deque
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from email.message import EmailMessage
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NewType, TypeVar
 
 import pytest
+from multidict import CIMultiDict
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.datastructures import QueryParams
 
 from opposable.agent.agent import Agent
 from opposable.domain.call_context import CallContext
@@ -217,3 +220,35 @@ def test_a_null_that_differs_from_the_default_is_in_the_schema():
 )
 async def test_a_value_of_any_type_reaches_the_model(value, text):
     assert await call(lambda: value, {}) == text
+
+
+class Permission(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
+def make_mail() -> EmailMessage:
+    mail = EmailMessage()
+    mail["Subject"] = "Invoice"
+    mail.set_content("Pay by Friday.")
+    return mail
+
+
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [
+        (make_mail(), ["Invoice", "Pay by Friday."]),
+        ({"mail": make_mail()}, ["Invoice", "Pay by Friday."]),
+        ({"permissions": Permission.READ | Permission.WRITE}, ['{"permissions":3}']),
+        ({"permissions": Permission.READ | Permission.WRITE, "tags": {"a"}}, ['{"permissions":3,"tags":["a"]}']),
+        ({"name": UserString("Ada")}, ['"Ada"']),
+        (UserList([1, UserString("b")]), ['[1,"b"]']),
+        ({"a": 1}.values(), ["[1]"]),
+        (CIMultiDict([("a", "1"), ("b", "2")]), ['{"a":"1","b":"2"}']),
+        (CIMultiDict([("link", "one"), ("link", "two")]), ["one", "two"]),
+        (QueryParams("a=1&a=2"), ["a=1", "a=2"]),
+    ],
+)
+async def test_no_part_of_a_value_is_lost(value, parts):
+    result = await call(lambda: value, {})
+    assert [part for part in parts if part not in result] == []

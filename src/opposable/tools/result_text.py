@@ -1,7 +1,8 @@
 """The text for the model of a value that a tool returned."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections import UserString
+from collections.abc import Mapping, Sequence, Set, ValuesView
 from typing import Any
 
 import orjson
@@ -50,7 +51,9 @@ def _to_jsonable(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _to_jsonable(dataclasses.asdict(value))
     if isinstance(value, Mapping):
-        return {str(key): _to_jsonable(item) for key, item in value.items()}
+        pairs = list(value.multi_items() if hasattr(value, "multi_items") else value.items())
+        converted = {str(key): _to_jsonable(item) for key, item in pairs}
+        return converted if len(converted) == len(pairs) else str(value)  # headers and queries may repeat a key
     if hasattr(value, "to_dict") and hasattr(value, "columns"):  # a table of pandas
         return _to_jsonable(value.to_dict(orient="records"))
     if hasattr(value, "tolist"):  # arrays and numbers of numpy, columns of pandas
@@ -59,4 +62,6 @@ def _to_jsonable(value: Any) -> Any:
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, bytes | bytearray):
         return f"<{len(value)} bytes>"
-    return [_to_jsonable(item) for item in value] if isinstance(value, Collection) else value
+    if isinstance(value, Sequence | Set | ValuesView) and not isinstance(value, UserString):
+        return [_to_jsonable(item) for item in value]
+    return value
