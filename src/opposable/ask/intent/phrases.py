@@ -102,7 +102,7 @@ def _get_rank(meaning: Meaning, text: str) -> int:
         return _EXACT_VALUE_RANK if meaning.value == text and len(text) > 1 else _VALUE_RANK
     if meaning.kind in TERM_AND_VALUE_KINDS:
         return _TERM_RANK
-    return _STOP_RANK if meaning.kind == "stop" else _FUNCTION_WORD_RANK
+    return _STOP_RANK if meaning.kind in ("stop", "total") else _FUNCTION_WORD_RANK
 
 
 def _parse_number_at(text: str, words: list[Word]) -> tuple[int, int | float | None]:
