@@ -48,16 +48,18 @@ def _find_negated_positions(state: RuleState) -> set[int]:
     """Return the positions that a word such as "except" negates.
 
     The negation covers the next value, filter or exclusion, and those that "and" joins to it. A negation of anything
-    else, such as a time or a bound, is ambiguous.
+    else, such as a metric, a time or a bound, is ambiguous.
     """
     phrases = state.phrases
     positions: set[int] = set()
     unused_phrases: list[Phrase] = []
+    opening_phrase: Phrase | None = None
     is_negating = False
     for position, phrase in enumerate(phrases):
         if phrase.is_a("not"):
             after = state.find_neighbor(position, 1)
             is_negating = not (_precedes_time(state, position, after) or state.is_at(after, *OPERATORS_BEFORE_NUMBER))
+            opening_phrase = phrase
             unused_phrases += [] if after is not None and phrases[after].is_unknown else [phrase]
         elif phrase.is_a("not_after"):
             before = phrases[position - 1] if position else phrase
@@ -65,15 +67,24 @@ def _find_negated_positions(state: RuleState) -> set[int]:
                 positions.add(position - 1)
             elif not before.is_unknown:
                 unused_phrases.append(phrase)
+        elif phrase.is_a("metric", "dimension"):
+            is_negating = is_negating and _describes_next_value(state, position)
         elif phrase.is_a("value", "filter", "exclusion"):
             if is_negating:
                 positions.add(position)
-                unused_phrases.clear()
+                unused_phrases = [unused for unused in unused_phrases if unused is not opening_phrase]
             continuing_kinds: tuple[MeaningKind, ...] = ("and", "or")
             continuing_kinds += ("value",) if phrase.is_a("value") else ()
             is_negating = is_negating and any(other.is_a(*continuing_kinds) for other in phrases[position + 1 :][:1])
     state.ambiguities += [messages.describe_unclear_negation(phrase.text) for phrase in unused_phrases]
     return positions
+
+
+def _describes_next_value(state: RuleState, position: int) -> bool:
+    """Return whether a phrase is the dimension of the value after it, as in "city Berlin"."""
+    after = state.find_neighbor(position, 1)
+    ids = state.phrases[after].get_ids("value") if after is not None else ()
+    return not set(state.dimensions.get(position, ())).isdisjoint(ids)
 
 
 def _precedes_time(state: RuleState, position: int, next_position: int | None) -> bool:
