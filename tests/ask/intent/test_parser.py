@@ -95,6 +95,14 @@ CASES = {
         limit=1,
         intent_type="trend",
     ),
+    "top 3 cities by revenue growth in 2024 yoy": build_intent(
+        "revenue",
+        dimensions=["city"],
+        time={"granularity": "year", "year": 2024, "comparison": "yoy"},
+        order_by={"column": "revenue_growth"},
+        limit=3,
+        intent_type="trend",
+    ),
     "units of tea": build_intent("units", filters=[IntentFilter(dimension="product", value="tea")]),
     "sales of Bob": build_intent("revenue", filters=[IntentFilter(dimension="customer", value="Bob")]),
 }
@@ -143,6 +151,15 @@ def test_rules_resolve_questions(question, shop_model):
         ("customers without orders", (), ("what without leaves out",)),
         ("revenue by city with not more than 100 orders", (), ("what not leaves out",)),
         ("orders in Berlin or of Ann", (), ("which conditions are alternatives",)),
+        ("revenue not in 2024 excluding Berlin", (), ("what not leaves out",)),
+        ("revenue not above 100 by city except Berlin", (), ("what not leaves out",)),
+        ("2024年以外除了上海的销售额", (), ("what 以外 leaves out",)),
+        ("number of customers without visits in Berlin", (), ("what without leaves out",)),
+        ("how many customers without orders in Berlin", (), ("what without leaves out",)),
+        ("top 3 cities by revenue with yoy growth in 2024", (), ("whether the value or its growth is ranked",)),
+        ("top 3 cities by revenue, growth in 2024 yoy", (), ("whether the value or its growth is ranked",)),
+        ("2024年销售额最高的3个城市及同比增长率", (), ("whether the value or its growth is ranked",)),
+        ("2024年各城市销售额和同比增长率从高到低", (), ("whether the value or its growth is ranked",)),
     ],
 )
 def test_rules_report_unmatched_words_and_ambiguities(question, unmatched_words, ambiguities, shop_model):
@@ -152,10 +169,38 @@ def test_rules_report_unmatched_words_and_ambiguities(question, unmatched_words,
 
 
 @pytest.mark.parametrize(
+    "question",
+    [
+        "top 3 cities by revenue, compare 2024 and 2023",
+        "compare revenue in 2023 and 2024, which city has the highest revenue",
+        "2024年与2023年相比销售额最高的城市",
+    ],
+)
+def test_a_comparison_does_not_change_what_is_ranked(question, shop_model):
+    parsed = SemanticParser(shop_model, VALUES).parse(question, TODAY)
+    assert (parsed.intent.order_by, parsed.intent.time.comparison) == (OrderBy(column="revenue"), "yoy")
+    assert parsed.is_resolved
+
+
+@pytest.mark.parametrize("question", ["orders except city Berlin", "除了城市柏林的订单数"])
+def test_a_negated_value_may_follow_its_dimension(question, shop_model):
+    parsed = SemanticParser(shop_model, VALUES).parse(question, TODAY)
+    assert parsed.intent.filters == (IntentFilter(dimension="city", value="Berlin", operator="!="),)
+    assert parsed.is_resolved
+
+
+@pytest.mark.parametrize(
     ("question", "values"),
-    [("orders in All", ["All"]), ("all orders", []), ("ALL the orders", []), ("请问订单数", ["请问"])],
+    [
+        ("orders in All", ["All"]),
+        ("all orders", []),
+        ("ALL the orders", []),
+        ("请问订单数", ["请问"]),
+        ("orders of Total", ["Total"]),
+        ("total orders", []),
+    ],
 )
 def test_values_outrank_stop_words_of_the_same_letters(question, values, shop_model):
-    parsed = SemanticParser(shop_model, {"city": ["All", "请问"]}).parse(question, TODAY)
+    parsed = SemanticParser(shop_model, {"city": ["All", "Total", "请问"]}).parse(question, TODAY)
     assert [condition.value for condition in parsed.intent.filters] == values
     assert parsed.is_resolved

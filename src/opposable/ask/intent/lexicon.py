@@ -40,7 +40,7 @@ def stem_word(word: str) -> str:
 MeaningKind = Literal[
     "metric", "dimension", "filter", "exclusion", "value",
     "group", "each", "breakdown", "which", "count", "most", "least", "descending", "ascending", "top", "bottom", "not", "not_after", "apart", "total",
-    "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "or", "of", "stop", "change",
+    "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "or", "of", "stop", "change", "compare",
 ]  # fmt: skip
 
 
@@ -90,8 +90,9 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "and": "and|和|与|及|以及|还有",
     "or": "or|或|或者",
     "of": "of|的|'s",
-    "change": "growth|grow|grew|growth rate|increase|increased|change|changed|rate of change|compare|compared|comparison"
-    "|增长|增长率|增长了|增加|变化|变动|增幅|涨幅|变化率|增速|对比|相比|比较",
+    "change": "growth|grow|grew|growth rate|increase|increased|change|changed|rate of change"
+    "|增长|增长率|增长了|增加|变化|变动|增幅|涨幅|变化率|增速",
+    "compare": "compare|compared|comparison|对比|相比|比较",
     "total": "total|overall|altogether|in total|总|一共|总共|共|共有|总计|合计",
     "stop": "the|a|an|is|are|was|were|be|been|do|did|doe|doing|have|has|had|having|we|our|ours|us|you|your|i|me|my|it|its"
     "|they|them|their|there|this|that|these|those|what|how|much|many|please|show|show me|list|give|give me|tell|tell me"

@@ -77,4 +77,5 @@ def describe_contradiction(metric: str, named_filter: str) -> LocalizedText:
 
 
 UNCLEAR_OR = LocalizedText("which conditions are alternatives", "哪些条件是“或”的关系")
+UNCLEAR_RANKING = LocalizedText("whether the value or its growth is ranked", "按数值还是按增长率排名")
 UNCLEAR_ORDER = LocalizedText("whether the highest or the lowest come first", "从高到低还是从低到高")

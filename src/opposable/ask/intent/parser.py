@@ -1,6 +1,7 @@
 """The semantic parser: turns a question into a structured intent by rules, without a model."""
 
 import datetime
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -195,7 +196,7 @@ def _flag_unsupported(state: RuleState) -> None:
         for condition in state.filters:
             if condition.value is False and condition.dimension in state.model.metrics[ref].default_filters:
                 state.ambiguities.append(messages.describe_contradiction(ref, condition.dimension))
-    if not state.is_compared and state.has_phrase("change"):
+    if not state.is_compared and state.has_phrase("change", "compare"):
         state.ambiguities.append(messages.MISSING_BASELINE)
     is_ranked = state.limit is not None or state.has_phrase("most", "least", "top", "bottom")
     is_grouped_by_time = bool(state.groups) and state.has_time_groups
@@ -248,11 +249,36 @@ def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -
 
 
 def _choose_ranking_column(state: RuleState, metrics: tuple[str, ...]) -> str:
-    """Return the metric next to a superlative such as "most", or the first metric; of a change its growth."""
+    """Return the metric next to a superlative such as "most", or the first metric; its growth if that is ranked."""
     superlatives = [position for position, phrase in enumerate(state.phrases) if phrase.is_a("most", "least")]
     neighbors = [state.find_neighbor(position, step) for position in superlatives for step in (1, -1)]
     metric = next((state.metrics[at] for at in neighbors if at in state.metrics), metrics[0])
-    return f"{metric}_growth" if state.is_compared and state.has_phrase("change") else metric
+    if not state.is_compared or not state.has_phrase("change"):
+        return metric
+    if any(_is_ranked_change(state, position) for position in range(len(state.phrases))):
+        return f"{metric}_growth"
+    state.ambiguities.append(messages.UNCLEAR_RANKING)
+    return metric
+
+
+def _is_ranked_change(state: RuleState, position: int) -> bool:
+    """Return whether a phrase is a change directly at the word that ranks, as in "highest revenue growth".
+
+    A change that "and" joins to a metric may be shown only.
+    """
+    first = position - 1 if position - 1 in state.metrics else position
+    if not state.is_at(position, "change") or (first == position and state.has_neighbor(position, -1, "and", "or")):
+        return False
+    is_before_order = position + 1 < len(state.phrases) and _is_joined(state, position, position + 1)
+    if is_before_order and state.is_at(position + 1, "most", "least", "descending", "ascending"):
+        return True
+    return first > 0 and state.is_at(first - 1, "most", "least", "group") and _is_joined(state, first - 1, position)
+
+
+def _is_joined(state: RuleState, first: int, last: int) -> bool:
+    """Return whether at most a space is between each two of these phrases, so no comma and no time."""
+    pairs = itertools.pairwise(state.phrases[first : last + 1])
+    return all(after.start - before.end <= (1 if after.text.isascii() else 0) for before, after in pairs)
 
 
 def _classify_intent(state: RuleState, is_grouped: bool) -> IntentType:
