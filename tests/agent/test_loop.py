@@ -409,11 +409,12 @@ async def test_an_empty_reply_is_asked_about_once():
     assert (await run_to_end(ScriptedModel("  "))).text == "The model gave no answer."
 
 
-async def test_a_model_with_nothing_to_add_to_its_last_words_has_answered():
-    reply = replace(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}')), content="It is 3. I note it.")
-    model = ScriptedModel(reply, "", "")
-    assert (await run_to_end(model)).text == "It is 3. I note it."
-    assert (await run_to_end(ScriptedModel(reply, "", "It is noted."))).text == "It is noted."
+async def test_words_before_a_call_are_not_the_answer():
+    succeeding = replace(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}')), content="Let me check.")
+    end = await run_to_end(ScriptedModel(succeeding, "", ""))
+    assert end.text == "The model gave no answer. This is only a part, from add: 3"
+    failing = replace(reply_with_calls(tool_call("add", '{"a": 1}')), content="I am adding them now.")
+    assert (await run_to_end(ScriptedModel(failing, "", ""))).text == "The model gave no answer."
 
 
 @pytest.mark.parametrize("choice", ["required", ForcedTool("add")])

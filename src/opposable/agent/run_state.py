@@ -26,7 +26,6 @@ class RunState:
         calls: The calls of the latest reply, until their results are taken.
         results: The results of these calls so far, by call id.
         reason: The limit that ends the run, if any.
-        commentary: The text of the latest reply with calls: the answer of a model that has nothing to add to it.
         is_last_turn: Whether the next reply is the last one, without tools.
     """
 
@@ -42,7 +41,6 @@ class RunState:
     usage: Usage = NO_USAGE
     turn_count: int = 0
     text: str = ""
-    commentary: str = ""
     finish: FinishReason = "stop"
     reason: StopReason | None = None
     is_last_turn: bool = False
@@ -65,7 +63,6 @@ class RunState:
         self.usage += reply.usage
         message = reply.message
         self.calls = resolve_calls(reply, self.tools.library, self.context.language) if message.tool_calls else ()
-        self.commentary = message.content if self.calls else self.commentary
         self.history.append(with_calls(message, self.calls))
         return ModelReplied(self.turn_count, self.history[-1], reply.finish, reply.usage)
 
@@ -79,8 +76,6 @@ class RunState:
         if directive is None and not self.is_finished:
             self.had_empty_reply = True
             self.history.pop()  # the same request once more, with nothing added
-        elif is_empty and self.is_finished and not self.is_last_turn:
-            self.text = self.text or self.commentary
         return directive
 
     def start_calls(self) -> list[ToolStarted]:

@@ -45,12 +45,7 @@ class AnswerText:
         return commentary
 
     def finish(self, text: str) -> tuple[str, str]:
-        """End the run with the answer `text`. Return the rest to publish, and the text of the run.
-
-        After an empty reply, the answer is the text of an earlier one, which may be published already.
-        """
-        if not self._current and not self._published and f"{SEPARATOR}{self._earlier}".endswith(SEPARATOR + text):
-            return "", self._earlier
+        """End the run with the answer `text`. Return the rest to publish, and the text of the run."""
         if self._current:
             rest = text.removeprefix(self._current) if text.startswith(self._current) else ""
             self._current += rest
