@@ -1,4 +1,4 @@
-"""Runs whose replies are not streamed: the loop asks the model for each by its `reply`."""
+"""Runs whose replies are not streamed: the loop asks a model of this library for each without its generator."""
 
 import asyncio
 import time
@@ -10,6 +10,8 @@ from tests.models.chat_server import build_completion, chat_server, respond_json
 from opposable import Agent, Limits
 from opposable.domain.errors import ModelRejected
 from opposable.domain.messages import assistant_message, user_message
+from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -56,3 +58,46 @@ async def test_an_error_of_the_server_is_raised():
     async with chat_server(respond_json({"no": "choices"})) as server, Agent(f"{server.url}#m") as agent:
         with pytest.raises(ModelRejected, match="sent no chat completion"):
             await agent.run("Hello.")
+
+
+class ModelWithAReply(ScriptedModel):
+    """A model of a user, with methods of its own."""
+
+    async def reply(self, prompt: str) -> str:
+        """Answer one prompt."""
+        return prompt
+
+    async def fetch_whole_reply(self, prompt: str) -> str:
+        """Answer one prompt."""
+        return prompt
+
+
+class RecordingModel(OpenAICompatibleModel):
+    """A model of a user that changes how a model of this library streams."""
+
+    def __init__(self, name, url):
+        super().__init__(name, url)
+        self.request_count = 0
+
+    async def stream(self, *request):
+        """Count the request."""
+        self.request_count += 1
+        async for part in super().stream(*request):
+            yield part
+
+
+async def test_a_model_is_asked_by_its_stream_alone():
+    async with Agent(ModelWithAReply("Hello")) as agent:
+        assert (await agent.run("Hi.")).text == "Hello"
+
+
+async def test_a_replaced_stream_is_used():
+    async with chat_server(build_completion("One."), build_completion("Two.")) as server:
+        recording, replaced = RecordingModel("m", server.url), OpenAICompatibleModel("m", server.url)
+        replaced.stream = recording.stream
+        for model, answer in ((recording, "One."), (replaced, "Two.")):
+            async with Agent(model) as agent:
+                assert (await agent.run("Hi.")).text == answer
+        await recording.aclose()
+        await replaced.aclose()
+    assert recording.request_count == 2

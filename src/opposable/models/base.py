@@ -96,19 +96,30 @@ class ModelWrapper:
         await self.inner.aclose()
 
 
+def fetches_whole_replies(model: Model) -> bool:
+    """Return whether `fetch_whole_reply` of the model does what its `stream` does for a reply that is not streamed.
+
+    It saves models of this library a generator. A subclass or an object that replaces `stream` is asked by `stream`.
+    """
+    if "stream" in getattr(model, "__dict__", ()):
+        return False
+    owner = next((kind for kind in type(model).__mro__ if "stream" in vars(kind)), None)
+    return owner is not None and "fetch_whole_reply" in vars(owner)
+
+
 async def request_reply(
     model: Model,
     messages: Sequence[Message],
     tools: Sequence[ToolDefinition] = (),
     options: ModelOptions = DEFAULT_OPTIONS,
 ) -> Reply:
-    """Request a reply and return it when it is complete: by the `reply` of a model that has one, if it is not streamed.
+    """Request a reply and return it when it is complete.
 
     Raises:
         ModelError: The request failed, or the stream ended without a reply.
     """
-    if not options.stream and hasattr(model, "reply"):
-        return await model.reply(messages, tools, options)  # type: ignore[no-any-return]
+    if not options.stream and fetches_whole_replies(model):
+        return await model.fetch_whole_reply(messages, tools, options)  # type: ignore[attr-defined,no-any-return]
     async with aclosing(model.stream(messages, tools, options)) as parts:
         async for part in parts:
             if type(part) is Reply:

@@ -71,7 +71,9 @@ class MarkerCallsModel(ModelWrapper):
                 else:
                     yield part
 
-    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> Reply:
+    async def fetch_whole_reply(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
+    ) -> Reply:
         """Return one reply that is not streamed. Raises: what the inner model raises."""
         reply = await request_reply(self.inner, escape_results(messages), tools, options)
         return add_marked_calls(reply, tools) if tools and options.tool_choice != "none" else reply

@@ -94,7 +94,7 @@ class OpenAICompatibleModel:
     ) -> AsyncGenerator[ModelEvent, None]:
         """Stream one reply in parts. Raises: `ModelError`."""
         if not options.stream:
-            yield await self.reply(messages, tools, options)
+            yield await self.fetch_whole_reply(messages, tools, options)
             return
         accumulator = StreamAccumulator(self.name)
         async with aclosing(self._endpoint.stream_data(self._build_body(messages, tools, options))) as received:
@@ -120,7 +120,9 @@ class OpenAICompatibleModel:
                         raise ModelRejected(f"The server streamed a malformed event: {payload[:120]!r}") from error
         yield accumulator.to_reply()
 
-    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> Reply:
+    async def fetch_whole_reply(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
+    ) -> Reply:
         """Return one reply that is not streamed. Raises: `ModelError`."""
         return self._parse_completion(await self._endpoint.post(self._build_body(messages, tools, options)))
 
