@@ -67,7 +67,7 @@ async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions,
     text = decode_body(raw, response.charset, truncated=is_truncated)
     if text is None:
         return {"content_type": response.content_type, "bytes": len(raw)} | ({"more": True} if is_truncated else {})
-    parsed = _parse_value(text, response.content_type)
+    parsed = _parse_value(text, response.content_type, options.extract)
     if parsed is _NOT_JSON and is_truncated and text.lstrip()[:1] in ("{", "["):
         raise ToolFailed(f"The answer is larger than {options.max_bytes:,} bytes; ask for less at a time.")
     if parsed is not _NOT_JSON:
@@ -94,7 +94,7 @@ async def read_deltas(
     charset = response.charset or "utf-8"
     lines = iter_lines(response, options.max_bytes)
     async for text in _read_events(lines, charset) if content_type == EVENT_STREAM else _read_lines(lines, charset):
-        parsed = _parse_value(text, content_type)
+        parsed = _parse_value(text, content_type, options.extract)
         value = redactor.redact_text(text) if parsed is _NOT_JSON else redactor.redact_data(parsed)
         if options.extract is not None and parsed is not _NOT_JSON:
             value = options.extract(value)
@@ -146,13 +146,17 @@ def _parse_json(text: str) -> Any:
         return _NOT_JSON
 
 
-def _parse_value(text: str, content_type: str) -> Any:
+def _parse_value(text: str, content_type: str, extract: Extract | None) -> Any:
     """Return the JSON value of an answer, `_NOT_JSON` for a text.
 
-    Only an object or a list is JSON where the content type is not: 1.10 may be a version, and "a" a quotation.
+    A number, true, false or null is a text where the content type is not JSON: 1.10 may be a version. So is a string in
+    a plain text, which may be a quotation, unless there is an extract, which expects JSON.
     """
     parsed = _parse_json(text)
-    return parsed if "json" in content_type or isinstance(parsed, dict | list) else _NOT_JSON
+    if "json" in content_type or isinstance(parsed, dict | list):
+        return parsed
+    is_quotation = content_type == "text/plain" and extract is None
+    return parsed if isinstance(parsed, str) and not is_quotation else _NOT_JSON
 
 
 def _truncate_value(value: Any, max_characters: int | None) -> Any:
