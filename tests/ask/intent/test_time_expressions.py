@@ -105,9 +105,15 @@ def test_the_parsed_characters_are_returned():
     assert ["Revenue in Q3 2024 by month"[start:end] for start, end in result.spans] == ["in Q3 2024", "by month"]
 
 
-@pytest.mark.parametrize("words", ["revenue in 2020 and in 2024", "revenue ytd and mtd", "本月至今和年初至今的流水"])
-def test_two_separate_periods_are_ambiguous(words):
-    assert find_time(words, TODAY).ambiguities == ["the question names several periods"]
+def test_two_separate_periods_are_ambiguous():
+    assert find_time("revenue in 2020 and in 2024", TODAY).ambiguities == ["the question names several periods"]
+
+
+@pytest.mark.parametrize("words", ["revenue ytd and mtd", "本月至今和年初至今的流水", "revenue mtd and qtd"])
+@pytest.mark.parametrize("day", ["2025-01-01", "2025-11-01", "2025-11-15", "2025-11-30", "2025-12-31"])
+def test_two_periods_to_date_are_ambiguous_on_every_day(words, day):
+    today = datetime.date.fromisoformat(day)
+    assert find_time(words, today).ambiguities == ["the question names several periods"]
 
 
 @pytest.mark.parametrize(

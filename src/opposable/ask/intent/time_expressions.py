@@ -112,7 +112,7 @@ class QuestionTime:
     ambiguities: list[LocalizedText] = field(default_factory=list)
     assumptions: list[LocalizedText] = field(default_factory=list)
     periods: list[Period] = field(default_factory=list)
-    is_to_date: bool = False
+    units_to_date: set[Grain] = field(default_factory=set)
     grain: Grain | None = None
     comparison: ComparisonKind = None
 
@@ -159,11 +159,12 @@ def _set_comparison(kind: ComparisonKind, state: QuestionTime, _: "re.Match[str]
 
 
 def _set_to_date(state: QuestionTime, _: "re.Match[str]") -> bool:
-    state.is_to_date = True
+    state.units_to_date.add("year")
     return True
 
 
 def _add_to_date(unit: Grain, state: QuestionTime, _: "re.Match[str]") -> bool:
+    state.units_to_date.add(unit)
     return state.add_period(Period(get_unit(unit, state.today).start, state.today))
 
 
@@ -261,18 +262,19 @@ def _conclude_time(state: QuestionTime) -> None:
     if len(periods) == 2:
         periods = _merge_period_pair(periods, state)
     period = periods[0] if periods else None
-    is_other_to_date = state.is_to_date and period and period.end == state.today and not get_granularity(period)
-    if len(periods) > 1 or is_other_to_date:
+    is_year_to_date = "year" in state.units_to_date
+    is_other_to_date = is_year_to_date and period and period.end == state.today and not get_granularity(period)
+    if len(periods) > 1 or len(state.units_to_date) > 1 or is_other_to_date:
         state.ambiguities.append(SEVERAL_PERIODS)
     end = period.end if period and period.end < datetime.date.max else None
-    if state.is_to_date and state.comparison is not None:
+    if is_year_to_date and state.comparison is not None:
         end = end or state.today
         period = Period(datetime.date(end.year, 1, 1), end)
     comparison = state.comparison
     if comparison == "before":
         unit = state.grain or get_granularity(period)
         comparison = "yoy" if state.grain == "year" else "qoq" if unit in ("year", "quarter") else "mom"
-    if state.is_to_date and comparison is None:
+    if is_year_to_date and comparison is None:
         period, comparison = period or get_unit("year", state.today), "ytd"
     if period is not None or comparison is not None or state.grain is not None:
         fields = _describe_period(period) if period else {}
