@@ -163,23 +163,32 @@ def _add_bound(state: RuleState, position: int, operator: Operator) -> None:
 def _find_bound_target(state: RuleState, position: int) -> str | None:
     """Return the id that a number bounds.
 
-    It is the metric after the number, the last term before it, or the first metric. A metric after 的 is not bounded by
-    it, nor is a dimension that the rows are grouped by.
+    It is the metric after the number, the last term before it, or the first metric. A dimension that the rows are
+    grouped by is not bounded. Before 的 and a metric the number may bound each row: then it must follow its term.
     """
     after = state.find_neighbor(position, 1)
     if after is not None and state.is_at(after, *OPERATORS_AFTER_NUMBER):
         after = state.find_neighbor(after, 1)
-    if after in state.metrics and state.phrases[after - 1].text != "的":
+    is_attributive = after in state.metrics and state.phrases[after - 1].text == "的"
+    if after in state.metrics and not is_attributive:
         return state.metrics[after]
-    candidates = [(i, metric) for i, metric in state.metrics.items() if i < position]
+    before = state.find_neighbor(position, -1)
+    operator = before if state.is_at(before, *OPERATORS_BEFORE_NUMBER) else None
+    candidates = [
+        (i, metric)
+        for i, metric in state.metrics.items()
+        if i < position and (not is_attributive or state.find_neighbor(i, 1) == operator)
+    ]
     candidates += [
         (i, ids[0])
         for i, ids in state.dimensions.items()
         if position - 4 < i < position
-        and state.find_neighbor(i, 1) == state.find_neighbor(position, -1)
+        and state.find_neighbor(i, 1) == operator
         and not state.has_neighbor(i, -1, "group", "each")
     ]
-    return max(candidates)[1] if candidates else next(iter(state.metrics.values()), None)
+    if candidates or is_attributive:
+        return max(candidates)[1] if candidates else None
+    return next(iter(state.metrics.values()), None)
 
 
 def _bounds_unnamed_amount(state: RuleState, position: int) -> bool:
