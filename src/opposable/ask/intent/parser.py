@@ -91,10 +91,15 @@ def _assign_roles(state: RuleState) -> None:
         elif dimensions:
             state.dimensions[position] = dimensions
     for position in undecided:
-        if state.metrics:
-            state.context_positions.append(position)
-        else:
+        if not state.metrics:
             _add_metric(state, position)
+            continue
+        state.context_positions.append(position)
+        before = position - 1 if position else None
+        if state.is_at(before, "metric", "and", "or") or state.has_neighbor(position, 1, "and", "or"):
+            phrase = state.phrases[position]
+            ids = (*phrase.get_ids("metric"), *phrase.get_ids("dimension"))
+            state.ambiguities.append(messages.describe_several_meanings(phrase.text, ids))
 
 
 def _add_metric(state: RuleState, position: int) -> None:
@@ -106,6 +111,9 @@ def _add_metric(state: RuleState, position: int) -> None:
 
 
 def _is_counted(state: RuleState, position: int) -> bool:
+    """Return whether a phrase follows "how many", or a word such as "total" that sums no other metric."""
+    if position and state.is_at(position - 1, "total") and not state.has_neighbor(position, 1, "metric"):
+        return True
     return state.has_neighbor(position, -1, "count", skipped_kinds=(*SKIPPED_KINDS, "value", "filter"))
 
 
