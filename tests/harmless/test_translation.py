@@ -17,6 +17,7 @@ from opposable.models.fallback import FallbackModel
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.openai_responses import OpenAIResponsesModel
 from opposable.models.scripted import ScriptedModel
+from opposable.web.openai_errors import to_gateway_error
 
 pytestmark = pytest.mark.anyio
 
@@ -186,3 +187,24 @@ async def test_an_overload_in_a_stream_is_no_fault_of_the_request(create_model, 
                     pass
             events = [event async for event in agent.stream("hi")]
     assert events[-1].text == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("create_model", "event"),
+    [
+        (AnthropicModel, {"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down"}}),
+        (create_chat, {"error": {"message": "Slow down", "code": "rate_limit_exceeded"}}),
+        (create_chat, {"error": {"message": "Slow down", "code": 429}}),
+        (create_responses, {"type": "error", "code": "rate_limit_exceeded", "message": "Slow down"}),
+    ],
+)
+async def test_a_rate_limit_in_a_stream_is_one(create_model, event):
+    async with chat_server(respond_events(event)) as server:
+        first = create_model("c", "k", server.url)
+        model = FallbackModel("m", [first, ScriptedModel("Hello")], kinds=("rate_limited",))
+        async with Agent(model) as agent:
+            with pytest.raises(ModelUnavailable) as raised:
+                async for _ in first.stream([user_message("hi")], (), ModelOptions(stream=True)):
+                    pass
+            events = [event async for event in agent.stream("hi")]
+    assert (events[-1].text, to_gateway_error(raised.value).status) == ("Hello", 429)
