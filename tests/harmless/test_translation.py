@@ -4,7 +4,7 @@ import aiohttp
 import anthropic
 import orjson
 import pytest
-from tests.models.chat_server import build_completion, chat_server, respond_events, respond_json
+from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events, respond_json
 from tests.web.serving import serve_models
 
 from opposable.agent.agent import Agent
@@ -17,6 +17,7 @@ from opposable.models.fallback import FallbackModel
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.openai_responses import OpenAIResponsesModel
 from opposable.models.scripted import ScriptedModel
+from opposable.web.gateway.relay_meter import RelayMeter
 from opposable.web.openai_errors import to_gateway_error
 
 pytestmark = pytest.mark.anyio
@@ -145,6 +146,42 @@ async def test_the_tokens_of_a_cache_are_counted():
         "total_tokens": 79,
         "prompt_tokens_details": {"cached_tokens": 70},
     }
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_cached_tokens_are_counted_apart_in_messages(is_streamed):
+    usage = {"prompt_tokens": 77, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 70}}
+    message = {"role": "assistant", "content": "Hello"}
+    whole = respond_json({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage})
+    answer = respond_events(build_delta("stop", content="Hello"), {"choices": [], "usage": usage})
+    async with (
+        chat_server(answer if is_streamed else whole) as server,
+        serve_models(create_chat("c", "k", server.url)) as url,
+        anthropic.AsyncAnthropic(base_url=url.removesuffix("/v1"), api_key="x", max_retries=0) as client,
+    ):
+        if is_streamed:
+            async with client.messages.stream(model="m", max_tokens=9, messages=HI) as stream:
+                counted = (await stream.get_final_message()).usage
+        else:
+            counted = (await client.messages.create(model="m", max_tokens=9, messages=HI)).usage
+    assert (counted.input_tokens, counted.cache_read_input_tokens, counted.output_tokens) == (7, 70, 2)
+
+
+@pytest.mark.parametrize(
+    "usages",
+    [
+        [USAGE],
+        [{**USAGE, "output_tokens": 1}, {"output_tokens": 2}],
+        [{**USAGE, "output_tokens": 1}, {"input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": None}],
+        [{"prompt_tokens": 77, "completion_tokens": 2, "cache_read_input_tokens": 70}],
+        [{"input_tokens": 77, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 70}}],
+    ],
+)
+def test_relayed_requests_count_the_tokens_of_a_cache(usages):
+    meter = RelayMeter(ScriptedModel(), {})
+    for usage in usages:
+        meter.read_usage(usage)
+    assert (meter.usage.input_tokens, meter.usage.output_tokens) == (77, 2)
 
 
 async def test_the_tool_runner_of_anthropic_works_with_any_model():

@@ -6,6 +6,7 @@ from uuid import uuid4
 from opposable.domain.events import FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolCall
+from opposable.domain.usage import Usage
 from opposable.web.openai_errors import to_messages_error
 
 STOP_REASONS: dict[FinishReason, str] = {
@@ -25,10 +26,8 @@ def serialize_message(model: str, reply: Reply) -> bytes:
     if reply.message.content:
         content.append({"type": "text", "text": reply.message.content})
     content += [{**_open_call(call), "input": dict(call.arguments)} for call in reply.message.tool_calls]
-    usage = {"input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens}
-    return dump_json(
-        {**_open_message(model), "content": content, "stop_reason": STOP_REASONS[reply.finish], "usage": usage}
-    )
+    ending = {"stop_reason": STOP_REASONS[reply.finish], "usage": _serialize_usage(reply.usage)}
+    return dump_json({**_open_message(model), "content": content, **ending})
 
 
 class MessageEventSerializer:
@@ -64,9 +63,8 @@ class MessageEventSerializer:
             arguments = call.arguments_json if call.has_valid_arguments else "{}"
             events.append(self._delta({"type": "input_json_delta", "partial_json": arguments}))
             events.append(self._close())
-        usage = {"input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens}
         delta = {"stop_reason": STOP_REASONS[reply.finish], "stop_sequence": None}
-        events.append(format_event("message_delta", delta=delta, usage=usage))
+        events.append(format_event("message_delta", delta=delta, usage=_serialize_usage(reply.usage)))
         events.append(format_event("message_stop"))
         return b"".join(events)
 
@@ -102,6 +100,13 @@ def format_event(kind: str, **fields: Any) -> bytes:
 def format_error_event(error: Exception) -> bytes:
     """Return the last event of a stream that failed."""
     return b"event: error\ndata: " + to_messages_error(error).to_json() + b"\n\n"
+
+
+def _serialize_usage(usage: Usage) -> dict[str, int]:
+    """Return the tokens of a reply; the input tokens of this API are those outside of the cache."""
+    cached = {"cache_read_input_tokens": usage.cached_tokens} if usage.cached_tokens else {}
+    uncached = max(0, usage.input_tokens - usage.cached_tokens)
+    return {"input_tokens": uncached, "output_tokens": usage.output_tokens, **cached}
 
 
 def _open_message(model: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class RelayMeter:
         self._body = body
         self._started_at_ns = time.time_ns()
         self._event_count = 0
+        self._counts: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -55,11 +56,16 @@ class RelayMeter:
         self._event_count += block.count(b"\n\n")
 
     def read_usage(self, usage: Mapping[str, Any]) -> None:
-        """Note the usage of a reply or event, in the form of any API; later ones add to earlier ones."""
-        counts = {name: count for name, count in usage.items() if isinstance(count, int)}
+        """Note the usage of a reply or event, in the form of any API; later ones add to earlier ones.
+
+        The `input_tokens` of Anthropic's API are those outside of the cache, whose two counts are added to them.
+        """
+        self._counts |= {name: count for name, count in usage.items() if isinstance(count, int) and count}
+        counts = self._counts
+        cached = counts.get("cache_read_input_tokens", 0) + counts.get("cache_creation_input_tokens", 0)
         self.usage = Usage(
-            counts.get("input_tokens") or counts.get("prompt_tokens") or self.usage.input_tokens,
-            counts.get("output_tokens") or counts.get("completion_tokens") or self.usage.output_tokens,
+            counts["prompt_tokens"] if "prompt_tokens" in counts else counts.get("input_tokens", 0) + cached,
+            counts.get("output_tokens") or counts.get("completion_tokens", 0),
         )
 
     def bound_by_budget(self, request: ClientRequest, upstream: Upstream) -> ClientRequest:
