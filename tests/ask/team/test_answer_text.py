@@ -71,6 +71,19 @@ def test_several_rows_are_listed_with_the_names_of_their_columns(columns, rows, 
     assert format_answer_sentence(columns, rows, truncated, "zh") == chinese
 
 
+@pytest.mark.parametrize(
+    ("columns", "rows", "text"),
+    [
+        (["count(*)", "status"], [(1234567, "a"), (20000, "b")], "2 rows (count: status): 1,234,567 a, 20,000 b."),
+        (["SUM(x)", "COUNT(*)"], [(12345, 1), (20000, 2)], "2 rows (total x: count): 12,345 1, 20,000 2."),
+        (["amount", "n"], [(12345, 1), (12345, 2)], "2 rows (amount: n): 12,345 1, 12,345 2."),
+        (["zip", "n"], [(10115, 1), (10117, 20000)], "2 rows (zip: n): 10115 1, 10117 20,000."),
+    ],
+)
+def test_the_digits_of_the_first_column_are_not_grouped_only_if_it_names_the_rows(columns, rows, text):
+    assert format_answer_sentence(columns, rows, False, "en") == text
+
+
 @pytest.mark.parametrize("rows", [[], [[None]]])
 def test_an_empty_answer_states_its_reason(rows):
     assert format_answer_sentence(["a"], rows, False, "en", "no row satisfies a > 3") == (

@@ -44,7 +44,7 @@ def format_answer_sentence(
     if not rows or (empty_reason and all(cell is None for row in rows for cell in row)):
         text = "没有符合条件的数据" if language == "zh" else "No rows match"
         return text + (colon + empty_reason if empty_reason else "") + stop
-    is_key = [_is_key_column(name) or (at == 0 < len(columns) - 1 and len(rows) > 1) for at, name in enumerate(columns)]
+    is_key = [_is_key_column(name) or (at == 0 and _begins_with_keys(columns, rows)) for at, name in enumerate(columns)]
     cells = [[_format_cell(cell, language, key) for cell, key in zip(row, is_key, strict=True)] for row in rows]
     if len(rows) == 1 and len(columns) == 1:
         return f"{'答案是' if language == 'zh' else 'The answer is'} {cells[0][0]}{stop}"
@@ -164,6 +164,14 @@ def _is_date(value: Any) -> bool:
     if isinstance(value, int) and not isinstance(value, bool):
         return 1900 <= value <= 2100
     return isinstance(value, str) and bool(_DATE_PATTERN.fullmatch(value))
+
+
+def _begins_with_keys(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
+    """Return whether the first cells name the rows: no two are equal, none is aggregated, the others are numbers."""
+    keys, *others = zip(*rows, strict=True)
+    is_distinct = len(rows) > 1 and len(set(map(str, keys))) == len(rows)
+    is_aggregate = _AGGREGATE_PATTERN.fullmatch(columns[0]) is not None
+    return is_distinct and not is_aggregate and bool(others) and all(map(_are_all_numbers, others))
 
 
 def _is_key_column(column: str) -> bool:
