@@ -1,3 +1,6 @@
+import pytest
+
+from opposable.ask.semantics.expressions import BoundModel
 from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.ask.semantics.model import Join, ModelTable
 
@@ -46,3 +49,15 @@ def test_metricflow_is_parsed_and_unsupported_metrics_are_listed():
         "line 24: the metric running is not supported (type: cumulative)",
         "line 25: the metric paid is not supported (filter: write a filter in the short form instead)",
     )
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres", "clickhouse"])
+@pytest.mark.parametrize("name", ["end", "case", "interval", "desc", "orders"])
+def test_a_ratio_may_be_of_a_metric_with_the_name_of_a_keyword(name, dialect):
+    metrics = METRICFLOW.partition("  - {name: double")[0]
+    model = parse_semantic_model(
+        metrics.replace("name: orders, type: simple", f"name: {name}, type: simple").replace(
+            "numerator: revenue, denominator: orders", f"numerator: {name}, denominator: revenue"
+        )
+    )
+    assert set(BoundModel(model, dialect).resolve_base_metrics("average")) == {"revenue", name}
