@@ -146,7 +146,7 @@ def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> R
         return _reject_call(call, name, message)
     try:
         return _resolve_arguments(call, tool, language)
-    except RecursionError:
+    except RecursionError:  # in a message that quotes an invalid value
         return _reject_call(
             call, name, sentences.unreadable_arguments_message(name, "nested too deeply", call.arguments_json, language)
         )
@@ -191,10 +191,16 @@ def _repair_call(
 
 
 def _copy_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy, which the tool may change. Texts and numbers cannot change."""
-    return {
-        name: copy.deepcopy(value) if isinstance(value, list | dict) else value for name, value in arguments.items()
-    }
+    """Return a copy, which the tool may change. Texts and numbers cannot change.
+
+    Values that are nested too deeply to copy, some 600 lists deep, are the same objects in the copy.
+    """
+    try:
+        return {
+            name: copy.deepcopy(value) if isinstance(value, list | dict) else value for name, value in arguments.items()
+        }
+    except RecursionError:
+        return dict(arguments)
 
 
 def _reject_call(call: ToolCall, name: str, message: str, failure: FailureKind = "invalid_arguments") -> ResolvedCall:
