@@ -11,6 +11,7 @@ import pytest
 from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
 from opposable.sql.json_values import to_json_value, truncate_cell
+from opposable.sql.postgres.cell_truncation import decode_cell
 
 pytestmark = pytest.mark.anyio
 
@@ -92,3 +93,11 @@ def test_a_list_or_an_object_is_truncated_as_json():
         '{"name":"李雷","is_new":true,"ci…',
         True,
     )
+
+
+@pytest.mark.parametrize("levels", [260, 600, 1_100, 5_000])
+def test_deeply_nested_json_is_text(levels):
+    text = "[" * levels + "]" * levels
+    decoded = decode_cell(text, "nested", 20_000)
+    assert truncate_cell(to_json_value(decoded), 20_000) == (text, False)
+    assert truncate_cell(to_json_value(decoded), 100) == (text[:100] + "…", True)

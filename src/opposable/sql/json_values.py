@@ -1,6 +1,7 @@
 """Conversion of engine values to JSON values."""
 
 import datetime
+import json
 import math
 from collections.abc import Mapping
 from decimal import Decimal
@@ -19,8 +20,15 @@ def to_json_value(value: Any) -> Any:
     """Return `value` as a JSON value.
 
     Dates become ISO text, blobs "<blob 12 bytes>", NaN and infinities text. A decimal becomes a number where a float
-    holds it exactly, else text. Integers beyond 2**53 become text.
+    holds it exactly, else text. Integers beyond 2**53 become text, as does a value nested beyond Python's recursion limit.
     """
+    try:
+        return _convert(value)
+    except RecursionError:
+        return str(value)
+
+
+def _convert(value: Any) -> Any:
     match value:
         case None | bool():
             return value
@@ -37,9 +45,9 @@ def to_json_value(value: Any) -> Any:
         case bytes() | bytearray() | memoryview():
             return f"<blob {len(value)} bytes>"
         case Mapping():
-            return {str(to_json_value(key)): to_json_value(item) for key, item in value.items()}
+            return {str(_convert(key)): _convert(item) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [to_json_value(item) for item in value]
+            return [_convert(item) for item in value]
         case _:
             return str(value)
 
@@ -47,12 +55,15 @@ def to_json_value(value: Any) -> Any:
 def truncate_cell(value: Any, max_characters: int) -> tuple[Any, bool]:
     """Truncate a JSON value, and return it and whether it was truncated.
 
-    Lists and objects are truncated as JSON text.
+    Lists and objects are truncated as JSON text. Those nested too deeply for orjson (254 levels) are returned as text.
     """
     if isinstance(value, str):
         return (value, False) if len(value) <= max_characters else (value[:max_characters] + "…", True)
     if isinstance(value, list | dict):
-        text = orjson.dumps(value).decode()
+        try:
+            text = orjson.dumps(value).decode()
+        except TypeError:
+            return truncate_cell(json.dumps(value, ensure_ascii=False, separators=(",", ":")), max_characters)
         return (value, False) if len(text) <= max_characters else (text[:max_characters] + "…", True)
     return value, False
 

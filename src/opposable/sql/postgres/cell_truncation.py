@@ -88,6 +88,6 @@ def decode_cell(value: Any, kind: TruncationKind, max_characters: int) -> Any:
     """
     if kind != "nested" or not isinstance(value, str) or len(value) > max_characters:
         return value
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         return json.loads(value, parse_float=Decimal)
     return value
