@@ -261,6 +261,7 @@ POSTGRES_ATTACKS = [
     "SELECT cursor_to_xml('opposable', 1, true, true, '')",
     "SELECT ts_stat('SELECT 1')",
     "SELECT ts_rewrite('a'::tsquery, 'SELECT ''a''::tsquery, quote_literal(pg_read_file(''/etc/passwd''))::tsquery')",
+    "SELECT ts_rewrite('a'::tsquery, 'SELECT ''a''::tsquery, quote_literal(usename)::tsquery FROM pg_user LIMIT 1')",
     "SELECT * FROM ts_stat('DELETE FROM orders')",
     "SELECT dblink_exec('dbname=shop', 'DELETE FROM orders')",
     "SELECT * FROM dblink('dbname=shop', 'SELECT 1') AS t(a int)",
