@@ -6,23 +6,12 @@ A rule never sees SQL that the engine accepts. Its repair is used only if the en
 from collections.abc import Callable
 
 from opposable.ask.assistance.missing_joins import RepairedSql, add_missing_joins
-from opposable.domain.errors import InvalidArguments, ToolRefused
+from opposable.ask.assistance.similar_names import replace_similar_names
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.name_repair import repair_names
 from opposable.sql.schema import DatabaseSchema
 
 SqlRule = Callable[[str, Dialect, DatabaseSchema], RepairedSql]
 """Repairs one kind of mistake; other SQL is returned unchanged, without corrections."""
-
-
-def replace_similar_names(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
-    """Replace names that do not exist by the only similar one: `montly_rental` becomes `monthly_rental`."""
-    try:
-        repaired = repair_names(sql, dialect, schema, allow_similar=True)
-    except (InvalidArguments, ToolRefused):
-        return sql, ()
-    return (sql, ()) if repaired.problems else (repaired.query.sql, repaired.corrections)
-
 
 RULES: tuple[SqlRule, ...] = (add_missing_joins, replace_similar_names)
 """The rules in the order in which they are applied."""

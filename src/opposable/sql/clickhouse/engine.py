@@ -237,7 +237,7 @@ def _find_table_after_in(lines: list[str]) -> str:
 
 
 def _fetch(connection: Any, sql: str, parameters: dict[str, Any] | None = None) -> tuple[tuple[str, ...], list[Any]]:
-    """Return the columns and the rows, the totals last, with decimal numbers as `Decimal`."""
+    """Return the columns and the rows, without the row of WITH TOTALS, with decimal numbers as `Decimal`."""
     text = _query(connection, sql, parameters, "JSONCompact").decode("utf-8", "replace")
     result = json.loads(text, parse_float=Decimal)
     columns = tuple(column["name"] for column in result["meta"])
@@ -246,7 +246,7 @@ def _fetch(connection: Any, sql: str, parameters: dict[str, Any] | None = None) 
         tuple(
             float(value) if number and value is not None else value for value, number in zip(row, is_float, strict=True)
         )
-        for row in [*result["data"], *([result["totals"]] if "totals" in result else [])]
+        for row in result["data"]
     ]
     return columns, rows
 
