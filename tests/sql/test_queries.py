@@ -208,7 +208,7 @@ ENGINE_QUERIES = {
         ("SELECT 'it\\'s', 'a\\\\b' # text", [["it's", "a\\b"]]),
         (
             "SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id WITH TOTALS ORDER BY customer_id LIMIT 1",
-            [[1, 30.5], [None, 135.75]],
+            [[1, 30.5]],
         ),
         ("SELECT 1e20, -1e300, toFloat64(NULL), [inf]", [[1e20, -1e300, None, ["inf"]]]),
         (
@@ -514,8 +514,8 @@ ENGINE_QUERIES = {
             [[19.99, [1.1], "NaN", None, 16777216]],
         ),
         (
-            "SELECT DATE 'infinity', TIMESTAMP '-infinity', DATE '9999-12-31', DATE '2024-01-01'",
-            [["infinity", "-infinity", "9999-12-31", "2024-01-01"]],
+            "SELECT t, DATE '9999-12-31' FROM (VALUES (TIMESTAMP '0001-01-01'), (TIMESTAMP '2024-05-01 10:00')) AS q(t)",
+            [["0001-01-01T00:00:00", "9999-12-31"], ["2024-05-01T10:00:00", "9999-12-31"]],
         ),
         (
             "SELECT TIMESTAMP_NS '2024-01-01 00:00:00.123456789', TIME_NS '10:00:00.123456789'",

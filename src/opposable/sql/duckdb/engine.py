@@ -5,7 +5,6 @@ A locked configuration and a check of DuckDB's own parse tree protect them.
 
 import asyncio
 import ctypes
-import datetime
 import time
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -90,10 +89,11 @@ class DuckdbDatabase:
             if as_text:
                 cursor.execute(_write_as_text(sql, types, as_text), parameters or None)
             rows = cursor.fetchmany(bounds.max_rows + 1)
-            if infinite := {at for row in rows for at, value in enumerate(row) if _may_be_infinite(value)}:
-                cursor.execute(_write_as_text(sql, types, as_text | infinite), parameters or None)
-                rows = cursor.fetchmany(bounds.max_rows + 1)
-            rows = [tuple(map(_shorten_float, row, types)) for row in rows]
+            longest = bounds.max_cell_characters // 2
+            rows = [
+                tuple(_shorten_float(value, kind, longest) for value, kind in zip(row, types, strict=True))
+                for row in rows
+            ]
             return build_query_result(columns, rows, bounds, time.perf_counter() - started)
 
         return await self._run_in_thread(work, bounds)
@@ -143,17 +143,15 @@ def connect(path: Path) -> Any:
     return duckdb.connect(str(path), read_only=True, config=CONNECTION_CONFIG)
 
 
-def _may_be_infinite(value: Any) -> bool:
-    """Return whether a date may stand for an infinite one, which Python does not have."""
-    return isinstance(value, datetime.date) and value in (type(value).min, type(value).max)
+def _shorten_float(value: Any, kind: str, longest: int) -> Any:
+    """Return a number of 32 bits with its own digits, as in 1.1, and not those of the number of 64 bits next to it.
 
-
-def _shorten_float(value: Any, kind: str) -> Any:
-    """Return a number of 32 bits with its own digits, as in 1.1, and not those of the number of 64 bits next to it."""
+    A list of more than `longest` items is unchanged: its text is longer than a cell may be.
+    """
     if not kind.startswith("FLOAT") or value is None:
         return value
     if isinstance(value, list | tuple):
-        return [_shorten_float(item, kind) for item in value]
+        return value if len(value) > longest else [_shorten_float(item, kind, longest) for item in value]
     candidates = (float(f"{value:.{digits}g}") for digits in range(6, 10))
     return next((number for number in candidates if ctypes.c_float(number).value == value), value)
 
