@@ -91,6 +91,15 @@ async def test_the_same_failing_call_is_not_made_twice_and_the_refusal_says_what
     assert said in text
 
 
+async def test_unchanged_definitions_are_passed_on_themselves():
+    model = ScriptedModel("Yes.", "Yes.")
+    library = ToolLibrary([click, look])
+    async with Agent(model, library, assistance=ALL_GUARDS) as agent:
+        await agent.run("Ready?")
+        await agent.run("Ready?")
+    assert model.requests[0].tools is model.requests[1].tools
+
+
 async def test_a_refusal_is_in_the_language_of_the_run():
     events = await collect_events(ScriptedModel(call_click("a.x", 1), call_click("a.x", 2), "好"), said="请点击关注数")
     assert list_endings(events)[1][1].startswith("没有执行：对 click 的这一调用在本次任务中已经失败过")

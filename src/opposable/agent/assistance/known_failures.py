@@ -19,9 +19,11 @@ class KnownFailures(AssistanceRule):
         self._extended: tuple[ToolDefinition, ...] = ()
 
     def extend_definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
-        """Add the warnings below the descriptions, once for the same definitions."""
+        """Add the warnings below the descriptions, once for the same definitions; without any, return the same tuple."""
         if self._given is not definitions:
-            self._given, self._extended = definitions, tuple(map(self._add_warnings, definitions))
+            extended = tuple(map(self._add_warnings, definitions))
+            is_changed = any(new is not old for new, old in zip(extended, definitions, strict=True))
+            self._given, self._extended = definitions, extended if is_changed else definitions
         return self._extended
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
