@@ -209,6 +209,8 @@ def test_a_negated_value_may_follow_its_dimension(question, shop_model):
         ("请问订单数", ["请问"]),
         ("orders of Total", ["Total"]),
         ("total orders", []),
+        ("Total orders", []),
+        (" All orders", []),
     ],
 )
 def test_values_outrank_stop_words_of_the_same_letters(question, values, shop_model):

@@ -84,10 +84,13 @@ def _find_sizes(words: list[Word], lexicon: Lexicon) -> list[int]:
 def _find_meanings(question: str, phrase: list[Word], lexicon: Lexicon) -> tuple[Meaning, ...]:
     """Return the meanings of a phrase that rank highest.
 
-    A term also gets the values of the same words.
+    A term also gets the values of the same words. The capital that begins a question is no evidence for a value.
     """
+    text = question[phrase[0].start : phrase[-1].end]
+    if text.istitle() and not question[: phrase[0].start].strip():
+        text = ""
     meanings = lexicon.meanings.get(tuple(word.stem for word in phrase), ())
-    ranks = [_get_rank(meaning, question[phrase[0].start : phrase[-1].end]) for meaning in meanings]
+    ranks = [_get_rank(meaning, text) for meaning in meanings]
     wanted = (_TERM_RANK, _EXACT_VALUE_RANK, _VALUE_RANK) if _TERM_RANK in ranks else (max(ranks, default=0),)
     return tuple(meaning for rank in wanted for meaning, own in zip(meanings, ranks, strict=True) if own == rank)
 
