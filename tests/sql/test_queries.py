@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opposable.domain.errors import ToolError
+from opposable.domain.errors import InvalidArguments, ToolError, ToolRefused
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 from opposable.sql.tools import SqlTools
@@ -567,12 +567,20 @@ async def test_virtual_tables_are_read_and_not_written(tmp_path, table, values, 
         file.execute(f"CREATE VIRTUAL TABLE t USING {table}")
         file.execute(f"INSERT INTO t VALUES {values}")
         (shadow, *_) = file.execute("SELECT name FROM pragma_table_list WHERE type = 'shadow'").fetchone()
+        column = file.execute(f"SELECT * FROM {shadow}").description[0][0]
     file.close()
     before = path.read_bytes()
     database = await open_database(str(path))
     assert (await SqlTools(database).execute(sql))["rows"] == [[1]]
-    for write in (f"INSERT INTO t VALUES {values}", f"DELETE FROM {shadow}", "INSERT INTO t(t) VALUES ('optimize')"):
-        with pytest.raises(ToolError):
+    for write in (f"INSERT INTO t VALUES {values}", "INSERT INTO t(t) VALUES ('optimize')"):
+        with pytest.raises(ToolRefused, match="not authorized"):
+            await database.run(write)
+    for write in (
+        f"INSERT INTO {shadow} DEFAULT VALUES",
+        f"UPDATE {shadow} SET {column} = {column}",
+        f"DELETE FROM {shadow}",
+    ):
+        with pytest.raises(ToolRefused, match="attempt to write a readonly database"):
             await database.run(write)
     await database.close()
     assert path.read_bytes() == before
@@ -606,3 +614,17 @@ async def test_every_gold_query_of_the_public_sets_returns_its_rows(file_engine)
         await database.close()
     assert wrong == []
     assert opened
+
+
+@pytest.mark.parametrize("clause", ["ORDER BY note", "LIMIT 1"])
+async def test_clauses_after_a_pivot_are_written_around_it(duckdb_shop, clause):
+    tools = SqlTools(duckdb_shop)
+    pivot = "PIVOT orders ON customer_id IN (1) USING sum(amount) GROUP BY note"
+    with pytest.raises(InvalidArguments, match=rf"SELECT \* FROM \(PIVOT …\) {clause.rpartition(' ')[0]}"):
+        await tools.execute(f"{pivot} {clause}")
+    assert (await tools.execute(f"SELECT * FROM ({pivot}) {clause}"))["rows"]
+
+
+async def test_a_pivot_on_an_expression_says_what_runs(duckdb_shop):
+    with pytest.raises(ToolRefused, match="must be ON a column, and list its values"):
+        await SqlTools(duckdb_shop).execute("PIVOT orders ON note || 'x' IN ('ax') USING count(*)")

@@ -36,6 +36,8 @@ _FIRST_WORDS = frozenset({"select", "with", "from", "values", "table"})
 _ROOT_NODES = frozenset({"Select", "Union", "Except", "Intersect", "Subquery", "Values", "Pivot"})
 _PIVOT_WORDS = frozenset({"pivot", "unpivot"})
 """First words of a statement of DuckDB that reads."""
+_CLAUSES_OUTSIDE_PIVOT = frozenset({"ORDER BY", "LIMIT", "OFFSET"})
+"""Clauses that DuckDB takes after PIVOT, but sqlglot does not."""
 _SEQUENCE_TABLE = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")
 """The name of a table of numbers, which MariaDB makes when it is read."""
 _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
@@ -156,6 +158,11 @@ def _parse(sql: str, dialect: Dialect) -> Any:
     try:
         statements = [tree for tree in sqlglot.parse(sql, dialect=dialect) if tree is not None]
     except SqlglotError as error:
+        highlight = next((str(found.get("highlight")) for found in getattr(error, "errors", [])), "").upper()
+        word = _get_statement_name(sql)
+        if word.casefold() in _PIVOT_WORDS and highlight in _CLAUSES_OUTSIDE_PIVOT:
+            sentence = f"Write {highlight} around the {word}: SELECT * FROM ({word} …) {highlight} …"  # noqa: S608 - an error message
+            raise build_invalid_sql_error(sentence, sql) from error
         raise build_invalid_sql_error(_format_syntax_error(error), sql) from error
     except RecursionError as error:
         raise ToolRefused("The SQL is nested too deeply: simplify it.") from error

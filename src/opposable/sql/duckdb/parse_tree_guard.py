@@ -42,7 +42,9 @@ def check_parse_tree(
 
     statements = cursor.extract_statements(sql)
     if len(statements) == 1 and statements[0].type == duckdb.StatementType.MULTI:
-        raise _build_refusal("a PIVOT must list its values: PIVOT t ON x IN ('a', 'b') USING sum(y).")
+        raise _build_refusal(
+            "a PIVOT must be ON a column, and list its values: PIVOT t ON x IN ('a', 'b') USING sum(y)."
+        )
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise _build_refusal("only one SELECT statement may run here.")
     (text,) = cursor.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
