@@ -205,6 +205,18 @@ async def test_the_tool_runner_of_anthropic_works_with_any_model():
     ]
 
 
+async def stream_and_fall_back(create_model, event, **fallback) -> tuple[ModelUnavailable, str]:
+    """Return the error of a stream with this event, and the answer of a run with another model to fall back on."""
+    async with chat_server(respond_events(event)) as server:
+        first = create_model("c", "k", server.url)
+        async with Agent(FallbackModel("m", [first, ScriptedModel("Hello")], **fallback)) as agent:
+            with pytest.raises(ModelUnavailable) as raised:
+                async for _ in first.stream([user_message("hi")], (), ModelOptions(stream=True)):
+                    pass
+            events = [event async for event in agent.stream("hi")]
+    return raised.value, events[-1].text
+
+
 @pytest.mark.parametrize(
     ("create_model", "event"),
     [
@@ -215,15 +227,8 @@ async def test_the_tool_runner_of_anthropic_works_with_any_model():
     ],
 )
 async def test_an_overload_in_a_stream_is_no_fault_of_the_request(create_model, event):
-    async with chat_server(respond_events(event)) as server:
-        first = create_model("c", "k", server.url)
-        model = FallbackModel("m", [first, ScriptedModel("Hello")])
-        async with Agent(model) as agent:
-            with pytest.raises(ModelUnavailable):
-                async for _ in first.stream([user_message("hi")], (), ModelOptions(stream=True)):
-                    pass
-            events = [event async for event in agent.stream("hi")]
-    assert events[-1].text == "Hello"
+    _, answer = await stream_and_fall_back(create_model, event)
+    assert answer == "Hello"
 
 
 @pytest.mark.parametrize(
@@ -236,12 +241,5 @@ async def test_an_overload_in_a_stream_is_no_fault_of_the_request(create_model, 
     ],
 )
 async def test_a_rate_limit_in_a_stream_is_one(create_model, event):
-    async with chat_server(respond_events(event)) as server:
-        first = create_model("c", "k", server.url)
-        model = FallbackModel("m", [first, ScriptedModel("Hello")], kinds=("rate_limited",))
-        async with Agent(model) as agent:
-            with pytest.raises(ModelUnavailable) as raised:
-                async for _ in first.stream([user_message("hi")], (), ModelOptions(stream=True)):
-                    pass
-            events = [event async for event in agent.stream("hi")]
-    assert (events[-1].text, to_gateway_error(raised.value).status) == ("Hello", 429)
+    error, answer = await stream_and_fall_back(create_model, event, kinds=("rate_limited",))
+    assert (answer, to_gateway_error(error).status) == ("Hello", 429)
