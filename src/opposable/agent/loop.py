@@ -19,7 +19,7 @@ from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import DecisionMade, Event, Reply, RunFinished, RunStarted, ToolFinished
 from opposable.domain.messages import Message
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, fetches_whole_replies, request_reply
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, find_whole_reply_method
 from opposable.models.profile import adapt_media, get_profile
 from opposable.tools.library import ToolLibrary
 
@@ -48,7 +48,7 @@ async def run(
     policies = policies or (LoopDetection(limits, language),)
     tools = ToolSelection(library, history, options, language)
     requests = ModelRequests(tools, limits)
-    is_whole = not options.stream and fetches_whole_replies(model)
+    fetch_reply = None if options.stream else find_whole_reply_method(model)
     state = RunState(limits, context, policies, tools, history, get_profile(model).images)
     start = len(history)
     yield RunStarted(context.run_id)
@@ -63,8 +63,8 @@ async def run(
                 while reply is None:
                     try:
                         request = requests.prepare(history, state.usage)
-                        if is_whole:
-                            reply = await deadline.wait(request_reply, model, *request)
+                        if fetch_reply is not None:
+                            reply = await deadline.wait(fetch_reply, *request)
                             break
                         async with aclosing(model.stream(*request)) as parts:
                             while (part := await deadline.wait(anext, parts, None)) is not None:

@@ -1,6 +1,6 @@
 """The model protocol: messages and tools in, a stream of parts out."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -96,15 +96,16 @@ class ModelWrapper:
         await self.inner.aclose()
 
 
-def fetches_whole_replies(model: Model) -> bool:
-    """Return whether `fetch_whole_reply` of the model does what its `stream` does for a reply that is not streamed.
+def find_whole_reply_method(model: Model) -> Callable[..., Awaitable[Reply]] | None:
+    """Return the `fetch_whole_reply` of a model that does what its `stream` does for a reply that is not streamed.
 
     It saves models of this library a generator. A subclass or an object that replaces `stream` is asked by `stream`.
     """
     if "stream" in getattr(model, "__dict__", ()):
-        return False
+        return None
     owner = next((kind for kind in type(model).__mro__ if "stream" in vars(kind)), None)
-    return owner is not None and "fetch_whole_reply" in vars(owner)
+    has_method = owner is not None and "fetch_whole_reply" in vars(owner)
+    return getattr(model, "fetch_whole_reply", None) if has_method else None
 
 
 async def request_reply(
@@ -118,8 +119,8 @@ async def request_reply(
     Raises:
         ModelError: The request failed, or the stream ended without a reply.
     """
-    if not options.stream and fetches_whole_replies(model):
-        return await model.fetch_whole_reply(messages, tools, options)  # type: ignore[attr-defined,no-any-return]
+    if not options.stream and (fetch := find_whole_reply_method(model)):
+        return await fetch(messages, tools, options)
     async with aclosing(model.stream(messages, tools, options)) as parts:
         async for part in parts:
             if type(part) is Reply:

@@ -33,7 +33,7 @@ RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 RELAYED_RETRIES = RETRYABLE_STATUSES - {409, 429}
 """The statuses that are retried for a request whose client gets the server's own response."""
 _RATE_LIMIT_ERRORS = frozenset({"rate_limit_error", "rate_limit_exceeded", "429"})
-TEMPORARY_ERRORS = _RATE_LIMIT_ERRORS | {
+_TEMPORARY_ERRORS = _RATE_LIMIT_ERRORS | {
     "server_error",
     "api_error",
     "overloaded_error",
@@ -283,7 +283,7 @@ def to_model_error(error: Any, endpoint: Endpoint) -> ModelError:
     if CONTEXT_OVERFLOW_PATTERN.search(text) or CONTEXT_OVERFLOW_PATTERN.search(str(error)):
         return ContextFull(f"The messages do not fit into the model's context window: {text}")
     kinds = {str(error.get("type")), str(error.get("code"))} if isinstance(error, dict) else set()
-    if kinds & TEMPORARY_ERRORS:
+    if kinds & _TEMPORARY_ERRORS:
         status = 429 if kinds & _RATE_LIMIT_ERRORS else None
         return ModelUnavailable(f"The model server at {endpoint.url} broke off: {text}", status=status)
     return ModelRejected(f"The model server at {endpoint.url} broke off: {text}")

@@ -189,7 +189,8 @@ def _to_chat_tools(tools: Any) -> tuple[Any, frozenset[str]]:
             parameters = _CUSTOM_INPUT
             description = "\n\n".join(filter(None, (str(description or ""), _describe_grammar(tool.get("format")))))
         function = {"name": tool.get("name"), "description": description, "parameters": parameters}
-        converted.append({"type": "function", "function": function | {"strict": tool.get("strict")}})
+        function["strict"] = tool.get("strict")
+        converted.append({"type": "function", "function": function})
     return converted, frozenset(custom)
 
 
