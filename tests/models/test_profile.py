@@ -5,8 +5,8 @@ import pytest
 from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import BadInput
 from opposable.domain.messages import tool_message, user_message
-from opposable.models.base import ModelOptions
-from opposable.models.profile import ModelProfile, adapt_media, adapt_options, set_images
+from opposable.models.base import ModelOptions, ModelWrapper, adapt_options
+from opposable.models.profile import ModelProfile, adapt_media, set_images
 from opposable.models.scripted import ScriptedModel
 
 PIXEL = ImagePart("", b"\x89PNG\r\n\x1a\n", "image/png")
@@ -44,3 +44,10 @@ def test_a_reasoning_model_gets_no_sampling_settings():
     assert adapt_options(model, options) is options
     model.profile = ModelProfile(reasoning=True)
     assert adapt_options(model, options) == ModelOptions(stream=False, response_schema={})
+
+
+def test_a_model_around_another_has_its_profile():
+    model = ScriptedModel("hi")
+    model.profile = ModelProfile(assisted=True)
+    assert ModelWrapper(model).profile == model.profile
+    assert ModelWrapper(model, ModelProfile(images=True)).profile == ModelProfile(images=True)

@@ -6,8 +6,7 @@ from itertools import islice
 
 from opposable.domain.events import Reply
 from opposable.domain.messages import system_message, user_message
-from opposable.models.base import Model, ModelOptions, request_reply
-from opposable.models.profile import adapt_options
+from opposable.models.base import Model, ModelOptions, adapt_options, request_reply
 from opposable.parsers.token_escaping import WORD_JOINER
 from opposable.sql.lexer import split_segments
 

@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from opposable.domain.errors import ModelError
 from opposable.domain.events import ModelEvent, Reply
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
+from opposable.models.profile import ModelProfile, get_profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +82,11 @@ class Model(Protocol):
 
 
 class ModelWrapper:
-    """A model that asks another one, `inner`, whose name it has."""
+    """A model that asks another one, `inner`, whose name and, by default, profile it has."""
 
-    def __init__(self, inner: Model) -> None:
+    def __init__(self, inner: Model, profile: ModelProfile | None = None) -> None:
         self.inner = inner
+        self.profile = profile or get_profile(inner)
 
     @property
     def name(self) -> str:
@@ -94,6 +96,13 @@ class ModelWrapper:
     async def aclose(self) -> None:
         """Close the inner model."""
         await self.inner.aclose()
+
+
+def adapt_options(model: Any, options: ModelOptions) -> ModelOptions:
+    """Return options for a short reply, without what a reasoning model rejects or spends on its reasoning."""
+    if not get_profile(model).reasoning:
+        return options
+    return replace(options, max_tokens=None, temperature=None, top_logprobs=None)
 
 
 def find_whole_reply_method(model: Model) -> Callable[..., Awaitable[Reply]] | None:

@@ -42,8 +42,7 @@ class MarkerCallsModel(ModelWrapper):
     """
 
     def __init__(self, inner: Model, profile: ModelProfile) -> None:
-        super().__init__(inner)
-        self.profile = profile
+        super().__init__(inner, profile)
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS

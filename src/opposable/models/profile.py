@@ -7,7 +7,6 @@ from typing import Any, Literal
 from opposable.domain.content import TextPart, describe_media
 from opposable.domain.errors import BadInput
 from opposable.domain.messages import Message
-from opposable.models.base import ModelOptions
 
 Calling = Literal["native", "auto", "text", "constrained"]
 """How a model writes its tool calls.
@@ -69,13 +68,6 @@ def _replace_media(message: Message) -> Message:
     texts = [part.text if isinstance(part, TextPart) else describe_media(part) for part in message.ordered_parts]
     distinct = [text for n, text in enumerate(texts) if n == 0 or text not in texts[0]]
     return replace(message, content="\n".join(distinct), parts=())
-
-
-def adapt_options(model: Any, options: ModelOptions) -> ModelOptions:
-    """Return options for a short reply, without what a reasoning model rejects or spends on its reasoning."""
-    if not get_profile(model).reasoning:
-        return options
-    return replace(options, max_tokens=None, temperature=None, top_logprobs=None)
 
 
 def set_images(model: Any, images: ImageSupport) -> None:

@@ -54,8 +54,7 @@ class TextProtocolModel(ModelWrapper):
         trust_native_calls: bool = True,
         profile: ModelProfile = TEXT_PROFILE,
     ) -> None:
-        super().__init__(inner)
-        self.profile = profile
+        super().__init__(inner, profile)
         self.tool_rendering = tool_rendering
         self.constrained = constrained
         self.trust_native_calls = trust_native_calls

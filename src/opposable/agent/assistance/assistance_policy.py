@@ -25,7 +25,6 @@ from opposable.domain.language import Language
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
-from opposable.models.profile import get_profile
 from opposable.tools import failure_messages
 from opposable.tools.library import ToolLibrary
 from opposable.tools.result_cache import canonicalize_arguments
@@ -67,7 +66,6 @@ class AssistedModel(ModelWrapper):
 
     def __init__(self, inner: Model, run: AssistedRun, rules: Sequence[AssistanceRule]) -> None:
         super().__init__(inner)
-        self.profile = get_profile(inner)
         self.allows_calls = True
         self._run = run
         self._rules = rules

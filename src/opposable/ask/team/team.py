@@ -22,8 +22,8 @@ from opposable.domain.language import Language, detect_language
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall, ToolResult, new_call_id
-from opposable.models.base import Model, ModelOptions, request_reply
-from opposable.models.profile import adapt_options, get_profile
+from opposable.models.base import Model, ModelOptions, adapt_options, request_reply
+from opposable.models.profile import get_profile
 from opposable.sql.database import Database
 
 EventStream = AsyncGenerator[events.Event, None]

@@ -39,8 +39,7 @@ class PythonProtocolModel(ModelWrapper):
     """
 
     def __init__(self, inner: Model, profile: ModelProfile = PYTHON_PROFILE, without: Collection[str] = ()) -> None:
-        super().__init__(inner)
-        self.profile = profile
+        super().__init__(inner, profile)
         self._without = frozenset(without)
         self._text_protocol = TextProtocolModel(inner, "protocol")
 

@@ -15,7 +15,6 @@ from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
 from opposable.models.fallback import FallbackModel
-from opposable.models.profile import get_profile
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.telemetry.tracing import ModelCall
 
@@ -35,7 +34,6 @@ class MeteredModel(ModelWrapper):
 
     def __init__(self, inner: Model, listeners: Sequence[OnModelCall]) -> None:
         super().__init__(inner)
-        self.profile = get_profile(inner)
         self._listeners = listeners
 
     def with_inner(self, inner: Model) -> "MeteredModel":
