@@ -115,6 +115,7 @@ REFUSED = {
         "messages[0].content[0].source",
     ),
     "a tool of the server": ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools[0]"),
+    "a choice by a list": ({"tools": [ADD], "tool_choice": {"type": "tool", "name": []}}, "tool_choice"),
     "a choice of no tool": ({"tools": [ADD], "tool_choice": {"type": "tool", "name": "sub"}}, "tool_choice"),
     "too hot": ({"temperature": 2}, "temperature"),
     "an image as instructions": (

@@ -19,6 +19,8 @@ HI = [{"role": "user", "content": "hi"}]
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
 SUB = {"type": "function", "function": {"name": "sub"}}
 EMPTY = {"type": "object", "properties": {}}
+CHAIN = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(1500)}
+CHAINED = {"type": "function", "function": {"name": "chained", "parameters": {"$ref": "#/$defs/d0", "$defs": CHAIN}}}
 
 
 def parse_body(**body):
@@ -252,6 +254,11 @@ REFUSED = {
     "no tokens at all": ({"max_tokens": 0}, "max_tokens"),
     "half a token": ({"max_completion_tokens": 1.5}, "max_completion_tokens"),
     "true tokens": ({"max_tokens": True}, "max_tokens"),
+    "allowed tools that are no object": (
+        {"tools": [ADD], "tool_choice": {"type": "allowed_tools", "allowed_tools": 5}},
+        "tool_choice",
+    ),
+    "a chain of references": ({"tools": [CHAINED]}, "tools[0].function.parameters"),
     "too hot": ({"temperature": 3}, "temperature"),
     "stops that are no text": ({"stop": [1]}, "stop"),
     "a seed of text": ({"seed": "x"}, "seed"),

@@ -153,6 +153,8 @@ async def test_a_stored_response_is_read_listed_and_deleted():
             await client.responses.retrieve(second.id, stream=True)
         with pytest.raises(openai.BadRequestError, match="from 1 to 100"):
             await client.responses.input_items.list(second.id, limit=0)
+        with pytest.raises(openai.BadRequestError, match="from 1 to 100"):
+            await client.responses.input_items.list(second.id, extra_query={"limit": "9" * 5000})
         await client.responses.delete(second.id)
         with pytest.raises(openai.NotFoundError, match="There is no response"):
             await client.responses.retrieve(second.id)

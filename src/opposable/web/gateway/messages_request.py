@@ -1,6 +1,6 @@
 """Parsing of requests of Anthropic's messages API."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from opposable.agent.history import match_results_to_calls
@@ -42,7 +42,7 @@ def parse_messages_request(body: Mapping[str, Any], *, is_count: bool = False) -
     if max_tokens is None and not is_count:
         raise bad_request_error("max_tokens", "max_tokens is missing.")
     tools = parse_tools(_to_chat_tools(body.get("tools")))
-    choice, is_single = _parse_tool_choice(body.get("tool_choice"), {tool.name for tool in tools})
+    choice, is_single = _parse_tool_choice(body.get("tool_choice"), [tool.name for tool in tools])
     config = body.get("output_config")
     ignored = [f"output_config.{name}" for name in config if name != "format"] if isinstance(config, dict) else []
     messages = [*_parse_system(body.get("system")), *_parse_messages(body.get("messages"))]
@@ -99,7 +99,7 @@ def _to_chat_tools(tools: Any) -> Any:
     return converted
 
 
-def _parse_tool_choice(value: Any, names: set[str]) -> tuple[ToolChoice, bool]:
+def _parse_tool_choice(value: Any, names: Sequence[str]) -> tuple[ToolChoice, bool]:
     """Return the tool choice, and whether a reply may have at most one call."""
     if value is None:
         return "auto", False

@@ -209,7 +209,9 @@ def parse_tool_choice(value: Any, tools: tuple[ToolDefinition, ...]) -> tuple[To
     """
     if isinstance(value, dict) and value.get("type") == "allowed_tools":
         allowed = value.get("allowed_tools", value)
-        allowed_tools = allowed.get("tools") if isinstance(allowed, dict) else None
+        if not isinstance(allowed, dict):
+            raise bad_request_error("tool_choice", "tool_choice.allowed_tools must be an object with mode and tools.")
+        allowed_tools = allowed.get("tools")
         names = {_get_function_name(tool) for tool in allowed_tools} if isinstance(allowed_tools, list) else set()
         return parse_tool_choice(allowed.get("mode", "auto"), tuple(tool for tool in tools if tool.name in names))
     if value is None:

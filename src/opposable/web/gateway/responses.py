@@ -1,5 +1,6 @@
 """Responses of OpenAI's API: relayed to a server that has it, or made from the reply of any model."""
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -220,7 +221,7 @@ def list_input_items(items: Sequence[dict[str, Any]], query: Mapping[str, str]) 
     if query.get("order", "desc") not in ("asc", "desc"):
         raise bad_request_error("order", "order must be asc or desc.")
     limit = query.get("limit", "20")
-    if not limit.isdecimal() or not 1 <= int(limit) <= 100:
+    if not re.fullmatch(r"[1-9][0-9]?|100", limit):
         raise bad_request_error("limit", "limit must be a number from 1 to 100.")
     ordered = list(items) if query.get("order") == "asc" else list(reversed(items))
     if after := query.get("after"):

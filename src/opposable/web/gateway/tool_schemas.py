@@ -82,7 +82,7 @@ def _parse_parameters(schema: Any, path: str, name: str) -> dict[str, Any]:
     try:
         orjson.dumps(schema)
         return _SchemaNormalizer(schema).normalize()
-    except (TypeError, _SchemaTooLarge) as error:  # TypeError: deeper than 254 levels
+    except (TypeError, RecursionError, _SchemaTooLarge) as error:  # TypeError: deeper than 254 levels
         raise bad_request_error(path, f"The parameters of tool {name!r} are nested too deeply.") from error
 
 
