@@ -1,5 +1,6 @@
 """The routes of agents and their versions, with import and export as YAML."""
 
+import asyncio
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -93,7 +94,7 @@ async def create_agent(service: ServiceDep, principal: PrincipalDep, spec: Agent
 )
 async def import_agent(request: Request, service: ServiceDep, principal: PrincipalDep) -> AgentResponse:
     """Create the agent in the body, or the next version of an existing agent."""
-    spec = _parse_agent(await _read_body(request))
+    spec = await asyncio.to_thread(_parse_agent, await _read_body(request))
     previous = await service.store.agents.get(spec.agent_id)
     await authorize_agent(spec, service, principal, None if previous is None else previous.spec)
     record = await service.store.agents.update(spec) or await service.store.agents.add(spec)

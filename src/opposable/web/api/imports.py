@@ -97,18 +97,16 @@ async def import_openapi(
     Operations that cannot be called are reported with the reason.
     """
     # lazy: OpenAPI needs the extra "http"
-    from opposable.tools.http.openapi.document import (
-        is_small,
-        parse_document,
-        read_document,
-    )  # lazy: OpenAPI needs the extra "http"
+    from opposable.tools.http.openapi.document import is_small, parse_document, read_document
     from opposable.tools.http.openapi.importer import specs_from_openapi  # lazy: OpenAPI needs the extra "http"
 
     if sum((body.document is not None, bool(body.text), bool(body.url))) != 1:
         raise BadInput("The request must have exactly one of document, text and url.")
     if body.url and not body.url.lower().startswith(("https://", "http://")):
         raise BadInput(f"The url {body.url!r} must start with https:// or http://.")
-    source = parse_document(body.text.encode("utf-8", "replace"), "The text") if body.text else body.document
+    source: Any = body.document
+    if body.text:
+        source = await asyncio.to_thread(parse_document, body.text.encode("utf-8", "replace"), "The text")
     if source is not None and not (isinstance(source, dict) and is_small(source, 2_000_000)):
         raise BadInput("The document is not an OpenAPI document, or it is too large.")
     document = await read_document(body.url if source is None else source, service.spec_loader.client)

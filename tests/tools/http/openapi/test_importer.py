@@ -478,6 +478,12 @@ async def test_a_document_with_multiplying_aliases_is_read_quickly(tmp_path):
     assert spec.parameters["properties"] == {"q": {"type": "array", "items": {}}}
 
 
+def test_multiplying_merge_keys_are_refused():
+    levels = "\n".join(f"l{n}: &l{n} {{<<: [*l{n - 1}, *l{n - 1}]}}" for n in range(1, 40))
+    with pytest.raises(BadInput, match="merge keys"):
+        parse_document(f"l0: &l0 {{a: 1}}\n{levels}\n".encode(), "The text")
+
+
 def test_an_invalid_prefix_is_refused():
     with pytest.raises(BadInput, match="is not a valid prefix"):
         specs_from_openapi(OpenApiDocument(create_document()), prefix="a b")

@@ -17,6 +17,8 @@ from opposable.safety.network.response_body import decode_body, read_body
 
 MAX_DOCUMENT_BYTES = 20_000_000
 _MAX_REFERENCE_DEPTH = 50
+_MAX_MERGED_PAIRS = 100_000
+"""Keys and values that the merge keys (`<<`) of a YAML document may add."""
 
 
 @dataclass(slots=True)
@@ -87,9 +89,10 @@ async def read_document(source: Mapping[str, Any] | Path | str, client: GuardedC
     if isinstance(source, Mapping):
         return _validate_document(source, "")
     if isinstance(source, str) and re.match(r"https?://", source, re.IGNORECASE):
-        return _validate_document(parse_document(await _fetch_document(source, client), source), source)
+        raw = await _fetch_document(source, client)
+        return _validate_document(await asyncio.to_thread(parse_document, raw, source), source)
     path = Path(source)
-    return _validate_document(parse_document(await asyncio.to_thread(_read_file, path), str(path)), "")
+    return _validate_document(await asyncio.to_thread(lambda: parse_document(_read_file(path), str(path))), "")
 
 
 def parse_document(raw: bytes, source_name: str) -> Any:
@@ -151,7 +154,16 @@ def _create_yaml_loader() -> Any:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """Loads only the types of JSON."""
+        """Loads only the types of JSON, with a limit on merge keys: nested ones multiply what they merge."""
+
+        merged_pairs = 0
+
+        def flatten_mapping(self, node: Any) -> None:
+            own_pairs = len(node.value)
+            super().flatten_mapping(node)
+            self.merged_pairs += len(node.value) - own_pairs
+            if self.merged_pairs > _MAX_MERGED_PAIRS:
+                raise yaml.constructor.ConstructorError(None, None, "too many merge keys", node.start_mark)
 
     resolvers_by_character = {
         character: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "merge")]
