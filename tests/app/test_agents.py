@@ -38,6 +38,15 @@ async def test_the_instructions_are_in_the_language_of_the_task(tmp_path: Path, 
     assert create_limits(settings) == Limits(turns=3, tool_calls=4, seconds=5, price=Price(0, 0))
 
 
+async def test_no_model_is_opened_without_valid_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr("opposable.app.agents.open_model", lambda *arguments: opened.append(arguments))
+    with pytest.raises(BadInput, match=r"the price of 'http://127\.0\.0\.1:9/v1#m' is unknown"):
+        async with open_agent(create_settings(tmp_path, cost=1.0), "hi", "http://127.0.0.1:9/v1#m"):
+            pass
+    assert opened == []
+
+
 async def test_a_conversation_may_have_a_database_and_selected_tools(tmp_path: Path, shop: str) -> None:
     model = "http://127.0.0.1:9/v1#m"
     async with open_chat_agent(create_settings(tmp_path), model, (), shop) as agent:

@@ -1,11 +1,15 @@
 """Questions about data are answered by the team or by an agent with the SQL tools."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from tests.app.settings import SQL, create_settings
 from tests.models.chat_server import build_completion, chat_server
 
+from opposable.app import ask
 from opposable.app.ask import (
     SQL_AGENT_OPTIONS,
     TeamPool,
@@ -15,14 +19,16 @@ from opposable.app.ask import (
     open_data_agent,
     open_data_team,
 )
+from opposable.ask.team.team import Team
 from opposable.domain.answers import DataAnswer
 from opposable.domain.call_context import NO_CONTEXT
 from opposable.domain.errors import BadInput, ModelNotFound
 from opposable.domain.events import RunFinished
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import Usage
-from opposable.models.base import ForcedTool
+from opposable.models.base import ForcedTool, Model
 from opposable.models.scripted import ScriptedModel
+from opposable.sql.database import Database
 from opposable.sql.messages import name_replaced
 
 pytestmark = pytest.mark.anyio
@@ -136,3 +142,21 @@ async def test_a_team_is_opened_once_per_database(tmp_path: Path, shop: str) -> 
         assert await teams.get(model, shop) is await teams.get(model, shop)
         with pytest.raises(BadInput, match="does not exist"):
             await teams.get(model, shop, str(tmp_path / "none.yaml"))
+
+
+async def test_a_team_that_cannot_be_opened_leaves_no_database_open(
+    tmp_path: Path, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+
+    @asynccontextmanager
+    async def fail_to_open(model: Model, database: Database, **options: object) -> AsyncIterator[Team]:
+        monkeypatch.setattr(database, "close", lambda: asyncio.sleep(0, closed.append(database.name)))
+        raise BadInput("The values of a dimension cannot be read.")
+        yield
+
+    monkeypatch.setattr(ask, "open_team", fail_to_open)
+    async with TeamPool(create_settings(tmp_path)) as teams:
+        with pytest.raises(BadInput, match="cannot be read"):
+            await teams.get(ScriptedModel(), shop)
+        assert len(closed) == 1

@@ -32,17 +32,19 @@ async def open_agent(
 
     It has the named tools, or all tools without optional dependencies.
     """
+    limits = create_limits(settings, model)
     async with (
         open_tools_and_database(settings, tool_names=tool_names) as (library, _),
         open_failure_memory(settings) as failure_memory,
+        Agent(
+            await open_model(settings, model, on_progress),
+            library,
+            instructions=DEFAULT_INSTRUCTIONS[detect_language(text)],
+            limits=limits,
+            failure_memory=failure_memory,
+        ) as agent,
     ):
-        opened_model = await open_model(settings, model, on_progress)
-        instructions = DEFAULT_INSTRUCTIONS[detect_language(text)]
-        limits = create_limits(settings, model)
-        async with Agent(
-            opened_model, library, instructions=instructions, limits=limits, failure_memory=failure_memory
-        ) as agent:
-            yield agent
+        yield agent
 
 
 @asynccontextmanager

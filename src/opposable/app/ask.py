@@ -133,15 +133,17 @@ class TeamPool:
         async with self._open_lock:
             if key not in self._teams:
                 semantic_model = load_semantic_model(semantics) if semantics else None
-                opened = await self._exit_stack.enter_async_context(closing_database(await open_database(database)))
-                team = open_team(
-                    model,
-                    opened,
-                    semantics=semantic_model,
-                    options=TeamOptions(assisted=assisted, private_columns=self._settings.private_columns),
-                    load_examples=partial(self._load_examples, opened.identity) if self._load_examples else None,
-                )
-                self._teams[key] = await self._exit_stack.enter_async_context(team)
+                async with AsyncExitStack() as stack:  # closes the database if the team cannot be opened
+                    opened = await stack.enter_async_context(closing_database(await open_database(database)))
+                    team = open_team(
+                        model,
+                        opened,
+                        semantics=semantic_model,
+                        options=TeamOptions(assisted=assisted, private_columns=self._settings.private_columns),
+                        load_examples=partial(self._load_examples, opened.identity) if self._load_examples else None,
+                    )
+                    self._teams[key] = await stack.enter_async_context(team)
+                    await self._exit_stack.enter_async_context(stack.pop_all())
             return self._teams[key]
 
     async def __aenter__(self) -> "TeamPool":
@@ -224,16 +226,15 @@ async def open_data_agent(
         BadInput: The database does not exist.
     """
     async with closing_database(await open_database(database)) as opened:
-        opened_model = await open_model(settings, model, on_progress)
-        library = ToolLibrary(create_sql_tools(opened))
         instructions = await build_sql_agent_instructions(opened, detect_language(question))
+        limits = create_limits(settings, model)
         async with (
             open_failure_memory(settings) as failure_memory,
             Agent(
-                opened_model,
-                library,
+                await open_model(settings, model, on_progress),
+                ToolLibrary(create_sql_tools(opened)),
                 instructions=instructions,
-                limits=create_limits(settings, model),
+                limits=limits,
                 options=SQL_AGENT_OPTIONS,
                 failure_memory=failure_memory,
             ) as agent,
