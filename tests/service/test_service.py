@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opposable.app.stored_tools import open_default_store
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, StoreUnavailable
 from opposable.domain.records import Run, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding, EndpointConfig, HttpToolSpec
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
@@ -72,6 +72,37 @@ async def test_a_tool_stored_by_another_process_is_loaded_soon(tmp_path):
         await other.store.tools.delete("sum")
         await one.refresh()
         assert one.library.get_spec("sum") is None
+
+
+async def test_a_tool_that_could_not_be_loaded_is_loaded_with_the_next_refresh(tmp_path, monkeypatch):
+    spec = HttpToolSpec(tool_id="sum", endpoint=EndpointConfig(url_template="internal://calculator"))
+    async with open_service(create_settings(tmp_path), {"m": ScriptedModel("ok")}) as service:
+        with monkeypatch.context() as patch:
+            patch.setattr(service.spec_loader, "load", raise_store_unavailable)
+            await service.store.tools.save(spec)
+            with pytest.raises(StoreUnavailable):
+                await service.refresh()
+        await service.refresh()
+        assert service.library.get_spec("sum") is not None
+
+
+async def test_tools_may_be_refreshed_by_several_requests_at_a_time(tmp_path, monkeypatch):
+    async with open_service(create_settings(tmp_path), {"m": ScriptedModel("ok")}) as service:
+        remove = service.spec_loader.remove
+
+        async def remove_slowly(tool_id):
+            await asyncio.sleep(0.01)
+            return await remove(tool_id)
+
+        monkeypatch.setattr(service.spec_loader, "remove", remove_slowly)
+        for tool_id in ("echo", "time"):
+            await service.store.tools.delete(tool_id)
+        await asyncio.gather(*(service.refresh() for _ in range(3)))
+        assert {spec.tool_id for spec in service.library.specs} == BUILTIN_TOOLS.keys() - {"echo", "time"}
+
+
+async def raise_store_unavailable(*_, **__):
+    raise StoreUnavailable("The store does not answer.")
 
 
 async def test_an_id_that_another_owner_has_is_a_new_conversation(tmp_path):

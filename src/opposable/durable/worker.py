@@ -12,6 +12,7 @@ from opposable.durable.coordinator import Coordinator
 from opposable.durable.engine import Engine, launch_engine
 from opposable.durable.execution import RunExecutor
 from opposable.models.base import Model
+from opposable.service.background import run_in_background
 from opposable.service.service import open_service
 from opposable.settings import Settings
 
@@ -50,17 +51,17 @@ async def run_worker(
         executor = RunExecutor(service, slots)
         async with launch_engine(url, worker_id, executor.execute, concurrency) as engine:
             coordinator = Coordinator(url, worker_id, service.store, engine, executor)
-            loops = (asyncio.create_task(coordinator.run()), asyncio.create_task(executor.poll_cancel_requests()))
-            on_ready(worker_id)
-            try:
-                await stop.wait()
-                coordinator.resign()
-                await _drain(engine, executor, drain_seconds)
-            finally:  # closing the coordinator's connection releases the lock: other workers take over what is left
-                executor.stop()
-                for loop in loops:
-                    loop.cancel()
-                await asyncio.gather(*loops, return_exceptions=True)
+            async with (  # the end of the coordinator releases its lock: other workers take over what is left
+                run_in_background(coordinator.run(), "coordinator"),
+                run_in_background(executor.poll_cancel_requests(), "cancellation requests"),
+            ):
+                on_ready(worker_id)
+                try:
+                    await stop.wait()
+                    coordinator.resign()
+                    await _drain(engine, executor, drain_seconds)
+                finally:
+                    executor.stop()
 
 
 async def _drain(engine: Engine, executor: RunExecutor, seconds: int) -> None:

@@ -20,6 +20,7 @@ from opposable.domain.records import (
 )
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.service.approvals import Approver
+from opposable.service.background import run_in_background
 from opposable.service.event_log import RunEventLog
 from opposable.service.event_writer import EventWriter, get_run_ids
 from opposable.service.heartbeat import Heartbeat
@@ -136,8 +137,8 @@ class Runner:
     async def __aenter__(self) -> "Runner":
         await self._stack.enter_async_context(self._heartbeat)
         await self._stack.enter_async_context(self._turn_writer)
-        poll_task = asyncio.create_task(self._poll_cancel_requests(), name="cancellation requests")
-        self._stack.push_async_callback(_cancel_task, poll_task)
+        polling = run_in_background(self._poll_cancel_requests(), "cancellation requests")
+        await self._stack.enter_async_context(polling)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -374,8 +375,3 @@ class Runner:
                     active_run = self._active_runs.get(run_id)
                     if active_run is not None:
                         active_run.stop()
-
-
-async def _cancel_task(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,7 @@ from opposable.domain.specs import AgentSpec, AgentToolBinding, AnyToolSpec, Fun
 from opposable.domain.usage import Price
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
 from opposable.models.profile import adapt_media
+from opposable.service.background import run_in_background
 from opposable.service.remote_runs import RemoteRuns
 from opposable.service.run_plan import RunPlan, to_chat_request
 from opposable.service.runner import ActiveRun, Runner
@@ -62,6 +64,8 @@ TOOL_POLL_SECONDS = 2.0
 RETENTION_SECONDS = 3600.0
 """Seconds between deletions of records that are older than the setting `retention_days`."""
 
+log = logging.getLogger("opposable.service")
+
 
 @dataclass(slots=True)
 class Service:
@@ -88,6 +92,7 @@ class Service:
     teams: TeamPool
     failure_memory: FailureMemory
     remote_runs: RemoteRuns | None = None
+    _refresh_lock: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
     _loaded_specs: dict[str, AnyToolSpec] = field(default_factory=dict, repr=False)
     _agent_libraries: dict[str, tuple[Any, ToolLibrary]] = field(default_factory=dict, repr=False)
     _data_teams: dict[str, Team] = field(default_factory=dict, repr=False)
@@ -351,14 +356,15 @@ class Service:
         Raises:
             StoreUnavailable: If the store cannot be read.
         """
-        stored_specs = {spec.tool_id: spec for spec in await load_stored_specs(self.store)}
-        for tool_id, spec in stored_specs.items():
-            if self._loaded_specs.get(tool_id) != spec:
-                self._loaded_specs[tool_id] = spec
-                await self._load_spec(spec)
-        for tool_id in self._loaded_specs.keys() - stored_specs.keys():
-            del self._loaded_specs[tool_id]
-            await self.spec_loader.remove(tool_id)
+        async with self._refresh_lock:
+            stored_specs = {spec.tool_id: spec for spec in await load_stored_specs(self.store)}
+            for tool_id, spec in stored_specs.items():
+                if self._loaded_specs.get(tool_id) != spec:
+                    await self._load_spec(spec)
+                    self._loaded_specs[tool_id] = spec
+            for tool_id in self._loaded_specs.keys() - stored_specs.keys():
+                await self.spec_loader.remove(tool_id)
+                del self._loaded_specs[tool_id]
 
     async def _load_spec(self, spec: AnyToolSpec) -> None:
         if not spec.enabled:
@@ -417,16 +423,11 @@ async def open_service(
             service.remote_runs = RemoteRuns(store, runner)
         await _seed_defaults(store)
         await service.refresh()
-        tasks = [asyncio.create_task(_poll_stored_tools(service), name="stored tools")]
+        await stack.enter_async_context(run_in_background(_poll_stored_tools(service), "stored tools"))
         if settings.retention_days is not None:
             limits = RetentionLimits(max_age=timedelta(days=settings.retention_days))
-            tasks.append(asyncio.create_task(_enforce_retention(store, limits), name="retention"))
-        try:
-            yield service
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await stack.enter_async_context(run_in_background(_enforce_retention(store, limits), "retention"))
+        yield service
 
 
 async def _seed_defaults(store: Store) -> None:
@@ -457,8 +458,12 @@ async def _seed_defaults(store: Store) -> None:
 async def _poll_stored_tools(service: Service) -> None:
     while True:
         await asyncio.sleep(TOOL_POLL_SECONDS)
-        with contextlib.suppress(OpposableError):
+        try:
             await service.refresh()
+        except OpposableError as error:
+            log.debug("Cannot refresh the stored tools yet: %s", error)
+        except Exception:
+            log.exception("Cannot refresh the stored tools.")
 
 
 async def _enforce_retention(store: Store, limits: RetentionLimits) -> None:

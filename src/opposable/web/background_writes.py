@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from opposable.domain.errors import OpposableError
+from opposable.service.background import run_in_background
 
 log = logging.getLogger("opposable.web")
 
@@ -20,12 +21,10 @@ async def write_periodically(write: Callable[[], Awaitable[None]], seconds: floa
         seconds: The time between writes.
         what: What is written, for the log and the name of the task.
     """
-    task = asyncio.create_task(_run(write, seconds, what), name=what)
     try:
-        yield
+        async with run_in_background(_run(write, seconds, what), what):
+            yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
         with contextlib.suppress(OpposableError):
             await write()
 

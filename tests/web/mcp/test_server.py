@@ -118,6 +118,8 @@ async def test_many_tools_are_listed_page_by_page():
         assert (names, pages) == ([f"add_{n}" for n in range(250)], 3)
         with pytest.raises(MCPError, match="The cursor 'nowhere' is not valid"):
             await client.list_tools(cursor="nowhere")
+        with pytest.raises(MCPError, match="The cursor '999"):
+            await client.list_tools(cursor="9" * 5000)
 
 
 @pytest.mark.parametrize("way", ["http", "http-legacy"])

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from opposable.domain.records import execution_from_result
 from opposable.domain.tools import ToolResult
+from opposable.service.background import run_in_background
 from opposable.service.service import Service
 from opposable.web.errors import ApiError, missing_scope_error
 from opposable.web.principal import OWNER, PRINCIPAL_SCOPE_KEY, Principal
@@ -51,12 +52,10 @@ class McpEndpoint:
     async def run(self) -> AsyncIterator[None]:
         """Accept requests while the block runs."""
         self._app = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(self._serve(self._app), name="mcp")
         try:
-            yield
+            async with run_in_background(self._serve(self._app), "mcp"):
+                yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
             self._app.cancel()
 
     async def _serve(self, app: "asyncio.Future[ASGIApp]") -> None:

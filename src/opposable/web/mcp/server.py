@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import re
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -32,6 +34,7 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.json_text import parse_json
 from opposable.domain.specs import HttpToolSpec, ToolSpec
 from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
+from opposable.service.background import run_in_background
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
@@ -97,15 +100,9 @@ class LibraryServer:
             on_subscriptions_listen=ListenHandler(self._bus),
         )
 
-    @contextlib.asynccontextmanager
-    async def notify_of_changes(self) -> AsyncIterator[None]:
+    def notify_of_changes(self) -> AbstractAsyncContextManager[None]:
         """Notify clients of changed tools while the block runs."""
-        task = asyncio.create_task(self._poll_tools())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait({task})
+        return run_in_background(self._poll_tools(), "tool changes")
 
     async def _poll_tools(self) -> None:
         known = self._library.definitions
@@ -181,7 +178,7 @@ async def _forward_progress(context: ServerRequestContext[Any, Any]) -> AsyncIte
 def _parse_cursor(cursor: str | None, tool_count: int) -> int:
     if cursor is None:
         return 0
-    if not cursor.isdecimal() or int(cursor) > tool_count:
+    if not re.fullmatch(r"[0-9]{1,9}", cursor) or int(cursor) > tool_count:
         raise MCPError(INVALID_PARAMS, f"The cursor {cursor!r} is not valid. Start again without a cursor.")
     return int(cursor)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Execution, Run
+from opposable.service.background import run_in_background
 from opposable.store.recorder import Record
 from opposable.web.telemetry.tracing import ModelCall
 
@@ -109,13 +110,11 @@ class Metrics:
     @asynccontextmanager
     async def share(self) -> AsyncIterator[None]:
         """Share the state of this process with the others while the block runs, if there are others."""
-        task = asyncio.create_task(self._refresh_periodically()) if DIRECTORY_VARIABLE in os.environ else None
-        try:
+        if DIRECTORY_VARIABLE not in os.environ:
             yield
-        finally:
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            return
+        async with run_in_background(self._refresh_periodically(), "shared metrics"):
+            yield
 
     async def _refresh_periodically(self) -> None:
         while True:
