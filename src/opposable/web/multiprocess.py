@@ -124,7 +124,8 @@ def _worker_main(target: WorkerTarget, listening_socket: socket.socket, connecti
 
     def on_ready() -> None:
         _exit_with_parent(parent.sentinel)
-        connection.send("")
+        with contextlib.suppress(OSError):  # the supervisor does not wait for a restarted worker
+            connection.send("")
 
     try:
         target(listening_socket, on_ready)
