@@ -216,6 +216,7 @@ OPENINGS = {
     "tag": "<tool_call>",
     "parameter": "<function=add><parameter=a>",
     "fence": "```json\n",
+    "thinking": "<think>",
 }
 
 

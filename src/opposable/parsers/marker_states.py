@@ -203,7 +203,10 @@ class MarkerStates(BufferingStates):
         for span in section.spans:
             if span.call:
                 self._emitter.reject_call(text[self._start : end], span.call.name, "in_thinking")
-        stop = max(end, self._start + len(self._opener)) if section.spans else self._start + len(self._opener)
+        opener_end = self._start + len(self._opener)
+        stop = max(end, opener_end)
+        if not section.spans and (closer_at := text.find(self._closer, opener_end, stop)) >= 0:
+            stop = closer_at  # the section also reads markers that end a block of reasoning
         self._emitter.emit_thinking(text[self._start : stop])
         self._at = stop
         return True
