@@ -131,6 +131,15 @@ def test_a_recursive_schema_is_defined_once():
     }
 
 
+def test_a_schema_that_is_nested_too_deeply_skips_its_operation():
+    schema = {"type": "string"}
+    for _ in range(900):
+        schema = {"type": "array", "items": schema}
+    result = specs_from_openapi(OpenApiDocument(create_document(create_body(schema))))
+    assert result.specs == ()
+    assert [part.reason for part in result.skipped_parts] == ["no tool: its schemas are too large"]
+
+
 def test_schemas_that_double_at_each_step_stay_small():
     schemas = {
         f"L{n}": {"type": "object", "properties": {k: {"$ref": f"#/components/schemas/L{n + 1}"} for k in "abcd"}}
@@ -435,6 +444,8 @@ def test_yaml_keeps_words_as_they_are_written():
         (b"swagger: '2.0'\npaths: {}", "Swagger 2.0"),
         (b"openapi: 4.0.0\npaths: {}", "not an OpenAPI 3 document"),
         (b"openapi: 3.0.0", "no paths"),
+        (b"paths: " + b"[" * 100_000, "nested too deep"),
+        (b"- " * 100_000, "nested too deep"),
     ],
 )
 async def test_an_invalid_document_is_refused_with_the_reason(tmp_path, text, said):

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ MAX_DOCUMENT_BYTES = 20_000_000
 _MAX_REFERENCE_DEPTH = 50
 _MAX_MERGED_PAIRS = 100_000
 """Keys and values that the merge keys (`<<`) of a YAML document may add."""
+_MAX_NESTING = 1_000
+"""Levels of YAML that are loaded, as many as orjson loads of JSON."""
 
 
 @dataclass(slots=True)
@@ -110,9 +112,24 @@ def parse_document(raw: bytes, source_name: str) -> Any:
     except ModuleNotFoundError as error:
         raise BadInput('Reading YAML needs the extra "http": pip install "opposable[http]".') from error
     try:
+        _check_nesting(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
         return yaml.load(text, Loader=_create_yaml_loader())  # noqa: S506 - a safe loader with fewer types
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise BadInput(f"{source_name} is neither JSON nor YAML: {describe_yaml_error(error)}.") from error
+
+
+def _check_nesting(events: Iterable[Any]) -> None:
+    """Raise `RecursionError` for YAML that is nested so deeply that loading it would end the process."""
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _MAX_NESTING:
+            raise RecursionError
 
 
 def _read_file(path: Path) -> bytes:

@@ -72,6 +72,7 @@ def specs_from_openapi(
             except (
                 LookupError,
                 SchemaTooLarge,
+                RecursionError,
                 ToolRegistrationError,
                 ValidationError,
                 TypeError,
@@ -105,7 +106,7 @@ def _to_single_line(value: Any) -> str:
 
 
 def _describe_error(error: Exception) -> str:
-    if isinstance(error, SchemaTooLarge):
+    if isinstance(error, SchemaTooLarge | RecursionError):
         return "its schemas are too large"
     if isinstance(error, ValidationError):
         return "; ".join(
