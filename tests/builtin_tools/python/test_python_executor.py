@@ -131,6 +131,10 @@ async def test_schema_has_one_parameter(executor):
     [
         ("import statistics\ndef g():\n  yield from [1, 2, 3]\nstatistics.mean(g())", {"value": 2}),
         ("print('你好')\n{1, 2}", {"printed": "你好\n", "value": "{1, 2}"}),
+        ("[2**100, 2**64]", {"value": ["1267650600228229401496703205376", "18446744073709551616"]}),
+        ("'\\ud800'", {"value": "\ud800"}),
+        ("print('done')\nimport sys\nsys.exit()", {"printed": "done\n"}),
+        ("import atexit\natexit.register(print, 'bye')\n5", {"printed": "bye\n", "value": 5}),
     ],
 )
 async def test_full_python_runs_in_a_sandbox(full, code, expected):

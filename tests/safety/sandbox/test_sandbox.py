@@ -162,3 +162,12 @@ async def test_an_owner_may_allow_runs_without_isolation(monkeypatch):
     result = await sandbox.run([sandbox.python_program, "-c", "import os; print('OPENAI_API_KEY' in os.environ)"])
     assert (result.exit_code, result.stdout) == (0, "False\n")
     assert (await sandbox.run([sandbox.python_program, "-c", "while True: pass"])).breach == "cpu"
+
+
+async def test_python_runs_isolated_although_runs_without_isolation_are_allowed():
+    sandbox = Sandbox(PATIENT_LIMITS, allow_unprotected=True)
+    result = await sandbox.run([sandbox.python_program, "-c", "open('/etc/passwd')"])
+    assert (result.exit_code, result.stderr.strip().splitlines()[-1]) == (
+        1,
+        "FileNotFoundError: [Errno 2] No such file or directory: '/etc/passwd'",
+    )

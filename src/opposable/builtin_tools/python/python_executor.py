@@ -1,6 +1,7 @@
 """Tool that runs a model's Python code in an isolated interpreter or in a sandbox."""
 
 import asyncio
+import json
 import math
 import reprlib
 import secrets
@@ -161,8 +162,12 @@ async def _run_in_sandbox(sandbox: Sandbox, code: str, limits: ExecutorLimits) -
     request = orjson.dumps({"code": code, "mark": mark})
     process = await sandbox.run([sandbox.python_program, "-I", "-c", _DRIVER_SCRIPT], stdin=request, limits=bounds)
     printed, _, value_json = process.stdout.partition(mark)
-    if process.exit_code == 0 and value_json:
-        return _to_result(printed, orjson.loads(value_json))
+    if process.exit_code == 0:
+        if not value_json:  # the code called `sys.exit`, or replaced its output
+            return _to_result(printed, None)
+        value, end = json.JSONDecoder().raw_decode(value_json)
+        printed_at_exit = value_json[end:].removeprefix("\n")
+        return _to_result(printed + printed_at_exit, to_plain_value(value))
     if process.breach:
         raise ToolFailed(f"The code was stopped, it used too much ({process.breach}).{_format_earlier_output(printed)}")
     lines = process.stderr.strip().splitlines()

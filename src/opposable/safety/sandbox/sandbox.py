@@ -59,7 +59,7 @@ class Sandbox:
     @property
     def python_program(self) -> str:
         """Path of the Python program in the sandbox."""
-        return sys.executable if self._allow_unprotected else bubblewrap.find_python().program
+        return bubblewrap.find_python().program
 
     async def get_isolation_problem(self) -> str:
         """Return why this system cannot isolate programs, "" where it can."""
@@ -118,7 +118,8 @@ class Sandbox:
         limits: SandboxLimits,
         environment: Mapping[str, str],
     ) -> ProcessResult:
-        host_command = [_to_host_path(word, read_only_mounts) for word in command]
+        host_paths = {self.python_program: Path(sys.executable), **read_only_mounts}
+        host_command = [_to_host_path(word, host_paths) for word in command]
         with tempfile.TemporaryDirectory() as folder:
             return await run_process(
                 self._build_launch_command(sys.executable, host_command, limits, unprotected=True),
@@ -200,9 +201,9 @@ def _read_launcher_source() -> str:
     return inspect.getsource(launcher)
 
 
-def _to_host_path(word: str, read_only_mounts: Mapping[str, Path]) -> str:
+def _to_host_path(word: str, host_paths: Mapping[str, Path]) -> str:
     """Return the path on the host of a path inside, where it is mounted."""
-    for inside, path in read_only_mounts.items():
+    for inside, path in host_paths.items():
         if word == inside:
             return str(path)
         if word.startswith(inside + "/"):
