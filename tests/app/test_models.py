@@ -54,11 +54,11 @@ def test_the_kinds_of_model_are_listed_with_what_they_need(tmp_path: Path, monke
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-1")
     assert list_model_kinds(create_settings(tmp_path)) == [
-        ("local", False, "fetch it with: opposable models pull"),
+        ("local", False, "download it with: opposable models pull"),
         ("openai:NAME", False, "OPENAI_API_KEY is not set"),
         ("qwen:NAME", False, "DASHSCOPE_API_KEY is not set"),
         ("deepseek:NAME", True, "DEEPSEEK_API_KEY is set"),
         ("anthropic:NAME", False, "ANTHROPIC_API_KEY is not set"),
         ("ollama:NAME", True, "a model of the Ollama server on this machine, or of OLLAMA_HOST"),
-        ("http://HOST:PORT/v1#NAME", True, "any OpenAI-compatible server; key in OPPOSABLE_API_KEY if it wants one"),
+        ("http://HOST:PORT/v1#NAME", True, "any OpenAI-compatible server; key in OPPOSABLE_API_KEY if required"),
     ]

@@ -165,9 +165,9 @@ BAD = {
     "unknown command": (("rum", "x"), 2, "No such command 'rum'."),
     "unknown option": (("run", "x", "--modle", "m"), 2, "No such option"),
     "a word for a number": (
-        ("tools", "search", "x", "--most", "abc"),
+        ("tools", "search", "x", "--number", "abc"),
         2,
-        "'--most': it must be a whole number. See --he",
+        "'--number' / '-n': it must be a whole number.",
     ),
     "a number out of range": (
         ("agents", "list", "-n", "0"),

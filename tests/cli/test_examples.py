@@ -43,6 +43,8 @@ async def test_a_file_is_imported_whole_or_not_at_all(workspace: Path) -> None:
     (workspace / "good.jsonl").write_bytes(orjson.dumps(lines[0]))
     done = await run_program(workspace, "examples", "import", "good.jsonl", "--db", "shop.sqlite")
     assert done.out == "1 examples are stored.\n"
+    done = await run_program(workspace, "examples", "import", "good.jsonl", "--db", "shop.sqlite", "--json")
+    assert [one["question"] for one in done.json["examples"]] == ["How many?"]
     (workspace / "broken.jsonl").write_text('{"question": "a"}')
     done = await run_program(workspace, "examples", "import", "broken.jsonl", "--db", "shop.sqlite")
     assert (done.code, "line 1" in done.err) == (2, True)

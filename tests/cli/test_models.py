@@ -34,9 +34,10 @@ async def test_models_are_listed_with_what_they_need(tmp_path: Path) -> None:
     ready = {row["model"]: row["ready"] for row in listed.json["models"]}
     assert ready["local"] is False
     assert (ready["deepseek:NAME"], ready["openai:NAME"], ready["http://HOST:PORT/v1#NAME"]) == (True, False, True)
-    profiles = {row["model"]: (row["calling"], row["assisted"]) for row in listed.json["models"]}
-    assert profiles["local"] == ("constrained", True)
+    profiles = {row["model"]: (row["calling_mode"], row["assisted"]) for row in listed.json["models"]}
+    assert profiles["local"] == ("python", True)
     assert (profiles["openai:NAME"], profiles["http://HOST:PORT/v1#NAME"]) == (("native", False), ("auto", False))
+    assert profiles["ollama:NAME"] == ("auto", False)
     assert "sk-very-secret" not in listed.out
     assert "opposable models pull" in shown.out
     assert (listed.code, shown.code) == (0, 0)
@@ -52,27 +53,27 @@ async def test_each_calling_mode_is_tested_and_the_best_is_saved_on_request(tmp_
     ]
     async with chat_server(*answers) as server:
         name = f"{server.url}#m"
-        modes = ("--way", "native", "--way", "prompted", "--number", "6")
+        modes = ("--mode", "native", "--mode", "prompted", "--number", "6")
         done = await run_program(tmp_path, "models", "check", name, "--json", *modes)
         assert done.json["saved"] is False
         assert not list(tmp_path.rglob(CALLING_MODES_FILE))
         saved = await run_program(tmp_path, "models", "check", name, "--save", *modes)
-    assert (done.code, done.json["best"], list(done.json["ways"])) == (0, "native", ["native", "prompted"])
-    assert [result["right"] for result in done.json["ways"]["native"]] == [True, False, False, True, False, False]
-    assert (done.json["calling"], done.json["assisted"]) == ("auto", False)
+    assert (done.code, done.json["best"], list(done.json["modes"])) == (0, "native", ["native", "prompted"])
+    assert [result["right"] for result in done.json["modes"]["native"]] == [True, False, False, True, False, False]
+    assert (done.json["calling_mode"], done.json["assisted"]) == ("auto", False)
     assert "; saved." in saved.out
-    assert "Used now: calling auto, assistance off." in saved.out
+    assert "Used now: calling mode auto, assistance off." in saved.out
     assert len(list(tmp_path.rglob(CALLING_MODES_FILE))) == 1
 
 
 async def test_a_check_shows_a_table_and_fails_without_a_correct_answer(tmp_path: Path) -> None:
     async with chat_server(build_completion("Hello!"), build_completion("")) as server:
-        done = await run_program(tmp_path, "models", "check", f"{server.url}#m", "--way", "rescue")
+        done = await run_program(tmp_path, "models", "check", f"{server.url}#m", "--mode", "rescue")
     assert done.code == 1
     assert "rescue" in done.out
     assert "No calling mode gave a correct answer." in done.out
     assert done.err.count("✗ rescue") == 36
-    wrong = await run_program(tmp_path, "models", "check", "local", "--way", "telepathy")
+    wrong = await run_program(tmp_path, "models", "check", "local", "--mode", "telepathy")
     assert (wrong.code, "Use one of: native, " in wrong.err) == (2, True)
 
 

@@ -87,7 +87,7 @@ async def test_an_export_can_be_imported_elsewhere(tmp_path):
 async def test_an_mcp_server_is_stored_with_its_command_line(tmp_path):
     program = f"{sys.executable} -m mcp_server_time --local-timezone UTC"
     added = await run_program(tmp_path, "tools", "add-mcp", program, "--name", "clock")
-    assert (added.code, added.out) == (0, "✓ clock_get_current_time\n✓ clock_convert_time\n")
+    assert (added.code, added.out) == (0, "✓ clock.get_current_time\n✓ clock.convert_time\n")
     called = await run_program(tmp_path, "tools", "call", "clock.get_current_time", '{"timezone": "Asia/Shanghai"}')
     assert (called.code, "Asia/Shanghai" in called.out) == (0, True)
 

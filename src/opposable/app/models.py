@@ -115,7 +115,7 @@ class MissingModel:
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
         """Raise: `ModelNotFound`."""
-        raise ModelNotFound("The embedded model is not downloaded. Fetch it with: opposable models pull")
+        raise ModelNotFound("The embedded model is not downloaded. Download it with: opposable models pull")
         yield  # an async generator, as the protocol requires
 
     async def aclose(self) -> None:
@@ -151,22 +151,28 @@ async def pull_embedded(settings: Settings, on_progress: OnProgress | None = Non
 
 def get_model_profile(settings: Settings, name: str) -> ModelProfile:
     """Return the profile that a model or a kind of model is used with. No model is loaded, and no server is asked."""
-    mode = load_calling_modes(models_directory(settings)).get(name) or get_default_calling_mode(name)
-    profile = get_expected_profile(name, mode)
+    name = normalize_model_name(name)
+    profile = get_expected_profile(name, get_calling_mode(settings, name))
     return profile if settings.assist is None else replace(profile, assisted=settings.assist)
+
+
+def get_calling_mode(settings: Settings, name: str) -> CallingMode:
+    """Return the mode in which a model is asked for tool calls: the saved one, else the default of its kind."""
+    name = normalize_model_name(name)
+    return load_calling_modes(models_directory(settings)).get(name) or get_default_calling_mode(name)
 
 
 def list_model_kinds(settings: Settings) -> list[tuple[str, bool, str]]:
     """List the kinds of model: the name, whether it can be used now, and a note."""
     weights = find_installed_weights(QWEN_CODER, models_directory(settings))
-    kinds = [("local", weights is not None, str(weights) if weights else "fetch it with: opposable models pull")]
+    kinds = [("local", weights is not None, str(weights) if weights else "download it with: opposable models pull")]
     for kind, variable in API_KEY_VARIABLES.items():
         is_set = bool(os.environ.get(variable))
         kinds.append((f"{kind}:NAME", is_set, f"{variable} is {'set' if is_set else 'not set'}"))
     return [
         *kinds,
         ("ollama:NAME", True, "a model of the Ollama server on this machine, or of OLLAMA_HOST"),
-        ("http://HOST:PORT/v1#NAME", True, "any OpenAI-compatible server; key in OPPOSABLE_API_KEY if it wants one"),
+        ("http://HOST:PORT/v1#NAME", True, "any OpenAI-compatible server; key in OPPOSABLE_API_KEY if required"),
     ]
 
 

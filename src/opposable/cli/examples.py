@@ -1,6 +1,7 @@
 """The commands for confirmed questions: add, list, rm, import."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from opposable.app.query_examples import add_examples, delete_example, list_exam
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, out, read_settings
 from opposable.cli.rendering import render_table, shorten, style_text, to_json
+from opposable.domain.records import QueryExample
 
 cli = typer.Typer(cls=HelpGroup, help="Manage the confirmed questions of a database.", no_args_is_help=True)
 RequiredDatabaseOption = Annotated[
@@ -22,13 +24,14 @@ def add(
     question: Annotated[str, typer.Argument(help="Question in English or Chinese")],
     sql: Annotated[str, typer.Argument(help="SQL that answers it")],
     db: RequiredDatabaseOption,
+    json: JsonOption = False,
 ) -> None:
     """Store a question with its SQL; similar questions are answered after its example.
 
     Example: opposable examples add "How many artists are there?" "SELECT count(*) FROM Artist" --db examples/data/chinook.sqlite
     """
     example = asyncio.run(add_examples(read_settings(), db, [(question, sql)]))[0]
-    out.print(style_text(f"{example.example_id} is stored."))
+    print(_to_json([example])) if json else out.print(style_text(f"{example.example_id} is stored."))
 
 
 @cli.command("list")
@@ -39,8 +42,7 @@ def list_all(db: RequiredDatabaseOption, json: JsonOption = False) -> None:
     """
     examples = asyncio.run(list_examples(read_settings(), db))
     if json:
-        forms = [{"id": one.example_id, "question": one.question, "sql": one.sql} for one in examples]
-        print(to_json({"examples": forms}))
+        print(_to_json(examples))
     elif examples:
         rows = [(one.example_id, shorten(one.question), shorten(one.sql)) for one in examples]
         out.print(render_table(("id", "question", "SQL"), rows))
@@ -62,10 +64,15 @@ def remove(example_id: Annotated[str, typer.Argument(help="Example id", metavar=
 def import_file(
     file: Annotated[Path, typer.Argument(help="File with a JSON object a line: question, sql")],
     db: RequiredDatabaseOption,
+    json: JsonOption = False,
 ) -> None:
     """Store the questions of a file; nothing is stored if one of them does not run.
 
     Example: opposable examples import questions.jsonl --db examples/data/chinook.sqlite
     """
     examples = asyncio.run(add_examples(read_settings(), db, read_examples_file(file)))
-    out.print(style_text(f"{len(examples)} examples are stored."))
+    print(_to_json(examples)) if json else out.print(style_text(f"{len(examples)} examples are stored."))
+
+
+def _to_json(examples: Sequence[QueryExample]) -> str:
+    return to_json({"examples": [{"id": one.example_id, "question": one.question, "sql": one.sql} for one in examples]})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opposable.store.store import Store
 
 cli = typer.Typer(cls=HelpGroup, help="Manage the failures that earlier runs stored.", no_args_is_help=True)
-FailureIdArgument = Annotated[str, typer.Argument(help="Failure id, or its first digits", metavar="ID")]
+FailureIdArgument = Annotated[str, typer.Argument(help="Id, or its first characters", metavar="ID")]
 
 
 @cli.command("list")
@@ -40,7 +40,7 @@ def list_failures(
     if json:
         print(to_json({"failures": [_to_json(failure) for failure in failures]}))
     elif failures:
-        columns = ("id", "tool", "kind", "times", "last seen", "what", "right")
+        columns = ("id", "tool", "kind", "times", "last seen", "message", "correction")
         out.print(render_table(columns, [_to_row(failure) for failure in failures], limit=limit))
     else:
         out.print(style_text("No failure is stored yet."))
@@ -65,7 +65,7 @@ def pin_failure(
     failure_id: FailureIdArgument,
     off: Annotated[bool, typer.Option("--off", help="Unpin the failure")] = False,
 ) -> None:
-    """Pin a failure: its call is rejected from now on, and it is never forgotten.
+    """Pin a failure: assisted models are always warned of it, and it never expires.
 
     Example: opposable failures pin 3fa9
     """
@@ -80,7 +80,7 @@ def pin_failure(
 
 @cli.command("forget")
 def forget_failures(
-    failure_id: Annotated[str, typer.Argument(help="Failure id, or its first digits", metavar="ID")] = "",
+    failure_id: Annotated[str, typer.Argument(help="Id, or its first characters", metavar="ID")] = "",
     tool: Annotated[str, typer.Option("--tool", "-t", help="Delete all failures of this tool")] = "",
     agent: Annotated[
         str | None, typer.Option("--agent", help='With --tool: only this agent ("": shared by all)')

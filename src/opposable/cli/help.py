@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from typer.core import TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperGroup, TyperOption
 
 MAX_SENTENCE_CHARACTERS = 500
 
@@ -10,6 +10,23 @@ NO_WRAP_MARK = "\b\n"
 """Begins a paragraph whose lines are not wrapped."""
 
 _VALUE_LABELS = {"str": "TEXT", "int": "NUMBER", "Path": "PATH"}
+
+
+class UppercaseArgument(TyperArgument):
+    """An argument that help shows as in other programs: `NAME`, or `[NAME]` if it is optional."""
+
+    @property
+    def display_name_raw(self) -> str:
+        """The name without brackets."""
+        return self.metavar or self.name.upper()
+
+    def get_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the argument as the line "Usage" shows it."""
+        name = self.display_name_raw if self.required else f"[{self.display_name_raw}]"
+        return [name if self.nargs == 1 else f"{name}..."]
+
+    def display_type_rich(self, ctx: Any) -> None:
+        """Show no type: the name and the help say what the value is."""
 
 
 class HelpGroup(TyperGroup):
@@ -36,8 +53,10 @@ class HelpGroup(TyperGroup):
 
 
 def _label_values(command: Any) -> None:
-    """Name the values of options by what they are, instead of by their types in Python."""
-    for option in command.params:
-        if isinstance(option, TyperOption) and option.metavar is None:
-            type_name = option.bare_type().removeprefix("list[").removesuffix("]")
-            option.metavar = _VALUE_LABELS.get(type_name)
+    """Name the values of options and arguments by what they are, instead of by their types in Python."""
+    for parameter in command.params:
+        if isinstance(parameter, TyperArgument):
+            parameter.__class__ = UppercaseArgument  # Typer has no setting for it
+        elif isinstance(parameter, TyperOption) and parameter.metavar is None:
+            type_name = parameter.bare_type().removeprefix("list[").removesuffix("]")
+            parameter.metavar = _VALUE_LABELS.get(type_name)

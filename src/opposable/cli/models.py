@@ -9,6 +9,7 @@ from rich.console import RenderableType
 
 from opposable.app.models import check_model as probe_model
 from opposable.app.models import (
+    get_calling_mode,
     get_model_profile,
     list_model_kinds,
     pull_embedded,
@@ -27,24 +28,35 @@ cli = typer.Typer(cls=HelpGroup, help="List models, download the embedded one, t
 
 @cli.command("list")
 def list_models(json: JsonOption = False) -> None:
-    """List the kinds of model, and whether each can be used now.
+    """List the kinds of model, and whether the file or API key of each is present.
 
     Example: opposable models list --json
     """
     settings = read_settings()
-    kinds = [(*kind, get_model_profile(settings, kind[0])) for kind in list_model_kinds(settings)]
+    forms = [
+        {
+            "model": name,
+            "ready": is_ready,
+            "calling_mode": get_calling_mode(settings, name),
+            "assisted": get_model_profile(settings, name).assisted,
+            "note": note,
+        }
+        for name, is_ready, note in list_model_kinds(settings)
+    ]
     if json:
-        forms = [
-            {"model": name, "ready": ready, "calling": of_kind.calling, "assisted": of_kind.assisted, "note": note}
-            for name, ready, note, of_kind in kinds
-        ]
         print(to_json({"models": forms}))
         return
     rows = [
-        (name, "yes" if ready else "no", of_kind.calling, "on" if of_kind.assisted else "off", note)
-        for name, ready, note, of_kind in kinds
+        (
+            row["model"],
+            "yes" if row["ready"] else "no",
+            row["calling_mode"],
+            "on" if row["assisted"] else "off",
+            row["note"],
+        )
+        for row in forms
     ]
-    out.print(render_table(("model", "ready", "calling", "assist", "note"), rows))
+    out.print(render_table(("model", "ready", "calling mode", "assist", "note"), rows))
 
 
 @cli.command("pull")
@@ -66,7 +78,7 @@ def check_model(
     modes: Annotated[
         list[str] | None,
         typer.Option(
-            "--way",
+            "--mode",
             help="Calling mode to test (repeatable) (default: all)",
             show_default=False,
         ),
@@ -81,8 +93,8 @@ def check_model(
 ) -> None:
     """Test each calling mode of a model with 36 questions, and name the best one.
 
-    Another mode than the default one is best only if it gives more correct answers to at least 30 questions. The model
-    is asked as before until you add --save. The exit code is 1 if no answer is correct.
+    Another mode than the default one is best only if it gives more correct answers to at least 30 questions. --save uses it
+    from now on. The exit code is 1 if no answer is correct.
 
     Example: opposable models check http://127.0.0.1:11434/v1#qwen3
     """
@@ -96,7 +108,7 @@ def check_model(
         raise BadInput(f"There is no calling mode {unknown[0]!r}. Use one of: {', '.join(CALLING_MODES)}.")
     selected = [mode for mode in CALLING_MODES if not modes or mode in modes]
     settings = read_settings()
-    profile = get_model_profile(settings, name)
+    used_mode, is_assisted = get_calling_mode(settings, name), get_model_profile(settings, name).assisted
     with DownloadBar(err, allow_download=download) as bar:
         results = asyncio.run(probe_model(settings, name, selected, bar, None if json else print_result, number))
     best_mode = select_best_mode(name, results)
@@ -107,17 +119,17 @@ def check_model(
         best = best_mode if passed else None
         report = {
             "model": name,
-            "calling": profile.calling,
-            "assisted": profile.assisted,
+            "calling_mode": used_mode,
+            "assisted": is_assisted,
             "best": best,
             "saved": save and passed,
-            "ways": _results_to_json(results),
+            "modes": _results_to_json(results),
         }
         print(to_json(report))
     else:
         out.print(_render_results(results))
-        assistance = "on" if profile.assisted else "off"
-        out.print(f"Used now: calling {profile.calling}, assistance {assistance}.", markup=False)
+        assistance = "on" if is_assisted else "off"
+        out.print(f"Used now: calling mode {used_mode}, assistance {assistance}.", markup=False)
         out.print(
             f"Best for {name}: {best_mode}{'; saved' if save else ' (to use it from now on, add --save)'}."
             if passed

@@ -300,7 +300,8 @@ def _save_and_report(
 def _print_registrations(registrations: Sequence[Registration], left_out: dict[str, str], secrets: list[str]) -> None:
     for registration in registrations:
         for name in registration.accepted:
-            label = registration.tool_id if name == to_safe_name(registration.tool_id) else name
+            action = name.removeprefix(to_safe_name(registration.tool_id)).removeprefix("_")
+            label = f"{registration.tool_id}.{action}" if action else registration.tool_id
             out.print(style_text(("✓ ", "green"), label))
         for name, reason in registration.set_aside.items():
             err.print(style_text(("✗ ", "red"), f"{name}: {reason}"))

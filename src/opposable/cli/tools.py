@@ -101,7 +101,7 @@ def call_tool(
 @cli.command("search")
 def search_tools(
     need: Annotated[str, typer.Argument(help="What the tool should do, in any language")],
-    limit: Annotated[int, typer.Option("--most", min=1, max=100, help="Maximum number of tools")] = 10,
+    limit: Annotated[int, typer.Option("--number", "-n", min=1, max=100, help="Maximum number of tools")] = 10,
     db: DatabaseOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -118,17 +118,17 @@ def search_tools(
             matches = await available.search_by_meaning(need, limit)
             names = available.names
         if json:
-            rows = [
+            forms = [
                 {"name": match.name, "tool_id": match.tool_id, "description": match.description, "score": match.score}
                 for match in matches
             ]
-            print(to_json({"tools": rows}))
+            print(to_json({"tools": forms}))
         elif matches:
-            out.print(
-                render_table(
-                    ("tool", "description"), [(match.name, match.description.partition(". ")[0]) for match in matches]
-                )
-            )
+            rows = [
+                (".".join(filter(None, (match.tool_id, match.action))), match.description.partition(". ")[0])
+                for match in matches
+            ]
+            out.print(render_table(("tool", "description"), rows))
         else:
             err.print(style_text(f"No tool matches. Describe the need in other words. All tools: {', '.join(names)}"))
 
