@@ -172,7 +172,10 @@ class FileSearch:
             search.notes.append(f"Not searched, cannot be read: {display_path}")
             return
         text = decode_text(content)
-        if text is None or not all(word in fold_text(text) for word in search.words):
+        if text is None:
+            return
+        folded_text = fold_text(text)
+        if not all(word in folded_text for word in search.words):
             return
         for line_number, line in enumerate(text.splitlines(), 1):
             if search.is_match(fold_text(line)):
