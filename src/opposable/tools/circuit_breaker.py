@@ -78,6 +78,7 @@ class CircuitBreaker:
         calls.append((now, answered))
         while calls[0][0] <= now - options.window_seconds:
             calls.popleft()
-        failures = sum(not was_answered for _, was_answered in calls)
-        if not answered and len(calls) >= options.min_calls and failures >= options.failure_rate * len(calls):
-            self._opened_at = now
+        if not answered and len(calls) >= options.min_calls:
+            failures = sum(not was_answered for _, was_answered in calls)
+            if failures >= options.failure_rate * len(calls):
+                self._opened_at = now
