@@ -45,6 +45,7 @@ class CallContext:
     """Context of a tool call: ids for records, the language of the run, and callbacks.
 
     Attributes:
+        owner: The id of the API key that calls the tool, "" without keys.
         idempotency_key: The same for every attempt of one call.
         report: Takes text that is shown while the tool runs, None where it is not shown. Call it in the event loop.
         approve: Requests human approval, None for the handler of the tool library.
@@ -57,6 +58,7 @@ class CallContext:
     trace_id: str = ""
     agent_id: str = ""
     conversation_id: str = ""
+    owner: str = ""
     idempotency_key: str = ""
     report: Callable[[str], None] | None = None
     approve: ApprovalHandler | None = None

@@ -203,7 +203,11 @@ class RunExecutor:
             failure_memory=None if is_assisted else plan.failure_memory,
         )
         context = CallContext(
-            run_id=run.run_id, trace_id=run.trace_id, agent_id=run.agent_id, conversation_id=run.conversation_id
+            run_id=run.run_id,
+            trace_id=run.trace_id,
+            agent_id=run.agent_id,
+            conversation_id=run.conversation_id,
+            owner=run.owner,
         )
         writer = EventWriter(
             run, execution.log.append, holds_text=plan.holds_text, published=execution.log.published_texts

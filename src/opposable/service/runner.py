@@ -187,6 +187,7 @@ class Runner:
             trace_id=run.trace_id,
             agent_id=run.agent_id,
             conversation_id=run.conversation_id,
+            owner=run.owner,
             approve=approver,
         )
         active_run.task = asyncio.create_task(

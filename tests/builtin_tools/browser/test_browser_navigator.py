@@ -173,6 +173,13 @@ async def test_runs_have_separate_pages(browser, site, one):
     assert [(await browser.read(one))["title"] for one in (one, two)] == ["Profile", "天气"]
 
 
+async def test_owners_have_separate_pages_outside_of_runs(browser, site):
+    one, two = CallContext(owner="one"), CallContext(owner="two")
+    await browser.navigate(site.url, one)
+    with pytest.raises(ToolFailed, match="No page is open yet"):
+        await browser.read(two)
+
+
 async def test_screenshot_is_written_inside_the_roots_only(browser, site, folder, one):
     await browser.navigate(site.url, one)
     result = await browser.screenshot(one, "page.png")
@@ -213,7 +220,7 @@ async def test_redirects_scripts_and_frames_do_not_bypass_the_guard(browser, sit
         with pytest.raises(ToolRefused, match="loopback"):
             await browser.navigate(f"{site.url}/away?to={inner.url}/secret", one)
         await browser.navigate(site.url, one)
-        async with browser._sessions.use_page(one.run_id) as page:
+        async with browser._sessions.use_page(("", one.run_id)) as page:
             outcome = await page.evaluate(
                 """async (url) => {
                   const tried = [];

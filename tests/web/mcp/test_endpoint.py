@@ -14,6 +14,7 @@ from tests.web.api.asking import wait_until_written
 from tests.web.api.chat_serving import create_settings
 
 from opposable.app.stored_tools import open_default_store
+from opposable.domain.call_context import CallContext
 from opposable.domain.specs import FunctionToolSpec, HttpToolSpec, McpServerSpec, RateLimit
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service.service import Service, open_service
@@ -93,6 +94,23 @@ async def test_keys_need_the_scope_and_keep_their_limits(tmp_path):
         async with connect(url, keys["tools"][0]) as client:
             assert not (await client.call_tool("echo", {"text": "hi"})).is_error
     assert statuses == [401, 401, 403, 200, 429]
+
+
+def get_owner(context: CallContext) -> str:
+    return context.owner
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_tools_get_the_owner_of_the_key(tmp_path, mode):
+    key, stored_key = generate_key("tools", ("tools:write",))
+    async with serve(tmp_path) as (url, service):
+        service.library.register(get_owner)
+        await service.store.keys.add(stored_key)
+        async with connect(url, key, mode) as client:
+            result = await client.call_tool("get_owner", {})
+        async with httpx2.AsyncClient(headers={"authorization": f"Bearer {key}"}, trust_env=False) as http_client:
+            response = await http_client.post(f"{url.removesuffix('/mcp')}/api/tools/get_owner/call", json={})
+    assert (result.content[0].text, response.json()["output"]) == (stored_key.key_id, stored_key.key_id)
 
 
 @pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"origin": "https://evil.example"}])

@@ -26,7 +26,9 @@ _LOAD_MILLISECONDS = 2_000
 
 
 class BrowserNavigator:
-    """Actions on web pages in a headless Chromium. Each run has its own page and cookies.
+    """Actions on web pages in a headless Chromium.
+
+    Each run has its own page and cookies. So has each owner, for calls outside of a run.
 
     Leaving `async with` closes the browser.
 
@@ -172,7 +174,7 @@ class BrowserNavigator:
     @asynccontextmanager
     async def _use_page(self, context: CallContext, subject: str, timeout_seconds: float = 0.0) -> AsyncIterator[Any]:
         """Provide the run's page and translate its errors."""
-        async with self._sessions.use_page(context.run_id) as page:
+        async with self._sessions.use_page((context.owner, context.run_id)) as page:
             from playwright.async_api import Error
             from playwright.async_api import TimeoutError as PageTimeoutError
 

@@ -1,4 +1,4 @@
-"""Browser sessions: one browser, with one isolated context per run."""
+"""Browser sessions: one browser, with one isolated context of cookies and pages per session."""
 
 import asyncio
 import time
@@ -13,9 +13,12 @@ from opposable.safety.network.ssrf_guard import SsrfGuard
 
 _MAX_TABS = 5
 
+SessionKey = tuple[str, str]
+"""The owner and the id of a run. Calls of an owner outside of a run share the session with the id ""."""
+
 
 class BrowserSession:
-    """Cookies and pages of one run. Actions hold `lock`."""
+    """Cookies and pages of one session. Actions hold `lock`."""
 
     def __init__(self, context: Any) -> None:
         self.context = context
@@ -33,14 +36,14 @@ class BrowserSession:
 
 
 class BrowserSessions:
-    """Sessions by run. The browser starts with the first session and ends after the last."""
+    """Sessions by key. The browser starts with the first session and ends after the last."""
 
     def __init__(self, guard: SsrfGuard, executable: str, idle_seconds: float, max_sessions: int) -> None:
         self._guard = guard
         self._executable = executable
         self._idle_seconds = idle_seconds
         self._max_sessions = max_sessions
-        self._sessions_by_run: dict[str, BrowserSession] = {}
+        self._sessions_by_key: dict[SessionKey, BrowserSession] = {}
         self._lock = asyncio.Lock()
         self._proxy: EgressProxy | None = None
         self._playwright: Any = None
@@ -48,13 +51,13 @@ class BrowserSessions:
         self._sweep_task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def use_page(self, run_id: str) -> AsyncIterator[Any]:
-        """Provide the page of a run for one action.
+    async def use_page(self, key: SessionKey) -> AsyncIterator[Any]:
+        """Provide the page of a session for one action.
 
         Raises:
             ToolUnavailable: The browser does not start, or too many sessions are open.
         """
-        session = await self._get_session(run_id)
+        session = await self._get_session(key)
         async with session.lock:
             session.last_used = time.monotonic()
             yield await session.get_page()
@@ -83,7 +86,7 @@ class BrowserSessions:
         sweep_task, self._sweep_task = self._sweep_task, None
         if sweep_task is not None and sweep_task is not asyncio.current_task():
             sweep_task.cancel()
-        self._sessions_by_run.clear()
+        self._sessions_by_key.clear()
         browser, playwright, proxy = self._browser, self._playwright, self._proxy
         self._browser = self._playwright = self._proxy = None
         if browser is not None:
@@ -94,17 +97,17 @@ class BrowserSessions:
         if proxy is not None:
             await proxy.stop()
 
-    async def _get_session(self, run_id: str) -> BrowserSession:
+    async def _get_session(self, key: SessionKey) -> BrowserSession:
         async with self._lock:
             if self._browser is not None and not self._browser.is_connected():
                 await self._close_all()
             if self._browser is None:
                 await self._start_browser()
-            if run_id not in self._sessions_by_run:
-                if len(self._sessions_by_run) >= self._max_sessions:
+            if key not in self._sessions_by_key:
+                if len(self._sessions_by_key) >= self._max_sessions:
                     raise ToolUnavailable(f"{self._max_sessions} browser pages are open already; try again later.")
-                self._sessions_by_run[run_id] = await self._open_session()
-            return self._sessions_by_run[run_id]
+                self._sessions_by_key[key] = await self._open_session()
+            return self._sessions_by_key[key]
 
     async def _start_browser(self) -> None:
         try:
@@ -145,11 +148,11 @@ class BrowserSessions:
             await asyncio.sleep(min(self._idle_seconds / 2, 10.0))
             idle_since = time.monotonic() - self._idle_seconds
             async with self._lock:
-                for run_id, session in list(self._sessions_by_run.items()):
+                for key, session in list(self._sessions_by_key.items()):
                     if session.last_used < idle_since and not session.lock.locked():
-                        del self._sessions_by_run[run_id]
+                        del self._sessions_by_key[key]
                         with suppress(Exception):  # it may be closed already
                             await session.context.close()
-                if not self._sessions_by_run:
+                if not self._sessions_by_key:
                     await self._close_all()
                     return

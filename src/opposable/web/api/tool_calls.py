@@ -169,7 +169,8 @@ async def call_and_record(request: Request, tool_id: str, action: str, arguments
     if service.library.get_spec(tool_id) is None:
         raise not_found_error(f"There is no enabled tool {tool_id!r}.")
     trace_id = get_trace_id(request)
-    context = CallContext(call_id=new_call_id(), trace_id=trace_id, language=_get_language(request))
+    owner = get_principal(request).key_id
+    context = CallContext(call_id=new_call_id(), owner=owner, trace_id=trace_id, language=_get_language(request))
     started_at = time.perf_counter()
     tool_name = f"{tool_id}.{action}" if action else tool_id
     call = service.library.call_action(tool_id, action, arguments, context)

@@ -43,6 +43,7 @@ from opposable.tools.mcp.result_content import McpContent
 from opposable.tools.result_text import value_to_text
 from opposable.tools.traits import NO_TRAITS
 from opposable.web.cancelled_calls import create_cancelled_result
+from opposable.web.principal import OWNER, PRINCIPAL_SCOPE_KEY
 
 PAGE_SIZE = 100
 """Tools on one page of the list; a client requests the next page with a cursor."""
@@ -143,7 +144,9 @@ class LibraryServer:
         self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams
     ) -> CallToolResult:
         meta: Mapping[str, Any] = context.meta or {}
-        call = CallContext(call_id=new_call_id(), idempotency_key=str(meta.get(IDEMPOTENCY_META_KEY, "")))
+        principal = context.request.scope.get(PRINCIPAL_SCOPE_KEY, OWNER) if context.request is not None else OWNER
+        idempotency_key = str(meta.get(IDEMPOTENCY_META_KEY, ""))
+        call = CallContext(call_id=new_call_id(), owner=principal.key_id, idempotency_key=idempotency_key)
         name, arguments, started_at = params.name, params.arguments or {}, time.perf_counter()
         result: ToolResult | None = None
         try:
