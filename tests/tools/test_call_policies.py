@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from opposable.domain.call_context import ApprovalRequest, Approved, CallContext, Denied
-from opposable.domain.content import ImagePart
+from opposable.domain.content import DictWithMedia, ImagePart
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.rate_limits import InProcessRateLimiter
 from opposable.domain.specs import FunctionToolSpec, RateLimit
@@ -285,6 +285,20 @@ async def test_a_result_with_an_image_is_never_cached():
 
     library = ToolLibrary([FunctionTool(chart, idempotent=True, cache_seconds=60)])
     assert [(await library.call("chart", {})).media for _ in range(2)] == [(pixel,)] * 2
+
+
+async def test_the_text_and_the_value_of_a_cached_result_are_the_same_as_before():
+    def read() -> DictWithMedia:
+        value = DictWithMedia({"result": "a\nb"})
+        value.text = "a\nb"
+        return value
+
+    library = ToolLibrary([FunctionTool(read, idempotent=True, cache_seconds=60)])
+    results = [await library.call("read", {}) for _ in range(2)]
+    assert [(one.content, one.data, one.cached) for one in results] == [
+        ("a\nb", {"result": "a\nb"}, False),
+        ("a\nb", {"result": "a\nb"}, True),
+    ]
 
 
 async def test_a_caller_cannot_change_a_cached_value():

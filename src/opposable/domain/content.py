@@ -61,7 +61,7 @@ class DictWithMedia(dict[str, Any]):
 
     Attributes:
         media: The images and files.
-        text: What follows the object in the text for the model.
+        text: The text for the model instead of the object as JSON, if any.
     """
 
     media: tuple[ImagePart | FilePart, ...] = ()

@@ -7,7 +7,6 @@ from typing import Any
 from uuid import uuid4
 
 from opposable.domain.call_context import ApprovalHandler, ApprovalRequest, Approved, CallContext
-from opposable.domain.content import DictWithMedia
 from opposable.domain.errors import OpposableError
 from opposable.domain.rate_limits import RateLimiter
 from opposable.tools import failure_messages
@@ -65,8 +64,9 @@ async def run_with_policies(
     if not context.idempotency_key:
         context = replace(context, idempotency_key=uuid4().hex)
     result = await _run_with_retries(tool, arguments, context, timeout_seconds, policy_context)
-    has_more = isinstance(result.data, DictWithMedia) or bool(find_media(result.data))  # the cache holds text only
-    if cache_key is not None and result.failure is None and not has_more:
+    if (
+        cache_key is not None and result.failure is None and not find_media(result.data)
+    ):  # the cache has text and JSON only
         policy_context.cache.put(cache_key, result.content, result.data, policy.cache_seconds)
     return result
 

@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from opposable.domain.json_text import parse_json
+from opposable.domain.content import DictWithMedia
+from opposable.domain.json_text import dump_json, parse_json
 
 CacheKey: TypeAlias = tuple[str, str, str]
 """A tool's id, the variant of its binding, and the arguments as `canonicalize_arguments` writes them."""
@@ -21,7 +22,7 @@ class ResultCache:
     def __init__(self, clock: Callable[[], float], max_characters: int = MAX_CACHED_CHARACTERS) -> None:
         self._clock = clock
         self._max_characters = max_characters
-        self._entries: OrderedDict[CacheKey, tuple[float, str, bool]] = OrderedDict()
+        self._entries: OrderedDict[CacheKey, tuple[float, str, str | None]] = OrderedDict()
         self._total_characters = 0
 
     def get(self, key: CacheKey) -> tuple[str, Any] | None:
@@ -29,19 +30,21 @@ class ResultCache:
         entry = self._entries.get(key)
         if entry is None:
             return None
-        expires_at, text, is_json = entry
+        expires_at, text, value_json = entry
         if expires_at <= self._clock():
             self._remove(key)
             return None
         self._entries.move_to_end(key)
-        return text, parse_json(text) if is_json else text
+        return text, text if value_json is None else parse_json(value_json)
 
     def put(self, key: CacheKey, text: str, data: Any, seconds: float) -> None:
         """Store a result for `seconds`."""
         if key in self._entries:
             self._remove(key)
-        is_json = not isinstance(data, str) and _is_json(text)
-        self._entries[key] = (self._clock() + seconds, text, is_json)
+        value_json = None if isinstance(data, str) or not _is_json(text) else text
+        if isinstance(data, DictWithMedia) and data.text:
+            value_json = dump_json(data).decode()
+        self._entries[key] = (self._clock() + seconds, text, value_json)
         self._total_characters += len(text) + len(key[2])
         while self._total_characters > self._max_characters:
             self._remove(next(iter(self._entries)))

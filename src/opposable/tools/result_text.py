@@ -24,8 +24,9 @@ def value_to_text(value: Any) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
     except TypeError:
-        text = dump_json(_to_jsonable(value), default=str).decode()
-        return f"{text}\n{value.text}" if isinstance(value, DictWithMedia) and value.text else text
+        if isinstance(value, DictWithMedia) and value.text:
+            return value.text
+        return dump_json(_to_jsonable(value), default=str).decode()
 
 
 def encode_value(value: Any) -> Any:

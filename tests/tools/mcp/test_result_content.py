@@ -1,7 +1,15 @@
 """The results of MCP servers."""
 
 import pytest
-from mcp.types import CallToolResult, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResourceContents
+from mcp.types import (
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
 
 from opposable.tools.mcp.result_content import error_to_text, result_to_value
 from opposable.tools.result_media import find_media
@@ -44,7 +52,36 @@ def test_a_structured_result_has_its_resources():
     )
 
 
-@pytest.mark.parametrize("value", [[1, {"a": "b"}], "text", 7, {"a": 1}])
+@pytest.mark.parametrize(
+    ("texts", "structured", "text"),
+    [
+        (['def f():\n    return "hi"\n'], {"result": 'def f():\n    return "hi"\n'}, 'def f():\n    return "hi"\n'),
+        (["a", "b"], {"result": ["a", "b"]}, '{"result":["a","b"]}'),
+        (["a"], {"result": ["a"]}, '{"result":["a"]}'),
+        (["5"], {"result": 5}, '{"result":5}'),
+        (['{\n  "a": 1.0\n}'], {"a": 1}, '{"a":1}'),
+        ([], {"a": 1}, '{"a":1}'),
+        (["  "], {"a": 1}, '{"a":1}'),
+        (["print(1)"], {"fileName": "a.py"}, '{"fileName":"a.py"}\nprint(1)'),
+        (["2 of 40; ask for page 2", '{"ids": [1]}'], {"ids": [1]}, '{"ids":[1]}\n2 of 40; ask for page 2'),
+        (["with k3y-0f-the-server"], {"result": "with k3y-0f-the-server"}, "with [redacted]"),
+    ],
+)
+def test_a_structured_result_has_the_text_that_does_not_repeat_it(texts, structured, text):
+    content = [TextContent(type="text", text=one) for one in texts]
+    value = result_to_value(CallToolResult(content=content, structured_content=structured), {"k3y-0f-the-server"})
+    assert isinstance(value, dict)
+    assert value_to_text(value) == text
+
+
+def test_an_image_within_a_resource_is_an_image():
+    blob = BlobResourceContents(uri="file:///c.png", blob="iVBORw0KGgo=", mime_type="image/png")
+    value = result_to_value(CallToolResult(content=[EmbeddedResource(type="resource", resource=blob)]), set())
+    assert value == "[resource file:///c.png, image/png, 8 bytes]"
+    assert [(part.media_type, len(part.data)) for part in find_media(value)] == [("image/png", 8)]
+
+
+@pytest.mark.parametrize("value", [[1, {"a": "b"}], "text", 7])
 def test_a_structured_value_of_any_type_is_the_value(value):
     content = [TextContent(type="text", text="shown")]
     assert result_to_value(CallToolResult(content=content, structured_content=value), set()) == value

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opposable.domain.content import DictWithMedia, ImagePart, decode_base64
 from opposable.domain.errors import BadInput
-from opposable.domain.json_text import dump_json
+from opposable.domain.json_text import dump_json, parse_json
 from opposable.safety.redaction import redact_known_secrets
 
 if TYPE_CHECKING:
@@ -31,35 +31,62 @@ class McpContent(str):
 
     @property
     def media(self) -> tuple[ImagePart, ...]:
-        """The images of the blocks; one that is not valid Base64 is left out."""
-        images = [block for block in self.blocks if block.get("type") == "image"]
+        """The images of the blocks, also those in resources; one that is not valid Base64 is left out."""
         parts = []
-        for image in images:
-            with suppress(BadInput):
-                parts.append(ImagePart("", decode_base64(str(image.get("data"))), str(image.get("mimeType"))))
+        for block in self.blocks:
+            image = block["resource"] if block.get("type") == "resource" else block
+            media_type = str(image.get("mimeType"))
+            if block.get("type") == "image" or (media_type.startswith("image/") and "blob" in image):
+                with suppress(BadInput):
+                    parts.append(ImagePart("", decode_base64(str(image.get("data") or image.get("blob"))), media_type))
         return tuple(parts)
 
 
 def result_to_value(result: "CallToolResult", secrets: set[str]) -> Any:
     """Return the structured value of a result if it has one, else plain text, else `McpContent`.
 
-    A structured object has its images, and its resources as text; its text blocks are the same object as JSON.
+    A structured object has its images, and as text its resources and the text blocks that do not only repeat it.
     The secrets that the server was given are redacted everywhere.
     """
     is_text = all(block.type == "text" for block in result.content)
     if result.structured_content is not None:
         value = _remove_secrets(result.structured_content, secrets)
-        if is_text or not isinstance(value, dict):
+        text = _get_model_text(result.content, result.structured_content)
+        if (is_text and not text) or not isinstance(value, dict):
             return value
         value = DictWithMedia(value)
         value.media = _create_content("", result, secrets).media
-        further = [block for block in result.content if block.type not in ("text", "image")]
-        value.text = _remove_secrets(blocks_to_text(further), secrets)
+        value.text = _remove_secrets(text, secrets)
         return value
     text = _remove_secrets(blocks_to_text(result.content), secrets)
     if is_text:
         return text
     return _create_content(text, result, secrets)
+
+
+def _get_model_text(content: "Sequence[ContentBlock]", value: Any) -> str:
+    """Return the text for the model of a structured result with other content, "" if its JSON is all there is.
+
+    Servers wrap a value that is not an object as `{"result": value}`. Text wrapped so stays text, without escapes.
+    """
+    unwrapped = value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
+    texts = [block.text for block in content if block.type == "text"]
+    if len(content) == 1 and texts == [unwrapped]:
+        return texts[0]
+    is_listed = isinstance(unwrapped, list) and len(texts) == len(unwrapped) and all(map(_is_same, texts, unwrapped))
+    repeated = [
+        text for text in texts if is_listed or not text.strip() or _is_same(text, value) or _is_same(text, unwrapped)
+    ]
+    further = [
+        block for block in content if block.type != "image" and not (block.type == "text" and block.text in repeated)
+    ]
+    return "\n".join((dump_json(value).decode(), blocks_to_text(further))) if further else ""
+
+
+def _is_same(text: str, value: Any) -> bool:
+    with suppress(ValueError):
+        return text == value or bool(parse_json(text) == value)
+    return False
 
 
 def _create_content(text: str, result: "CallToolResult", secrets: set[str]) -> McpContent:
