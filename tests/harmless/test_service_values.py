@@ -31,7 +31,7 @@ def get_city() -> City:
 
 
 def get_values() -> dict:
-    return {"city": City(name="b"), "set": {1}, "price": Decimal("1.10"), "raw": b"ab", "keys": {"k": 1}.keys()}
+    return {"city": City(name="b"), "set": {1}, "price": Decimal("1.10"), "raw": b"\xffb", "keys": {"k": 1}.keys()}
 
 
 def get_picture(q: str) -> list:

@@ -152,7 +152,7 @@ VALUES = [
     (None, "null"),
     ("text", "text"),
     ("a\ud800b", "a?b"),
-    (b"12345", "<5 bytes>"),
+    (b"\xff2345", "<5 bytes>"),
     ({"中": [1, 2.5, True, None]}, '{"中":[1,2.5,true,null]}'),
     ({1: "x"}, '{"1":"x"}'),
     (datetime.date(2026, 11, 20), '"2026-11-20"'),

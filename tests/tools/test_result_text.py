@@ -1,8 +1,11 @@
 """The text for the model of what a tool returned."""
 
+import sqlite3
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
+import pandas
 import pytest
 
 from opposable.tools.result_text import value_to_text
@@ -45,4 +48,66 @@ class Frame:
     ],
 )
 def test_values_of_common_libraries_become_json(value, text):
+    assert value_to_text(value) == text
+
+
+SALES = pandas.DataFrame({"city": ["Rome", "Rome", "Oslo"], "pieces": [1, 2, 4]})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (SALES.groupby("city").pieces.sum(), '{"Oslo":4,"Rome":3}'),
+        (SALES.city.value_counts(), '{"Rome":2,"Oslo":1}'),
+        (SALES.pieces, "[1,2,4]"),
+        (SALES.iloc[0], '{"city":"Rome","pieces":1}'),
+        (pandas.Series([1, 2], index=["a", "a"]), '[["a",1],["a",2]]'),
+        (SALES.groupby("city").max(), '[{"city":"Oslo","pieces":4},{"city":"Rome","pieces":2}]'),
+        (SALES[:1].describe().loc[["mean"]], '[{"index":"mean","pieces":1.0}]'),
+        (SALES[2:].set_index("city", drop=False), '{"index":["Oslo"],"columns":["city","pieces"],"data":[["Oslo",4]]}'),
+        ({"rows": SALES[:1]}, '{"rows":[{"city":"Rome","pieces":1}]}'),
+    ],
+)
+def test_tables_and_columns_of_pandas_have_their_row_labels(value, text):
+    assert value_to_text(value) == text
+
+
+class PolarsFrame:
+    """Like a table of polars."""
+
+    columns = ("a",)
+
+    def to_dict(self, *, as_series=True):
+        raise AssertionError(as_series)
+
+    def to_dicts(self):
+        return [{"a": Decimal("1.10")}]
+
+
+class Place(NamedTuple):
+    latitude: float
+    seen: Decimal
+
+
+def test_rows_have_the_names_of_their_columns():
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    assert value_to_text(connection.execute("SELECT 1 AS a, 'x' AS b").fetchall()) == '[{"a":1,"b":"x"}]'
+    assert value_to_text(connection.execute("SELECT 1 AS a, 'x' AS a").fetchone()) == '[1,"x"]'
+    connection.close()
+    assert value_to_text(PolarsFrame()) == '[{"a":"1.10"}]'
+    assert value_to_text([Place(1.5, Decimal("2.0"))]) == '[{"latitude":1.5,"seen":"2.0"}]'
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("läuft\n".encode(), "läuft\n"),
+        (bytearray(b"[1]"), "[1]"),
+        ({"out": b"ok"}, '{"out":"ok"}'),
+        (b"\x89PNG", "<4 bytes>"),
+        ({"raw": b"a\x00b"}, '{"raw":"<3 bytes>"}'),
+    ],
+)
+def test_bytes_that_are_text_become_text(value, text):
     assert value_to_text(value) == text

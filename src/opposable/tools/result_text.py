@@ -20,13 +20,37 @@ def value_to_text(value: Any) -> str:
         value = replace_media(value)
         return value if isinstance(value, str) else "\n".join(value_to_text(item) for item in value)
     if isinstance(value, bytes | bytearray):
-        return f"<{len(value)} bytes>"
+        return _bytes_to_text(value)
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
     except TypeError:
         if isinstance(value, DictWithMedia) and value.text:
             return value.text
         return dump_json(_to_jsonable(value), default=str).decode()
+
+
+def _bytes_to_text(value: bytes | bytearray) -> str:
+    """Return bytes that are text in UTF-8, such as the output of a program, as text, and a description of others."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return f"<{len(value)} bytes>"
+    return f"<{len(value)} bytes>" if "\0" in text else text
+
+
+def _has_row_labels(value: Any) -> bool:
+    """Return whether the rows of a table or column of pandas have labels, not only numbers from the default index."""
+    return hasattr(value, "index") and type(value.index).__name__ != "RangeIndex"
+
+
+def _table_to_records(table: Any) -> Any:
+    """Return one object for each row of a table of pandas, with the labels of the rows as further columns."""
+    if not _has_row_labels(table):
+        return table.to_dict(orient="records")
+    try:
+        return table.reset_index().to_dict(orient="records")
+    except ValueError:  # a label has the name of a column
+        return table.to_dict(orient="split")
 
 
 def encode_value(value: Any) -> Any:
@@ -55,14 +79,23 @@ def _to_jsonable(value: Any) -> Any:
         pairs = list(value.multi_items() if hasattr(value, "multi_items") else value.items())
         converted = {str(key): _to_jsonable(item) for key, item in pairs}
         return converted if len(converted) == len(pairs) else str(value)  # headers and queries may repeat a key
+    if hasattr(value, "to_dicts"):  # a table of polars
+        return _to_jsonable(value.to_dicts())
     if hasattr(value, "to_dict") and hasattr(value, "columns"):  # a table of pandas
-        return _to_jsonable(value.to_dict(orient="records"))
+        return _to_jsonable(_table_to_records(value))
+    if hasattr(value, "to_dict") and _has_row_labels(value):  # a column or row of pandas
+        return _to_jsonable(value.to_dict() if value.index.is_unique else list(value.items()))
+    if hasattr(value, "_asdict"):  # a named tuple, or a row of SQLAlchemy
+        return _to_jsonable(value._asdict())
+    if isinstance(value, Sequence) and hasattr(value, "keys"):  # a row of sqlite3, which may repeat a name
+        names = dict.fromkeys(value.keys())
+        return _to_jsonable(dict(zip(names, value, strict=True)) if len(names) == len(value) else list(value))
     if hasattr(value, "tolist"):  # arrays and numbers of numpy, columns of pandas
         return _to_jsonable(value.tolist())
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, bytes | bytearray):
-        return f"<{len(value)} bytes>"
+        return _bytes_to_text(value)
     if isinstance(value, Sequence | Set | ValuesView) and not isinstance(value, UserString):
         return [_to_jsonable(item) for item in value]
     return value
