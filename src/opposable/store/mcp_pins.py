@@ -1,5 +1,6 @@
 """Repository of pins: the accepted definitions of MCP tools."""
 
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Row, delete, select, update
@@ -15,18 +16,15 @@ class McpPinRepository:
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
 
-    async def put(self, pin: ToolPin) -> None:
-        """Store a pin. It replaces the pin of the same server and tool."""
-        row = {
-            "sha256": pin.sha256,
-            "definition": pin.definition,
-            "pinned_at": pin.pinned_at,
-            "pending_sha256": pin.pending_sha256,
-            "pending": pin.pending,
-        }
-        insert = self._database.build_insert(mcp_pins).values(server_id=pin.server_id, tool=pin.tool, **row)
+    async def put(self, *pins: ToolPin) -> None:
+        """Store pins. Each replaces the pin of the same server and tool."""
+        insert = self._database.build_insert(mcp_pins)
+        key = ("server_id", "tool")
+        values = {field.name: insert.excluded[field.name] for field in fields(ToolPin) if field.name not in key}
+        upsert = insert.on_conflict_do_update(index_elements=key, set_=values)
+        rows = [_to_row(pin) for pin in sorted(pins, key=lambda pin: pin.tool)]  # one lock order
         async with self._database.begin_write() as connection:
-            await connection.execute(insert.on_conflict_do_update(index_elements=["server_id", "tool"], set_=row))
+            await connection.execute(upsert, rows)
 
     async def list_for_server(self, server_id: str) -> tuple[ToolPin, ...]:
         """Return the pins of a server, ordered by tool name."""
@@ -34,13 +32,6 @@ class McpPinRepository:
         async with self._database.begin_read() as connection:
             rows = (await connection.execute(query)).all()
         return tuple(_to_pin(row) for row in rows)
-
-    async def get(self, server_id: str, tool: str) -> ToolPin | None:
-        """Return the pin of a server's tool."""
-        query = select(mcp_pins).where(mcp_pins.c.server_id == server_id, mcp_pins.c.tool == tool)
-        async with self._database.begin_read() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return None if row is None else _to_pin(row)
 
     async def accept(self, server_id: str, tool: str, sha256: str) -> bool:
         """Accept a changed tool definition.
@@ -74,6 +65,10 @@ class McpPinRepository:
         conditions = [mcp_pins.c.server_id == server_id, *([] if tool is None else [mcp_pins.c.tool == tool])]
         async with self._database.begin_write() as connection:
             return (await connection.execute(delete(mcp_pins).where(*conditions))).rowcount
+
+
+def _to_row(pin: ToolPin) -> dict[str, Any]:
+    return {field.name: getattr(pin, field.name) for field in fields(ToolPin)}
 
 
 def _to_pin(row: Row[Any]) -> ToolPin:

@@ -394,7 +394,7 @@ class TestTrust:
         async with McpServer(create_spec(tools), pins) as server:
             why = "it changed since it was accepted (description differs)"
             assert server.registration == Registration(tool_id="odd", accepted=("odd_pid",), set_aside={"echo": why})
-            pin = await pins.get("odd", "echo")
+            [pin] = [pin for pin in await pins.list_for_server("odd") if pin.tool == "echo"]
             assert (pin.definition["description"], pin.pending["description"][-6:]) == ("Repeats.", "first.")
             await server.accept("echo")
             assert next(one.definition.description for one in server.tools).endswith("first.")

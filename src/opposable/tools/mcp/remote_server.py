@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from opposable.domain.errors import BadInput, ToolRefused, ToolUnavailable
 from opposable.domain.records import ToolPin, canonical_sha256, get_utc_now
 from opposable.domain.specs import McpServerSpec, Registration
+from opposable.tools.json_schema_validation import ValidateArguments
 from opposable.tools.mcp.connection import ConnectionState, McpConnection
 from opposable.tools.mcp.mcp_tool import McpTool, create_tool, to_tool_names, validate_server_tool
 from opposable.tools.mcp.tool_pinning import MemoryPinStore, PinStore, to_protocol_json
@@ -117,6 +118,8 @@ class McpServer:
     async def _update_tools(self, listed_tools: "list[ServerTool]", malformed: dict[str, str]) -> None:
         """Divide a server's tools into callable and rejected ones, and report a change."""
         names = to_tool_names(self.spec.tool_id, (server_tool.name for server_tool in listed_tools))
+        pins = {pin.tool: pin for pin in await self._pins.list_for_server(self.spec.tool_id)}
+        changed_pins: list[ToolPin] = []
         tools: dict[str, McpTool] = {}
         digests: dict[str, str] = {}
         rejected = dict(malformed)
@@ -126,9 +129,19 @@ class McpServer:
                 continue  # the server calls the first tool of a name
             digests[name] = canonical_sha256(to_protocol_json(server_tool))
             try:
-                tools[name] = await self._create_tool(server_tool, names[name], digests[name])
+                schema_and_validator = validate_server_tool(server_tool)
+                changed_pin, rejection = self._check_pin(server_tool, digests[name], pins.get(name))
             except ValueError as error:
                 rejected[name] = str(error)
+                continue
+            if changed_pin is not None:
+                changed_pins.append(changed_pin)
+            if rejection:
+                rejected[name] = rejection
+                continue
+            tools[name] = self._create_tool(server_tool, names[name], digests[name], schema_and_validator)
+        if changed_pins:
+            await self._pins.put(*changed_pins)
         if len(listed_tools) > MAX_TOOLS:
             rejected["…"] = f"the server has {len(listed_tools):,} tools; only the first {MAX_TOOLS:,} are used"
         has_changed = list(tools.values()) != list(self._tools.values())
@@ -137,10 +150,14 @@ class McpServer:
         if has_changed and self._on_tools_changed is not None:
             self._on_tools_changed(self.spec.tool_id, self.tools)
 
-    async def _create_tool(self, server_tool: "ServerTool", name: str, digest: str) -> McpTool:
-        """Return the tool, the same object as before if it has not changed. Raises: `ValueError` if it is rejected."""
-        schema_and_validator = validate_server_tool(server_tool)
-        await self._check_pin(server_tool, digest)
+    def _create_tool(
+        self,
+        server_tool: "ServerTool",
+        name: str,
+        digest: str,
+        schema_and_validator: tuple[dict[str, Any], ValidateArguments],
+    ) -> McpTool:
+        """Return the tool, the same object as before if it has not changed."""
         current = self._tools.get(server_tool.name)
         if current is not None and self._digests.get(server_tool.name) == digest and current.definition.name == name:
             return current
@@ -148,21 +165,24 @@ class McpServer:
             server_tool, self.spec, name, schema_and_validator, self._connection, self._raise_if_unavailable
         )
 
-    async def _check_pin(self, server_tool: "ServerTool", digest: str) -> None:
-        """Compare a tool with its pin, and pin a new one. Raises: `ValueError` if it is not the accepted one."""
-        pin = await self._pins.get(self.spec.tool_id, server_tool.name)
+    def _check_pin(self, server_tool: "ServerTool", digest: str, pin: ToolPin | None) -> tuple[ToolPin | None, str]:
+        """Compare a tool with its pin.
+
+        Returns:
+            The pin to store, None if it has not changed, and why the tool is rejected, "" if it is accepted.
+        """
         if pin is not None and pin.sha256 == digest:
-            return
+            return None, ""
         definition = to_protocol_json(server_tool)
         if pin is None and self.spec.pin == "accept":
-            await self._pins.put(ToolPin(self.spec.tool_id, server_tool.name, digest, definition, get_utc_now()))
-            return
+            return ToolPin(self.spec.tool_id, server_tool.name, digest, definition, get_utc_now()), ""
         pin = pin or ToolPin(self.spec.tool_id, server_tool.name, "", {}, get_utc_now())
-        if pin.pending_sha256 != digest:
-            await self._pins.put(replace(pin, pending_sha256=digest, pending=definition))
+        is_pending = pin.pending_sha256 == digest
+        changed_pin = None if is_pending else replace(pin, pending_sha256=digest, pending=definition)
         if not pin.sha256:
-            raise ValueError("it is new and was not accepted yet")
-        raise ValueError(f"it changed since it was accepted ({_describe_difference(pin.definition, definition)})")
+            return changed_pin, "it is new and was not accepted yet"
+        difference = _describe_difference(pin.definition, definition)
+        return changed_pin, f"it changed since it was accepted ({difference})"
 
     def _raise_if_unavailable(self, tool: str) -> None:
         """Check that a tool may be called now.

@@ -1,6 +1,7 @@
 """Pins of accepted MCP tools: the SHA-256 of the whole tool object."""
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,8 +18,8 @@ class PinStore(Protocol):
     A pin without `sha256` belongs to a tool that was seen and not yet accepted.
     """
 
-    async def get(self, server_id: str, tool: str) -> ToolPin | None:
-        """Return the pin of a server's tool, None if it was never seen.
+    async def list_for_server(self, server_id: str) -> Sequence[ToolPin]:
+        """Return the pins of a server's tools.
 
         Raises:
             StoreError: The store cannot be reached.
@@ -26,8 +27,8 @@ class PinStore(Protocol):
         """
         ...
 
-    async def put(self, pin: ToolPin) -> None:
-        """Store a pin and replace the previous one of the tool. Raises: as `get`."""
+    async def put(self, *pins: ToolPin) -> None:
+        """Store pins and replace the previous ones of their tools. Raises: as `list_for_server`."""
         ...
 
 
@@ -37,13 +38,13 @@ class MemoryPinStore:
     def __init__(self) -> None:
         self._pins: dict[tuple[str, str], ToolPin] = {}
 
-    async def get(self, server_id: str, tool: str) -> ToolPin | None:
-        """Return the pin of a server's tool."""
-        return self._pins.get((server_id, tool))
+    async def list_for_server(self, server_id: str) -> Sequence[ToolPin]:
+        """Return the pins of a server's tools."""
+        return [pin for pin in self._pins.values() if pin.server_id == server_id]
 
-    async def put(self, pin: ToolPin) -> None:
-        """Store a pin."""
-        self._pins[pin.server_id, pin.tool] = pin
+    async def put(self, *pins: ToolPin) -> None:
+        """Store pins."""
+        self._pins |= _index_pins(pins)
 
 
 class FilePinStore:
@@ -53,16 +54,20 @@ class FilePinStore:
         self._path = path
         self._lock = asyncio.Lock()
 
-    async def get(self, server_id: str, tool: str) -> ToolPin | None:
-        """Return the pin of a server's tool."""
+    async def list_for_server(self, server_id: str) -> Sequence[ToolPin]:
+        """Return the pins of a server's tools."""
         async with self._lock:
             pins = await asyncio.to_thread(_read_pins, self._path)
-        return next((pin for pin in pins if (pin.server_id, pin.tool) == (server_id, tool)), None)
+        return [pin for pin in pins if pin.server_id == server_id]
 
-    async def put(self, pin: ToolPin) -> None:
-        """Store a pin by replacing the whole file."""
+    async def put(self, *pins: ToolPin) -> None:
+        """Store pins by replacing the whole file."""
         async with self._lock:
-            await asyncio.to_thread(_write_pin, self._path, pin)
+            await asyncio.to_thread(_write_pins, self._path, pins)
+
+
+def _index_pins(pins: Iterable[ToolPin]) -> dict[tuple[str, str], ToolPin]:
+    return {(pin.server_id, pin.tool): pin for pin in pins}
 
 
 def _read_pins(path: Path) -> list[ToolPin]:
@@ -76,12 +81,12 @@ def _read_pins(path: Path) -> list[ToolPin]:
         ) from error
 
 
-def _write_pin(path: Path, pin: ToolPin) -> None:
-    others = [other for other in _read_pins(path) if (other.server_id, other.tool) != (pin.server_id, pin.tool)]
+def _write_pins(path: Path, pins: Sequence[ToolPin]) -> None:
+    all_pins = _index_pins([*_read_pins(path), *pins])
     path.parent.mkdir(parents=True, exist_ok=True)
     new_file = path.with_name(f"{path.name}.new")
     new_file.touch(mode=0o600)
-    new_file.write_bytes(orjson.dumps([*others, pin], option=orjson.OPT_INDENT_2))
+    new_file.write_bytes(orjson.dumps(list(all_pins.values()), option=orjson.OPT_INDENT_2))
     new_file.replace(path)
 
 
