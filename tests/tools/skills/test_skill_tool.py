@@ -1,7 +1,11 @@
 """Skills are found, described, read and run; what is bad is set aside with a reason."""
 
+import asyncio
 import json
 import os
+import tempfile
+import threading
+import time
 
 import pytest
 
@@ -11,6 +15,7 @@ from opposable.domain.specs import SkillSpec
 from opposable.safety.sandbox.limits import SandboxLimits
 from opposable.safety.sandbox.sandbox import Sandbox
 from opposable.tools.library import ToolLibrary
+from opposable.tools.skills.folder import SkillFolder
 from opposable.tools.skills.loader import load_skill, scan_skills
 from opposable.tools.skills.skill_tool import create_skill_tools, tools_from_skill_spec
 
@@ -286,3 +291,26 @@ async def test_a_spec_replaces_the_name_and_description_of_the_skill(tmp_path, s
     folder = write_skill(tmp_path, "report", {"SKILL.md": REPORT})
     [tool] = tools_from_skill_spec(SkillSpec(tool_id="report", path=folder, description="Mine.", timeout=5), sandbox)
     assert (tool.tool_id, tool.definition.description, tool.timeout) == ("report", "Mine.", 5)
+
+
+async def test_a_call_that_is_cancelled_while_it_is_prepared_leaves_no_folder(tmp_path, sandbox, monkeypatch):
+    folder = write_skill(tmp_path, "slow", {"SKILL.md": "---\ndescription: Slow.\n---\n", "scripts/go.py": "print(1)"})
+    actions = load_actions(folder, sandbox)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    started, copy_to = threading.Event(), SkillFolder.copy_to
+
+    def copy_slowly(self, target):
+        started.set()
+        time.sleep(0.3)
+        copy_to(self, target)
+
+    monkeypatch.setattr(SkillFolder, "copy_to", copy_slowly)
+    call = asyncio.create_task(actions["slow.go"].run({}, NO_CONTEXT))
+    await asyncio.to_thread(started.wait)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await asyncio.sleep(0.5)
+    assert list(temporary.iterdir()) == []

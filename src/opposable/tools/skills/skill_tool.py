@@ -147,7 +147,11 @@ def _create_script_tool(
     async def run(arguments: dict[str, Any]) -> Any:
         options, stdin = _to_command_line(script, arguments)
         with tempfile.TemporaryDirectory(prefix="skill-") as folder:
-            await asyncio.to_thread(skill.folder.copy_to, Path(folder))
+            copying = asyncio.create_task(asyncio.to_thread(skill.folder.copy_to, Path(folder)))
+            try:
+                await asyncio.shield(copying)
+            finally:  # the thread of a cancelled call must not write into a folder that is removed
+                await asyncio.wait({copying})
             limits = dataclasses.replace(sandbox.limits, seconds=timeout or sandbox.limits.seconds)
             program = [sandbox.python_program] if script.path.endswith(".py") else ["/bin/sh"]
             command = [*program, f"{_SANDBOX_FOLDER}/{script.path}", *options]
