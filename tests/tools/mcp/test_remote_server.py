@@ -30,6 +30,7 @@ from opposable.domain.specs import McpServerSpec, Registration
 from opposable.domain.tools import ToolResult
 from opposable.store import open_store
 from opposable.tools.library import ToolLibrary
+from opposable.tools.mcp.connection import MAX_MESSAGE_CHARACTERS
 from opposable.tools.mcp.remote_server import McpServer
 from opposable.tools.mcp.result_content import McpContent
 from opposable.tools.mcp.tool_pinning import FilePinStore, MemoryPinStore, PinStore
@@ -347,6 +348,12 @@ class TestSecrets:
         assert json.loads(results[0].content)["API_TOKEN"] == "[redacted]"
         assert results[1].content == "it broke: [redacted]"
         assert "s3cr3t-t0ken" not in repr(results) + caplog.text
+
+    def test_a_secret_is_redacted_before_a_message_is_truncated(self, tools):
+        connection = McpServer(create_spec(tools))._connection
+        connection.secrets.add("s3cret-value")
+        message = connection._redact_message("x" * (MAX_MESSAGE_CHARACTERS - 6) + "s3cret-value")
+        assert message == "x" * (MAX_MESSAGE_CHARACTERS - 6) + "[redac…"
 
     async def test_a_secret_in_the_output_of_a_program_is_redacted(self, monkeypatch):
         monkeypatch.setenv("ODD_TOKEN", "s3cr3t-t0ken-of-the-test")

@@ -163,8 +163,8 @@ class McpConnection:
         return f"The MCP server {self._spec.tool_id} went away while {tool} ran; whether it was done is not known."
 
     def _redact_message(self, message: str) -> str:
-        truncated = message if len(message) <= MAX_MESSAGE_CHARACTERS else message[:MAX_MESSAGE_CHARACTERS] + "…"
-        return redact_known_secrets(truncated, self.secrets)
+        redacted = redact_known_secrets(message, self.secrets)  # first: a secret that is cut would not be found
+        return redacted if len(redacted) <= MAX_MESSAGE_CHARACTERS else redacted[:MAX_MESSAGE_CHARACTERS] + "…"
 
     async def _wait_for_session(self) -> McpSession:
         """Return the session; without one, request an attempt at once and wait for it."""

@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 from opposable.domain.specs import McpServerSpec
+from opposable.safety.redaction import redact_known_secrets
 from opposable.tools.mcp.transport import ConnectionDiagnostics
 
 _STATUS_REASONS = {
@@ -68,5 +69,6 @@ def _get_host(spec: McpServerSpec) -> str:
 
 
 def _get_last_stderr_line(diagnostics: ConnectionDiagnostics) -> str:
-    lines = diagnostics.stderr.decode(errors="replace").strip().splitlines()
+    text = redact_known_secrets(diagnostics.stderr.decode(errors="replace"), diagnostics.secrets)
+    lines = text.strip().splitlines()
     return lines[-1].strip()[:300].rstrip(".") if lines else ""

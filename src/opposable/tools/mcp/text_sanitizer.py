@@ -4,13 +4,12 @@ import re
 import unicodedata
 from typing import Any
 
+from opposable.parsers.token_escaping import WORD_JOINER
+
 MAX_DESCRIPTION_CHARACTERS = 4_000
 """Characters of a tool's description that are sent to the model."""
 MAX_PARAMETER_DESCRIPTION_CHARACTERS = 1_000
 """Characters of one parameter's description that are sent to the model."""
-WORD_JOINER = "\u2060"
-"""A character without width. Inserted into a marker of a model's chat template, it makes the marker plain text."""
-
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Co", "Cs"}
 _MODEL_MARKER_PATTERN = re.compile(
     r"<[|｜][^<>\n]{1,64}[|｜]>|</?s>|\[/?(?:INST|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS)\]|<</?SYS>>"
@@ -23,7 +22,8 @@ _TEXT_KEYS = ("description", "title", "$comment")
 
 def sanitize_text(text: str, max_characters: int = MAX_DESCRIPTION_CHARACTERS) -> str:
     """Remove invisible characters, break the markers of chat templates, and truncate a server's text."""
-    visible = "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _HIDDEN_CATEGORIES)
+    read_text = text[: max_characters * 10]  # a server may send megabytes of text or of invisible characters
+    visible = "".join(c for c in read_text if c in "\n\t" or unicodedata.category(c) not in _HIDDEN_CATEGORIES)
     sanitized = _MODEL_MARKER_PATTERN.sub(lambda match: f"{match[0][0]}{WORD_JOINER}{match[0][1:]}", visible).strip()
     return sanitized if len(sanitized) <= max_characters else sanitized[:max_characters].rstrip() + "…"
 
