@@ -1,7 +1,7 @@
 """Validation of arguments against a JSON Schema that came as data."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from opposable.domain.argument_problems import (
     Comparison,
@@ -27,14 +27,7 @@ _TYPE_PHRASES = {
     "object": "a valid dictionary",
     "null": "null",
 }
-_JSON_TYPES: dict[str, JsonType] = {
-    "integer": "integer",
-    "number": "number",
-    "string": "string",
-    "boolean": "boolean",
-    "array": "array",
-    "object": "object",
-}
+_JSON_TYPES: dict[str, JsonType] = {name: name for name in get_args(JsonType)}
 _COMPARISONS: dict[str, Comparison] = {
     "minimum": "minimum",
     "exclusiveMinimum": "exclusive minimum",
