@@ -10,7 +10,6 @@ from opposable.domain.json_text import parse_json
 MAX_DEPTH = 100
 
 _SPACE = re.compile(r"(?:[\s\u3000\ufeff\u200b]+|//[^\n]*|#[^\n]*|/\*.{0,2000}?\*/)*", re.DOTALL)
-_BLANK = re.compile(r"\s*")
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[^\W\d][\w.$-]*")
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}

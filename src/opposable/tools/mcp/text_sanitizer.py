@@ -4,12 +4,13 @@ import re
 import unicodedata
 from typing import Any
 
-from opposable.parsers.token_escaping import WORD_JOINER
-
 MAX_DESCRIPTION_CHARACTERS = 4_000
 """Characters of a tool's description that are sent to the model."""
 MAX_PARAMETER_DESCRIPTION_CHARACTERS = 1_000
 """Characters of one parameter's description that are sent to the model."""
+WORD_JOINER = "\u2060"
+"""A character without width. Inserted into a marker of a model's chat template, it makes the marker plain text."""
+
 _HIDDEN_CATEGORIES = {"Cc", "Cf", "Co", "Cs"}
 _MODEL_MARKER_PATTERN = re.compile(
     r"<[|｜][^<>\n]{1,64}[|｜]>|</?s>|\[/?(?:INST|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS)\]|<</?SYS>>"
