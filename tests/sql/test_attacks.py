@@ -18,6 +18,7 @@ from opposable.sql.duckdb.engine import connect as connect_duckdb
 from opposable.sql.factory import open_database
 from opposable.sql.postgres import engine as postgres_server
 from opposable.sql.sqlite.engine import SqliteDatabase
+from opposable.sql.statement_guard import Query
 from opposable.sql.tools import SqlTools
 
 pytestmark = pytest.mark.anyio
@@ -176,7 +177,7 @@ async def test_the_postgres_transaction_writes_nothing_with_any_role(
     postgres_owner, postgres_url, shop_files, monkeypatch
 ):
     """Check the role, the read-only transaction and the named cursor alone."""
-    monkeypatch.setattr(postgres_server, "parse_safe_query", lambda *_: None)
+    monkeypatch.setattr(postgres_server, "parse_safe_query", lambda sql, *_: Query(sql, "postgres", None))
     monkeypatch.setattr(postgres_server, "refuse_unlisted_tables", lambda *_: None)
     before = read_postgres_contents(postgres_owner)
     for url in (postgres_url, postgres_owner):

@@ -76,7 +76,7 @@ _DUCKDB_JSON = """array_to_json from_json from_json_strict json json_array json_
     json_merge_patch json_normalize json_object json_pretty json_quote json_remove json_replace json_set
     json_strip_nulls json_structure json_transform json_transform_strict json_type json_valid json_value row_to_json
     to_json"""
-_DUCKDB_OTHER = """alias can_cast_implicitly cast cast_to_type coalesce columns constant_or_null enum_code enum_first
+_DUCKDB_OTHER = """alias all some can_cast_implicitly cast cast_to_type coalesce columns constant_or_null enum_code enum_first
     enum_last enum_range enum_range_boundary error exists gen_random_uuid get_bit get_type if ifnull iif isnull nullif
     set_bit bit_position switch try try_cast typeof uuid uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7
     version fill_null pg_typeof unpivot_list is_histogram_other_bin"""
@@ -128,7 +128,7 @@ _POSTGRES_NESTED = """array_append array_cat array_dims array_fill array_length 
     jsonb_typeof lower_inc lower_inf range_merge row row_to_json to_json to_jsonb upper_inc upper_inf daterange int4range
     int8range numrange tsrange tstzrange multirange datemultirange int4multirange int8multirange nummultirange tsmultirange
     tstzmultirange unnest hstore akeys avals skeys svals each"""
-_POSTGRES_OTHER = """cast coalesce exists gen_random_uuid generate_series generate_subscripts get_current_ts_config greatest least
+_POSTGRES_OTHER = """all some cast coalesce exists gen_random_uuid generate_series generate_subscripts get_current_ts_config greatest least
     nullif num_nonnulls num_nulls numnode phraseto_tsquery plainto_tsquery querytree setweight strip to_tsquery to_tsvector
     ts_headline ts_rank ts_rank_cd websearch_to_tsquery uuidv4 uuidv7 uuid_extract_timestamp uuid_extract_version
     merge_action enum_first enum_last enum_range abbrev broadcast family host hostmask inet_merge inet_same_family masklen

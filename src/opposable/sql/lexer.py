@@ -1,5 +1,6 @@
 """A lexer that splits SQL into code, strings, quoted names and comments."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -28,6 +29,11 @@ _OPENERS_BY_DIALECT: dict[Dialect, tuple[tuple[str, str, SegmentKind], ...]] = {
 }
 _ESCAPED_QUOTES: dict[Dialect, str] = {"mysql": "'\"", "clickhouse": "'\"`"}
 """The quotes within which a backslash escapes the next character."""
+_DOLLAR_QUOTE = re.compile(r"(?<![\w$])\$(?:[^\W\d]\w*)?\$")
+_DOLLAR_QUOTED_DIALECTS: frozenset[Dialect] = frozenset({"duckdb", "postgres", "clickhouse"})
+_ESCAPE_PREFIX = re.compile(r"(?<![\w$])[eE]")
+_ESCAPE_PREFIXED_DIALECTS: frozenset[Dialect] = frozenset({"duckdb", "postgres"})
+"""The dialects that read backslashes in `E'…'`, but not in `'…'`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +41,14 @@ class Segment:
     """A part of SQL text of one kind.
 
     `text` includes its quotes and begins at `start`. `is_closed` is false where the SQL ends before the closing mark.
+    `has_escape_prefix` is true for the `'…'` of `E'…'`.
     """
 
     kind: SegmentKind
     text: str
     start: int
     is_closed: bool = True
+    has_escape_prefix: bool = False
 
 
 def split_segments(sql: str, dialect: Dialect = "sqlite") -> Iterator[Segment]:
@@ -50,17 +58,37 @@ def split_segments(sql: str, dialect: Dialect = "sqlite") -> Iterator[Segment]:
     code_start = position = 0
     while position < len(sql):
         opener = next((o for o in openers if sql.startswith(o[0], position)), None)
+        if dialect in _DOLLAR_QUOTED_DIALECTS and (mark := _DOLLAR_QUOTE.match(sql, position)):
+            opener = (mark[0], mark[0], "string")
         if opener is None:
             position += 1
             continue
         if position > code_start:
             yield Segment("code", sql[code_start:position], code_start)
         content_start = position + (1 if opener[1] == "\n" else len(opener[0]))
-        end, closed = _find_segment_end(sql, content_start, opener[1], has_escapes=opener[1] in escaped_quotes)
-        yield Segment(opener[2], sql[position:end], position, closed or opener[1] == "\n")
+        prefixed = opener[1] == "'" and dialect in _ESCAPE_PREFIXED_DIALECTS and position > 0
+        prefixed = prefixed and _ESCAPE_PREFIX.match(sql, position - 1) is not None
+        has_escapes = prefixed or opener[1] in escaped_quotes
+        end, closed = _find_segment_end(sql, content_start, opener[1], has_escapes=has_escapes)
+        yield Segment(opener[2], sql[position:end], position, closed or opener[1] == "\n", prefixed)
         code_start = position = end
     if code_start < len(sql):
         yield Segment("code", sql[code_start:], code_start)
+
+
+def standardize_string(string: Segment, dialect: Dialect) -> str:
+    r"""Return the text of a string in a form whose end every parser sees alike.
+
+    `$$it's$$` becomes `'it''s'`. In `E'…'` a quote after a backslash is doubled, and two backslashes become `\x5c`.
+    """
+    if string.text.startswith("$"):
+        mark = string.text[: string.text.index("$", 1) + 1]
+        content = string.text[len(mark) : -len(mark)].replace("'", "''")
+        content = content.replace("\\", r"\\") if dialect == "clickhouse" else content
+        return f" '{content}' "
+    if not string.has_escape_prefix:
+        return string.text
+    return re.sub(r"\\(['\\])", lambda escaped: "''" if escaped[1] == "'" else r"\x5c", string.text)
 
 
 def _find_segment_end(sql: str, position: int, closer: str, *, has_escapes: bool) -> tuple[int, bool]:

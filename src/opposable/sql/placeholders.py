@@ -115,7 +115,7 @@ class _Binder:
         if kind == "code":
             return _PLACEHOLDER.sub(lambda match: self._bind_in_code(match, text), text)
         if kind == "string":
-            return self._bind_in_string(text[1:-1], raw=before[-1:].isalpha())
+            return self._bind_in_string(text[1:-1], raw=before[-1:].isalpha() or text.startswith("$"))
         if unquote_name(text) not in self.identifiers:
             self.problems.append(FieldProblem("sql", "a placeholder replaces a value, not a name", text))
         return text

@@ -16,7 +16,7 @@ from opposable.sql.function_allowlist import (
     TABLE_FUNCTIONS_BY_DIALECT,
     Dialect,
 )
-from opposable.sql.lexer import split_segments
+from opposable.sql.lexer import split_segments, standardize_string
 from opposable.sql.name_similarity import SURE_SIMILARITY, compute_similarity, suggest_names
 from opposable.sql.postgres_tree_guard import (
     refuse_ambiguous_strings,
@@ -38,6 +38,15 @@ _PIVOT_WORDS = frozenset({"pivot", "unpivot"})
 """First words of a statement of DuckDB that reads."""
 _CLAUSES_OUTSIDE_PIVOT = frozenset({"ORDER BY", "LIMIT", "OFFSET"})
 """Clauses that DuckDB takes after PIVOT, but sqlglot does not."""
+_SORTED_COLUMN = r"""(?:\w+|"[^"']*")(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?"""
+_LAST_CLAUSES = re.compile(
+    rf"(?:\s+ORDER\s+BY\s+{_SORTED_COLUMN}(?:\s*,\s*{_SORTED_COLUMN})*)?"
+    r"(?:\s+LIMIT\s+\d+(?:\s*(?:,|\bOFFSET\b)\s*\d+)?)?$",
+    re.IGNORECASE,
+)
+"""ORDER BY and LIMIT at the end of a statement, of columns and numbers only: they read nothing else."""
+_SLICE_WITHOUT_START = re.compile(r"\[\s*::")
+"""The start of a slice of DuckDB, such as `[::-1]`, whose signs sqlglot takes for a cast."""
 _SEQUENCE_TABLE = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")
 """The name of a table of numbers, which MariaDB makes when it is read."""
 _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
@@ -71,7 +80,7 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
         ToolRefused: The statement does not only read tables of `schema` with functions on the allow list.
         InvalidArguments: The text is not valid SQL of this dialect.
     """
-    text = _strip_comments(sql, dialect)
+    text = _standardize(sql, dialect)
     if dialect in ("postgres", "clickhouse"):
         refuse_ambiguous_strings(text, dialect)
     tokens = _tokenize(text, dialect)
@@ -88,7 +97,8 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
     return Query(text, dialect, tree)
 
 
-def _strip_comments(sql: str, dialect: Dialect) -> str:
+def _standardize(sql: str, dialect: Dialect) -> str:
+    """Return `sql` without comments, and with strings and slices that all parsers read alike."""
     if not sql.strip():
         raise build_invalid_sql_error("The SQL is empty: write one SELECT statement.", sql)
     if len(sql) > MAX_CHARACTERS:
@@ -105,7 +115,12 @@ def _strip_comments(sql: str, dialect: Dialect) -> str:
             raise ToolRefused("Comments of the form /*! … */ are not allowed: leave them out.")
         if part.kind == "comment" and "/*" in part.text[2:]:
             raise ToolRefused("Comments within comments are not allowed: leave them out.")
-        code.append(" " if part.kind == "comment" else part.text)
+        if part.kind == "code" and dialect == "duckdb":
+            code.append(_SLICE_WITHOUT_START.sub("[: :", part.text))
+        elif part.kind == "string":
+            code.append(standardize_string(part, dialect))
+        else:
+            code.append(" " if part.kind == "comment" else part.text)
     return "".join(code).strip().rstrip(";").strip()
 
 
@@ -158,6 +173,9 @@ def _parse(sql: str, dialect: Dialect) -> Any:
     try:
         statements = [tree for tree in sqlglot.parse(sql, dialect=dialect) if tree is not None]
     except SqlglotError as error:
+        # sqlglot lacks PIVOT … ORDER BY of DuckDB, and LIMIT 1 BY a LIMIT 2 of ClickHouse.
+        if (shortened := _LAST_CLAUSES.sub("", sql)) != sql:
+            return _parse(shortened, dialect)
         highlight = next((str(found.get("highlight")) for found in getattr(error, "errors", [])), "").upper()
         word = _get_statement_name(sql)
         if word.casefold() in _PIVOT_WORDS and highlight in _CLAUSES_OUTSIDE_PIVOT:

@@ -75,11 +75,12 @@ class ClickhouseDatabase:
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> None:
         """Bind and plan `sql`."""
-        refuse_unlisted_tables(parse_safe_query(sql, "clickhouse", self._schema), self._schema)
+        query = parse_safe_query(sql, "clickhouse", self._schema)
+        refuse_unlisted_tables(query, self._schema)
 
         def work(connection: Any) -> None:
-            _check_syntax_tree(connection, sql, parameters)
-            _query(connection, f"EXPLAIN {sql}", parameters, "TSVRaw")
+            _check_syntax_tree(connection, query.sql, parameters)
+            _query(connection, f"EXPLAIN {query.sql}", parameters, "TSVRaw")
 
         await self._run_in_thread(work, limits or QueryLimits())
 
@@ -88,12 +89,13 @@ class ClickhouseDatabase:
     ) -> QueryResult:
         """Run `sql`; see `Database.run`."""
         bounds = limits or QueryLimits()
-        refuse_unlisted_tables(parse_safe_query(sql, "clickhouse", self._schema), self._schema)
+        query = parse_safe_query(sql, "clickhouse", self._schema)
+        refuse_unlisted_tables(query, self._schema)
 
         def work(connection: Any) -> QueryResult:
             started = time.perf_counter()
-            _check_syntax_tree(connection, sql, parameters)
-            columns, rows = _fetch(connection, sql, parameters)
+            _check_syntax_tree(connection, query.sql, parameters)
+            columns, rows = _fetch(connection, query.sql, parameters)
             return build_query_result(columns, rows, bounds, time.perf_counter() - started)
 
         return await self._run_in_thread(work, bounds)

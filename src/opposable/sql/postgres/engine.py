@@ -71,14 +71,15 @@ class PostgresDatabase:
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
     ) -> None:
         """Bind and plan `sql`."""
-        refuse_unlisted_tables(parse_safe_query(sql, "postgres", self._schema), self._schema)
+        query = parse_safe_query(sql, "postgres", self._schema)
+        refuse_unlisted_tables(query, self._schema)
         values = _order_parameters(parameters)
 
         async def work(connection: Any) -> None:
             from psycopg import AsyncRawCursor
 
             # A binary result requires the extended protocol, which accepts a single statement.
-            await AsyncRawCursor(connection).execute(f"EXPLAIN {sql}", values, binary=True)
+            await AsyncRawCursor(connection).execute(f"EXPLAIN {query.sql}", values, binary=True)
 
         await self._run_in_transaction(work, limits or QueryLimits())
 
@@ -87,9 +88,12 @@ class PostgresDatabase:
     ) -> QueryResult:
         """Run `sql`; see `Database.run`."""
         bounds = limits or QueryLimits()
-        refuse_unlisted_tables(parse_safe_query(sql, "postgres", self._schema), self._schema)
+        query = parse_safe_query(sql, "postgres", self._schema)
+        refuse_unlisted_tables(query, self._schema)
         values = _order_parameters(parameters)
-        return await self._run_in_transaction(lambda connection: _run_query(connection, sql, values, bounds), bounds)
+        return await self._run_in_transaction(
+            lambda connection: _run_query(connection, query.sql, values, bounds), bounds
+        )
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
         """Return distinct values from the first rows of a table."""
