@@ -8,7 +8,9 @@ from typing import Literal
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.text_normalization import CHINESE_CHARACTERS, lowercase_halfwidth, singularize
 
-_WORD_PATTERN = re.compile(rf"[{CHINESE_CHARACTERS}]|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?")
+_WORD_PATTERN = re.compile(
+    rf"[{CHINESE_CHARACTERS},;、/*+=<>%]|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,7 @@ class Word:
 
 
 def tokenize(text: str) -> list[Word]:
-    """Split `text` into words, at signs and underscores."""
+    """Split `text` into words and the signs that list or calculate, at other signs and underscores."""
     matches = _WORD_PATTERN.finditer(lowercase_halfwidth(text))
     return [Word(match.start(), match.end(), stem_word(match[0])) for match in matches]
 
@@ -82,12 +84,12 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "not_after": "除外|以外|之外|外",
     "apart": "respectively|分别|各自|各是",
     "more": "more than|over|above|greater than|exceeding|exceed|higher than|larger than|超过|大于|高于|多于|超出",
-    "at_least": "at least|no less than|or more than|minimum of|至少|不少于|不低于|大于等于|不小于|达到",
+    "at_least": "at least|no less than|minimum of|至少|不少于|不低于|大于等于|不小于|达到",
     "less": "less than|under|below|fewer than|lower than|smaller than|小于|低于|少于|不足|不到|不满",
     "at_most": "at most|no more than|up to|至多|不超过|不多于|不高于|小于等于",
     "or_more": "or more|or above|及以上|以上",
     "or_less": "or less|or below|or fewer|及以下|以下",
-    "and": "and|和|与|及|以及|还有",
+    "and": "and|,|;|、|和|与|及|以及|还有",
     "or": "or|或|或者",
     "of": "of|的|'s",
     "change": "growth|grow|grew|growth rate|increase|increased|change|changed|rate of change"
@@ -98,7 +100,7 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "|they|them|their|there|this|that|these|those|what|how|much|many|please|show|show me|list|give|give me|tell|tell me"
     "|find|get|display|calculate|compute|report|see|know|want|need|would like|could|can|will|to|in|on|at|for|from|with"
     "|among|within|into|during|all|where|when|who|whose|than|as|so|any|also|then"
-    "|sorted|sort|ordered by|order by|ranked|ranked by|sorted by|arranged|list of|in the database|in the data"
+    "|sorted|sort|ordered by|ranked|ranked by|sorted by|arranged|list of|in the database|in the data"
     "|了|吗|呢|吧|是|有|在|我|我们|你|请|请问|帮|帮我|给|给我|看|看看|看一下|查|查询|查看|查一下|一下|什么|个"
     "|位|名|首|张|家|条|笔|次|件|种|类|为|对|于|中|里|内|下|上|者|到|从|来自|来|所|其|统计|显示|列出|列|给出|告诉|计算|算|求|之|后|时|期间"
     "|以|被|由|排列|排序|排|这|那|这些|那些|都|想|知道|需要|要|如何|怎么样|怎样|何|等|每",

@@ -56,6 +56,11 @@ def describe_unclear_number(number: str) -> LocalizedText:
     return LocalizedText(f"what the number {number} means", f"数字 {number} 的含义不明")
 
 
+def describe_unclear_scope(phrase: str) -> LocalizedText:
+    """Describe a condition between two metrics, which may restrict one of them or both."""
+    return LocalizedText(f"which metrics {phrase} restricts", f"“{phrase}”限定的是哪些指标")
+
+
 def describe_unclear_negation(word: str) -> LocalizedText:
     """Describe a word such as "except" without a value, a filter or an exclusion that it leaves out."""
     return LocalizedText(f"what {word} leaves out", f"“{word}”排除的是什么")

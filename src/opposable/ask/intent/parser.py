@@ -11,7 +11,7 @@ from opposable.ask.intent import messages
 from opposable.ask.intent.intent import IntentType, OrderBy, StructuredIntent
 from opposable.ask.intent.lexicon import MeaningKind, build_lexicon, tokenize_stems
 from opposable.ask.intent.phrases import split_phrases
-from opposable.ask.intent.rule_filters import apply_numbers, collect_filters
+from opposable.ask.intent.rule_filters import apply_numbers, collect_filters, precedes_time
 from opposable.ask.intent.rule_state import OPERATORS_BEFORE_NUMBER, SKIPPED_KINDS, RuleState
 from opposable.ask.intent.time_expressions import find_time
 from opposable.ask.semantics.model import SemanticModel
@@ -96,7 +96,8 @@ def _assign_roles(state: RuleState) -> None:
             continue
         state.context_positions.append(position)
         before = position - 1 if position else None
-        if state.is_at(before, "metric", "and", "or") or state.has_neighbor(position, 1, "and", "or"):
+        is_listed = state.is_at(before, "metric", "and", "or") or state.has_neighbor(position, 1, "and", "or")
+        if is_listed or not (_describes_neighbor(state, position) or state.is_at(position + 1, "metric")):
             phrase = state.phrases[position]
             ids = (*phrase.get_ids("metric"), *phrase.get_ids("dimension"))
             state.ambiguities.append(messages.describe_several_meanings(phrase.text, ids))
@@ -177,7 +178,7 @@ def _collect_groups(state: RuleState) -> None:
                 state.ambiguities.append(messages.describe_several_meanings(state.phrases[position].text, ids))
             continue
         follows_group = False
-        if not filtered and not _describes_neighbor(state, position):
+        if not _describes_neighbor(state, position):
             state.ambiguities.append(messages.describe_unclear_grouping(ids[0]))
     if not state.groups and state.has_phrase("apart"):
         state.groups += [condition.dimension for condition in state.filters if isinstance(condition.value, tuple)]
@@ -186,7 +187,7 @@ def _collect_groups(state: RuleState) -> None:
 def _describes_neighbor(state: RuleState, position: int) -> bool:
     """Return whether a dimension describes a value or filter next to it."""
     return state.has_neighbor(position, -1, "value", "filter", "not") or state.has_neighbor(
-        position, 1, "value", "filter"
+        position, 1, "value", "filter", "not"
     )
 
 
@@ -199,7 +200,7 @@ def _flag_unsupported(state: RuleState) -> None:
     for position, ref in state.metrics.items():
         dimensions = state.phrases[position].get_ids("dimension")
         is_list = dimensions and not state.groups and not state.has_time_groups and not _is_counted(state, position)
-        if is_list or state.has_neighbor(position, -1, "each"):
+        if is_list:
             state.ambiguities.append(messages.describe_unclear_grouping(ref))
         for condition in state.filters:
             if condition.value is False and condition.dimension in state.model.metrics[ref].default_filters:
@@ -208,14 +209,29 @@ def _flag_unsupported(state: RuleState) -> None:
         state.ambiguities.append(messages.MISSING_BASELINE)
     is_ranked = state.limit is not None or state.has_phrase("most", "least", "top", "bottom")
     is_grouped_by_time = bool(state.groups) and state.has_time_groups
-    if is_ranked and (is_grouped_by_time or (state.has_phrase("each") and len(state.groups) > 1)):
+    if is_ranked and (is_grouped_by_time or len(state.groups) > 1):
         state.ambiguities.append(messages.BEST_WITHIN_GROUPS)
+    for position, phrase in enumerate(state.phrases):
+        if phrase.is_a("group", "each") and not _has_group_after(state, position):
+            after = state.find_neighbor(position, 1)
+            group = phrase if after is None else state.phrases[after]
+            state.ambiguities.append(messages.describe_unclear_grouping(group.text))
     if (
         not state.groups
         and not state.has_time_groups
         and any(condition.dimension in state.model.metrics for condition in state.filters)
     ):
         state.ambiguities.append(messages.BOUND_WITHOUT_GROUPS)
+
+
+def _has_group_after(state: RuleState, position: int) -> bool:
+    """Return whether a word such as "by" or "each" precedes a group of the rows, or what ranks or bounds groups."""
+    after = state.find_neighbor(position, 1)
+    if state.has_time_groups and precedes_time(state, position, after):
+        return True
+    is_group = after is not None and not set(state.groups).isdisjoint(state.dimensions.get(after, ()))
+    is_order = after in state.metrics or state.is_at(after, "count", *_ORDER_KINDS)
+    return is_group or (bool(state.groups) and is_order and state.is_at(position, "group"))
 
 
 def _build_result(state: RuleState) -> ParsedIntent:
@@ -242,9 +258,8 @@ def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -
     is_superlative = bool(kinds & {"most", "least"})
     if not kinds and state.limit is None:
         return None, None
-    if not is_grouped or not metrics:
-        if is_superlative or state.limit is not None:
-            state.ambiguities.append(messages.MISSING_RANKING_TARGET)
+    if not is_grouped or not metrics or not kinds:
+        state.ambiguities.append(messages.MISSING_RANKING_TARGET)
         return None, state.limit
     is_ascending = state.is_lowest_first or bool(kinds & {"least", "ascending"})
     if is_ascending and kinds & {"most", "descending"} and not state.is_lowest_first:

@@ -8,20 +8,20 @@ from opposable.ask.intent.lexicon import MeaningKind
 from opposable.ask.intent.phrases import Phrase
 from opposable.ask.intent.rule_state import OPERATORS_AFTER_NUMBER, OPERATORS_BEFORE_NUMBER, RuleState
 
-_AMOUNT_WORDS = frozenset({"total", "totals", "amount", "amounts", "value", "values", "sum", "figure", "result"})
-"""Words without a meaning next to a metric; on their own before a bound they name an unknown amount."""
-
 
 def collect_filters(state: RuleState) -> None:
     """Add the filters of the question: one for each dimension with values, then the named filters and exclusions."""
     negated_positions = _find_negated_positions(state)
     values: dict[tuple[str, bool], dict[str, None]] = {}
     named_filters: list[IntentFilter] = []
+    last_metric = max(state.metrics, default=0)
     for position, phrase in enumerate(state.phrases):
         is_negated = position in negated_positions
         filters, exclusions = phrase.get_ids("filter"), phrase.get_ids("exclusion")
         if position in state.metrics or position in state.dimensions:
             continue
+        if phrase.is_a("value", "filter", "exclusion") and any(at < position < last_metric for at in state.metrics):
+            state.ambiguities.append(messages.describe_unclear_scope(phrase.text))
         if exclusions and is_negated:
             state.exclusions.append(exclusions[0])
         elif filters:
@@ -58,12 +58,12 @@ def _find_negated_positions(state: RuleState) -> set[int]:
     for position, phrase in enumerate(phrases):
         if phrase.is_a("not"):
             after = state.find_neighbor(position, 1)
-            is_negating = not (_precedes_time(state, position, after) or state.is_at(after, *OPERATORS_BEFORE_NUMBER))
+            is_negating = not (precedes_time(state, position, after) or state.is_at(after, *OPERATORS_BEFORE_NUMBER))
             opening_phrase = phrase
             unused_phrases += [] if after is not None and phrases[after].is_unknown else [phrase]
         elif phrase.is_a("not_after"):
             before = phrases[position - 1] if position else phrase
-            if before.is_a("value", "filter", "exclusion") and not _precedes_time(state, position - 1, position):
+            if before.is_a("value", "filter", "exclusion") and not precedes_time(state, position - 1, position):
                 positions.add(position - 1)
             elif not before.is_unknown:
                 unused_phrases.append(phrase)
@@ -87,7 +87,7 @@ def _describes_next_value(state: RuleState, position: int) -> bool:
     return not set(state.dimensions.get(position, ())).isdisjoint(ids)
 
 
-def _precedes_time(state: RuleState, position: int, next_position: int | None) -> bool:
+def precedes_time(state: RuleState, position: int, next_position: int | None) -> bool:
     """Return whether the time of the question is between two phrases, or after the first one without a second."""
     first = state.phrases[position].end
     last = math.inf if next_position is None else state.phrases[next_position].start
@@ -151,7 +151,9 @@ def _add_bound(state: RuleState, position: int, operator: Operator) -> None:
     phrase = state.phrases[position]
     target = _find_bound_target(state, position)
     bounds_growth = target in state.model.metrics and state.is_compared
-    if target is None or bounds_growth or _bounds_unnamed_amount(state, position):
+    operator_position = state.find_neighbor(position, -1) or 0
+    bounds_total = state.is_at(operator_position - 1, "total") and operator_position - 2 not in state.metrics
+    if target is None or bounds_growth or bounds_total:
         state.ambiguities.append(messages.describe_unclear_number(phrase.text))
     if target is None:
         return
@@ -189,11 +191,3 @@ def _find_bound_target(state: RuleState, position: int) -> str | None:
     if candidates or is_attributive:
         return max(candidates)[1] if candidates else None
     return next(iter(state.metrics.values()), None)
-
-
-def _bounds_unnamed_amount(state: RuleState, position: int) -> bool:
-    """Return whether an amount word without a term next to it is bounded, as in "total above 10"."""
-    operator = state.find_neighbor(position, -1)
-    noun = operator - 1 if operator is not None and state.is_at(operator, *OPERATORS_BEFORE_NUMBER) else -1
-    is_amount = noun >= 1 and state.phrases[noun].text.casefold() in _AMOUNT_WORDS
-    return is_amount and noun - 1 not in state.metrics and noun - 1 not in state.dimensions

@@ -72,4 +72,4 @@ class RuleState:
 
     def is_at(self, position: int | None, *kinds: MeaningKind) -> bool:
         """Return whether there is a phrase at `position` that may be one of `kinds`."""
-        return position is not None and self.phrases[position].is_a(*kinds)
+        return position is not None and 0 <= position < len(self.phrases) and self.phrases[position].is_a(*kinds)
