@@ -165,3 +165,11 @@ async def test_four_actions_are_offered_to_the_model(files):
     tool = tools["file_processor.head"]
     result = await tool.run(tool.check({"path": "people.json", "rows": "1"}), NO_CONTEXT)
     assert result["table"] == "name | age\n-----+----\nMara | 41"
+
+
+def test_a_spreadsheet_with_cells_far_apart_is_reported(folder, files):
+    workbook = openpyxl.Workbook()
+    workbook.active["A1"] = workbook.active["XFD1048576"] = "x"
+    workbook.save(folder / "far.xlsx")
+    with pytest.raises(ToolFailed, match=r"far\.xlsx cannot be read: it needs too much memory"):
+        files.read("far.xlsx")

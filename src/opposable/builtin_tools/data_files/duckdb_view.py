@@ -2,15 +2,18 @@
 
 import codecs
 import contextlib
-import csv
-import io
+import json
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, BinaryIO
 
+from opposable.builtin_tools.data_files import sheet_to_csv
 from opposable.builtin_tools.data_files.table_text import to_json_value
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolUnavailable
 from opposable.domain.text_normalization import find_close_names, remove_separators
@@ -28,6 +31,7 @@ READER_FUNCTIONS = {
 }
 SPREADSHEET_SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 MAX_SPREADSHEET_BYTES = 50_000_000
+SPREADSHEET_TIMEOUT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,35 +225,38 @@ def _convert_to_utf8(stack: contextlib.ExitStack, file: OpenFile) -> BinaryIO:
 def _convert_sheet_to_csv(
     stack: contextlib.ExitStack, file: OpenFile, display_path: str, sheet: str | None
 ) -> tuple[BinaryIO, tuple[str, ...]]:
-    try:
-        import python_calamine
-    except ImportError as error:
-        raise ToolUnavailable('Excel files need the extra "files": pip install "opposable[files]".') from error
+    """Return a sheet as CSV, and the names of all sheets. See `sheet_to_csv`."""
+    if find_spec("python_calamine") is None:
+        raise ToolUnavailable('Excel files need the extra "files": pip install "opposable[files]".')
     if file.size > MAX_SPREADSHEET_BYTES:
         raise ToolFailed(
             f"{display_path} is larger than {MAX_SPREADSHEET_BYTES // 1_000_000} MB; save it as CSV first."
         )
-    try:
-        workbook = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(file.stream.read()))
-        sheet_names = tuple(workbook.sheet_names)
-        if sheet is not None and sheet not in sheet_names:
-            problem = f"there is no such sheet; the sheets are {', '.join(sheet_names)}"
-            raise InvalidArguments((FieldProblem("sheet", problem, repr(sheet)),))
-        rows = workbook.get_sheet_by_name(sheet or sheet_names[0]).to_python()
-    except (python_calamine.CalamineError, OSError, IndexError) as error:
-        raise ToolFailed(f"{display_path} is no spreadsheet that can be read: {error}.") from error
-    if not rows:
-        raise ToolFailed(f"The sheet {sheet or sheet_names[0]} of {display_path} is empty.")
     copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
-    writer = io.TextIOWrapper(copy, "utf-8", newline="", write_through=True)
-    csv.writer(writer).writerows([[_to_csv_value(value) for value in row] for row in rows])
-    writer.detach()
-    copy.flush()
+    command = [sys.executable, "-I", sheet_to_csv.__file__, json.dumps(sheet)]
+    try:
+        process = subprocess.run(  # noqa: S603 - the command is fixed
+            command,
+            stdin=file.stream,
+            stdout=copy,
+            stderr=subprocess.PIPE,
+            timeout=SPREADSHEET_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ToolFailed(f"Reading {display_path} took too long and was stopped; save it as CSV first.") from error
+    if process.returncode != 0:
+        raise ToolFailed(
+            f"{display_path} cannot be read: it needs too much memory, perhaps because its cells are far apart. "
+            "Save it as CSV first."
+        )
+    report = json.loads(process.stderr.splitlines()[-1])
+    sheet_names = tuple(report["sheets"])
+    if report["error"]:
+        raise ToolFailed(f"{display_path} is no spreadsheet that can be read: {report['error']}.")
+    if sheet is not None and sheet not in sheet_names:
+        problem = f"there is no such sheet; the sheets are {', '.join(sheet_names)}"
+        raise InvalidArguments((FieldProblem("sheet", problem, repr(sheet)),))
+    if not report["rows"]:
+        raise ToolFailed(f"The sheet {sheet or sheet_names[0]} of {display_path} is empty.")
     return copy, sheet_names
-
-
-def _to_csv_value(value: Any) -> Any:
-    """Convert a cell for CSV: whole numbers without .0, dates in ISO format."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    return value.isoformat() if hasattr(value, "isoformat") else value
