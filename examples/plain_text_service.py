@@ -7,11 +7,12 @@ python examples/plain_text_service.py local        the embedded model, asked for
 import asyncio
 import re
 import sys
+from contextlib import AsyncExitStack
 from typing import Any
 
 from opposable import Agent, CallableModel, Message, Model, TextProtocolModel
 from opposable.domain.events import Reply
-from opposable.models.factory import create_model
+from opposable.models.factory import create_unwrapped_model
 
 
 def add(a: int, b: int) -> int:
@@ -46,13 +47,14 @@ def make_text_only_model(model: Model) -> CallableModel:
 
 async def main(model_name: str = "") -> None:
     """Ask one question that needs the tool."""
-    # `wrapped_model` is the model without the text protocol that `create_model` adds.
-    real = create_model(model_name).wrapped_model if model_name else None
-    plain = make_text_only_model(real) if real else CallableModel(answer_prompt, "a service")
-    async with Agent(TextProtocolModel(plain, "protocol"), [add]) as agent:
+    async with AsyncExitStack() as stack:
+        plain = CallableModel(answer_prompt, "a service")
+        if model_name:
+            real = create_unwrapped_model(model_name)
+            stack.push_async_callback(real.aclose)
+            plain = make_text_only_model(real)
+        agent = await stack.enter_async_context(Agent(TextProtocolModel(plain, "protocol"), [add]))
         run_finished = await agent.run("What is 2500 + 42?")
-    if real:
-        await real.aclose()
     for call in [call for message in run_finished.messages for call in message.tool_calls]:
         print(
             f"{call.name}{call.arguments_json} written as {call.dialect}, repaired: {', '.join(call.repairs) or 'nothing'}"
