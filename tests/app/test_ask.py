@@ -72,9 +72,7 @@ def test_an_answer_has_the_last_successful_query() -> None:
         build_result("sql_validate", {"valid": True}),
     ]
     answer = answer_from_run(END, results)
-    assert answer == DataAnswer(
-        "The bolt.", "SELECT 1", ("a",), ((1,), (None,)), True, corrections=("b is a",), confidence=0.5
-    )
+    assert answer == DataAnswer("The bolt.", "SELECT 1", ("a",), ((1,), (None,)), True, corrections=("b is a",))
     assert answer_to_json(answer, END.usage) == {
         "answer": "The bolt.",
         "sql": "SELECT 1",
@@ -87,7 +85,7 @@ def test_an_answer_has_the_last_successful_query() -> None:
         "success": True,
         "error": None,
         "corrections": ("b is a",),
-        "confidence": 0.5,
+        "confidence": None,
         "doubts": (),
         "candidates": [],
         "intent": None,

@@ -149,7 +149,7 @@ async def test_an_answer_of_an_agent_as_json(workspace: Path) -> None:
             "success": True,
             "error": None,
             "corrections": [],
-            "confidence": 0.5,
+            "confidence": None,
             "doubts": [],
             "candidates": [],
             "intent": None,
@@ -215,7 +215,7 @@ async def test_the_answer_of_the_team_as_json(workspace: Path) -> None:
             "success": True,
             "error": None,
             "corrections": ["列 pri_ce → price"],
-            "confidence": 0.5,
+            "confidence": None,
             "doubts": [],
             "candidates": [
                 {

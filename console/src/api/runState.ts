@@ -47,7 +47,7 @@ export type DataAnswer = {
   chart: { type: string; x: string; y: string } | null;
   assumptions: string[];
   corrections: string[];
-  confidence: number;
+  confidence: number | null;
   warnings: string[];
   /** What the answer is unsure of if its confidence is low. */
   doubts: string[];

@@ -2082,8 +2082,11 @@ export interface components {
             corrections: string[];
             /** Warnings */
             warnings: string[];
-            /** Confidence */
-            confidence: number;
+            /**
+             * Confidence
+             * @description Between 0 and 1; null if it is not known.
+             */
+            confidence: number | null;
             /**
              * Doubts
              * @description What the answer is unsure of if its confidence is low.

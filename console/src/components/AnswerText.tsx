@@ -33,7 +33,7 @@ export function AnswerText({ answer }: { answer: DataAnswer }) {
           ))}
         </List>
       )}
-      {!answer.error && (
+      {!answer.error && answer.confidence !== null && (
         <Text size="xs" c="dimmed" mt={6}>
           {t("data.confidence", { percent: Math.round(answer.confidence * 100) })}
         </Text>

@@ -192,9 +192,9 @@ export const en = {
     restoreVersion: "Restore version {{version}}",
     noVersions: "No versions yet",
     noVersionsText: "The first change of the tool stores its versions.",
-    pin: "Keep",
+    pin: "Pin",
     unpin: "Unpin",
-    pinText: "A kept failure never expires.",
+    pinText: "A pinned failure never expires.",
   },
   newTool: {
     http: "HTTP",

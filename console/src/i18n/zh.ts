@@ -194,9 +194,9 @@ export const zh: Texts = {
     noVersions: "还没有版本",
     noVersionsText: "首次修改该工具后会保存其版本。",
     server: "服务器",
-    pin: "保留",
-    unpin: "取消保留",
-    pinText: "保留的失败记录不会过期。",
+    pin: "固定",
+    unpin: "取消固定",
+    pinText: "固定的失败记录不会过期。",
   },
   newTool: {
     http: "HTTP",

@@ -253,8 +253,7 @@ async def build_sql_agent_instructions(database: Database, language: Language) -
 def answer_from_run(run_finished: RunFinished, results: Sequence[ToolResult], language: Language = "en") -> DataAnswer:
     """Build the answer of an agent's run.
 
-    The data are those of the last query that succeeded. The confidence is 0.5 if there are any, else 0, because nothing
-    verifies an agent's text.
+    The data are those of the last query that succeeded.
 
     Args:
         run_finished: The end of the run.
@@ -274,7 +273,6 @@ def answer_from_run(run_finished: RunFinished, results: Sequence[ToolResult], la
         bool(data.get("truncated")),
         build_chart(columns, rows),
         corrections=tuple(localize(correction, language) for correction in data.get("corrections", ())),
-        confidence=0.5 if data else 0.0,
         error="" if run_finished.reason == "answer" else f"The run ended without an answer ({run_finished.reason}).",
     )
 

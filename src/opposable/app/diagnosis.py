@@ -64,7 +64,9 @@ async def diagnose(settings: Settings, model: str | None = None) -> AsyncIterato
     yield Check("opposable", "ok", f"{version('opposable')}, {python}")
     yield await _check_model(settings, normalize_model_name(model or settings.model))
     set_keys = [variable for variable in API_KEY_VARIABLES.values() if os.environ.get(variable)]
-    yield Check("API keys", "ok" if set_keys else "note", ", ".join(set_keys) or "none is set; only for hosted models")
+    yield Check(
+        "API keys", "ok" if set_keys else "note", ", ".join(set_keys) or "none is set; only hosted models need one"
+    )
     yield await _check_store(settings)
     missing_folders = [str(root) for root in settings.roots if not root.is_dir()]
     yield Check(

@@ -57,9 +57,10 @@ def _options(
     pass
 
 
-for command in (run.run, run.ask, serve.serve, worker.worker, chat.chat, doctor.doctor):
+for command in (run.run, run.ask, chat.chat, serve.serve, worker.worker):
     cli.command()(command)
 cli.command("mcp-serve")(mcp.mcp_serve)
+cli.command()(doctor.doctor)
 cli.add_typer(tools.cli, name="tools")
 cli.add_typer(agents.cli, name="agents")
 cli.add_typer(runs.cli, name="runs")

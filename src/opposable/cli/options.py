@@ -132,6 +132,16 @@ def read_text(argument: str) -> str:
         raise BadInput(f"Standard input is not UTF-8 text (invalid byte at position {error.start + 1}).") from error
 
 
+def require_database(url: str | None) -> str:
+    """Return the database of --db. Raises: `BadInput` if none is given."""
+    if not url:
+        raise BadInput(
+            "No database is given. Pass one: --db FILE, --db clickhouse:///DIRECTORY, "
+            "--db postgresql://USER:PASSWORD@HOST/DATABASE, or --db mysql://USER:PASSWORD@HOST/DATABASE."
+        )
+    return url
+
+
 def parse_rate(text: str) -> RateLimit | None:
     """Parse a rate limit, CALLS/SECONDS; None for "".
 

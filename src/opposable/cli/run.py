@@ -32,6 +32,7 @@ from opposable.cli.options import (
     out,
     read_settings,
     read_text,
+    require_database,
 )
 from opposable.cli.rendering import (
     DownloadBar,
@@ -133,11 +134,7 @@ def ask(
     if question is None:
         raise BadInput("No question is given. Pass one: opposable ask QUESTION --db DATABASE.")
     text = validate_task(read_text(question))
-    if not db:
-        raise BadInput(
-            "No database is given. Pass one: --db duckdb:///FILE, --db sqlite:///FILE, --db FILE, "
-            "--db clickhouse:///DIRECTORY, --db postgresql://USER:PASSWORD@HOST/DATABASE, or --db mysql://…."
-        )
+    db = require_database(db)
     if use_agent and semantics is not None:
         raise BadInput("--semantics and --agent exclude each other. Leave one out.")
     if use_agent and after:

@@ -8,7 +8,7 @@ import typer
 
 from opposable.app.ask import draft_semantics, lint_semantics
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import DatabaseOption, JsonOption, err, out
+from opposable.cli.options import DatabaseOption, JsonOption, err, out, require_database
 from opposable.cli.rendering import escape_control_characters, style_text, to_json
 from opposable.domain.errors import BadInput
 
@@ -29,7 +29,7 @@ def lint(
 
     Example: opposable semantics lint evals/semantics/chinook/model.yaml --db examples/data/chinook.sqlite
     """
-    findings = asyncio.run(lint_semantics(file, _require_database(db)))
+    findings = asyncio.run(lint_semantics(file, require_database(db)))
     errors = sum(finding.severity == "error" for finding in findings)
     if json:
         forms = [
@@ -64,7 +64,7 @@ def init(
 
     Example: opposable semantics init --db examples/data/chinook.sqlite -o model.yaml
     """
-    database = _require_database(db)
+    database = require_database(db)
     if file is not None and file.exists():
         raise BadInput(f"{file} already exists. Pass another file, or move it away.")
     text = asyncio.run(draft_semantics(database))
@@ -74,12 +74,3 @@ def init(
     file.write_text(text, encoding="utf-8")
     command = f"opposable semantics lint {file} --db DATABASE"
     err.print(style_text(f"{file} is written. Add synonyms, then check it: {command}"))
-
-
-def _require_database(db: str | None) -> str:
-    if not db:
-        raise BadInput(
-            "No database is given. Pass one: --db duckdb:///FILE, --db sqlite:///FILE, --db clickhouse:///DIRECTORY, "
-            "--db postgresql://…, or --db mysql://…."
-        )
-    return db

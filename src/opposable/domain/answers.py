@@ -46,7 +46,7 @@ class DataAnswer:
         chart: A chart (`type`, `x`, `y`) where the rows fit one.
         assumptions: Assumptions, in the language of the question.
         corrections: Corrections of the query, in the language of the question.
-        confidence: Between 0 and 1.
+        confidence: Between 0 and 1; None if it is not known.
         warnings: What the data say against the answer, in the language of the question.
         error: Why there is no answer, "" if there is one.
         doubts: What the answer is unsure of if its confidence is low, in the language of the question.
@@ -63,7 +63,7 @@ class DataAnswer:
     chart: dict[str, Any] | None = None
     assumptions: tuple[str, ...] = ()
     corrections: tuple[str, ...] = ()
-    confidence: float = 0.0
+    confidence: float | None = None
     warnings: tuple[str, ...] = ()
     error: str = ""
     doubts: tuple[str, ...] = ()

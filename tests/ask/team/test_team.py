@@ -134,7 +134,7 @@ async def test_the_team_gives_up_with_a_reason_rather_than_a_wrong_number(shop):
     model = ScriptedModel(*[format_sql_reply(f"SELECT a{n} FROM nothing{n}") for n in range(9)])
     answer, end = await Team(model, shop, options=TeamOptions()).answer("利润是多少？")
     assert answer.text.startswith("无法可靠地回答这个问题：")
-    assert (answer.sql, answer.rows, answer.confidence, answer.success) == ("", (), 0.0, False)
+    assert (answer.sql, answer.rows, answer.confidence, answer.success) == ("", (), None, False)
     assert answer.error
     assert answer.error in answer.text + "。"
     assert end.usage.requests <= 6
@@ -144,7 +144,7 @@ async def test_a_value_that_is_nowhere_is_a_warning_and_no_further_request(shop)
     query = "SELECT name FROM department WHERE name = 'Legal'"
     answer, end = await Team(ScriptedModel(format_sql_reply(query)), shop).answer("Is there a legal department?")
     assert (answer.warnings, answer.assumptions, end.usage.requests) == (("no row has name = 'Legal'",), (), 1)
-    assert answer.confidence < 0.3
+    assert answer.confidence is None
 
 
 async def test_the_team_never_writes(shop):

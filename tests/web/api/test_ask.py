@@ -42,7 +42,7 @@ async def test_a_whole_answer_has_sql_rows_and_chart(tmp_path, shop):
         "success": True,
         "error": None,
         "corrections": ["列 pri_ce → price"],
-        "confidence": 0.5,
+        "confidence": None,
         "doubts": [],
         "candidates": [
             {

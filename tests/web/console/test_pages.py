@@ -148,7 +148,7 @@ async def test_the_failures_of_a_tool_are_pinned_and_deleted(tmp_path):
         await expect(page.get_by_role("cell", name="coffee")).to_be_visible()
         await page.goto(console.url + "/tools/calculator?tab=failures")
         await expect(page.get_by_text("zero")).to_have_count(2)
-        await page.get_by_role("button", name="Keep").click()
+        await page.get_by_role("button", name="Pin").click()
         await expect(page.get_by_role("button", name="Unpin")).to_be_visible()
         await page.get_by_role("tabpanel").get_by_role("button", name="Delete").click()
         await expect(page.get_by_role("heading", name="No failures")).to_be_visible()

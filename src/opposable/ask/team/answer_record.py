@@ -20,7 +20,7 @@ _MAX_NAME_CHARACTERS = 80
 def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *, assisted: bool = False) -> DataAnswer:
     """Build the answer: the result of the best candidate, or the reason of the failure.
 
-    With `assisted`, the confidence is that of small models.
+    The confidence is that of the semantic parser, or with `assisted` that of small models. SQL of other models has none.
     """
 
     def translate(texts: Sequence[str]) -> tuple[str, ...]:
@@ -48,8 +48,10 @@ def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *
         reason = give_up_reason or (state.last_outcome.problem if state.last_outcome else "")
         text = state.reply_text or answer_text.format_failure_sentence(reason, state.language)
         return replace(answer, text=text, error=localize(reason, state.language) or text)
-    confidence = best.candidate.certainty * (0.5 if best.warnings else 1.0)
+    confidence = best.candidate.certainty
     doubts: Sequence[LocalizedText] = ()
+    if confidence is not None and best.warnings:
+        confidence /= 2
     if assisted and best.candidate.source != "semantics":
         confidence, doubts = estimate_confidence(best.sql, best.rows)
     text = answer_text.format_answer_sentence(
@@ -69,7 +71,7 @@ def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *
         truncated=best.truncated,
         chart=answer_text.build_chart(best.columns, best.rows),
         corrections=translate(best.corrections),
-        confidence=round(confidence, 3),
+        confidence=None if confidence is None else round(confidence, 3),
         warnings=translate(best.warnings),
         doubts=translate(doubts),
     )

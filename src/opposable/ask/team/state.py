@@ -22,12 +22,12 @@ class Candidate:
 
     Attributes:
         reason: What the model said about the SQL, "" for nothing.
-        certainty: How certain the semantic parser was, from 0 to 1; 0.5 for a model.
+        certainty: How certain the semantic parser was, from 0 to 1; None for a model.
     """
 
     sql: str
     reason: str = ""
-    certainty: float = 0.5
+    certainty: float | None = None
     source: Literal["semantics", "generator", "correction"] = "generator"
 
 

@@ -89,7 +89,7 @@ class AskResponse(BaseModel):
     assumptions: list[str]
     corrections: list[str]
     warnings: list[str]
-    confidence: float
+    confidence: float | None = Field(description="Between 0 and 1; null if it is not known.")
     doubts: list[str] = Field(description="What the answer is unsure of if its confidence is low.")
     candidates: list[QueryCandidate] = Field(description="The SQL that was considered, in order.")
     intent: dict[str, Any] | None = Field(description="The question in the ids of the semantic model.")
