@@ -35,6 +35,47 @@ OPTIONAL = {"type": "object", "properties": {"a": {"type": "integer"}}, "additio
 MESSAGES_ADD = {"name": "add", "strict": True, "input_schema": OPTIONAL}
 """A strict tool of Anthropic's API, which may have optional parameters: OpenAI rejects such a schema as strict."""
 RESPONSES_ADD = {"type": "function", "name": "add", "strict": True, "parameters": PARAMETERS}
+DOCUMENTS = [
+    {
+        "role": "user",
+        "content": [
+            {
+                "type": "document",
+                "title": "Note",
+                "context": "old",
+                "citations": {"enabled": True},
+                "source": {"type": "text", "media_type": "text/plain", "data": "A body."},
+            },
+            {
+                "type": "search_result",
+                "title": "Prices",
+                "source": "https://x.test",
+                "content": [{"type": "text", "text": "1.10"}],
+            },
+            {
+                "type": "document",
+                "source": {
+                    "type": "content",
+                    "content": [{"type": "text", "text": "Part 1"}, {"type": "text", "text": "Part 2"}],
+                },
+            },
+        ],
+    }
+]
+SEARCHED = {
+    "role": "assistant",
+    "content": [
+        {"type": "text", "text": "Let me look."},
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": "srvtoolu_1",
+            "content": [{"type": "web_search_result", "title": "T", "url": "https://x.test", "encrypted_content": "e"}],
+        },
+        {"type": "text", "text": "It is 5.", "citations": [{"type": "web_search_result_location"}]},
+    ],
+}
+"""A reply of Claude with a web search that Anthropic ran."""
 USAGE = {"input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 4}
 MESSAGE = {
     "id": "msg_1",
@@ -125,6 +166,10 @@ def create_responses(name, key, url):
         (AnthropicModel, CHAT, {"messages": HI, "reasoning_effort": "high", "verbosity": "low"}, {"max_tokens": 8192}),
         (create_chat, "messages", {"messages": HI, "max_tokens": 9, "stop_sequences": ["END"], "top_p": 0.5, "top_k": 4},
          {"max_tokens": 9, "stop": ["END"], "top_p": 0.5, "top_k": 4}),
+        (create_chat, "messages", {"messages": DOCUMENTS, "max_tokens": 9},
+         {"messages": [{"role": "user", "content": "Note\nold\nA body.\nPrices\nhttps://x.test\n1.10\nPart 1\nPart 2"}]}),
+        (create_chat, "messages", {"messages": [*HI, SEARCHED, *HI], "max_tokens": 9},
+         {"messages": [*HI, {"role": "assistant", "content": "Let me look.\nIt is 5."}, *HI]}),
     ],
 )  # fmt: skip
 async def test_what_both_providers_can_express_arrives(create_model, path, body, sent):
@@ -136,6 +181,34 @@ async def test_what_both_providers_can_express_arrives(create_model, path, body,
     assert {name: bodies[0].get(name) for name in sent} == sent
     assert "parallel_tool_calls" in sent or "parallel_tool_calls" not in bodies[0]
     assert "reasoning_effort" not in bodies[0]
+
+
+async def test_searches_that_another_provider_ran_are_reported_as_ignored():
+    async with (
+        serve_models(ScriptedModel("ok")) as url,
+        aiohttp.ClientSession() as session,
+        session.post(
+            f"{url}/messages", json={"model": "m", "max_tokens": 9, "messages": [*HI, SEARCHED, *HI]}
+        ) as response,
+    ):
+        assert response.status == 200
+        ignored = response.headers["opposable-ignored-parameters"]
+    assert ignored == "messages.server_tool_use, messages.web_search_tool_result"
+
+
+@pytest.mark.parametrize(
+    ("block", "path"),
+    [
+        ({"type": "search_result", "source": "s", "title": "t"}, "messages[0].content[1].content"),
+        ({"type": "document", "source": {"type": "file", "file_id": "f"}}, "messages[0].content[1].source"),
+        ({"type": "video"}, "messages[0].content[1]"),
+    ],
+)
+async def test_the_path_of_a_wrong_block_is_its_own(block, path):
+    content = [{"type": "tool_result", "tool_use_id": "t", "content": "5"}, block]
+    body = {"max_tokens": 9, "messages": [{"role": "user", "content": content}]}
+    status, answer, _ = await exchange(create_chat, build_completion("ok"), "messages", body)
+    assert (status, answer["error"]["message"].split()[0]) == (400, path)
 
 
 async def test_the_tokens_of_a_cache_are_counted():

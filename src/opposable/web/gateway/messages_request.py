@@ -61,8 +61,19 @@ def parse_messages_request(body: Mapping[str, Any], *, is_count: bool = False) -
         options,
         is_single,
         extra=select_parameters(body, body.keys() - _OWNED - HINTS),
-        ignored=(*select_parameters(body, HINTS), *ignored),
+        ignored=(*select_parameters(body, HINTS), *ignored, *_find_server_blocks(body["messages"])),
     )
+
+
+def _find_server_blocks(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the kinds of blocks of tools that Anthropic ran, whose place only its API has: `messages.KIND`."""
+    contents = [message["content"] for message in messages if message["role"] == "assistant"]
+    blocks = [block for content in contents if not isinstance(content, str) for block in content]
+    return sorted({f"messages.{block['type']}" for block in blocks if _is_server_block(block["type"])})
+
+
+def _is_server_block(kind: Any) -> bool:
+    return isinstance(kind, str) and (kind in ("server_tool_use", "mcp_tool_use") or kind.endswith("_tool_result"))
 
 
 def _build_thread_error() -> GatewayError:
@@ -170,6 +181,8 @@ def _parse_assistant(content: Any, path: str) -> Message:
                 thoughts.append(block["thinking"])
             case "redacted_thinking":
                 continue
+            case kind if _is_server_block(kind):
+                continue
             case "tool_use" if (
                 isinstance(block.get("id"), str)
                 and isinstance(block.get("name"), str)
@@ -186,10 +199,10 @@ def _parse_user(content: Any, path: str, tool_names: dict[str, str], *, is_syste
     if isinstance(content, str):
         return [system_message(content) if is_system else user_message(content)]
     results: list[Message] = []
-    others: list[Any] = []
+    others: list[ContentPart] = []
     for block, block_path in _iterate_blocks(content, path):
         if block.get("type") != "tool_result":
-            others.append(block)
+            others.append(_parse_block(block, block_path))
             continue
         call_id = block.get("tool_use_id")
         if not isinstance(call_id, str) or not call_id:
@@ -199,7 +212,7 @@ def _parse_user(content: Any, path: str, tool_names: dict[str, str], *, is_syste
         results.append(tool_message(call_id, tool_names.get(call_id, ""), text, parts, is_error=is_error))
     if not others:
         return results
-    text, parts = _parse_blocks(others, path)
+    text, parts = _split_parts(others)
     return [*results, system_message(text) if is_system else user_message(text, parts)]
 
 
@@ -207,8 +220,11 @@ def _parse_blocks(content: Any, path: str) -> tuple[str, tuple[ContentPart, ...]
     """Return the text of blocks, and all parts if there are images or documents."""
     if isinstance(content, str):
         return content, ()
-    parts = tuple(_parse_block(block, block_path) for block, block_path in _iterate_blocks(content, path))
-    return join_text(parts), parts if any(not isinstance(part, TextPart) for part in parts) else ()
+    return _split_parts([_parse_block(block, block_path) for block, block_path in _iterate_blocks(content, path)])
+
+
+def _split_parts(parts: Sequence[ContentPart]) -> tuple[str, tuple[ContentPart, ...]]:
+    return join_text(parts), tuple(parts) if any(not isinstance(part, TextPart) for part in parts) else ()
 
 
 def _parse_block(block: dict[str, Any], path: str) -> ContentPart:
@@ -216,10 +232,14 @@ def _parse_block(block: dict[str, Any], path: str) -> ContentPart:
     if kind == "text" and isinstance(block.get("text"), str):
         return TextPart(block["text"])
     source = block.get("source")
+    if kind == "search_result" and isinstance(source, str):
+        return _parse_text_document(block, block.get("content"), f"{path}.content", source)
     if kind not in ("image", "document") or not isinstance(source, dict):
-        raise _unsupported_block_error(path, kind, "text, image, document and tool_result")
+        raise _unsupported_block_error(path, kind, "text, image, document, search_result and tool_result")
     if source.get("type") == "text" and isinstance(source.get("data"), str):
-        return TextPart(source["data"])
+        return _parse_text_document(block, source["data"], path)
+    if source.get("type") == "content":
+        return _parse_text_document(block, source.get("content"), f"{path}.source.content")
     url = source.get("url")
     if source.get("type") == "url" and isinstance(url, str) and url.startswith(("https://", "http://")):
         return ImagePart(url) if kind == "image" else FilePart(url)
@@ -233,6 +253,14 @@ def _parse_block(block: dict[str, Any], path: str) -> ContentPart:
     if kind == "image":
         return ImagePart("", raw, media_type)
     return FilePart("", raw, media_type, str(block.get("title") or ""))
+
+
+def _parse_text_document(block: Mapping[str, Any], content: Any, path: str, source: str = "") -> TextPart:
+    """Return the text of a document or search result after its title, source and context."""
+    text, media = _parse_blocks(content, path)
+    if media:
+        raise bad_request_error(path, f"{path} must be text.", "unsupported_content")
+    return TextPart("\n".join(str(part) for part in (block.get("title"), source, block.get("context"), text) if part))
 
 
 def _iterate_blocks(content: Any, path: str) -> Iterator[tuple[dict[str, Any], str]]:
