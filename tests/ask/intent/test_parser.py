@@ -145,6 +145,8 @@ def test_rules_resolve_questions(question, shop_model):
         ("订单金额总和", (), ("what is counted",)),
         ("list all customers", (), ("whether rows are wanted by customers",)),
         ("revenue per order", (), ("whether rows are wanted by order",)),
+        ("按销售额排序的城市", (), ("whether the highest or the lowest come first",)),
+        ("每年12月的订单数", (), ("the question names several periods",)),
         ("revenue by order", (), ("whether rows are wanted by order",)),
         ("revenue of Ann and Bob each", (), ("whether rows are wanted by each",)),
         ("units of Berlin, product", (), ("whether rows are wanted by product",)),

@@ -41,7 +41,7 @@ def stem_word(word: str) -> str:
 
 MeaningKind = Literal[
     "metric", "dimension", "filter", "exclusion", "value",
-    "group", "each", "breakdown", "which", "count", "most", "least", "descending", "ascending", "top", "bottom", "not", "not_after", "apart", "total",
+    "group", "each", "breakdown", "which", "count", "most", "least", "descending", "ascending", "sort", "top", "bottom", "not", "not_after", "apart", "total",
     "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "or", "of", "stop", "change", "compare",
 ]  # fmt: skip
 
@@ -77,6 +77,7 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "|from high to low|high to low|in descending order|从高到低|从大到小|从多到少|由高到低|由大到小|降序|倒序",
     "ascending": "lowest first|worst first|shortest first|smallest first|least first|ascending|asc|from low to high"
     "|low to high|in ascending order|从低到高|从小到大|从少到多|由低到高|升序",
+    "sort": "sorted|sort|ordered by|ranked|ranked by|sorted by|arranged|排列|排序|排",
     "top": "top|leading|前|前面|取|排名前|排前",
     "bottom": "bottom|后|倒数|垫底",
     "not": "except|except for|excluding|exclude|other than|not from|not in|not|without|besides|apart from|leaving out"
@@ -100,10 +101,10 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "|they|them|their|there|this|that|these|those|what|how|much|many|please|show|show me|list|give|give me|tell|tell me"
     "|find|get|display|calculate|compute|report|see|know|want|need|would like|could|can|will|to|in|on|at|for|from|with"
     "|among|within|into|during|all|where|when|who|whose|than|as|so|any|also|then"
-    "|sorted|sort|ordered by|ranked|ranked by|sorted by|arranged|list of|in the database|in the data"
+    "|list of|in the database|in the data"
     "|了|吗|呢|吧|是|有|在|我|我们|你|请|请问|帮|帮我|给|给我|看|看看|看一下|查|查询|查看|查一下|一下|什么|个"
     "|位|名|首|张|家|条|笔|次|件|种|类|为|对|于|中|里|内|下|上|者|到|从|来自|来|所|其|统计|显示|列出|列|给出|告诉|计算|算|求|之|后|时|期间"
-    "|以|被|由|排列|排序|排|这|那|这些|那些|都|想|知道|需要|要|如何|怎么样|怎样|何|等|每",
+    "|以|被|由|这|那|这些|那些|都|想|知道|需要|要|如何|怎么样|怎样|何|等|每",
 }
 """Words of the closed classes of both languages: articles, pronouns, prepositions, auxiliaries, verbs of a request.
 

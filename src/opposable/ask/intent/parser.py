@@ -22,7 +22,7 @@ _COUNT_STAR_PATTERN = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 _PLURAL_QUESTION_WORDS = ("哪些", "哪几个")
 _GROUP_KINDS: tuple[MeaningKind, ...] = ("group", "each", "breakdown")
 """Words that ask for groups; with "each" and a superlative, it may be the best within each group."""
-_ORDER_KINDS: tuple[MeaningKind, ...] = ("most", "least", "descending", "ascending", "top", "bottom")
+_ORDER_KINDS: tuple[MeaningKind, ...] = ("most", "least", "descending", "ascending", "sort", "top", "bottom")
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -
         state.ambiguities.append(messages.MISSING_RANKING_TARGET)
         return None, state.limit
     is_ascending = state.is_lowest_first or bool(kinds & {"least", "ascending"})
-    if is_ascending and kinds & {"most", "descending"} and not state.is_lowest_first:
+    if kinds == {"sort"} or (is_ascending and kinds & {"most", "descending"} and not state.is_lowest_first):
         state.ambiguities.append(messages.UNCLEAR_ORDER)
     limit = state.limit
     if limit is None and is_superlative and not any(p.text in _PLURAL_QUESTION_WORDS for p in state.phrases):

@@ -12,7 +12,7 @@ from opposable.domain.localized_text import LocalizedText
 
 OPERATORS_BEFORE_NUMBER: dict[MeaningKind, Operator] = {"more": ">", "at_least": ">=", "less": "<", "at_most": "<="}
 OPERATORS_AFTER_NUMBER: dict[MeaningKind, Operator] = {"or_more": ">=", "or_less": "<="}
-SKIPPED_KINDS: tuple[MeaningKind, ...] = ("stop", "of", "change", "compare", "total")
+SKIPPED_KINDS: tuple[MeaningKind, ...] = ("stop", "of", "change", "compare", "total", "sort")
 """Kinds of phrases that are skipped in the search for a neighbor."""
 
 
