@@ -48,7 +48,7 @@ async def test_agent_has_versions_and_bindings(store):
 
 
 async def test_invalid_agent_is_reported(store):
-    with pytest.raises(BadInput, match=r"not in the store\. Add it first"):
+    with pytest.raises(BadInput, match=r"not stored: sum, weather\. Add them first"):
         await store.agents.add(AGENT)
     assert await store.agents.get("helper") is None
     with pytest.raises(BadInput, match="the limit is 36"):
@@ -56,7 +56,7 @@ async def test_invalid_agent_is_reported(store):
     await store.agents.add(AgentSpec(agent_id="a"))
     with pytest.raises(BadInput, match="The agent 'a' already exists"):
         await store.agents.add(AgentSpec(agent_id="a"))
-    with pytest.raises(BadInput, match=r"not in the store\. Add it first"):
+    with pytest.raises(BadInput, match=r"not stored: none\. Add them first"):
         await store.agents.bind("a", AgentToolBinding(tool_id="none"))
 
 

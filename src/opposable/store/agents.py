@@ -16,7 +16,7 @@ from opposable.domain.validation_problems import describe_problems
 from opposable.safety.literal_secrets import check_headers
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import fetch_newest_first
-from opposable.store.tables import agent_tools, agent_versions, agents
+from opposable.store.tables import agent_tools, agent_versions, agents, tools
 
 MAX_ID_LENGTH = 36
 """Characters of an agent id."""
@@ -53,7 +53,7 @@ class AgentRepository:
                     )
                 await _insert_version_and_bindings(connection, record)
         except IntegrityError as error:
-            raise _build_missing_tool_error(spec) from error
+            raise await self._build_missing_tool_error(spec) from error
         return record
 
     async def update(self, spec: AgentSpec, *, expected_version: int | None = None) -> AgentRecord | None:
@@ -156,8 +156,15 @@ class AgentRepository:
                 await _insert_version_and_bindings(connection, record)
         except IntegrityError as error:
             assert new_spec is not None
-            raise _build_missing_tool_error(new_spec) from error
+            raise await self._build_missing_tool_error(new_spec) from error
         return record
+
+    async def _build_missing_tool_error(self, spec: AgentSpec) -> BadInput:
+        tool_ids = [binding.tool_id for binding in spec.tools]
+        async with self._database.begin_read() as connection:
+            stored_ids = set(await connection.scalars(select(tools.c.id).where(tools.c.id.in_(tool_ids))))
+        missing = ", ".join(tool_id for tool_id in tool_ids if tool_id not in stored_ids)
+        return BadInput(f"Agent {spec.agent_id!r} cannot have tools that are not stored: {missing}. Add them first.")
 
 
 def _select_bindings(agent_id: str) -> Select[Any]:
@@ -240,10 +247,3 @@ def _parse_spec(agent_id: str, data: dict[str, Any]) -> AgentSpec:
     except ValidationError as error:
         problem = describe_problems(error, AgentSpec, limit=1)
         raise BadInput(f"The stored agent {agent_id!r} is not valid: {problem}. Save the agent again.") from error
-
-
-def _build_missing_tool_error(spec: AgentSpec) -> BadInput:
-    tool_ids = ", ".join(binding.tool_id for binding in spec.tools)
-    return BadInput(
-        f"A tool bound to agent {spec.agent_id!r} is not in the store. Add it first. The bound tools are: {tool_ids}."
-    )

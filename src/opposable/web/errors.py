@@ -123,6 +123,8 @@ def to_api_error(error: Exception, data_type: Any = None) -> ApiError:
             return validation_error([("body", "must be JSON with the header Content-Type: application/json")])
         case HTTPException(status_code=400, __cause__=UnicodeDecodeError() | RecursionError()):
             return validation_error([("body", "is not UTF-8 text, or is nested too deep")])
+        case RequestValidationError() if (problem := error.errors()[0])["type"] == "json_invalid":
+            return validation_error([("body", f"is not valid JSON at character {problem['loc'][-1]}")])
         case RequestValidationError() | ValidationError():
             return validation_error(list_problems(error.errors(), data_type))
         case HTTPException(status_code=status):

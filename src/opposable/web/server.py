@@ -118,6 +118,9 @@ def require_key_unless_loopback(host: str, api_key: str, *, has_stored_keys: boo
 async def _handle_error(request: Request, error: Exception) -> Response:
     """Respond in the format of the route: OpenAI's for the gateway, else the API's."""
     if not request.url.path.startswith(GATEWAY_PREFIX) and hasattr(request.app.state, "service"):
+        if isinstance(error, HTTPException) and error.status_code == 404:
+            message = f"There is no route {request.method} {request.url.path}. See /openapi.json."
+            error = HTTPException(404, message)
         body_field = getattr(request.scope.get("route"), "body_field", None)
         body_type = None if body_field is None else GenericAlias(dict, (str, body_field.field_info.annotation))
         return to_api_error(error, body_type).to_response()

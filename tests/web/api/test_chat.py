@@ -209,6 +209,19 @@ async def test_invalid_requests_get_errors_of_one_form(tmp_path, body, headers, 
         assert sentence in answer["error"]["message"]
 
 
+async def test_an_unknown_route_and_a_body_without_json_are_reported(tmp_path):
+    async with serve_service(tmp_path, ScriptedModel("hi")) as (session, _):
+        async with session.get("/api/nope") as response:
+            error = (await response.json())["error"]
+            assert (response.status, error["kind"]) == (404, "not_found")
+            assert error["message"] == "There is no route GET /api/nope. See /openapi.json."
+        headers = {"Content-Type": "application/json"}
+        async with session.post("/agent/chat", data=b"{bad", headers=headers) as response:
+            assert response.status == 422
+            fields = (await response.json())["error"]["fields"]
+            assert fields == [{"field": "body", "problem": "is not valid JSON at character 1"}]
+
+
 async def test_an_unavailable_model_is_reported_as_a_status_or_an_event(tmp_path):
     async with serve_service(tmp_path, ScriptedModel(ModelUnavailable("The model is away."))) as (session, _):
         async with session.post("/agent/chat", json={"message": "hi", "conversation_id": "v"}) as response:
