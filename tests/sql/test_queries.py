@@ -459,6 +459,10 @@ ENGINE_QUERIES = {
             "SELECT age(DATE '2026-11-23', DATE '2024-01-01') AS a, to_days(id) AS a FROM orders WHERE id < 3 ORDER BY id DESC",
             [["2 years 10 months 22 days", "2 days"], ["2 years 10 months 22 days", "1 day"]],
         ),
+        (
+            "SELECT [INTERVAL 1 MONTH], {'a': INTERVAL 1 YEAR}, [TIMESTAMP_NS '2024-01-01 00:00:00.123456789']",
+            [["[1 month]", "{'a': 1 year}", "['2024-01-01 00:00:00.123456789']"]],
+        ),
         ("SELECT list_reduce([1, 2, 3], lambda a, b: a + b)", [[6]]),
         (
             "SELECT customer_id, amount FROM orders QUALIFY row_number() OVER (PARTITION BY customer_id ORDER BY amount) = 1"

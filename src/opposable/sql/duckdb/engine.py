@@ -5,6 +5,7 @@ A locked configuration and a check of DuckDB's own parse tree protect them.
 
 import asyncio
 import ctypes
+import re
 import time
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,8 +31,8 @@ T = TypeVar("T")
 _POOL_THREADS = 4
 _SAMPLED_ROWS = 1_000
 """Rows that are read for a column's sample values."""
-_TEXT_TYPES = frozenset({"INTERVAL", "TIMESTAMP_NS", "TIME_NS"})
-"""Types that Python cannot represent: it has no intervals of months and years, and no nanoseconds."""
+_TEXT_TYPES = re.compile(r"\b(?:INTERVAL|TIMESTAMP_NS|TIME_NS)\b")
+"""Types that Python cannot represent, also within others: it has no intervals of months and years, no nanoseconds."""
 CONNECTION_CONFIG: dict[str, str | bool | int | float | list[str]] = {
     **RESTRICTED_OPTIONS,
     "enable_external_access": "false",
@@ -85,7 +86,7 @@ class DuckdbDatabase:
             cursor.execute(sql, parameters or None)
             columns = tuple(str(column[0]) for column in cursor.description or ())
             types = [str(column[1]) for column in cursor.description or ()]
-            as_text = {at for at, kind in enumerate(types) if kind in _TEXT_TYPES}
+            as_text = {at for at, kind in enumerate(types) if _TEXT_TYPES.search(kind)}
             if as_text:
                 cursor.execute(_write_as_text(sql, types, as_text), parameters or None)
             rows = cursor.fetchmany(bounds.max_rows + 1)
