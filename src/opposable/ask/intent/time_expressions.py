@@ -264,9 +264,9 @@ def _conclude_time(state: QuestionTime) -> None:
     period = periods[0] if periods else None
     is_year_to_date = "year" in state.units_to_date
     is_other_to_date = is_year_to_date and period and period.end == state.today and not get_granularity(period)
-    unit = get_unit(state.grain, period.start) if period and state.grain else period
-    is_within_unit = period and unit != period and unit.start <= period.start and period.end <= unit.end
-    if len(periods) > 1 or len(state.units_to_date) > 1 or is_other_to_date or is_within_unit:
+    row = get_unit(state.grain, period.start) if period and state.grain else None
+    is_within_row = period and row and row != period and row.start <= period.start and period.end <= row.end
+    if len(periods) > 1 or len(state.units_to_date) > 1 or is_other_to_date or is_within_row:
         state.ambiguities.append(SEVERAL_PERIODS)
     end = period.end if period and period.end < datetime.date.max else None
     if is_year_to_date and state.comparison is not None:
