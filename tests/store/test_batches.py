@@ -1,5 +1,7 @@
 """A batch starts within its concurrency, pauses, is cancelled and retried, and has one result for each task."""
 
+from dataclasses import replace
+
 import pytest
 from tests.store.records import START
 
@@ -102,3 +104,7 @@ async def test_a_batch_without_open_tasks_is_finished(store):
     assert (await store.batches.get("b1")).status == "finished"
     assert (progress.total, progress.ended, progress.cost) == (1, 1, 0.25)
     assert (progress.input_tokens, progress.output_tokens) == (10, 5)
+    await store.batches.add(replace(BATCH, batch_id="b2"), [BatchTask("t0", "a"), BatchTask("t1", "b")])
+    both = await store.batches.get_progress_by_batch(["b2", "b1", "none"])
+    assert [(name, found.total) for name, found in both.items()] == [("b2", 2), ("b1", 1), ("none", 0)]
+    assert both["b1"] == progress

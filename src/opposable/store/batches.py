@@ -76,14 +76,20 @@ class BatchRepository:
 
     async def get_progress(self, batch_id: str) -> BatchProgress:
         """Return the number of tasks by status, with tokens and cost."""
+        return (await self.get_progress_by_batch([batch_id]))[batch_id]
+
+    async def get_progress_by_batch(self, batch_ids: Sequence[str]) -> dict[str, BatchProgress]:
+        """Return the progress of each of the batches by its id."""
         tokens = [func.coalesce(func.sum(_tasks.usage[name].as_integer()), 0) for name in _TOKEN_FIELDS]
-        query = select(_tasks.status, func.count(), func.coalesce(func.sum(_tasks.cost), 0.0), *tokens)
+        cost = func.coalesce(func.sum(_tasks.cost), 0.0)
+        query = select(_tasks.batch_id, _tasks.status, func.count(), cost, *tokens)
         async with self._database.begin_read() as connection:
-            query = query.where(_tasks.batch_id == batch_id).group_by(_tasks.status)
+            query = query.where(_tasks.batch_id.in_(batch_ids)).group_by(_tasks.batch_id, _tasks.status)
             rows = (await connection.execute(query)).all()
-        counts = {row[0]: row[1] for row in rows}
-        input_tokens, output_tokens = (sum(int(row[index]) for row in rows) for index in (3, 4))
-        return BatchProgress(counts, input_tokens, output_tokens, sum(float(row[2]) for row in rows))
+        rows_by_batch: dict[str, list[Sequence[Any]]] = {batch_id: [] for batch_id in batch_ids}
+        for row in rows:
+            rows_by_batch[row[0]].append(row)
+        return {batch_id: _to_progress(batch_rows) for batch_id, batch_rows in rows_by_batch.items()}
 
     async def set_paused(self, batch_id: str, *, paused: bool) -> bool:
         """Stop or continue to start tasks. Return False if the batch has ended."""
@@ -158,6 +164,13 @@ def to_batch(row: Row[Any]) -> Batch:
         options.get("model_concurrency"),
         options.get("tool_concurrency", {}),
     )
+
+
+def _to_progress(rows: Sequence[Sequence[Any]]) -> BatchProgress:
+    """Return the progress of a batch from its rows by status: its id, status, count, cost and tokens."""
+    input_tokens, output_tokens = (sum(int(row[index]) for row in rows) for index in (4, 5))
+    counts = {row[1]: row[2] for row in rows}
+    return BatchProgress(counts, input_tokens, output_tokens, sum(float(row[3]) for row in rows))
 
 
 def _task_to_row(batch: Batch, position: int, task: BatchTask) -> dict[str, Any]:

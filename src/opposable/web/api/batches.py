@@ -48,7 +48,7 @@ class BatchRequest(BaseModel):
     model_config = {"extra": "forbid"}
 
     agent_id: str | None = Field(
-        default=None, pattern=ID_PATTERN, max_length=MAX_ID_CHARACTERS, description="Default: the agent of the key."
+        default=None, pattern=ID_PATTERN, max_length=MAX_ID_CHARACTERS, description="Default: the default agent."
     )
     tasks: list[TaskRequest] = Field(min_length=1, max_length=100_000)
     concurrency: int = Field(default=DEFAULT_BATCH_CONCURRENCY, ge=1, le=10_000, description="Tasks at a time.")
@@ -85,7 +85,7 @@ class BatchResponse(BaseModel):
 async def add_batch(service: ServiceDep, principal: PrincipalDep, body: BatchRequest) -> Response:
     """Store tasks for an agent. Workers execute them, each as a run of its own."""
     require_postgresql(service.settings)
-    agent = await resolve_agent(service, principal, body.agent_id)
+    agent = await resolve_agent(service, body.agent_id)
     tasks = require_unique_ids([BatchTask(task.id, task.task, tuple(task.expected)) for task in body.tasks])
     batch = await create_batch(
         service.store,
@@ -111,7 +111,8 @@ async def list_batches(
     """
     owner = None if principal.has_scope("admin") else principal.key_id
     page = await service.store.batches.list(owner=owner, after=after, limit=limit)
-    items = [await _describe(service, batch) for batch in page.items]
+    progress = await service.store.batches.get_progress_by_batch([batch.batch_id for batch in page.items])
+    items = [batch_to_json(batch, progress[batch.batch_id]) for batch in page.items]
     return json_response({"items": items, "next": page.next_cursor})
 
 
