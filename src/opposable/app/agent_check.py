@@ -7,10 +7,9 @@ from typing import Literal
 from opposable.agent.untrusted_text import find_untrusted_text_exposure
 from opposable.app.stored_tools import open_existing_store, open_spec_loader
 from opposable.domain.errors import BadInput
-from opposable.domain.records import AgentRecord
+from opposable.domain.records import AgentRecord, load_all_pages
 from opposable.domain.specs import AgentSpec
 from opposable.settings import Settings
-from opposable.store.store import Store
 from opposable.tools.library import ToolLibrary
 
 WarningId = Literal["unusable_tool", "untrusted_text"]
@@ -56,7 +55,9 @@ async def check_agents(settings: Settings, agent_ids: Sequence[str] = ()) -> dic
         StoreError: The store cannot be read.
     """
     async with open_existing_store(settings) as store:
-        records = [] if store is None else await _list_agents(store)
+        records: list[AgentRecord] = []
+        if store is not None:
+            records = await load_all_pages(lambda after: store.agents.list(after=after, limit=500))
     missing = [agent_id for agent_id in agent_ids if agent_id not in {record.spec.agent_id for record in records}]
     if missing:
         raise BadInput(f"There is no agent {missing[0]!r}.")
@@ -69,14 +70,3 @@ async def check_agents(settings: Settings, agent_ids: Sequence[str] = ()) -> dic
             spec.agent_id: find_agent_warnings(spec, library.with_bindings(spec.tools, loader.create_tools))
             for spec in specs
         }
-
-
-async def _list_agents(store: Store) -> list[AgentRecord]:
-    records: list[AgentRecord] = []
-    after = ""
-    while True:
-        page = await store.agents.list(after=after, limit=500)
-        records += page.items
-        after = page.next_cursor
-        if not after:
-            return records

@@ -26,8 +26,6 @@ async def open_execution_log(store: "Store | None", library: ToolLibrary) -> Asy
     async with Recorder(store.executions, store.runs) as recorder:
 
         def record(name: str, arguments: Mapping[str, Any], result: ToolResult) -> None:
-            tool = library.find_tool(name)
-            tool_id = tool.tool_id if tool is not None else name
-            recorder.record(execution_from_result(result, tool_id, dict(arguments)))
+            recorder.record(execution_from_result(result, library.get_tool_id(name), dict(arguments)))
 
         yield record

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opposable.app.allowed_files import AllowedFiles
-from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS, create_builtin_tools, create_tools
+from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS, create_builtin_tools
 from opposable.builtin_tools.calculator.calculator import calculator
 from opposable.builtin_tools.clock import time
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.specs import AnyToolSpec, FunctionToolSpec, HttpToolSpec, McpServerSpec, Registration, SkillSpec
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool
-from opposable.tools.function_loader import load_file_tools
+from opposable.tools.function_loader import load_file_tools, load_tools
 from opposable.tools.library import ToolLibrary
 
 if TYPE_CHECKING:  # imported with the first tool that needs it
@@ -126,7 +126,7 @@ class SpecLoader:
                     raise BadInput(f"{spec.tool_id}: Python files may not be used here. Name a module.")
                 return load_file_tools(spec, self.permissions.allowed_files.load_module(file))
             case FunctionToolSpec():
-                return create_tools(spec, allowed=self.permissions.allowed_modules)
+                return load_tools(spec, self.permissions.allowed_modules)
             case HttpToolSpec():
                 return [self._create_http_tool(spec)]
             case SkillSpec():

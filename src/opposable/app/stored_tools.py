@@ -12,7 +12,7 @@ from opposable.app.allowed_files import FILE_NAME, AllowedFiles
 from opposable.app.spec_loader import SpecLoader, ToolPermissions
 from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS, create_builtin_library
 from opposable.domain.errors import BadInput, StoreMissing
-from opposable.domain.records import get_utc_now
+from opposable.domain.records import get_utc_now, load_all_pages
 from opposable.domain.specs import AgentToolBinding, AnyToolSpec, FunctionToolSpec, Registration
 from opposable.settings import Settings
 from opposable.store.creation import StoreCreation
@@ -123,14 +123,8 @@ async def load_stored_specs(store: "Store") -> tuple[AnyToolSpec, ...]:
 
     Invalid rows are skipped.
     """
-    specs: list[AnyToolSpec] = []
-    after = ""
-    while True:
-        page = await store.tools.list(after=after, limit=500)
-        specs += page.items
-        after = page.next_cursor
-        if not after:
-            return tuple(resolve_dependencies(specs, specs))
+    specs = await load_all_pages(lambda after: store.tools.list(after=after, limit=500))
+    return tuple(resolve_dependencies(specs, specs))
 
 
 def resolve_dependencies(specs: Sequence[AnyToolSpec], available: Sequence[AnyToolSpec]) -> list[AnyToolSpec]:

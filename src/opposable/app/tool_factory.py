@@ -9,14 +9,11 @@ from opposable.builtin_tools.clock import time
 from opposable.builtin_tools.echo import echo
 from opposable.builtin_tools.file_search import FileSearch
 from opposable.builtin_tools.logs.log_transform import LogTransform
-from opposable.domain.errors import BadInput
-from opposable.domain.specs import AnyToolSpec, FunctionToolSpec
 from opposable.settings import Settings
 from opposable.sql.database import Database
 from opposable.sql.tools import PARAMETER_ALIASES, TOOL_ALIASES, SchemaTools, SqlTools
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool, tools_from_object
-from opposable.tools.function_loader import load_tools
 from opposable.tools.library import ToolLibrary
 
 DEFAULT_ALLOWED_FUNCTIONS = (
@@ -25,23 +22,6 @@ DEFAULT_ALLOWED_FUNCTIONS = (
     "opposable.builtin_tools.echo:echo",
 )
 """The functions a spec may name by default; they have no access to files or the network."""
-
-
-def create_tools(spec: AnyToolSpec, *, allowed: Sequence[str] = DEFAULT_ALLOWED_FUNCTIONS) -> list[Tool]:
-    """Create the tools of a function spec.
-
-    Args:
-        spec: The spec.
-        allowed: The modules and functions that function specs may name.
-
-    Raises:
-        BadInput: The spec cannot be used.
-    """
-    match spec:
-        case FunctionToolSpec():
-            return load_tools(spec, allowed)
-        case _:
-            raise BadInput(f"{spec.tool_id}: specs of type {spec.tool_type} are not supported here.")
 
 
 def create_builtin_tools(roots: Sequence[Path]) -> list[Tool]:

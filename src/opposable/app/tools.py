@@ -13,6 +13,7 @@ from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 from opposable.tools.base import Tool
 from opposable.tools.library import ToolLibrary
+from opposable.tools.registry import RegisteredTool
 
 MAX_LISTED_NAMES = 6
 """Names listed in the message about an unknown tool."""
@@ -24,18 +25,17 @@ def select_tools(library: ToolLibrary, names: Sequence[str]) -> ToolLibrary:
     Raises:
         BadInput: No tool has one of the names.
     """
-    ids = dict.fromkeys(name if library.get_spec(name) else require_tool(library, name).tool_id for name in names)
-    owners = dict.fromkeys(tool_id if library.get_spec(tool_id) else tool_id.rpartition(".")[0] for tool_id in ids)
-    return library.with_bindings([AgentToolBinding(tool_id=tool_id) for tool_id in owners])
+    ids = dict.fromkeys(name if library.get_spec(name) else require_tool(library, name).entry.tool_id for name in names)
+    return library.with_bindings([AgentToolBinding(tool_id=tool_id) for tool_id in ids])
 
 
-def require_tool(library: ToolLibrary, name: str) -> Tool:
+def require_tool(library: ToolLibrary, name: str) -> RegisteredTool:
     """Return the tool with that name.
 
     Raises:
         BadInput: No tool has this name; the message lists names.
     """
-    tool = library.find_tool(name)
+    tool = library.find_registered_tool(name)
     if tool is None:
         suggestions = library.suggest_names(name)
         hint = f" Did you mean {suggestions[0]}?" if suggestions else ""

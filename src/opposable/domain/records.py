@@ -1,6 +1,7 @@
 """Stored records, such as conversations, runs, failures and API keys."""
 
 import hashlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -38,6 +39,16 @@ class Page(Generic[T]):
     items: tuple[T, ...]
     next_cursor: str = ""
     unreadable_rows: dict[str, str] = field(default_factory=dict)
+
+
+async def load_all_pages(load_page: Callable[[str], Awaitable[Page[T]]]) -> list[T]:
+    """Return the items of all pages; `load_page` returns the page after a cursor."""
+    page = await load_page("")
+    items = list(page.items)
+    while page.next_cursor:
+        page = await load_page(page.next_cursor)
+        items += page.items
+    return items
 
 
 @dataclass(frozen=True, slots=True)

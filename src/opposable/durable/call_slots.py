@@ -5,7 +5,6 @@ import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from types import TracebackType
 from typing import Self
 
 import psycopg
@@ -38,9 +37,7 @@ class CallSlots:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._disconnect()
 
     @asynccontextmanager

@@ -60,7 +60,7 @@ class CallGuard:
         self._active_calls += 1
         try:
             if repeatable:
-                yield GuardedCall(lambda request: self._decide_request(request))
+                yield GuardedCall(self._decide_request)
                 return
             attempts = await retry_while_unavailable(
                 lambda: self._store.queued_runs.count_attempts(context.idempotency_key)

@@ -261,11 +261,10 @@ class RunExecutor:
     def _record_execution(self, execution: _Execution, event: ToolFinished) -> None:
         """Record a call under an id that a replay computes again."""
         run, call = execution.run, event.call
-        tool = self._service.library.find_tool(call.name)
         repetition = execution.call_ids[call.id] = execution.call_ids.get(call.id, 0) + 1
         record = execution_from_result(
             event.result,
-            call.name if tool is None else tool.tool_id,
+            self._service.library.get_tool_id(call.name),
             dict(call.arguments),
             **get_run_ids(run),
         )

@@ -131,8 +131,7 @@ class DurableToolLibrary(ToolLibrary):
     async def _execute_call(
         self, name: str, arguments: dict[str, Any], context: CallContext, checked: CheckedArguments | None
     ) -> dict[str, Any]:
-        tool = self.find_registered_tool(name)
-        tool_id = name if tool is None else tool.tool_id
+        tool_id = self.get_tool_id(name)
         async with (
             self._limit_call(tool_id),
             self._guard.open_call(context, tool_id, arguments, repeatable=self._is_repeatable(name)) as call,

@@ -414,7 +414,7 @@ async def open_service(
             SpecLoader(library, permissions_from_settings(settings), pins=store.pins)
         )
         runner = await stack.enter_async_context(
-            Runner(store, recorder, lambda name: _get_tool_id(library, name), grace_seconds=grace_seconds)
+            Runner(store, recorder, library.get_tool_id, grace_seconds=grace_seconds)
         )
         teams = await stack.enter_async_context(TeamPool(settings, store.query_examples.list_for_database))
         failure_memory = await stack.enter_async_context(FailureMemory(store.failures))
@@ -471,8 +471,3 @@ async def _enforce_retention(store: Store, limits: RetentionLimits) -> None:
         with contextlib.suppress(OpposableError):
             await store.retention.enforce(limits)
         await asyncio.sleep(RETENTION_SECONDS)
-
-
-def _get_tool_id(library: ToolLibrary, name: str) -> str:
-    tool = library.find_tool(name)
-    return tool.tool_id if tool is not None else name

@@ -293,6 +293,16 @@ class ToolLibrary:
         tool = self.find_registered_tool(name)
         return None if tool is None else tool.effective_tool
 
+    def get_tool_id(self, name: str) -> str:
+        """Return the id of the tool that `find_tool` finds, or the name of an unknown tool."""
+        tool = self.find_registered_tool(name)
+        return name if tool is None else tool.tool_id
+
+    def get_registered_tools(self, tool_id: str) -> tuple[RegisteredTool, ...]:
+        """Return the tools of a spec with their names and actions; none if it is unknown or disabled."""
+        entry = self._registry.get_current_registry().entries.get(tool_id)
+        return tuple(entry.tools) if entry is not None and entry.state.enabled else ()
+
     def get_traits(self, name: str) -> ToolTraits | None:
         """Return what is declared about a tool's calls, None if there is no such tool."""
         tool = self.find_registered_tool(name)

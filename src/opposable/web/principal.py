@@ -1,14 +1,17 @@
 """The principal of a request: an API key, or the owner of the server."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from opposable.domain.specs import RateLimit
 
 Scope = Literal["chat", "approve", "tools:read", "tools:write", "admin"]
 """What an API key may do."""
 
-SCOPES: frozenset[Scope] = frozenset(("chat", "approve", "tools:read", "tools:write", "admin"))
+SCOPES: frozenset[Scope] = frozenset(get_args(Scope))
+
+CALL_SCOPE: Scope = "tools:write"
+"""The scope for calling tools, which can do anything that a tool does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,6 @@ class Principal:
         key_id: The id of the API key, which owns conversations, runs and approvals; "" without keys.
         name: The name of the key.
         scopes: What the key may do.
-        agent_id: The only agent that the key may use, "" for any.
         rate_limit: The rate limit of the key, None for no limit.
         token_budget: The tokens that the key may use in total, None for no limit.
     """
@@ -27,7 +29,6 @@ class Principal:
     key_id: str = ""
     name: str = "owner"
     scopes: frozenset[str] = SCOPES
-    agent_id: str = ""
     rate_limit: RateLimit | None = None
     token_budget: int | None = None
 

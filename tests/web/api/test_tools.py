@@ -54,6 +54,21 @@ async def test_a_tool_is_created_changed_and_deleted(tmp_path):
             await ask.request_json(method, f"/api/tools/sum{path}", {} if path == "/call" else None, 404)
 
 
+async def test_a_tool_whose_id_starts_with_that_of_another_is_no_action_of_it(tmp_path):
+    async with open_service_client(tmp_path) as ask:
+        await ask.request_json("POST", "/api/tools", SUM | {"tool_id": "sum.all"}, 201)
+        assert (await ask.request_json("POST", "/api/tools", SUM, 201))["accepted"] == ["sum"]
+        await ask.request_json("POST", "/api/agents/default/tools", {"tool_id": "sum"})
+        await ask.request_json("POST", "/api/agents/default/tools", {"tool_id": "sum.all"})
+        bound = (await ask.request_json("GET", "/api/agents/default/tools"))["items"]
+        assert {tool["tool_id"]: tool["names"] for tool in bound if tool["tool_id"].startswith("sum")} == {
+            "sum": ["sum"],
+            "sum.all": ["sum_all"],
+        }
+        skills = (await ask.request_json("GET", "/skills"))["skills"]
+        assert [skill["skill_id"] for skill in skills if skill["skill_id"].startswith("sum")] == ["sum.all", "sum"]
+
+
 async def test_an_earlier_version_is_listed_and_restored(tmp_path):
     async with open_service_client(tmp_path) as ask:
         await ask.request_json("POST", "/api/tools", SUM, 201)

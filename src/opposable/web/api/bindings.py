@@ -40,20 +40,15 @@ class BindingUpdate(BaseModel):
 async def list_bindings(service: ServiceDep, agent_id: AgentIdPath) -> PageResponse[BindingResponse]:
     """List the bound tools, including disabled ones."""
     spec = (await load_agent(service, agent_id)).spec
-    library = service.library.with_bindings(spec.tools, service.spec_loader.create_tools)
+    library = service.get_agent_tools(spec)
     problems = library.rejected_bindings
-    tools = [(tool.tool_id, tool.definition.name) for tool in library.tools]
     return PageResponse(
         items=[
             BindingResponse(
                 tool_id=binding.tool_id,
                 enabled=binding.enabled,
                 config=binding.config,
-                names=[
-                    name
-                    for tool_id, name in tools
-                    if tool_id == binding.tool_id or tool_id.startswith(f"{binding.tool_id}.")
-                ],
+                names=[tool.name for tool in library.get_registered_tools(binding.tool_id)],
                 problem=problems.get(binding.tool_id, ""),
             )
             for binding in spec.tools

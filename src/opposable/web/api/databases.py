@@ -8,6 +8,8 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from opposable.domain.errors import ToolError
+from opposable.domain.records import load_all_pages
+from opposable.domain.specs import AgentSpec
 from opposable.service.service import Service
 from opposable.sql.database import Database
 from opposable.sql.tools import MAX_ROWS, SqlTools
@@ -94,7 +96,7 @@ class QueryResponse(BaseModel):
 @router.get("", dependencies=[Depends(RequireScope("chat"))], responses=error_responses(), summary="List databases")
 async def list_databases(service: ServiceDep, principal: PrincipalDep) -> PageResponse[DatabaseResponse]:
     """List the agents with a database that the API key can use, and for admins the sample database."""
-    records = (await service.store.agents.list(limit=1000)).items
+    records = await load_all_pages(lambda after: service.store.agents.list(after=after, limit=1000))
     databases = [
         DatabaseResponse(
             agent_id=record.spec.agent_id,
@@ -103,7 +105,7 @@ async def list_databases(service: ServiceDep, principal: PrincipalDep) -> PageRe
             has_semantics=bool(record.spec.semantics),
         )
         for record in records
-        if record.spec.database and principal.agent_id in ("", record.spec.agent_id)
+        if record.spec.database
     ]
     sample = next((file for file in SAMPLE_FILES if file.is_file()), None)
     if sample is not None and principal.has_scope("admin"):
@@ -171,13 +173,21 @@ async def open_database(service: Service, principal: Principal, agent_id: str | 
     Raises:
         ApiError: 400, 403 or 404, if it is missing or the key must not use it.
     """
-    if database and not principal.has_scope("admin"):
-        raise forbidden_error("Naming a database needs the scope 'admin'. Use an agent that has a database.")
-    spec = await resolve_agent(service, principal, agent_id)
-    url = database or spec.database
-    if not url:
+    spec = await resolve_agent(service, agent_id)
+    url, semantics = select_database(principal, spec, database)
+    return (await service.teams.get(service.get_model(spec.model), url, semantics, assisted=spec.assisted)).database
+
+
+def select_database(principal: Principal, spec: AgentSpec, database: str, semantics: str = "") -> tuple[str, str]:
+    """Return the URL of the database and the path of its semantic model: those of the agent, or those that are named.
+
+    Raises:
+        ApiError: 400 or 403, if there is no database or the key must not name one.
+    """
+    if (database or semantics) and not principal.has_scope("admin"):
+        raise forbidden_error(
+            "Naming a database or a semantic model needs the scope 'admin'. Use an agent that has a database."
+        )
+    if not database and not spec.database:
         raise bad_input_error(f"The agent {spec.agent_id!r} has no database. Name one in the request.")
-    team = await service.teams.get(
-        service.get_model(spec.model), url, "" if database else spec.semantics, assisted=spec.assisted
-    )
-    return team.database
+    return database or spec.database, semantics or ("" if database else spec.semantics)

@@ -50,6 +50,8 @@ class SaveToolResponse(BaseModel):
 class ToolSearchResult(BaseModel):
     """A search result. Scores are comparable within one search only."""
 
+    model_config = {"from_attributes": True}
+
     tool_id: str
     action: str = Field(description="The matching action; empty for a tool with one action.")
     name: str = Field(description="The name of the action for models.")
@@ -122,19 +124,8 @@ async def search_tools(
 
     The search uses their names, descriptions, tags and parameters, and what they mean in any language.
     """
-    tool_matches = await service.library.search_by_meaning(need, limit)
-    return PageResponse(
-        items=[
-            ToolSearchResult(
-                tool_id=match.tool_id,
-                action=match.action,
-                name=match.name,
-                description=match.description,
-                score=match.score,
-            )
-            for match in tool_matches
-        ]
-    )
+    matches = await service.library.search_by_meaning(need, limit)
+    return PageResponse(items=[ToolSearchResult.model_validate(match) for match in matches])
 
 
 @router.post("", status_code=201, dependencies=REQUIRE_WRITE, responses=error_responses(409), summary="Create a tool")
@@ -263,7 +254,7 @@ async def save_tool(service: Service, spec: AnyToolSpec, save: Callable[[AnyTool
     if server is not None:
         registration = server.registration
         return SaveToolResponse(tool=spec, accepted=list(registration.accepted), set_aside=registration.set_aside)
-    names = _get_tool_names(service, spec.tool_id)
+    names = [tool.name for tool in service.library.get_registered_tools(spec.tool_id)]
     rejected = {} if names or not spec.enabled else {spec.tool_id: "The tool cannot be loaded now."}
     return SaveToolResponse(tool=spec, accepted=names, set_aside=rejected)
 
@@ -287,11 +278,6 @@ async def check_loadable(service: Service, spec: AnyToolSpec) -> None:
         raise BadInput(f"{spec.tool_id} needs {error.name}, which is not installed on the server.") from error
     if not tools:
         raise BadInput(f"{spec.tool_id} defines no callable tool.")
-
-
-def _get_tool_names(service: Service, tool_id: str) -> list[str]:
-    inside = f"{tool_id}."
-    return [t.definition.name for t in service.library.tools if t.tool_id == tool_id or t.tool_id.startswith(inside)]
 
 
 async def _set_enabled(service: Service, tool_id: str, *, enabled: bool) -> AnyToolSpec:

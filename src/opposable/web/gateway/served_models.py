@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from opposable.domain.records import load_all_pages
 from opposable.models.base import Model
 from opposable.service.service import Service
 from opposable.web.api.dependencies import get_principal, get_trace_id
@@ -53,10 +54,9 @@ class ServedModels:
             first_names.setdefault(id(model), name)
         names = list(first_names.values())
         if self._service is not None:
-            only = get_principal(request).agent_id
-            page = await self._service.store.agents.list(limit=1000)
-            ids = [record.spec.agent_id for record in page.items]
-            names += [f"{AGENT_PREFIX}{agent_id}" for agent_id in ids if only in ("", agent_id)]
+            agents = self._service.store.agents
+            records = await load_all_pages(lambda after: agents.list(after=after, limit=1000))
+            names += [f"{AGENT_PREFIX}{record.spec.agent_id}" for record in records]
         return [self.serialize(name) for name in names if self._is_allowed(name, request)]
 
     def _is_allowed(self, name: str, request: Request) -> bool:
@@ -74,10 +74,7 @@ class ServedModels:
 
     @staticmethod
     async def _find_agent(service: Service, agent_id: str, request: Request) -> Model | None:
-        principal = get_principal(request)
-        if principal.agent_id not in ("", agent_id):
-            return None
         record = await service.store.agents.get(agent_id)
         if record is None:
             return None
-        return AgentModel(service, record.spec, principal.key_id, get_trace_id(request))
+        return AgentModel(service, record.spec, get_principal(request).key_id, get_trace_id(request))

@@ -13,13 +13,10 @@ from opposable.domain.tools import ToolResult
 from opposable.service.background import run_in_background
 from opposable.service.service import Service
 from opposable.web.errors import ApiError, missing_scope_error
-from opposable.web.principal import OWNER, PRINCIPAL_SCOPE_KEY, Principal
-from opposable.web.principal import Scope as KeyScope
+from opposable.web.principal import CALL_SCOPE, OWNER, PRINCIPAL_SCOPE_KEY, Principal
 from opposable.web.telemetry.tracing import CURRENT_TRACE
 
 MCP_PATH = "/mcp"
-CALL_SCOPE: KeyScope = "tools:write"
-"""The scope that a key needs, as for the routes that call tools."""
 
 
 class McpEndpoint:
@@ -83,7 +80,6 @@ class McpEndpoint:
             await asyncio.Event().wait()
 
     def _record_call(self, name: str, arguments: Mapping[str, Any], result: ToolResult) -> None:
-        tool = self._service.library.find_tool(name)
-        tool_id = name if tool is None else tool.tool_id
+        tool_id = self._service.library.get_tool_id(name)
         trace_id = CURRENT_TRACE.get().trace_id
         self._service.recorder.record(execution_from_result(result, tool_id, dict(arguments), trace_id=trace_id))

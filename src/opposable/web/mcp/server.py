@@ -32,7 +32,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.json_text import parse_json
-from opposable.domain.specs import HttpToolSpec, ToolSpec
+from opposable.domain.specs import HttpToolSpec
 from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
 from opposable.service.background import run_in_background
 from opposable.tools.base import Tool
@@ -41,7 +41,6 @@ from opposable.tools.library import ToolLibrary
 from opposable.tools.mcp.mcp_tool import IDEMPOTENCY_META_KEY, McpTool
 from opposable.tools.mcp.result_content import McpContent
 from opposable.tools.result_text import value_to_text
-from opposable.tools.traits import NO_TRAITS
 from opposable.web.cancelled_calls import create_cancelled_result
 from opposable.web.principal import OWNER, PRINCIPAL_SCOPE_KEY
 
@@ -191,15 +190,16 @@ def to_mcp_tool(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
 
     Its hints come from what its spec declares, and from its own MCP server.
     """
-    library_tool: Any = library.find_tool(definition.name)
-    tool = _unwrap_tool(library_tool)
-    spec = _find_spec(tool.tool_id, library)
+    registered_tool = library.find_registered_tool(definition.name)
+    assert registered_tool is not None
+    tool = _unwrap_tool(registered_tool.effective_tool)
+    spec = registered_tool.entry.spec
     hints = dict(tool.hints) if isinstance(tool, McpTool) else {}
-    traits = library.get_traits(definition.name) or NO_TRAITS
+    traits = registered_tool.traits
     hints |= {"read_only_hint": traits.read_only, "idempotent_hint": traits.idempotent}
     if traits.untrusted_output or isinstance(spec, HttpToolSpec):
         hints.setdefault("open_world_hint", True)
-    title = tool.title if isinstance(tool, McpTool) else getattr(spec, "display_name", "")
+    title = tool.title if isinstance(tool, McpTool) else spec.display_name
     if not title and definition.name != tool.tool_id.replace(".", "_"):
         title = tool.tool_id  # the safe name of a tool in another script is not readable
     return ServedTool(
@@ -221,15 +221,6 @@ def get_output_schema(tool: Tool) -> dict[str, Any] | None:
 def _unwrap_tool(tool: Any) -> Any:
     """Return the tool that a binding wraps."""
     return getattr(tool, "tool", tool)
-
-
-def _find_spec(tool_id: str, library: ToolLibrary) -> ToolSpec | None:
-    """Return the spec of a tool, or of the tool whose action it is."""
-    while tool_id:
-        if (spec := library.get_spec(tool_id)) is not None:
-            return spec
-        tool_id = tool_id.rpartition(".")[0]
-    return None
 
 
 def to_mcp_result(result: ToolResult, *, has_output_schema: bool = False) -> CallToolResult:

@@ -9,13 +9,10 @@ from opposable.web.errors import missing_scope_error
 from opposable.web.mcp.http import CheckKey
 from opposable.web.middleware.authentication import ApiKeyCache
 from opposable.web.middleware.request_limits import TokenUsageRecorder
-from opposable.web.principal import Scope
+from opposable.web.principal import CALL_SCOPE
 
 if TYPE_CHECKING:
     from opposable.store.store import Store
-
-CALL_SCOPE: Scope = "tools:write"
-"""The scope that a stored key needs, as for the routes that call tools."""
 
 
 @asynccontextmanager
