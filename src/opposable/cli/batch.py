@@ -11,20 +11,24 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from opposable.app.stored_tools import open_default_store, require_postgresql
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import JsonOption, err, out, parse_rate, read_settings
+from opposable.cli.options import JsonOption, err, out, parse_rate, read_file, read_settings
 from opposable.cli.rendering import render_table, to_json
-from opposable.cli.stored_records import SHORT_ID_CHARACTERS, find_by_id_prefix, fit_cell, format_minute
+from opposable.cli.stored_records import (
+    SHORT_ID_CHARACTERS,
+    RecordIdArgument,
+    find_by_id_prefix,
+    fit_cell,
+    format_minute,
+)
 from opposable.domain.batches import Batch, BatchProgress
 from opposable.domain.errors import BadInput, StoreUnavailable
 from opposable.domain.specs import RateLimit
-from opposable.settings import Settings
 from opposable.store.store import Store
 
 cli = typer.Typer(cls=HelpGroup, help="Run thousands of tasks with worker processes.", no_args_is_help=True)
 
 POLL_SECONDS = 0.5
 NO_WORKER_NOTE_SECONDS = 10
-BatchArgument = Annotated[str, typer.Argument(help="Id, or its first characters", metavar="ID")]
 T = TypeVar("T")
 
 
@@ -53,7 +57,7 @@ def run(
     """
     from opposable.service.batches import create_batch, parse_tasks  # lazy: needs the extra "store"
 
-    tasks = parse_tasks(_read_file(file).splitlines())
+    tasks = parse_tasks(read_file(file).splitlines())
     tool_rates = _parse_tool_rates(tool_rate or ())
     tool_limits = _parse_tool_concurrency(tool_concurrency or ())
 
@@ -93,9 +97,12 @@ def list_batches(as_json: JsonOption = False) -> None:
 
     Example: opposable batch list
     """
+    from opposable.service.batches import batch_to_json  # lazy: needs the extra "store"
 
     async def load(store: Store) -> list[dict[str, Any]]:
-        return [await _describe(store, batch) for batch in (await store.batches.list()).items]
+        batches = (await store.batches.list()).items
+        progress = await store.batches.get_progress_by_batch([batch.batch_id for batch in batches])
+        return [batch_to_json(batch, progress[batch.batch_id]) for batch in batches]
 
     batches = _with_store(load)
     if as_json:
@@ -106,7 +113,7 @@ def list_batches(as_json: JsonOption = False) -> None:
 
 
 @cli.command()
-def show(batch: BatchArgument, as_json: JsonOption = False) -> None:
+def show(batch: RecordIdArgument, as_json: JsonOption = False) -> None:
     """Show the progress and the cost of a batch.
 
     Example: opposable batch show 3fa9c0d1
@@ -123,7 +130,7 @@ def show(batch: BatchArgument, as_json: JsonOption = False) -> None:
 
 
 @cli.command()
-def pause(batch: BatchArgument) -> None:
+def pause(batch: RecordIdArgument) -> None:
     """Start no further task of a batch. Active tasks end.
 
     Example: opposable batch pause 3fa9c0d1
@@ -132,7 +139,7 @@ def pause(batch: BatchArgument) -> None:
 
 
 @cli.command()
-def resume(batch: BatchArgument) -> None:
+def resume(batch: RecordIdArgument) -> None:
     """Continue a paused batch.
 
     Example: opposable batch resume 3fa9c0d1
@@ -141,7 +148,7 @@ def resume(batch: BatchArgument) -> None:
 
 
 @cli.command()
-def retry(batch: BatchArgument) -> None:
+def retry(batch: RecordIdArgument) -> None:
     """Run the failed and cancelled tasks of a batch again.
 
     Example: opposable batch retry 3fa9c0d1
@@ -154,7 +161,7 @@ def retry(batch: BatchArgument) -> None:
 
 
 @cli.command()
-def cancel(batch: BatchArgument) -> None:
+def cancel(batch: RecordIdArgument) -> None:
     """Cancel the tasks of a batch that have not ended.
 
     Example: opposable batch cancel 3fa9c0d1
@@ -169,7 +176,7 @@ def cancel(batch: BatchArgument) -> None:
 
 @cli.command()
 def results(
-    batch: BatchArgument,
+    batch: RecordIdArgument,
     output: Annotated[Path, typer.Option("--out", "-o", help="File for the result lines")] = Path("results.jsonl"),
 ) -> None:
     """Write one result line for each task that has ended.
@@ -184,7 +191,7 @@ def results(
 
 
 def _with_store(action: Callable[[Store], Awaitable[T]]) -> T:
-    settings: Settings = read_settings()
+    settings = read_settings()
     require_postgresql(settings)
 
     async def run_action() -> T:
@@ -266,13 +273,6 @@ async def _write_results(store: Store, batch_id: str, path: Path) -> int:
     if grades:
         err.print(f"{sum(grades)} of {len(grades)} answers are correct ({sum(grades) / len(grades):.1%}).")
     return count
-
-
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"Cannot read {path}: {error.strerror}. Pass a file of JSON lines.") from error
 
 
 def _parse_tool_rates(texts: list[str] | tuple[str, ...]) -> dict[str, RateLimit]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -37,7 +37,9 @@ def evaluate_sql(
     folder: Annotated[Path, typer.Argument(help="Folder with questions.jsonl and its databases", metavar="SET")],
     model: ModelOption = None,
     number: Annotated[int, typer.Option("--number", "-n", min=0, help="Number of questions to sample (0 = all)")] = 0,
-    split: Annotated[str, typer.Option("--part", help="Databases: dev (two thirds), held (one third) or all")] = "all",
+    split: Annotated[
+        Literal["dev", "held", "all"], typer.Option("--part", help="Databases: two thirds, one third or all")
+    ] = "all",
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,8 +62,6 @@ def evaluate_sql(
 
     Example: opposable eval sql my-questions --number 50 --only team --report report.html
     """
-    if split not in ("dev", "held", "all"):
-        raise BadInput(f"--part takes dev, held or all, not {split!r}.")
     all_questions = select_part(read_questions(folder, databases), split)
     questions = sample_questions(all_questions, number)
     if not questions:

@@ -8,7 +8,7 @@ import typer
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, out
 from opposable.cli.rendering import render_table, shorten, style_text, to_json
-from opposable.cli.stored_records import find_by_id_prefix, read_store, run_with_store
+from opposable.cli.stored_records import LimitOption, RecordIdArgument, find_by_id_prefix, read_store, run_with_store
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Failure
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from opposable.store.store import Store
 
 cli = typer.Typer(cls=HelpGroup, help="Manage the failures that earlier runs stored.", no_args_is_help=True)
-FailureIdArgument = Annotated[str, typer.Argument(help="Id, or its first characters", metavar="ID")]
 
 
 @cli.command("list")
@@ -25,7 +24,7 @@ def list_failures(
     agent: Annotated[
         str | None, typer.Option("--agent", help='Only failures of this agent ("": shared by all)')
     ] = None,
-    limit: Annotated[int, typer.Option("--number", "-n", min=1, max=1000, help="Maximum number of rows")] = 50,
+    limit: LimitOption = 50,
     json: JsonOption = False,
 ) -> None:
     """List the stored failures, the latest first.
@@ -47,7 +46,7 @@ def list_failures(
 
 
 @cli.command("show")
-def show_failure(failure_id: FailureIdArgument, json: JsonOption = False) -> None:
+def show_failure(failure_id: RecordIdArgument, json: JsonOption = False) -> None:
     """Show a stored failure: its arguments, the tool's message, the correction.
 
     Example: opposable failures show 3fa9
@@ -62,7 +61,7 @@ def show_failure(failure_id: FailureIdArgument, json: JsonOption = False) -> Non
 
 @cli.command("pin")
 def pin_failure(
-    failure_id: FailureIdArgument,
+    failure_id: RecordIdArgument,
     off: Annotated[bool, typer.Option("--off", help="Unpin the failure")] = False,
 ) -> None:
     """Pin a failure: assisted models are always warned of it, and it never expires.
@@ -80,7 +79,7 @@ def pin_failure(
 
 @cli.command("forget")
 def forget_failures(
-    failure_id: Annotated[str, typer.Argument(help="Id, or its first characters", metavar="ID")] = "",
+    failure_id: RecordIdArgument = "",
     tool: Annotated[str, typer.Option("--tool", "-t", help="Delete all failures of this tool")] = "",
     agent: Annotated[
         str | None, typer.Option("--agent", help='With --tool: only this agent ("": shared by all)')

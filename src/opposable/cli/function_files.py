@@ -1,15 +1,14 @@
 """Python files of functions: added as tools, and reviewed again when they change."""
 
 import asyncio
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from opposable.app.allowed_files import AllowedFiles
 from opposable.app.stored_tools import open_allowed_files, save_tools
 from opposable.app.tool_factory import create_builtin_library
-from opposable.cli.options import err, read_settings
-from opposable.cli.rendering import style_text
+from opposable.cli.options import err, read_file, read_settings
+from opposable.cli.rendering import confirm, is_terminal, style_text
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import FunctionToolSpec
 from opposable.settings import Settings
@@ -33,18 +32,15 @@ def read_function_file(
         BadInput: The file cannot be read or loaded, or the person does not allow it.
     """
     path = file.resolve()
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"Cannot read {file}: {error.strerror}.") from error
+    source = read_file(file)
     allowed_files = open_allowed_files()
     if not assume_yes and not allowed_files.is_allowed(path, source):
-        if not _is_terminal():
+        if not is_terminal():
             raise BadInput(
                 f"Adding {file} runs its code, now and in later commands. Review it, then pass --yes to allow it."
             )
         question = f"This runs the code of {path}, now and in later commands, until it changes. Allow it? [y/N] "
-        if not _confirm(question):
+        if not confirm(err, question):
             raise BadInput(f"{file} is not allowed, and nothing of it has run.")
     specs, left_out = create_file_specs(path, source)
     allowed_files.allow(path, source)
@@ -62,7 +58,7 @@ def review_changed_files() -> None:
     allowed_files = open_allowed_files()
     for path in _list_changed_files(allowed_files):
         question = f"{path} has changed. Run its code, now and in later commands, until it changes again? [y/N] "
-        if _is_terminal() and _confirm(question):
+        if is_terminal() and confirm(err, question):
             settings = read_settings()
             specs, left_out = read_function_file(settings, path, assume_yes=True)
             asyncio.run(save_tools(settings, specs))
@@ -78,15 +74,6 @@ def _list_changed_files(allowed_files: AllowedFiles) -> list[Path]:
         for path in map(Path, allowed_files.read())
         if path.is_file() and not allowed_files.is_allowed(path, path.read_bytes())
     ]
-
-
-def _is_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()
-
-
-def _confirm(question: str) -> bool:
-    err.print(style_text((question, "yellow")), end="")
-    return sys.stdin.readline().strip().lower() in ("y", "yes", "是", "好")
 
 
 def _warn(messages: Iterable[str]) -> None:

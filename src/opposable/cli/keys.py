@@ -1,29 +1,32 @@
 """The commands for API keys: create, list, revoke."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from opposable.app.stored_tools import open_default_store, open_existing_store
+from opposable.app.stored_tools import open_default_store
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, err, out, parse_rate, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json
-from opposable.cli.stored_records import SHORT_ID_CHARACTERS, fit_cell, format_minute
+from opposable.cli.stored_records import SHORT_ID_CHARACTERS, fit_cell, format_minute, read_store, run_with_store
 from opposable.domain.errors import BadInput
 from opposable.domain.records import ApiKey
+from opposable.web.principal import Scope
+
+if TYPE_CHECKING:
+    from opposable.store.store import Store
 
 cli = typer.Typer(cls=HelpGroup, help="Manage the API keys of the service.", no_args_is_help=True)
 
-SCOPES = ("chat", "approve", "tools:read", "tools:write", "admin")
+SCOPES: tuple[str, ...] = get_args(Scope)
 
 
 @cli.command()
 def create(
     name: Annotated[str, typer.Argument(help="Description of the key")],
     scope: Annotated[
-        list[str] | None,
-        typer.Option("--scope", "-s", help=f"{', '.join(SCOPES)} (repeatable) (default: chat)"),
+        list[str] | None, typer.Option("--scope", "-s", help=f"{', '.join(SCOPES)} (repeatable) (default: chat)")
     ] = None,
     rate: Annotated[str, typer.Option(metavar="CALLS/SECONDS", help="Rate limit, such as 60/60")] = "",
     budget: Annotated[int | None, typer.Option(min=0, help="Total token budget")] = None,
@@ -59,12 +62,7 @@ def list_keys(as_json: JsonOption = False) -> None:
 
     Example: opposable keys list
     """
-
-    async def load() -> tuple[ApiKey, ...]:
-        async with open_existing_store(read_settings()) as store:
-            return await store.keys.list() if store is not None else ()
-
-    keys = asyncio.run(load())
+    keys: tuple[ApiKey, ...] = read_store(lambda store: store.keys.list(), ())
     if as_json:
         print(to_json({"keys": [_to_json(key) for key in keys]}))
         return
@@ -84,22 +82,17 @@ def revoke(
     Example: opposable keys revoke 3fa9c0d1
     """
 
-    async def revoke_key() -> str:
-        async with open_default_store(read_settings()) as store:
-            id_or_key = key.rstrip("…")
-            matching = [
-                candidate
-                for candidate in await store.keys.list()
-                if candidate.revoked_at is None and _matches_key(candidate, id_or_key)
-            ]
-            if len(matching) != 1:
-                raise BadInput(
-                    f"{'No key matches' if not matching else 'Several keys match'} {key!r}. Pass the id that `keys list` shows."
-                )
-            await store.keys.revoke(matching[0].key_id)
-            return matching[0].name
+    async def revoke_key(store: "Store") -> str:
+        id_or_key = key.rstrip("…")
+        active_keys = [candidate for candidate in await store.keys.list() if candidate.revoked_at is None]
+        matching = [candidate for candidate in active_keys if _matches_key(candidate, id_or_key)]
+        if len(matching) != 1:
+            problem = "Several keys match" if matching else "No key matches"
+            raise BadInput(f"{problem} {key!r}. Pass the id that `keys list` shows.")
+        await store.keys.revoke(matching[0].key_id)
+        return matching[0].name
 
-    err.print(style_text(f"Revoked: {asyncio.run(revoke_key())}."))
+    err.print(style_text(f"Revoked: {run_with_store(revoke_key)}."))
 
 
 def _matches_key(key: ApiKey, id_or_key: str) -> bool:

@@ -142,6 +142,14 @@ def require_database(url: str | None) -> str:
     return url
 
 
+def read_file(path: Path) -> bytes:
+    """Return the content of a file. Raises: `BadInput` if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"Cannot read {path}: {error.strerror}.") from error
+
+
 def parse_rate(text: str) -> RateLimit | None:
     """Parse a rate limit, CALLS/SECONDS; None for "".
 

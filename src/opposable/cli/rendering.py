@@ -236,13 +236,22 @@ def finished_run_to_json(run_finished: RunFinished, results: Sequence[ToolFinish
     return {**form, "tool_calls": calls}
 
 
+def is_terminal() -> bool:
+    """Return whether a person can answer a question."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def confirm(err: Console, question: str) -> bool:
+    """Ask a person, and return whether the answer is yes."""
+    err.print(style_text((question, "yellow")), end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes", "是", "好")
+
+
 class DownloadBar:
-    """A progress bar on `err` for the download of weights.
+    """A progress bar on `err` for the download of weights, shown from the first progress to the last.
 
-    It is shown from the first progress to the last.
-
-    `allow_download` starts the download without a question. As a context manager, it also stops at the end of the block. After an interruption, it says that the download can be
-    resumed.
+    `allow_download` starts the download without a question. As a context manager, it also stops at the end of the
+    block. After an interruption, it says that the download can be resumed.
     """
 
     def __init__(self, err: Console, *, allow_download: bool = False) -> None:
@@ -274,14 +283,13 @@ class DownloadBar:
         size = f"{size_bytes / 1e9:.1f} GB"
         if self._allow_download:
             return
-        if sys.stdin is None or not sys.stdin.isatty():
+        if not is_terminal():
             raise BadInput(
                 f"The embedded model is not on this machine ({size}, once). Download it with: opposable models pull. "
                 "Or pass --download, or another model with --model."
             )
         question = f"The embedded model is not on this machine. Download it now ({size}, once)? [y/N] "
-        self._err.print(style_text(question), end="")
-        if input().strip().lower() not in ("y", "yes", "是", "好"):
+        if not confirm(self._err, question):
             raise BadInput("The embedded model was not downloaded. Pass another model with --model, see `models list`.")
 
     def stop(self) -> None:

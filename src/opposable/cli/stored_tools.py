@@ -16,16 +16,15 @@ from opposable.app.spec_loader import SpecLoader
 from opposable.app.stored_tools import (
     delete_tool,
     load_stored_specs,
-    open_existing_store,
     permissions_from_settings,
     require_stored_tool,
     save_tools,
     set_tool_enabled,
 )
 from opposable.cli.function_files import read_function_file
-from opposable.cli.options import JsonOption, err, out, read_settings
+from opposable.cli.options import JsonOption, err, out, read_file, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json
-from opposable.cli.stored_records import format_minute, run_with_store
+from opposable.cli.stored_records import format_minute, read_store, run_with_store
 from opposable.domain.errors import BadInput
 from opposable.domain.records import ToolVersion
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, Registration, SkillSpec
@@ -223,15 +222,8 @@ def export_specs(
 
     Example: opposable tools export tools.json
     """
-
-    async def load() -> tuple[AnyToolSpec, ...]:
-        async with open_existing_store(read_settings()) as store:
-            return await load_stored_specs(store) if store is not None else ()
-
-    specs = [
-        spec.model_dump(mode="json", exclude_defaults=True) | {"tool_type": spec.tool_type}
-        for spec in asyncio.run(load())
-    ]
+    stored: tuple[AnyToolSpec, ...] = read_store(load_stored_specs, ())
+    specs = [spec.model_dump(mode="json", exclude_defaults=True) | {"tool_type": spec.tool_type} for spec in stored]
     text = to_json(specs)
     if file is None:
         print(text)
@@ -337,7 +329,7 @@ def _read_mcp_servers(source: str, name: str) -> tuple[list[McpServerSpec], dict
     path = Path(source)
     if path.suffix == ".json" or path.is_file():
         skipped: dict[str, str] = {}
-        return read_servers(_read_bytes(path), skipped=skipped), skipped
+        return read_servers(read_file(path), skipped=skipped), skipped
     if not name:
         raise BadInput("The server has no id. Pass one, such as --name clock.")
     entry: dict[str, Any] = {"url": source}
@@ -358,7 +350,7 @@ def _read_specs(file: Path) -> tuple[list[AnyToolSpec], dict[str, str]]:
     Raises:
         BadInput: The file has no valid spec.
     """
-    raw = _read_bytes(file)
+    raw = read_file(file)
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -386,10 +378,3 @@ def _parse_yaml(raw: bytes, file: Path) -> Any:
         return yaml.safe_load(raw)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise BadInput(f"{file} is neither JSON nor YAML: {describe_yaml_error(error)}.") from error
-
-
-def _read_bytes(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"Cannot read {file}: {error.strerror}.") from error
