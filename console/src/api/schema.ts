@@ -4591,11 +4591,6 @@ export interface components {
             /** Scopes */
             scopes: string[];
             /**
-             * Agent Id
-             * @description The only agent that the key may use; empty for any.
-             */
-            agent_id: string;
-            /**
              * Models
              * @description The names of the models; the first is the default.
              */

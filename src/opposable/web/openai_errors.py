@@ -16,12 +16,12 @@ from opposable.domain.errors import (
     ModelUnavailable,
     StoreUnavailable,
 )
+from opposable.web.errors import RETRY_AFTER_HEADERS
 
 log = logging.getLogger("opposable.web")
 
-RETRY_AFTER_HEADERS = {"retry-after": "2"}
-"""The header of responses that a client should retry, in seconds."""
-
+GATEWAY_PREFIX = "/v1/"
+"""Paths of the gateway, whose errors have the format of OpenAI or of Anthropic."""
 
 MESSAGES_ERROR_TYPES = {
     401: "authentication_error",

@@ -22,12 +22,10 @@ from opposable.web.application import ServedPart, install_admin
 from opposable.web.errors import ApiError, to_api_error
 from opposable.web.gateway.routes import create_gateway_routes, create_health_router
 from opposable.web.middleware.authentication import AuthenticationMiddleware, is_loopback
-from opposable.web.openai_errors import GatewayError, to_gateway_error
+from opposable.web.openai_errors import GATEWAY_PREFIX, GatewayError, to_gateway_error
 
 API_KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
 MAX_BODY_BYTES = 32 * 1024 * 1024
-GATEWAY_PREFIX = "/v1/"
-
 
 HANDLED_ERRORS = (
     GatewayError,

@@ -10,7 +10,7 @@ async def test_the_session_has_the_scopes_of_the_key(tmp_path):
     async with open_service_client(tmp_path) as ask:
         key = await ask.create_key("chat", "tools:read")
         session = await ask.request_json("GET", "/api/session", key=key)
-        assert (session["scopes"], session["models"], session["agent_id"]) == (["chat", "tools:read"], ["m"], "")
+        assert (session["scopes"], session["models"]) == (["chat", "tools:read"], ["m"])
         profile = {
             "calling": "native",
             "assisted": False,

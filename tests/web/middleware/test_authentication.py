@@ -101,7 +101,7 @@ async def test_the_routes_are_documented():
         "/healthz",
     }
     assert set(paths["/v1/chat/completions"]["post"]["responses"]) == {
-        *("200", "400", "401", "404", "413", "502", "503", "5XX"),
+        *("200", "400", "401", "404", "413", "429", "502", "503", "5XX"),
     }
 
 

@@ -13,14 +13,13 @@ from opposable.domain.errors import OpposableError
 from opposable.domain.specs import AgentSpec
 from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
-from opposable.web.api.chat import resolve_agent
+from opposable.web.api.chat import resolve_agent, respond_with_answer
+from opposable.web.api.databases import select_database
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep, get_trace_id
 from opposable.web.api.run_event_sse import respond_with_run_events
 from opposable.web.api.schemas import AgentHeader
-from opposable.web.api.serializers import json_response
-from opposable.web.errors import bad_input_error, conflict_error, error_responses, forbidden_error
+from opposable.web.errors import error_responses
 from opposable.web.principal import Principal
-from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, run_while_connected
 
 router = APIRouter(tags=["ask"], dependencies=[Depends(RequireScope("chat"))])
 
@@ -114,27 +113,19 @@ async def ask_data(
     A stream has the turns of the team, the answer in words as unnamed events with `content`, and the whole answer in
     the event `data_answered`. Closing the connection stops the run.
     """
-    spec = await resolve_agent(service, principal, agent_id)
+    spec = await resolve_agent(service, agent_id)
     active_run = await _start_run(body, request, service, principal, spec)
     if body.stream:
         return respond_with_run_events(service, active_run.run.run_id, 0, active_run.stop)
-    return await _wait_for_answer(request, active_run)
+    return await respond_with_answer(request, active_run, _serialize_answer)
 
 
 async def _start_run(
     body: AskRequest, request: Request, service: Service, principal: Principal, spec: AgentSpec
 ) -> ActiveRun:
-    if (body.database or body.semantics) and not principal.has_scope("admin"):
-        raise forbidden_error(
-            "Naming a database or a semantic model needs the scope 'admin'. Use an agent that has a database."
-        )
-    database = body.database or spec.database
-    if not database:
-        raise bad_input_error(f"The agent {spec.agent_id!r} has no database. Name one in the request.")
-    semantics = body.semantics or (spec.semantics if not body.database else "")
-    question = validate_task(body.question)
+    database, semantics = select_database(principal, spec, body.database, body.semantics)
     return await service.ask(
-        question,
+        validate_task(body.question),
         database,
         semantics,
         agent=spec,
@@ -144,15 +135,7 @@ async def _start_run(
     )
 
 
-async def _wait_for_answer(request: Request, active_run: ActiveRun) -> Response:
-    try:
-        await run_while_connected(request.receive, active_run.wait_until_ended())
-    except ClientDisconnected:
-        return CLIENT_CLOSED_REQUEST
-    finally:
-        active_run.stop()
-    if active_run.run.status == "cancelled":
-        raise conflict_error("The run was cancelled.")
+def _serialize_answer(active_run: ActiveRun) -> dict[str, Any]:
     if active_run.data_answer is None:
-        raise active_run.error or OpposableError("The run ended without an answer.")
-    return json_response(answer_to_json(active_run.data_answer.answer, active_run.run.usage))
+        raise OpposableError("The run ended without an answer.")
+    return answer_to_json(active_run.data_answer.answer, active_run.run.usage)

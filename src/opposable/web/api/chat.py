@@ -16,6 +16,7 @@ from opposable.domain.errors import OpposableError
 from opposable.domain.specs import AgentSpec
 from opposable.service.runner import ActiveRun
 from opposable.service.service import DEFAULT_AGENT_ID, Service
+from opposable.web.api.agents import load_agent
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep, get_trace_id
 from opposable.web.api.run_event_sse import parse_last_event_id, respond_with_run_events
 from opposable.web.api.runs import load_own_run
@@ -32,8 +33,6 @@ from opposable.web.errors import (
     ApiError,
     conflict_error,
     error_responses,
-    forbidden_error,
-    not_found_error,
     to_api_error,
 )
 from opposable.web.middleware.authentication import CURRENT_CALLER
@@ -41,8 +40,6 @@ from opposable.web.principal import Principal
 from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, run_while_connected
 
 router = APIRouter(tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
-
-"""Only logged: the client has disconnected."""
 
 STREAM_EXAMPLE = """id: 7f3:2
 data: {"content":"25 × 4 "}
@@ -126,17 +123,17 @@ async def start_run(
         request: The request, for its trace.
         service: The service.
         principal: The owner of the run.
-        agent_id: The agent, None for that of the key or the default one.
+        agent_id: The agent, None for the default one.
         create_conversation: Whether a message without a conversation starts a new one.
 
     Raises:
-        ApiError: 403 or 404, if the agent does not exist or the key must not use it.
+        ApiError: 404, if the agent does not exist.
         BadInput: If the message, the conversation or the model cannot be used.
         StoreError: If the store fails.
     """
     message = validate_task(body.message)
     parts = await _load_attachments(message, body.attachments)
-    spec = await resolve_agent(service, principal, agent_id)
+    spec = await resolve_agent(service, agent_id)
     if body.model:
         spec = spec.model_copy(update={"model": body.model})
     is_new_conversation = create_conversation and body.conversation_id is None
@@ -161,19 +158,9 @@ async def _load_attachments(text: str, attachments: Sequence[Attachment]) -> tup
     return (TextPart(text), *media)
 
 
-async def resolve_agent(service: Service, principal: Principal, agent_id: str | None) -> AgentSpec:
-    """Return the requested agent, else that of the key, else the default agent.
-
-    Raises:
-        ApiError: 404 if it does not exist, 403 if the key must not use it.
-    """
-    resolved_id = agent_id or principal.agent_id or DEFAULT_AGENT_ID
-    if principal.agent_id and resolved_id != principal.agent_id:
-        raise forbidden_error(f"This API key can only use the agent {principal.agent_id!r}.")
-    record = await service.store.agents.get(resolved_id)
-    if record is None:
-        raise not_found_error(f"There is no agent {resolved_id!r}.")
-    return record.spec
+async def resolve_agent(service: Service, agent_id: str | None) -> AgentSpec:
+    """Return the requested agent, else the default agent. Raises: `ApiError` 404 if it does not exist."""
+    return (await load_agent(service, agent_id or DEFAULT_AGENT_ID)).spec
 
 
 async def _wait_for_answer(
@@ -187,6 +174,21 @@ async def _wait_for_answer(
     serialize: Callable[[ActiveRun], dict[str, Any]],
 ) -> Response:
     active_run = await start_run(body, request, service, principal, agent_id, create_conversation=True)
+    return await respond_with_answer(request, active_run, serialize, detach=detach)
+
+
+async def respond_with_answer(
+    request: Request,
+    active_run: ActiveRun,
+    serialize: Callable[[ActiveRun], dict[str, Any]],
+    *,
+    detach: bool = False,
+) -> Response:
+    """Wait for the end of a run, and return its answer. Unless `detach`, a client that disconnects stops the run.
+
+    Raises:
+        ApiError: If the run was cancelled or failed.
+    """
     try:
         await run_while_connected(request.receive, active_run.wait_until_ended())
     except ClientDisconnected:

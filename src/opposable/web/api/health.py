@@ -3,13 +3,13 @@
 import logging
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 
 from opposable.service.service import Service
-from opposable.web.api.dependencies import PrincipalDep, ServiceDep
-from opposable.web.errors import error_responses, missing_scope_error, not_found_error
+from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.errors import error_responses, not_found_error
 from opposable.web.telemetry.metrics import Metrics
 
 router = APIRouter(tags=["service"])
@@ -55,14 +55,13 @@ async def get_readiness(service: ServiceDep, principal: PrincipalDep, response: 
 
 @router.get(
     "/metrics",
+    dependencies=[Depends(RequireScope("tools:read"))],
     responses=error_responses(404) | METRICS_RESPONSE,
     response_class=Response,
     summary="Get the metrics for Prometheus",
 )
-async def get_metrics(request: Request, principal: PrincipalDep) -> Response:
+async def get_metrics(request: Request) -> Response:
     """Get the requests, runs, tool calls, tokens and records of this process."""
-    if not principal.has_scope("tools:read"):
-        raise missing_scope_error("tools:read")
     metrics: Metrics | None = getattr(request.app.state, "metrics", None)
     if metrics is None:
         raise not_found_error("This service has no metrics, because prometheus-client is not installed.")

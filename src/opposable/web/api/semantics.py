@@ -81,7 +81,7 @@ async def get_semantics(
     service: ServiceDep, principal: PrincipalDep, agent_id: AgentHeader = None
 ) -> SemanticsResponse:
     """Get the terms of the agent's semantic model, and check them against its database."""
-    spec = await resolve_agent(service, principal, agent_id)
+    spec = await resolve_agent(service, agent_id)
     if not spec.semantics:
         raise not_found_error(f"The agent {spec.agent_id!r} has no semantic model.")
     model = load_semantic_model(spec.semantics)

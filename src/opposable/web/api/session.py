@@ -31,7 +31,6 @@ class SessionResponse(BaseModel):
 
     name: str = Field(description="The name of the key; owner without keys.", examples=["front end"])
     scopes: list[str]
-    agent_id: str = Field(description="The only agent that the key may use; empty for any.")
     models: list[str] = Field(description="The names of the models; the first is the default.")
     profiles: dict[str, ModelProfileResponse] = Field(description="How each model is used.")
     version: str
@@ -44,7 +43,6 @@ async def get_session(request: Request, service: ServiceDep, principal: Principa
     return SessionResponse(
         name=principal.name,
         scopes=sorted(principal.scopes),
-        agent_id=principal.agent_id,
         models=list(service.models),
         profiles={
             name: ModelProfileResponse.model_validate(get_profile(model)) for name, model in service.models.items()

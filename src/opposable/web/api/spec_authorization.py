@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -131,8 +132,6 @@ async def _check_address(url: str, settings: Settings) -> None:
 
 
 async def _check_resolved_addresses(guard: Any, host: str, port: int) -> None:
-    from ipaddress import ip_address
-
     try:
         addresses = await asyncio.get_running_loop().getaddrinfo(host, port)
     except OSError:

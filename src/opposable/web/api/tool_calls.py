@@ -22,12 +22,10 @@ from opposable.tools.result_text import encode_value
 from opposable.web.api.dependencies import get_principal, get_service, get_trace_id
 from opposable.web.cancelled_calls import create_cancelled_result
 from opposable.web.errors import ApiError, error_responses, missing_scope_error, not_found_error, validation_error
-from opposable.web.principal import Scope
+from opposable.web.principal import CALL_SCOPE
 from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, run_while_connected
 
 router = APIRouter(tags=["tools"])
-CALL_SCOPE: Scope = "tools:write"
-"""The scope for calling tools, which can do anything that a tool does."""
 
 RESULT_EXAMPLE = {
     "success": True,

@@ -83,9 +83,13 @@ class CallRewriter:
 
 def parse_frame(frame: bytes) -> dict[str, Any]:
     """Return the JSON of an event, {} for a comment or the end marker."""
-    payload = b"".join(line[5:].strip() for line in frame.split(b"\n") if line.startswith(b"data:"))
+    return parse_object(b"".join(line[5:].strip() for line in frame.split(b"\n") if line.startswith(b"data:")))
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """Return a JSON object, {} for anything else."""
     try:
-        chunk = parse_reply_json(payload)
+        value = parse_reply_json(raw)
     except ValueError:
         return {}
-    return chunk if isinstance(chunk, dict) else {}
+    return value if isinstance(value, dict) else {}

@@ -52,6 +52,18 @@ _COMPLETION_EXAMPLE = {
 _MODEL_EXAMPLE = {"id": "local", "object": "model", "created": 1790000000, "owned_by": "opposable"}
 
 
+_ERRORS = {
+    "400": "The request is not valid or exceeds the context of the model.",
+    "401": "The API key is missing or not valid.",
+    "404": "There is no such model, or its server does not have the API.",
+    "413": "The request body is too large.",
+    "429": "The rate limit of the key or of the model's server is reached.",
+    "502": "The server of the model rejected its key or failed.",
+    "503": "The model is unavailable. Try again later.",
+    "5XX": "The server of the model failed with this status.",
+}
+
+
 def _describe_responses(example: Any, **errors: str) -> dict[str, Any]:
     error_responses = {
         status: {"description": description, "content": {"application/json": {"schema": _ERROR_SCHEMA}}}
@@ -91,28 +103,7 @@ CHAT_COMPLETIONS_DOCS: dict[str, Any] = {
             }
         },
     },
-    "responses": _describe_responses(
-        _COMPLETION_EXAMPLE,
-        **{
-            "400": "The request is not valid or exceeds the context of the model.",
-            "401": "The API key is missing or not valid.",
-            "404": "There is no such model.",
-            "413": "The request body is too large.",
-            "502": "The server of the model rejected its key or failed.",
-            "503": "The model is unavailable. Try again later.",
-            "5XX": "The server of the model failed with this status.",
-        },
-    ),
-}
-_ERRORS = {
-    "400": "The request is not valid or exceeds the context of the model.",
-    "401": "The API key is missing or not valid.",
-    "404": "There is no such model, or its server does not have the API.",
-    "413": "The request body is too large.",
-    "429": "The rate limit of the key or of the model's server is reached.",
-    "502": "The server of the model rejected its key or failed.",
-    "503": "The model is unavailable. Try again later.",
-    "5XX": "The server of the model failed with this status.",
+    "responses": _describe_responses(_COMPLETION_EXAMPLE, **_ERRORS),
 }
 
 

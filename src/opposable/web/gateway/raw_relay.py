@@ -4,9 +4,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from opposable.domain.json_text import dump_json, parse_reply_json
+from opposable.domain.json_text import dump_json
 from opposable.models.base import Model
 from opposable.models.upstream import ClientRequest, Upstream
+from opposable.web.gateway.call_rewriting import parse_frame, parse_object
 from opposable.web.gateway.relay_meter import RelayMeter
 
 _CUT_OFF_REASONS = ("max_tokens", "refusal", "model_context_window_exceeded", None)
@@ -21,7 +22,7 @@ async def fetch_raw(upstream: Upstream, model: Model, request: ClientRequest) ->
     """
     with RelayMeter(model, request.body) as meter:
         raw = await upstream.send(meter.bound_by_budget(request, upstream))
-        _read_usage(raw, meter)
+        _read_usage(parse_object(raw), meter)
         return raw
 
 
@@ -36,15 +37,15 @@ async def stream_raw(upstream: Upstream, model: Model, request: ClientRequest) -
                 meter.count_events(block)
                 if b'"usage"' in block:
                     for frame in block.split(b"\n\n"):
-                        _read_usage(frame.partition(b"data:")[2], meter)
+                        _read_usage(parse_frame(frame), meter)
                 yield block
 
 
 def read_ids(raw: bytes) -> list[str]:
     """Return the ids of a response and its items in a body, a list of items, or events."""
     ids: list[str] = []
-    for frame in raw.split(b"\n\n") if raw.startswith((b"data:", b"event:", b":")) else [b"data:" + raw]:
-        data = _parse(frame.partition(b"data:")[2])
+    is_stream = raw.startswith((b"data:", b"event:", b":"))
+    for data in map(parse_frame, raw.split(b"\n\n")) if is_stream else [parse_object(raw)]:
         response = data.get("response", data)
         holders = [response, data.get("item")]
         for items in (response.get("output") if isinstance(response, dict) else None, data.get("data")):
@@ -55,7 +56,7 @@ def read_ids(raw: bytes) -> list[str]:
 
 def drop_cut_off_tool_use(raw: bytes) -> bytes:
     """Return a message without calls if its end was cut off."""
-    message = _parse(raw) if b'"tool_use"' in raw else {}
+    message = parse_object(raw) if b'"tool_use"' in raw else {}
     if message.get("stop_reason", "tool_use") not in _CUT_OFF_REASONS:
         return raw
     message["content"] = [block for block in message["content"] if block.get("type") != "tool_use"]
@@ -72,7 +73,7 @@ async def hold_tool_use(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[b
                 yield block
                 continue
             for frame in filter(None, block.split(b"\n\n")):
-                data = _parse(frame.partition(b"data:")[2])
+                data = parse_frame(frame)
                 is_call = data.get("content_block", {}).get("type") == "tool_use"
                 if data.get("type") == "message_delta":
                     stop_reason = (data.get("delta") or {}).get("stop_reason")
@@ -83,25 +84,16 @@ async def hold_tool_use(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[b
     is_cut_off = stop_reason in _CUT_OFF_REASONS
     call_indexes: set[Any] = set()
     for frame in held:
-        data = _parse(frame.partition(b"data:")[2])
+        data = parse_frame(frame)
         if data.get("content_block", {}).get("type") == "tool_use":
             call_indexes.add(data.get("index"))
         if not (is_cut_off and "index" in data and data["index"] in call_indexes):
             yield frame + b"\n\n"
 
 
-def _read_usage(raw: bytes, meter: RelayMeter) -> None:
+def _read_usage(data: dict[str, Any], meter: RelayMeter) -> None:
     """Note the usage in a response or event."""
-    data = _parse(raw)
     for holder in (data, data.get("response"), data.get("message")):
         usage = holder.get("usage") if isinstance(holder, dict) else None
         if isinstance(usage, dict):
             meter.read_usage(usage)
-
-
-def _parse(raw: bytes) -> dict[str, Any]:
-    try:
-        data = parse_reply_json(raw)
-    except ValueError:
-        return {}
-    return data if isinstance(data, dict) else {}

@@ -18,14 +18,11 @@ from opposable.domain.records import ApiKey
 from opposable.store.keys import KEY_PREFIX, ApiKeyRepository, hash_key
 from opposable.web.errors import ApiError, missing_scope_error, to_api_error
 from opposable.web.middleware.request_limits import TokenUsageRecorder, check_rate_limit, check_token_budget
-from opposable.web.openai_errors import GatewayError, MessagesError
+from opposable.web.openai_errors import GATEWAY_PREFIX, GatewayError, MessagesError
 from opposable.web.principal import ANONYMOUS, OWNER, PRINCIPAL_SCOPE_KEY, Principal
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """Paths that need no key."""
-
-GATEWAY_PREFIX = "/v1/"
-"""Paths that need the scope `chat`, and whose errors have the format of OpenAI."""
 
 MESSAGES_PREFIX = "/v1/messages"
 """Paths whose errors have the format of Anthropic."""

@@ -9,17 +9,15 @@ from opposable.domain.rate_limits import RateLimiter
 from opposable.store.keys import ApiKeyRepository
 from opposable.web.background_writes import write_periodically
 from opposable.web.errors import ApiError
+from opposable.web.openai_errors import GATEWAY_PREFIX
 from opposable.web.principal import Principal
 
 TOKEN_WRITE_SECONDS = 1.0
 """Seconds between writes of the used tokens."""
 
-GATEWAY_PREFIX = "/v1/"
-"""Paths for which the gateway checks the size itself, to answer in the format of OpenAI."""
-
 
 class BodyLimitMiddleware:
-    """Rejects requests with a body of more than `max_bytes`, declared or not."""
+    """Rejects requests with a body of more than `max_bytes`, declared or not. The gateway checks its requests itself."""
 
     def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
