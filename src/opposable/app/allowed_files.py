@@ -6,6 +6,7 @@ from types import ModuleType
 
 import orjson
 
+from opposable.app.private_files import write_private_file
 from opposable.domain.errors import BadInput
 from opposable.tools.python_file import execute_file, hash_source
 
@@ -71,10 +72,6 @@ class AllowedFiles:
 
     def _write(self, entries: dict[str, str]) -> None:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            draft = self.path.with_suffix(".new")
-            draft.touch(mode=0o600)
-            draft.write_bytes(orjson.dumps(entries, option=orjson.OPT_INDENT_2))
-            draft.replace(self.path)
+            write_private_file(self.path, orjson.dumps(entries, option=orjson.OPT_INDENT_2))
         except OSError as error:
             raise BadInput(f"{self.path} cannot be written: {error.strerror}.") from error

@@ -1,11 +1,13 @@
 """Confirmed questions of a database: stored, listed, deleted, and the last answer that can be confirmed."""
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
 import orjson
 
+from opposable.app.private_files import write_private_file
 from opposable.app.stored_tools import open_default_store, open_existing_store, state_directory
 from opposable.app.tools import closing_database
 from opposable.domain.answers import DataAnswer
@@ -101,6 +103,8 @@ def read_examples_file(path: Path) -> list[tuple[str, str]]:
 def save_last_answer(settings: Settings, identity: str, question: str, answer: DataAnswer) -> None:
     """Save an answer of the command line, so that `opposable ask --good` can confirm it.
 
+    A folder that cannot be written is no error.
+
     Args:
         settings: The settings.
         identity: The identity of the database, which has no secrets.
@@ -109,10 +113,9 @@ def save_last_answer(settings: Settings, identity: str, question: str, answer: D
     """
     if not answer.sql:
         return
-    path = _get_last_answer_path(settings)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(orjson.dumps({"database": identity, "question": question, "sql": answer.sql}))
-    path.chmod(0o600)
+    content = orjson.dumps({"database": identity, "question": question, "sql": answer.sql})
+    with contextlib.suppress(OSError):
+        write_private_file(_get_last_answer_path(settings), content)
 
 
 async def confirm_last_answer(settings: Settings) -> QueryExample:

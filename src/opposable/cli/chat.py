@@ -14,6 +14,7 @@ import typer
 from opposable.agent.agent import Agent
 from opposable.app.agents import open_chat_agent
 from opposable.app.inputs import validate_task
+from opposable.app.private_files import write_private_file
 from opposable.app.stored_tools import state_directory
 from opposable.cli import errors
 from opposable.cli.approval import TerminalApprover
@@ -240,13 +241,8 @@ def _read_conversation(path: Path, *, missing: str, unreadable: str) -> list[Mes
 
 def save_last_conversation(settings: Settings, history: list[Message]) -> None:
     """Store a conversation for `--continue`, readable by this user alone. A folder that cannot be written is no error."""
-    path = _get_last_conversation_path(settings)
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".new")
-        draft.touch(mode=0o600)
-        draft.write_bytes(_to_json(history))
-        draft.replace(path)
+        write_private_file(_get_last_conversation_path(settings), _to_json(history))
 
 
 def _to_json(history: list[Message]) -> bytes:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from opposable.domain.call_context import ApprovalHandler, ApprovalRequest, Approved, CallContext, Denied
-from opposable.domain.records import Approval, canonical_sha256, get_utc_now
 from opposable.domain.tools import ToolResult
 from opposable.durable import messages as texts
 from opposable.durable.store_retries import retry_while_unavailable
+from opposable.service.approvals import create_approval
 from opposable.store.store import Store
 
 SIBLING_POLL_SECONDS = 0.05
@@ -94,7 +94,9 @@ class CallGuard:
     async def _decide(
         self, context: CallContext, tool_id: str, arguments: dict[str, Any], purpose: str, note: str
     ) -> Approved | Denied:
-        approval = self._create_approval(context, tool_id, arguments, purpose, note)
+        key = f"{context.idempotency_key} {purpose}"
+        approval_id = hashlib.sha256(key.encode()).hexdigest()[:32]  # the same after a takeover
+        approval = create_approval(context, tool_id, arguments, self._owner, approval_id=approval_id, note=note)
         approvals = self._store.approvals
         stored = await retry_while_unavailable(lambda: approvals.get(approval.approval_id))
         if stored is None:
@@ -109,24 +111,6 @@ class CallGuard:
         self._emit("approval_decided", {**ids, "status": stored.status, "reason": stored.reason})
         is_approved = stored.status == "approved" and stored.sha256 == approval.sha256
         return Approved() if is_approved else Denied(stored.reason)
-
-    def _create_approval(
-        self, context: CallContext, tool_id: str, arguments: dict[str, Any], purpose: str, note: str
-    ) -> Approval:
-        key = f"{context.idempotency_key} {purpose}"
-        return Approval(
-            approval_id=hashlib.sha256(key.encode()).hexdigest()[:32],  # the same after a takeover
-            run_id=context.run_id,
-            call_id=context.call_id,
-            tool_id=tool_id,
-            arguments=arguments,
-            sha256=canonical_sha256(arguments),
-            created_at=get_utc_now(),
-            agent_id=context.agent_id,
-            conversation_id=context.conversation_id,
-            owner=self._owner,
-            reason=note,
-        )
 
     async def _wait_for_other_calls(self) -> None:
         """Wait until every other call has ended or waits for a person too: a suspension would cancel it."""

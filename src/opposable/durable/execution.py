@@ -39,6 +39,7 @@ from opposable.models.base import ModelOptions
 from opposable.models.profile import get_profile
 from opposable.service.event_writer import EventWriter, get_run_ids
 from opposable.service.run_plan import RunPlan, limits_from_json, options_from_json
+from opposable.service.runner import end_run
 from opposable.service.service import Service
 
 MAX_TAKEOVERS = 20
@@ -286,17 +287,8 @@ class RunExecutor:
         finished, run = execution.finished, execution.run
         if run.conversation_id:
             await self._save_turn(run, message_from_json(execution.queued.request["message"]), finished)
-        text = "" if finished is None else finished.text
-        ended = replace(
-            run,
-            status=status,
-            ended_at=get_utc_now(),
-            text=text,
-            reason="" if finished is None else finished.reason,
-            usage=execution.usage if finished is None else finished.usage,
-            turns=execution.turns if finished is None else finished.turns,
-            tool_calls=execution.calls if finished is None else finished.tool_calls,
-        )
+        counted = replace(run, usage=execution.usage, turns=execution.turns, tool_calls=execution.calls)
+        ended = end_run(counted, status, finished)
         # First, so that no ended run has a pending approval.
         await retry_while_unavailable(lambda: self._store.approvals.expire_pending(run.run_id, "the run ended"))
         execution.log.close()
@@ -304,7 +296,7 @@ class RunExecutor:
         await self._service.recorder.flush()
         outcome = RunOutcome(
             status,  # type: ignore[arg-type]  # an ended run has a status of a queued run
-            text,
+            ended.text,
             ended.tool_calls,
             ended.usage.as_json(),
             execution.error,

@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from typing import Any
 from uuid import uuid4
 
-from opposable.domain.call_context import ApprovalRequest, Approved, Denied
+from opposable.domain.call_context import ApprovalRequest, Approved, CallContext, Denied
 from opposable.domain.errors import StoreUnavailable
 from opposable.domain.records import Approval, canonical_sha256, get_utc_now
 from opposable.store.approvals import ApprovalRepository
@@ -42,7 +43,7 @@ class Approver:
         Raises:
             StoreUnavailable: If the request cannot be stored.
         """
-        approval = _create_approval(request, self._owner)
+        approval = create_approval(request.context, request.tool_id, request.arguments, self._owner)
         await self._approvals.add(approval)
         ids = {"approval_id": approval.approval_id, "call_id": approval.call_id, "name": request.name}
         details = {"tool_id": approval.tool_id, "arguments": approval.arguments, "sha256": approval.sha256}
@@ -73,17 +74,20 @@ class Approver:
         return expired or await self._approvals.get(approval.approval_id) or approval
 
 
-def _create_approval(request: ApprovalRequest, owner: str) -> Approval:
-    context = request.context
+def create_approval(
+    context: CallContext, tool_id: str, arguments: dict[str, Any], owner: str, *, approval_id: str = "", note: str = ""
+) -> Approval:
+    """Return the pending approval of a call, with a new id by default; `note` is shown to the person."""
     return Approval(
-        approval_id=uuid4().hex,
+        approval_id=approval_id or uuid4().hex,
         run_id=context.run_id,
         call_id=context.call_id,
-        tool_id=request.tool_id,
-        arguments=request.arguments,
-        sha256=canonical_sha256(request.arguments),
+        tool_id=tool_id,
+        arguments=arguments,
+        sha256=canonical_sha256(arguments),
         created_at=get_utc_now(),
         agent_id=context.agent_id,
         conversation_id=context.conversation_id,
         owner=owner,
+        reason=note,
     )

@@ -324,17 +324,13 @@ class Runner:
                 await self._turn_writer.write(turn_from_run(active_run.run, ()))
 
     def _finish_run(self, active_run: ActiveRun, status: RunStatus) -> None:
-        finished = active_run.finished_event
-        active_run.run = replace(
+        counted = replace(
             active_run.run,
-            status=status,
-            ended_at=get_utc_now(),
-            text="" if finished is None else finished.text,
-            reason="" if finished is None else finished.reason,
-            usage=active_run.usage if finished is None else finished.usage,
-            turns=active_run.turns if finished is None else finished.turns,
-            tool_calls=len(active_run.finished_calls) if finished is None else finished.tool_calls,
+            usage=active_run.usage,
+            turns=active_run.turns,
+            tool_calls=len(active_run.finished_calls),
         )
+        active_run.run = end_run(counted, status, active_run.finished_event)
         run_id = active_run.run.run_id
         self._ended_runs[run_id] = self._active_runs.pop(run_id)
         asyncio.get_running_loop().call_later(ENDED_RUN_CACHE_SECONDS, self._evict_run, run_id)
@@ -376,3 +372,18 @@ class Runner:
                     active_run = self._active_runs.get(run_id)
                     if active_run is not None:
                         active_run.stop()
+
+
+def end_run(run: Run, status: RunStatus, finished: RunFinished | None) -> Run:
+    """Return the record of a run that has ended now; an unfinished one has no text and keeps its counts."""
+    ended = replace(run, status=status, ended_at=get_utc_now(), text="", reason="")
+    if finished is None:
+        return ended
+    return replace(
+        ended,
+        text=finished.text,
+        reason=finished.reason,
+        usage=finished.usage,
+        turns=finished.turns,
+        tool_calls=finished.tool_calls,
+    )

@@ -1,6 +1,6 @@
 """Parsing and validation of chat-completions requests."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -260,7 +260,7 @@ def _parse_message(raw: Any, path: str, tool_names: dict[str, str]) -> Message:
         raise bad_request_error(f"{path}.role", message)
     if content is None and role in ("system", "user"):
         raise bad_request_error(f"{path}.content", f"{path} has no content.")
-    text, parts = _parse_content(content, f"{path}.content")
+    text, parts = parse_content(content, f"{path}.content", _parse_part)
     if parts and role != "user":
         raise bad_request_error(
             f"{path}.content", f"{path} has the role {role_name!r}. Only user messages may have images and files."
@@ -277,15 +277,19 @@ def _parse_message(raw: Any, path: str, tool_names: dict[str, str]) -> Message:
     return system_message(text) if role == "system" else user_message(text, parts)
 
 
-def _parse_content(content: Any, path: str) -> tuple[str, tuple[ContentPart, ...]]:
-    """Return the text of a message, and all its parts if there are images or files."""
-    if content is None:
-        return "", ()
-    if isinstance(content, str):
-        return content, ()
+def parse_content(
+    content: Any, path: str, parse_part: Callable[[Any, str], ContentPart]
+) -> tuple[str, tuple[ContentPart, ...]]:
+    """Return the text of a message, and all its parts if there are images or files.
+
+    Raises:
+        GatewayError: 400, if it is neither text nor a list of parts.
+    """
+    if content is None or isinstance(content, str):
+        return content or "", ()
     if not isinstance(content, list):
         raise bad_request_error(path, f"{path} must be a string or a list of parts.")
-    parts = tuple(_parse_part(part, f"{path}[{index}]") for index, part in enumerate(content))
+    parts = tuple(parse_part(part, f"{path}[{index}]") for index, part in enumerate(content))
     return join_text(parts), parts if any(not isinstance(part, TextPart) for part in parts) else ()
 
 
@@ -313,10 +317,7 @@ def parse_image(url: str, path: str, detail: str = "") -> ImagePart:
     """
     if url.startswith(("https://", "http://")):
         return ImagePart(url, detail=detail)
-    try:
-        media_type, data = parse_data_url(url)
-    except BadInput as error:
-        raise bad_request_error(path, f"{path}: {error}", "unsupported_content") from error
+    media_type, data = _decode_data_url(url, path)
     return ImagePart("", data, media_type, detail)
 
 
@@ -326,11 +327,15 @@ def parse_file(url: str, path: str, name: str) -> FilePart:
     Raises:
         GatewayError: 400, if it is not one.
     """
+    media_type, data = _decode_data_url(url, path)
+    return FilePart("", data, media_type, name)
+
+
+def _decode_data_url(url: str, path: str) -> tuple[str, bytes]:
     try:
-        media_type, data = parse_data_url(url)
+        return parse_data_url(url)
     except BadInput as error:
         raise bad_request_error(path, f"{path}: {error}", "unsupported_content") from error
-    return FilePart("", data, media_type, name)
 
 
 def _parse_tool_calls(raw: dict[str, Any], path: str) -> tuple[ToolCall, ...]:

@@ -8,7 +8,7 @@ from uuid import uuid4
 import orjson
 
 from opposable.agent.history import match_results_to_calls
-from opposable.domain.content import ContentPart, FilePart, TextPart, join_text
+from opposable.domain.content import ContentPart, FilePart, TextPart
 from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall
 from opposable.models.base import ModelOptions
@@ -16,6 +16,7 @@ from opposable.web.gateway.parameters import select_parameters
 from opposable.web.gateway.request import (
     CompletionRequest,
     normalize_arguments,
+    parse_content,
     parse_file,
     parse_image,
     parse_model_name,
@@ -257,7 +258,7 @@ class _InputReader:
             case "function_call_output" | "custom_tool_call_output":
                 self._read_result(item, path)
             case "reasoning":
-                thinking = _parse_text(item.get("content") or item.get("summary") or [], path)
+                thinking, _ = parse_content(item.get("content") or item.get("summary") or [], path, _parse_part)
                 self._extend_reply("", thinking=thinking)
             case kind:
                 raise bad_request_error(
@@ -269,7 +270,7 @@ class _InputReader:
 
     def _read_message(self, item: dict[str, Any], path: str) -> None:
         role = item.get("role")
-        text, parts = _parse_content(item.get("content"), f"{path}.content")
+        text, parts = parse_content(item.get("content"), f"{path}.content", _parse_part)
         if role == "assistant":
             self._extend_reply(text)
         elif role == "user":
@@ -297,7 +298,7 @@ class _InputReader:
         call_id = item.get("call_id")
         if not isinstance(call_id, str) or not call_id:
             raise bad_request_error(f"{path}.call_id", f"{path} is the result of a tool and must have a call_id.")
-        text, parts = _parse_content(item.get("output"), f"{path}.output")
+        text, parts = parse_content(item.get("output"), f"{path}.output", _parse_part)
         self.messages.append(tool_message(call_id, self._tool_names.get(call_id, ""), text, parts))
 
     def _extend_reply(self, text: str, *, thinking: str = "", call: ToolCall | None = None) -> None:
@@ -311,20 +312,6 @@ class _InputReader:
             (*last.tool_calls, call) if call else last.tool_calls,
             "\n".join(filter(None, (last.thinking, thinking))),
         )
-
-
-def _parse_text(content: Any, path: str) -> str:
-    return _parse_content(content, path)[0]
-
-
-def _parse_content(content: Any, path: str) -> tuple[str, tuple[ContentPart, ...]]:
-    """Return the text of a content, and all its parts if there are images or files."""
-    if content is None or isinstance(content, str):
-        return content or "", ()
-    if not isinstance(content, list):
-        raise bad_request_error(path, f"{path} must be a string or a list of parts.")
-    parts = tuple(_parse_part(part, f"{path}[{index}]") for index, part in enumerate(content))
-    return join_text(parts), parts if any(not isinstance(part, TextPart) for part in parts) else ()
 
 
 def _parse_part(part: Any, path: str) -> ContentPart:

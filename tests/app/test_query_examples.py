@@ -1,0 +1,24 @@
+"""The last answer is stored for this user alone."""
+
+import stat
+from pathlib import Path
+
+from tests.app.settings import create_settings
+
+from opposable.app.query_examples import save_last_answer
+from opposable.domain.answers import DataAnswer
+
+ANSWER = DataAnswer("There are 25.", "SELECT count(*) FROM Genre")
+
+
+def test_only_this_user_may_read_the_last_answer(tmp_path: Path) -> None:
+    settings = create_settings(tmp_path)
+    save_last_answer(settings, "shop", "How many genres are there?", ANSWER)
+    [file] = (tmp_path / "home").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert b"How many genres" in file.read_bytes()
+
+
+def test_an_answer_is_given_where_no_state_can_be_stored(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("A file, not a folder.")
+    save_last_answer(create_settings(tmp_path), "shop", "How many genres are there?", ANSWER)
