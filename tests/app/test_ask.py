@@ -142,6 +142,25 @@ async def test_a_team_is_opened_once_per_database(tmp_path: Path, shop: str) -> 
             await teams.get(model, shop, str(tmp_path / "none.yaml"))
 
 
+async def test_a_slow_database_does_not_delay_the_teams_of_others(
+    tmp_path: Path, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = asyncio.Event()
+    open_really = ask.open_database
+
+    async def open_slowly(url: str) -> Database:
+        if url == "slow":
+            await never.wait()
+        return await open_really(url)
+
+    monkeypatch.setattr(ask, "open_database", open_slowly)
+    async with TeamPool(create_settings(tmp_path)) as teams, asyncio.timeout(10):
+        opening = asyncio.create_task(teams.get(ScriptedModel(), "slow"))
+        await asyncio.sleep(0)
+        assert (await teams.get(ScriptedModel(), shop)).database.dialect == "sqlite"
+        opening.cancel()
+
+
 async def test_a_team_that_cannot_be_opened_leaves_no_database_open(
     tmp_path: Path, shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

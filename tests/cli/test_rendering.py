@@ -1,6 +1,7 @@
 """Terminal output is complete and contains no control characters."""
 
 import asyncio
+import sys
 from io import StringIO
 
 import orjson
@@ -20,6 +21,7 @@ from opposable.cli.rendering import (
     style_text,
     to_json,
 )
+from opposable.domain.errors import BadInput
 from opposable.domain.events import (
     CallDelta,
     RunFinished,
@@ -258,3 +260,13 @@ def test_a_bar_without_progress_prints_nothing() -> None:
     with pytest.raises(KeyboardInterrupt), DownloadBar(err):
         raise KeyboardInterrupt
     assert get_text(err) == ""
+
+
+def test_the_end_of_input_declines_a_download(monkeypatch):
+    class ClosedTerminal(StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", ClosedTerminal(""))
+    with pytest.raises(BadInput, match="was not downloaded"):
+        DownloadBar(Console(file=StringIO())).confirm_download(1_100_000_000)

@@ -1,6 +1,7 @@
 """Questions about a database: the data team, and an agent with the SQL tools."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
@@ -121,7 +122,7 @@ class TeamPool:
         self._load_examples = load_examples
         self._exit_stack = AsyncExitStack()
         self._teams: dict[tuple[str, str, str, bool | None], Team] = {}
-        self._open_lock = asyncio.Lock()
+        self._open_locks: defaultdict[tuple[str, str, str, bool | None], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def get(self, model: Model, database: str, semantics: str = "", *, assisted: bool | None = None) -> Team:
         """Return the team over this database. `assisted` None follows the model's profile.
@@ -130,21 +131,27 @@ class TeamPool:
             BadInput: The database does not exist, or the semantic model is invalid.
         """
         key = (model.name, database, semantics, assisted)
-        async with self._open_lock:
-            if key not in self._teams:
-                semantic_model = load_semantic_model(semantics) if semantics else None
-                async with AsyncExitStack() as stack:  # closes the database if the team cannot be opened
-                    opened = await stack.enter_async_context(closing_database(await open_database(database)))
-                    team = open_team(
-                        model,
-                        opened,
-                        semantics=semantic_model,
-                        options=TeamOptions(assisted=assisted, private_columns=self._settings.private_columns),
-                        load_examples=partial(self._load_examples, opened.identity) if self._load_examples else None,
-                    )
-                    self._teams[key] = await stack.enter_async_context(team)
-                    await self._exit_stack.enter_async_context(stack.pop_all())
-            return self._teams[key]
+        if key not in self._teams:
+            async with self._open_locks[key]:
+                if key not in self._teams:
+                    self._teams[key] = await self._open(model, database, semantics, assisted=assisted)
+        return self._teams[key]
+
+    async def _open(self, model: Model, database: str, semantics: str, *, assisted: bool | None) -> Team:
+        semantic_model = load_semantic_model(semantics) if semantics else None
+        async with AsyncExitStack() as stack:  # closes the database if the team cannot be opened
+            opened = await stack.enter_async_context(closing_database(await open_database(database)))
+            team = await stack.enter_async_context(
+                open_team(
+                    model,
+                    opened,
+                    semantics=semantic_model,
+                    options=TeamOptions(assisted=assisted, private_columns=self._settings.private_columns),
+                    load_examples=partial(self._load_examples, opened.identity) if self._load_examples else None,
+                )
+            )
+            await self._exit_stack.enter_async_context(stack.pop_all())
+            return team
 
     async def __aenter__(self) -> "TeamPool":
         return self
