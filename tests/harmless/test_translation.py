@@ -76,6 +76,15 @@ SEARCHED = {
     ],
 }
 """A reply of Claude with a web search that Anthropic ran."""
+FOUND = [
+    {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
+    {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "It is 5.", "annotations": []}],
+    },
+]
+"""A reply of a model of OpenAI with a web search that OpenAI ran."""
 USAGE = {"input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 4}
 MESSAGE = {
     "id": "msg_1",
@@ -170,6 +179,12 @@ def create_responses(name, key, url):
          {"messages": [{"role": "user", "content": "Note\nold\nA body.\nPrices\nhttps://x.test\n1.10\nPart 1\nPart 2"}]}),
         (create_chat, "messages", {"messages": [*HI, SEARCHED, *HI], "max_tokens": 9},
          {"messages": [*HI, {"role": "assistant", "content": "Let me look.\nIt is 5."}, *HI]}),
+        (create_chat, "responses", {"input": [*HI, *FOUND, *HI]},
+         {"messages": [*HI, {"role": "assistant", "content": "It is 5."}, *HI]}),
+        (create_chat, "responses", {"input": "JSON", "text": {"format": {"type": "json_object"}}},
+         {"response_format": {"type": "json_object"}}),
+        (create_responses, "messages", {"messages": HI, "max_tokens": 9, "output_format": {"schema": {"type": "object"}}},
+         {"text": {"format": {"type": "json_object"}}}),
     ],
 )  # fmt: skip
 async def test_what_both_providers_can_express_arrives(create_model, path, body, sent):
@@ -183,17 +198,24 @@ async def test_what_both_providers_can_express_arrives(create_model, path, body,
     assert "reasoning_effort" not in bodies[0]
 
 
-async def test_searches_that_another_provider_ran_are_reported_as_ignored():
+@pytest.mark.parametrize(
+    ("path", "body", "ignored"),
+    [
+        (
+            "messages",
+            {"max_tokens": 9, "messages": [*HI, SEARCHED, *HI]},
+            "messages.server_tool_use, messages.web_search_tool_result",
+        ),
+        ("responses", {"input": [*HI, *FOUND, *HI]}, "input.web_search_call"),
+    ],
+)
+async def test_searches_that_another_provider_ran_are_reported_as_ignored(path, body, ignored):
     async with (
         serve_models(ScriptedModel("ok")) as url,
         aiohttp.ClientSession() as session,
-        session.post(
-            f"{url}/messages", json={"model": "m", "max_tokens": 9, "messages": [*HI, SEARCHED, *HI]}
-        ) as response,
+        session.post(f"{url}/{path}", json={"model": "m", **body}) as response,
     ):
-        assert response.status == 200
-        ignored = response.headers["opposable-ignored-parameters"]
-    assert ignored == "messages.server_tool_use, messages.web_search_tool_result"
+        assert (response.status, response.headers["opposable-ignored-parameters"]) == (200, ignored)
 
 
 @pytest.mark.parametrize(

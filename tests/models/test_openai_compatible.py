@@ -242,12 +242,17 @@ async def test_the_tool_choice_is_sent(choice, wire):
 
 async def test_options_are_sent():
     options = ModelOptions(
-        stream=False, max_tokens=5, temperature=0.5, stop=("X",), seed=3, response_schema={"type": "object"}
+        stream=False,
+        max_tokens=5,
+        temperature=0.5,
+        stop=("X",),
+        seed=3,
+        response_schema={"type": "object", "required": ["a"]},
     )
     async with chat_server(build_completion("x")) as server:
         await collect_parts(server, options, quirks=ServerQuirks(max_tokens_key="max_completion_tokens"))
     body = server.bodies[0]
-    assert body.pop("response_format")["json_schema"]["schema"] == {"type": "object"}
+    assert body.pop("response_format")["json_schema"]["schema"] == {"type": "object", "required": ["a"]}
     assert body == {
         "model": "m",
         "max_completion_tokens": 5,

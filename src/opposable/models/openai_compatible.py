@@ -33,6 +33,8 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
 
 CALL_FIELDS = frozenset({"id", "index", "type", "function"})
 """The fields of a call. Further ones, such as the signature of its reasoning, go back to the model unchanged."""
+JSON_OBJECT = {"type": "json_object"}
+"""The format of a reply that is any JSON object."""
 
 CHAT_APIS: frozenset[ApiPath] = frozenset({"chat/completions", "completions", "embeddings"})
 """The APIs that servers with chat completions usually have."""
@@ -155,7 +157,7 @@ class OpenAICompatibleModel:
             body |= {"logprobs": True, "top_logprobs": options.top_logprobs}
         if options.response_schema is not None:
             schema = encode_schema(options.response_schema)
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema} if schema else JSON_OBJECT
         return orjson.dumps(body)[:-1]
 
     def _encode_message(self, message: Message) -> bytes:
@@ -201,9 +203,16 @@ def encode_options(options: ModelOptions, max_tokens_key: str) -> dict[str, Any]
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def encode_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the format of a reply that matches a schema; strict servers require a closed one."""
-    return {"name": "reply", "schema": schema, "strict": schema.get("additionalProperties") is False}
+def encode_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the format of a reply that matches a schema; strict servers require a closed one.
+
+    None for any JSON object, for which `JSON_OBJECT` is the format: some servers have no other.
+    """
+    return (
+        None
+        if schema == {"type": "object"}
+        else {"name": "reply", "schema": schema, "strict": schema.get("additionalProperties") is False}
+    )
 
 
 def create_endpoint(

@@ -14,6 +14,7 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
 from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk, to_model_error
 from opposable.models.openai_compatible import (
+    JSON_OBJECT,
     OpenAICompatibleModel,
     ServerQuirks,
     create_endpoint,
@@ -98,8 +99,9 @@ class OpenAIResponsesModel:
         body |= {**_move_parameters(options.extra_body), "model": self.name}
         body |= encode_options(options, "max_output_tokens")  # the API has neither stop nor seed: the server says so
         if options.response_schema is not None:
-            schema = {"type": "json_schema", **encode_schema(options.response_schema)}
-            body["text"] = {**body.get("text", {}), "format": schema}
+            schema = encode_schema(options.response_schema)
+            reply_format = {"type": "json_schema", **schema} if schema else JSON_OBJECT
+            body["text"] = {**body.get("text", {}), "format": reply_format}
         if tools:
             body["tools"] = [_encode_tool(tool) for tool in tools]
             choice = options.tool_choice

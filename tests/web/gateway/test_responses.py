@@ -90,7 +90,7 @@ def test_every_kind_of_item_is_parsed():
 REFUSED = {
     "no input": ({"input": None}, "input"),
     "an item that is none": ({"input": [3]}, "input[0]"),
-    "an unknown item": ({"input": [{"type": "web_search_call"}]}, "input[0]"),
+    "an unknown item": ({"input": [{"type": "computer_call"}]}, "input[0]"),
     "an unknown role": ({"input": [{"role": "root", "content": "a"}]}, "input[0].role"),
     "an unknown part": ({"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input[0].content[0]"),
     "a call without a name": ({"input": [{"type": "function_call", "call_id": "a"}]}, "input[0]"),

@@ -54,6 +54,11 @@ _ID_PREFIXES = {
     "custom_tool_call_output": "ctco",
     "reasoning": "rs",
 }
+_SERVER_ITEMS = (
+    *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"),
+    *("mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
+)
+"""Items of tools that OpenAI ran, which have no place in other APIs: other models than OpenAI's ignore and report them."""
 _TEXT_KINDS = ("input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text")
 
 
@@ -112,6 +117,7 @@ def parse_response_request(body: Mapping[str, Any], history: Sequence[dict[str, 
     extra = select_parameters(body, body.keys() - _OWNED - HINTS)
     is_single = body.get("parallel_tool_calls") is False
     hints, ignored = _parse_hints(body)
+    ignored += sorted({f"input.{item['type']}" for item in items if item["type"] in _SERVER_ITEMS})
     completion = CompletionRequest(
         model, messages, tools, options, is_single, extra=extra, hints=hints, ignored=tuple(ignored)
     )
@@ -260,6 +266,8 @@ class _InputReader:
             case "reasoning":
                 thinking, _ = parse_content(item.get("content") or item.get("summary") or [], path, _parse_part)
                 self._extend_reply("", thinking=thinking)
+            case kind if kind in _SERVER_ITEMS:
+                return
             case kind:
                 raise bad_request_error(
                     path,
