@@ -1,4 +1,4 @@
-"""The confidence of small models falls with joins and empty results, and low confidence is explained."""
+"""The confidence of small models falls with the length of the SQL, empty results and equal rows, and is explained."""
 
 from pathlib import Path
 
@@ -12,29 +12,30 @@ from opposable.models.scripted import ScriptedModel
 from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
-JOINED = "SELECT p.name FROM person p JOIN department d ON p.department_id = d.id JOIN person q ON q.id = p.id"
+EQUAL_ROWS = "SELECT 1 FROM person JOIN department ON person.department_id = department.id"
+LONG = "SELECT name FROM person WHERE " + " OR ".join(f"id = {n}" for n in range(20))
 
 
 @pytest.mark.parametrize(
     ("sql", "rows", "confidence", "doubts"),
     [
-        ("SELECT 1", [(1,)], 0.902, ()),
-        ("SELECT 1", [], 0.619, ()),
-        ("SELECT 1 FROM a JOIN b", [(1,)], 0.758, ()),
-        ("SELECT 1 FROM a JOIN b", [], 0.355, ("the SQL has 1 join", "the result is empty")),
-        (JOINED, [(1,)], 0.514, ("the SQL has 2 joins",)),
+        ("SELECT 1", [(1,)], 0.932, ()),
+        ("SELECT a FROM b JOIN c ON b.id = c.id", [(1,), (2,)], 0.822, ()),
+        ("SELECT 1", [], 0.404, ("the result is empty",)),
+        ("SELECT a FROM b WHERE c = 1", [([1],), ([1],)], 0.542, ("some rows are equal",)),
+        (LONG, [(1,)], 0.548, ("the SQL has 64 words",)),
     ],
 )
-def test_confidence_falls_with_joins_and_empty_results(sql, rows, confidence, doubts):
+def test_confidence_falls_with_length_empty_results_and_equal_rows(sql, rows, confidence, doubts):
     assert estimate_confidence(sql, rows) == (confidence, doubts)
 
 
 @pytest.mark.parametrize(
     ("assisted", "question", "ending", "doubts"),
     [
-        (True, "Who works?", " This is uncertain: the SQL has 2 joins.", ("the SQL has 2 joins",)),
-        (True, "谁在工作？", "不确定：SQL 中有 2 个连接。", ("SQL 中有 2 个连接",)),
-        (False, "Who works?", ": Ann, Bob, Cy.", ()),
+        (True, "Who works?", " This is uncertain: some rows are equal.", ("some rows are equal",)),
+        (True, "谁在工作？", "不确定：有相同的行。", ("有相同的行",)),
+        (False, "Who works?", ": 1, 1, 1.", ()),
     ],
 )
 async def test_only_the_answer_of_a_small_model_says_what_it_is_unsure_of(
@@ -42,7 +43,7 @@ async def test_only_the_answer_of_a_small_model_says_what_it_is_unsure_of(
 ):
     database = await open_database(str(make_shop(tmp_path / "shop.sqlite")))
     options = TeamOptions(assisted=assisted)
-    async with open_team(ScriptedModel(format_sql_reply(JOINED)), database, options=options) as team:
+    async with open_team(ScriptedModel(format_sql_reply(EQUAL_ROWS)), database, options=options) as team:
         answer, _ = await team.answer(question)
     await database.close()
     assert answer.text.endswith(ending)

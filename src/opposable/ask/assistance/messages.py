@@ -8,9 +8,10 @@ def table_joined(table: str, column: str) -> LocalizedText:
     return LocalizedText(f"{table} joined for {column}", f"为 {column} 连接了 {table}")
 
 
-def many_joins(count: int) -> LocalizedText:
-    """Report joins, which small models often get wrong."""
-    return LocalizedText(f"the SQL has {count} join{'s' if count > 1 else ''}", f"SQL 中有 {count} 个连接")
+def long_query(word_count: int) -> LocalizedText:
+    """Report a long query, which small models often get wrong."""
+    return LocalizedText(f"the SQL has {word_count} words", f"SQL 有 {word_count} 个词")
 
 
 EMPTY_RESULT = LocalizedText("the result is empty", "结果为空")
+EQUAL_ROWS = LocalizedText("some rows are equal", "有相同的行")
