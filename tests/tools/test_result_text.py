@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import pandas
 import pytest
+from sqlalchemy import create_engine
+from sqlalchemy import text as sql_text
 
 from opposable.tools.result_text import value_to_text
 
@@ -97,6 +99,31 @@ def test_rows_have_the_names_of_their_columns():
     connection.close()
     assert value_to_text(PolarsFrame()) == '[{"a":"1.10"}]'
     assert value_to_text([Place(1.5, Decimal("2.0"))]) == '[{"latitude":1.5,"seen":"2.0"}]'
+
+
+def test_rows_of_sqlalchemy_have_all_columns():
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
+        rows = connection.execute(sql_text("SELECT 1 AS a, 'x' AS b")).all()
+        joined_rows = connection.execute(sql_text("SELECT 1 AS id, 2 AS id")).all()
+    engine.dispose()
+    assert value_to_text(rows) == '[{"a":1,"b":"x"}]'
+    assert value_to_text(joined_rows) == "[[1,2]]"
+
+
+class Steps(list):
+    """Steps of a plan, which have an index and a dictionary, but not those of pandas."""
+
+    def to_dict(self):
+        raise AssertionError
+
+
+def test_only_objects_of_pandas_have_row_labels():
+    assert value_to_text({"steps": Steps(["a", "b"])}) == '{"steps":["a","b"]}'
+
+
+def test_classes_become_their_names():
+    assert value_to_text({"types": [Place, Array]}) == f'{{"types":["{Place}","{Array}"]}}'
 
 
 @pytest.mark.parametrize(

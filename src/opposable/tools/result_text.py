@@ -40,7 +40,8 @@ def _bytes_to_text(value: bytes | bytearray) -> str:
 
 def _has_row_labels(value: Any) -> bool:
     """Return whether the rows of a table or column of pandas have labels, not only numbers from the default index."""
-    return hasattr(value, "index") and type(value.index).__name__ != "RangeIndex"
+    index = getattr(value, "index", None)  # of a list: a method
+    return hasattr(index, "is_unique") and type(index).__name__ != "RangeIndex"
 
 
 def _table_to_records(table: Any) -> Any:
@@ -71,9 +72,11 @@ def _has_surrogates(text: str) -> bool:
 
 def _to_jsonable(value: Any) -> Any:
     """Convert a value that orjson cannot serialize to types that it can."""
+    if isinstance(value, type):  # its methods are those of its instances
+        return value
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if dataclasses.is_dataclass(value):
         return _to_jsonable(dataclasses.asdict(value))
     if isinstance(value, Mapping):
         pairs = list(value.multi_items() if hasattr(value, "multi_items") else value.items())
@@ -85,11 +88,10 @@ def _to_jsonable(value: Any) -> Any:
         return _to_jsonable(_table_to_records(value))
     if hasattr(value, "to_dict") and _has_row_labels(value):  # a column or row of pandas
         return _to_jsonable(value.to_dict() if value.index.is_unique else list(value.items()))
-    if hasattr(value, "_asdict"):  # a named tuple, or a row of SQLAlchemy
-        return _to_jsonable(value._asdict())
-    if isinstance(value, Sequence) and hasattr(value, "keys"):  # a row of sqlite3, which may repeat a name
-        names = dict.fromkeys(value.keys())
-        return _to_jsonable(dict(zip(names, value, strict=True)) if len(names) == len(value) else list(value))
+    if isinstance(value, Sequence) and (hasattr(value, "_asdict") or hasattr(value, "keys")):
+        # a named tuple, or a row of SQLAlchemy or sqlite3, which may repeat a name
+        record = value._asdict() if hasattr(value, "_asdict") else dict(zip(value.keys(), value, strict=True))
+        return _to_jsonable(record if len(record) == len(value) else list(value))
     if hasattr(value, "tolist"):  # arrays and numbers of numpy, columns of pandas
         return _to_jsonable(value.tolist())
     if isinstance(value, str):
