@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
+import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from tests.web.mcp.serving import add, create_library, 问候
 from tests.web.serving import serve_app
 
@@ -24,6 +26,7 @@ from opposable.tools.mcp.result_content import McpContent
 from opposable.tools.traits import ToolTraits
 from opposable.web.mcp.http import create_mcp_app, serve_mcp_http
 from opposable.web.mcp.server import LibraryServer, to_mcp_tool
+from opposable.web.principal import OWNER, Principal
 
 pytestmark = pytest.mark.anyio
 PROGRAM = str(Path(__file__).with_name("serving.py"))
@@ -267,8 +270,8 @@ async def test_our_client_and_our_server_understand_one_another():
 
 class TestAuthentication:
     async def test_requests_need_a_key_if_keys_are_checked(self, monkeypatch):
-        async def check(key: str) -> bool:
-            return key == "right-key"
+        async def check(key: str) -> Principal | None:
+            return OWNER if key == "right-key" else None
 
         monkeypatch.setenv("MCP_TEST_KEY", "right-key")
         headers = {"Authorization": "Bearer env:MCP_TEST_KEY"}
@@ -299,8 +302,8 @@ class TestAuthentication:
         ],
     )
     async def test_requests_are_accepted_by_key_host_and_origin(self, keys, headers, status):
-        async def check(key: str) -> bool:
-            return key == "right-key"
+        async def check(key: str) -> Principal | None:
+            return OWNER if key == "right-key" else None
 
         params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
         body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
@@ -312,6 +315,25 @@ class TestAuthentication:
             session.post(url, json=body, headers=sent) as response,
         ):
             assert (response.status, "www-authenticate" in response.headers) == (status, status == 401)
+
+    @pytest.mark.parametrize("mode", ["auto", "legacy"])
+    async def test_tools_get_the_owner_of_the_key(self, mode):
+        def get_owner(context: CallContext) -> str:
+            return context.owner
+
+        async def check(key: str) -> Principal | None:
+            return Principal(key_id=f"id of {key}")
+
+        owners = []
+        async with serve_mcp(ToolLibrary([get_owner]), check_key=check) as url:
+            for key in ("one", "two"):
+                headers = {"authorization": f"Bearer {key}"}
+                async with (
+                    httpx2.AsyncClient(headers=headers, trust_env=False) as http_client,
+                    Client(streamable_http_client(url, http_client=http_client), mode=mode) as client,
+                ):
+                    owners.append((await client.call_tool("get_owner", {})).content[0].text)
+        assert owners == ["id of one", "id of two"]
 
     async def test_without_keys_only_localhost_is_served(self):
         with pytest.raises(BadInput, match="needs keys, because other hosts can connect"):

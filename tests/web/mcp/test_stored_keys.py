@@ -8,6 +8,7 @@ from opposable.settings import Settings
 from opposable.store.keys import generate_key
 from opposable.web.errors import ApiError
 from opposable.web.mcp.stored_keys import open_key_check
+from opposable.web.principal import OWNER
 
 pytestmark = pytest.mark.anyio
 
@@ -21,11 +22,12 @@ async def test_scope_rate_limit_and_server_key_count(tmp_path):
         await store.keys.add(limited_record)
         await store.keys.add(chat_record)
         async with open_key_check("of the server", store) as check:
-            assert [await check(key) for key in ("of the server", limited, "opp_wrong", "")] == [
-                True,
-                True,
-                False,
-                False,
+            principals = [await check(key) for key in ("of the server", limited, "opp_wrong", "")]
+            assert [principal and principal.key_id for principal in principals] == [
+                "",
+                limited_record.key_id,
+                None,
+                None,
             ]
             with pytest.raises(ApiError, match="tools:write") as missing_scope:
                 await check(chat)
@@ -38,4 +40,4 @@ async def test_without_a_store_only_the_server_key_counts():
     async with open_key_check("", None) as check:
         assert check is None
     async with open_key_check("of the server", None) as check:
-        assert [await check(key) for key in ("of the server", "other", "")] == [True, False, False]
+        assert [await check(key) for key in ("of the server", "other", "")] == [OWNER, None, None]

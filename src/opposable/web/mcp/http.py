@@ -16,11 +16,15 @@ from opposable.web.http_server import serve
 from opposable.web.mcp.endpoint import MCP_PATH
 from opposable.web.mcp.server import SERVER_NAME, LibraryServer, RecordCall
 from opposable.web.middleware.authentication import is_loopback
+from opposable.web.principal import PRINCIPAL_SCOPE_KEY, Principal
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
-CheckKey = Callable[[str], Awaitable[bool]]
-"""Returns whether a bearer key is valid. Raises: `ApiError` or `OpposableError`, if the request is rejected for another reason."""
+CheckKey = Callable[[str], Awaitable[Principal | None]]
+"""Returns the principal of a bearer key, None for an invalid key.
+
+Raises: `ApiError` or `OpposableError`, if the request is rejected for another reason.
+"""
 
 
 def create_mcp_app(
@@ -36,7 +40,7 @@ def create_mcp_app(
 
     Args:
         library: The tools to serve.
-        check_key: Validates the bearer key of every request. Without it, only requests sent to localhost are
+        check_key: Returns the principal of the bearer key of every request. Without it, only requests sent to localhost are
             accepted, which protects against DNS rebinding.
         origins: The origins (`https://HOST`) of web pages that may connect. Without `check_key`, pages on localhost
             may connect as well.
@@ -93,16 +97,16 @@ class _AccessMiddleware:
             return
         scheme, _, key = headers.get("authorization", "").partition(" ")
         try:
-            is_valid = scheme.lower() == "bearer" and await self._check_key(key.strip())
+            principal = await self._check_key(key.strip()) if scheme.lower() == "bearer" else None
         except (ApiError, OpposableError) as error:
             api_error = to_api_error(error)
             await _error_response(api_error.status, str(api_error))(scope, receive, send)
             return
-        if not is_valid:
+        if not principal:
             message = "The key is not valid." if key else "A key is required: Authorization: Bearer KEY."
             await _error_response(401, message)(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        await self._app({**scope, PRINCIPAL_SCOPE_KEY: principal}, receive, send)
 
 
 def _error_response(status: int, message: str) -> JSONResponse:

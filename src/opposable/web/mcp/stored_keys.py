@@ -9,7 +9,7 @@ from opposable.web.errors import missing_scope_error
 from opposable.web.mcp.http import CheckKey
 from opposable.web.middleware.authentication import ApiKeyCache
 from opposable.web.middleware.request_limits import TokenUsageRecorder
-from opposable.web.principal import CALL_SCOPE
+from opposable.web.principal import CALL_SCOPE, OWNER, Principal
 
 if TYPE_CHECKING:
     from opposable.store.store import Store
@@ -28,8 +28,8 @@ async def open_key_check(server_key: str, store: "Store | None") -> AsyncIterato
     """
     if store is None or not await store.keys.list():
 
-        async def check_server_key(candidate: str) -> bool:
-            return hmac.compare_digest(candidate.encode(), server_key.encode())
+        async def check_server_key(candidate: str) -> Principal | None:
+            return OWNER if hmac.compare_digest(candidate.encode(), server_key.encode()) else None
 
         yield check_server_key if server_key else None
         return
@@ -37,18 +37,18 @@ async def open_key_check(server_key: str, store: "Store | None") -> AsyncIterato
     usage = TokenUsageRecorder(store.keys)
     key_cache = ApiKeyCache(store.keys, store.limiter, usage)
 
-    async def check(candidate: str) -> bool:
+    async def check(candidate: str) -> Principal | None:
         if server_key and hmac.compare_digest(candidate.encode(), server_key.encode()):
-            return True
+            return OWNER
         cached_key = await key_cache.find(candidate)
         if cached_key is None or cached_key.principal is None:
-            return False
+            return None
         if not cached_key.principal.has_scope(CALL_SCOPE):
             raise missing_scope_error(CALL_SCOPE)
         error = await key_cache.check_limits(cached_key)
         if error is not None:
             raise error
-        return True
+        return cached_key.principal
 
     async with usage.write_periodically():
         yield check
