@@ -72,10 +72,15 @@ SEARCHED = {
             "tool_use_id": "srvtoolu_1",
             "content": [{"type": "web_search_result", "title": "T", "url": "https://x.test", "encrypted_content": "e"}],
         },
-        {"type": "text", "text": "It is 5.", "citations": [{"type": "web_search_result_location"}]},
+        {"type": "text", "text": "It is 5", "citations": [{"type": "web_search_result_location"}]},
+        {"type": "text", "text": " (five)"},
+        {"type": "text", "text": " or 6", "citations": [{"type": "web_search_result_location"}]},
+        {"type": "text", "text": ", I think."},
     ],
 }
-"""A reply of Claude with a web search that Anthropic ran."""
+"""A reply of Claude with a web search that Anthropic ran. A citation splits a sentence into blocks."""
+SEARCHING = {**SEARCHED, "content": SEARCHED["content"][1:3]}
+"""A reply of Claude that was paused after a web search."""
 FOUND = [
     {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
     {
@@ -178,7 +183,8 @@ def create_responses(name, key, url):
         (create_chat, "messages", {"messages": DOCUMENTS, "max_tokens": 9},
          {"messages": [{"role": "user", "content": "Note\nold\nA body.\nPrices\nhttps://x.test\n1.10\nPart 1\nPart 2"}]}),
         (create_chat, "messages", {"messages": [*HI, SEARCHED, *HI], "max_tokens": 9},
-         {"messages": [*HI, {"role": "assistant", "content": "Let me look.\nIt is 5."}, *HI]}),
+         {"messages": [*HI, {"role": "assistant", "content": "Let me look.\nIt is 5 (five) or 6, I think."}, *HI]}),
+        (create_chat, "messages", {"messages": [*HI, SEARCHING], "max_tokens": 9}, {"messages": HI}),
         (create_chat, "responses", {"input": [*HI, *FOUND, *HI]},
          {"messages": [*HI, {"role": "assistant", "content": "It is 5."}, *HI]}),
         (create_chat, "responses", {"input": "JSON", "text": {"format": {"type": "json_object"}}},

@@ -159,7 +159,8 @@ def _parse_messages(value: Any) -> list[Message]:
         if role == "assistant":
             message = _parse_assistant(raw.get("content"), f"{path}.content")
             tool_names |= {call.id: call.name for call in message.tool_calls}
-            messages.append(message)
+            if message.content or message.tool_calls or message.thinking or raw["content"] == "":
+                messages.append(message)  # servers reject a reply without any of them, such as one that only searched
         elif role in ("user", "system"):
             messages += _parse_user(raw.get("content"), f"{path}.content", tool_names, is_system=role == "system")
         else:
@@ -171,18 +172,23 @@ def _parse_assistant(content: Any, path: str) -> Message:
     if isinstance(content, str):
         return assistant_message(content)
     texts: list[str] = []
+    previous: Mapping[str, Any] = {}
     thoughts: list[str] = []
     calls: list[ToolCall] = []
     for block, block_path in _iterate_blocks(content, path):
         match block.get("type"):
             case "text" if isinstance(block.get("text"), str):
-                texts.append(block["text"])
+                is_after_text = previous.get("type") == "text"
+                if is_after_text and (block.get("citations") or previous.get("citations")):
+                    texts[-1] += block["text"]  # a citation splits a sentence into blocks
+                else:
+                    texts.append(block["text"])
             case "thinking" if isinstance(block.get("thinking"), str):
                 thoughts.append(block["thinking"])
             case "redacted_thinking":
-                continue
+                pass
             case kind if _is_server_block(kind):
-                continue
+                pass
             case "tool_use" if (
                 isinstance(block.get("id"), str)
                 and isinstance(block.get("name"), str)
@@ -191,6 +197,7 @@ def _parse_assistant(content: Any, path: str) -> Message:
                 calls.append(ToolCall(block["id"], block["name"], block["input"]))
             case kind:
                 raise _unsupported_block_error(block_path, kind, "text, thinking and tool_use")
+        previous = block
     return assistant_message("\n".join(filter(None, texts)), tuple(calls), "\n".join(thoughts))
 
 
