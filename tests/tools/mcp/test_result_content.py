@@ -58,6 +58,7 @@ def test_a_structured_result_has_its_resources():
         (['def f():\n    return "hi"\n'], {"result": 'def f():\n    return "hi"\n'}, 'def f():\n    return "hi"\n'),
         (["a", "b"], {"result": ["a", "b"]}, '{"result":["a","b"]}'),
         (["a"], {"result": ["a"]}, '{"result":["a"]}'),
+        (["1", "a", "2"], {"result": [[1, "a"], [2, None]]}, '{"result":[[1,"a"],[2,null]]}'),
         (["5"], {"result": 5}, '{"result":5}'),
         (['{\n  "a": 1.0\n}'], {"a": 1}, '{"a":1}'),
         ([], {"a": 1}, '{"a":1}'),
@@ -79,6 +80,18 @@ def test_an_image_within_a_resource_is_an_image():
     value = result_to_value(CallToolResult(content=[EmbeddedResource(type="resource", resource=blob)]), set())
     assert value == "[resource file:///c.png, image/png, 8 bytes]"
     assert [(part.media_type, len(part.data)) for part in find_media(value)] == [("image/png", 8)]
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        BlobResourceContents(uri="file:///c.svg", blob="PHN2Zy8+", mime_type="image/svg+xml"),
+        TextResourceContents(uri="file:///c.png", text="no bytes", mime_type="image/png"),
+    ],
+)
+def test_a_resource_that_models_reject_as_an_image_stays_text(resource):
+    value = result_to_value(CallToolResult(content=[EmbeddedResource(type="resource", resource=resource)]), set())
+    assert find_media(value) == ()
 
 
 @pytest.mark.parametrize("value", [[1, {"a": "b"}], "text", 7])

@@ -12,6 +12,9 @@ from opposable.safety.redaction import redact_known_secrets
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock
 
+_RESOURCE_IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Types of images in resources that models get. Providers reject requests with others, such as SVG."""
+
 
 class McpContent(str):
     """The text of a result's blocks, with a placeholder for each block that is not text.
@@ -31,14 +34,18 @@ class McpContent(str):
 
     @property
     def media(self) -> tuple[ImagePart, ...]:
-        """The images of the blocks, also those in resources; one that is not valid Base64 is left out."""
+        """The images of the blocks, and those in resources that models take. One that is not Base64 is left out."""
         parts = []
         for block in self.blocks:
-            image = block["resource"] if block.get("type") == "resource" else block
-            media_type = str(image.get("mimeType"))
-            if block.get("type") == "image" or (media_type.startswith("image/") and "blob" in image):
-                with suppress(BadInput):
-                    parts.append(ImagePart("", decode_base64(str(image.get("data") or image.get("blob"))), media_type))
+            resource = block["resource"] if block.get("type") == "resource" else {}
+            if block.get("type") == "image":
+                data, media_type = block.get("data"), block.get("mimeType")
+            elif "blob" in resource and resource.get("mimeType") in _RESOURCE_IMAGE_TYPES:
+                data, media_type = resource["blob"], resource["mimeType"]
+            else:
+                continue
+            with suppress(BadInput):
+                parts.append(ImagePart("", decode_base64(str(data)), str(media_type)))
         return tuple(parts)
 
 
@@ -73,14 +80,22 @@ def _get_model_text(content: "Sequence[ContentBlock]", value: Any) -> str:
     texts = [block.text for block in content if block.type == "text"]
     if len(content) == 1 and texts == [unwrapped]:
         return texts[0]
-    is_listed = isinstance(unwrapped, list) and len(texts) == len(unwrapped) and all(map(_is_same, texts, unwrapped))
-    repeated = [
+    items = _flatten(unwrapped) if isinstance(unwrapped, list) else []
+    is_listed = len(texts) == len(items) and all(map(_is_same, texts, items))
+    repeated = {
         text for text in texts if is_listed or not text.strip() or _is_same(text, value) or _is_same(text, unwrapped)
-    ]
+    }
     further = [
         block for block in content if block.type != "image" and not (block.type == "text" and block.text in repeated)
     ]
     return "\n".join((dump_json(value).decode(), blocks_to_text(further))) if further else ""
+
+
+def _flatten(value: Any) -> list[Any]:
+    """Return the items of nested lists without nulls: the Python SDK makes a block of text from each."""
+    if isinstance(value, list):
+        return [leaf for item in value for leaf in _flatten(item)]
+    return [] if value is None else [value]
 
 
 def _is_same(text: str, value: Any) -> bool:
