@@ -1,5 +1,7 @@
 """What of an OpenAPI document becomes which tool, and what is named as left out."""
 
+import tracemalloc
+
 import orjson
 import pytest
 from aiohttp import web
@@ -493,6 +495,17 @@ def test_multiplying_merge_keys_are_refused():
     levels = "\n".join(f"l{n}: &l{n} {{<<: [*l{n - 1}, *l{n - 1}]}}" for n in range(1, 40))
     with pytest.raises(BadInput, match="merge keys"):
         parse_document(f"l0: &l0 {{a: 1}}\n{levels}\n".encode(), "The text")
+
+
+def test_merge_keys_are_counted_before_they_are_merged():
+    pairs = ", ".join(f"k{n}: 1" for n in range(2000))
+    document = f"a: &a {{{pairs}}}\nb: {{<<: [{', '.join(['*a'] * 2000)}]}}\n"
+    tracemalloc.start()
+    with pytest.raises(BadInput, match="merge keys"):
+        parse_document(document.encode(), "The text")
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 10_000_000
 
 
 def test_an_invalid_prefix_is_refused():

@@ -170,24 +170,33 @@ def _create_yaml_loader() -> Any:
     """Create a safe loader for the scalars of YAML 1.2: dates, `yes`, `on` and base 60 numbers are text."""
     import yaml
 
+    prefix = "tag:yaml.org,2002:"
+    merge_tag = f"{prefix}merge"
+
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """Loads only the types of JSON, with a limit on merge keys: nested ones multiply what they merge."""
 
         merged_pairs = 0
 
         def flatten_mapping(self, node: Any) -> None:
-            own_pairs = len(node.value)
+            for key, value in node.value:
+                if key.tag == merge_tag:
+                    self.count_merged_pairs(value.value if isinstance(value, yaml.SequenceNode) else [value])
             super().flatten_mapping(node)
-            self.merged_pairs += len(node.value) - own_pairs
-            if self.merged_pairs > _MAX_MERGED_PAIRS:
-                raise yaml.constructor.ConstructorError(None, None, "too many merge keys", node.start_mark)
+
+        def count_merged_pairs(self, sources: Iterable[Any]) -> None:
+            for source in sources:  # before they are merged: a short list may name one long mapping many times
+                if isinstance(source, yaml.MappingNode):
+                    self.flatten_mapping(source)
+                    self.merged_pairs += len(source.value)
+                if self.merged_pairs > _MAX_MERGED_PAIRS:
+                    raise yaml.constructor.ConstructorError(None, None, "too many merge keys", source.start_mark)
 
     resolvers_by_character = {
         character: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "merge")]
         for character, resolvers in Loader.yaml_implicit_resolvers.items()
     }
     Loader.yaml_implicit_resolvers = resolvers_by_character
-    prefix = "tag:yaml.org,2002:"
     Loader.add_implicit_resolver(f"{prefix}bool", re.compile(r"^(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
     Loader.add_implicit_resolver(f"{prefix}int", re.compile(r"^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
     number = r"^[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?$"
