@@ -408,6 +408,7 @@ ENGINE_QUERIES = {
         ("SELECT TIME '24:00', TIMETZ '24:00+08', TIME '10:00'", [["24:00:00", "24:00:00+08", "10:00:00"]]),
         ("SELECT string_agg(name, E'\\n' ORDER BY id), e'\\\\w\\t' FROM customers", [["Ann\nBob\n李雷", "\\w\t"]]),
         ("SELECT $$it's$$, $a$ $b$\\$a$, $$$$", [["it's", " $b$\\", ""]]),
+        ("SELECT 'a' -- b\n'c', 1 -- d\r, 2, $e\u2014$f$e\u2014$", [["ac", 1, 2, "f"]]),
         ("SELECT E'\\'; DELETE FROM orders; --', E'a\\\\', 'b\\'", [["'; DELETE FROM orders; --", "a\\", "b\\"]]),
         ("SELECT 1 <> ALL (ARRAY[2, 3]), 1 = SOME (ARRAY[1]), 1 <> ALL (VALUES (2))", [[True, True, True]]),
         (
@@ -519,6 +520,7 @@ ENGINE_QUERIES = {
         ("TABLE customers LIMIT 1", None),
         ("(SELECT 1) UNION ALL (SELECT 2) ORDER BY 1", [[1], [2]]),
         ("SELECT $$it's$$, $a$b$a$, E'it\\'s', e'\\\\', 'a\\'", [["it's", "b", "it's", "\\", "a\\"]]),
+        ("SELECT 'a' -- b\n'c', 1 -- d\r, 2", [["ac", 1, 2]]),
         ("SELECT [1, 2, 3][::-1], [1, 2][1::INT], 1 <> ALL ([2, 3])", [[[3, 2, 1], 1, True]]),
         (
             "SELECT 19.99::FLOAT, [1.1]::FLOAT[1], 'nan'::FLOAT, NULL::FLOAT, 16777216::FLOAT",

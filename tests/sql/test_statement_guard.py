@@ -1,5 +1,7 @@
 """The guard refuses everything except one read-only statement."""
 
+import time
+
 import pytest
 
 from opposable.domain.errors import InvalidArguments
@@ -32,3 +34,11 @@ def test_invalid_sql_is_reported_in_one_sentence(sql, sentence):
 def test_a_json_value_with_a_default_is_accepted():
     sql = """SELECT JSON_VALUE('{"a": 1}', '$.a' RETURNING int DEFAULT 0 ON EMPTY)"""
     assert parse_safe_query(sql, "postgres", SHOP_SCHEMA).sql == sql
+
+
+@pytest.mark.parametrize("tail", [" " * 45_000 + ")", " LIMIT 1" * 2_000, " ORDER BY a" * 2_000 + "("])
+def test_sql_that_sqlglot_cannot_parse_is_refused_in_seconds(tail):
+    started = time.perf_counter()
+    with pytest.raises(InvalidArguments):
+        parse_safe_query("SELECT 1" + tail, "duckdb", SHOP_SCHEMA)
+    assert time.perf_counter() - started < 5

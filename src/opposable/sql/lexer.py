@@ -29,11 +29,14 @@ _OPENERS_BY_DIALECT: dict[Dialect, tuple[tuple[str, str, SegmentKind], ...]] = {
 }
 _ESCAPED_QUOTES: dict[Dialect, str] = {"mysql": "'\"", "clickhouse": "'\"`"}
 """The quotes within which a backslash escapes the next character."""
-_DOLLAR_QUOTE = re.compile(r"(?<![\w$])\$(?:[^\W\d]\w*)?\$")
+_LETTER = r"A-Za-z_\x80-\U0010ffff"
+"""What begins a name: PostgreSQL also takes spaces and dashes beyond ASCII for letters."""
+_DOLLAR_QUOTE = re.compile(rf"(?<![{_LETTER}0-9$])\$(?:[{_LETTER}][{_LETTER}0-9]*)?\$")
 _DOLLAR_QUOTED_DIALECTS: frozenset[Dialect] = frozenset({"duckdb", "postgres", "clickhouse"})
-_ESCAPE_PREFIX = re.compile(r"(?<![\w$])[eE]")
+_ESCAPE_PREFIX = re.compile(rf"(?<![{_LETTER}0-9$])[eE]")
 _ESCAPE_PREFIXED_DIALECTS: frozenset[Dialect] = frozenset({"duckdb", "postgres"})
-"""The dialects that read backslashes in `E'…'`, but not in `'…'`."""
+"""The dialects that read backslashes in `E'…'`, but not in `'…'`. A carriage return ends a comment in them."""
+_NEWLINE = re.compile(r"[\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Segment:
     """A part of SQL text of one kind.
 
     `text` includes its quotes and begins at `start`. `is_closed` is false where the SQL ends before the closing mark.
-    `has_escape_prefix` is true for the `'…'` of `E'…'`.
+    `has_escape_prefix` is true for the `'…'` of `E'…'`, and for the strings that continue it on the next lines.
     """
 
     kind: SegmentKind
@@ -56,6 +59,7 @@ def split_segments(sql: str, dialect: Dialect = "sqlite") -> Iterator[Segment]:
     openers = _OPENERS_BY_DIALECT.get(dialect, _OPENERS)
     escaped_quotes = _ESCAPED_QUOTES.get(dialect, "")
     code_start = position = 0
+    continues_escapes = False
     while position < len(sql):
         opener = next((o for o in openers if sql.startswith(o[0], position)), None)
         if dialect in _DOLLAR_QUOTED_DIALECTS and (mark := _DOLLAR_QUOTE.match(sql, position)):
@@ -64,12 +68,16 @@ def split_segments(sql: str, dialect: Dialect = "sqlite") -> Iterator[Segment]:
             position += 1
             continue
         if position > code_start:
+            continues_escapes = continues_escapes and sql[code_start:position].isspace()
             yield Segment("code", sql[code_start:position], code_start)
         content_start = position + (1 if opener[1] == "\n" else len(opener[0]))
         prefixed = opener[1] == "'" and dialect in _ESCAPE_PREFIXED_DIALECTS and position > 0
-        prefixed = prefixed and _ESCAPE_PREFIX.match(sql, position - 1) is not None
+        prefixed = prefixed and (continues_escapes or _ESCAPE_PREFIX.match(sql, position - 1) is not None)
+        continues_escapes = prefixed or (continues_escapes and opener[2] == "comment")
         has_escapes = prefixed or opener[1] in escaped_quotes
         end, closed = _find_segment_end(sql, content_start, opener[1], has_escapes=has_escapes)
+        if opener[1] == "\n" and dialect in _ESCAPE_PREFIXED_DIALECTS and (newline := _NEWLINE.search(sql, position)):
+            end = newline.end()
         yield Segment(opener[2], sql[position:end], position, closed or opener[1] == "\n", prefixed)
         code_start = position = end
     if code_start < len(sql):

@@ -9,7 +9,7 @@ from opposable.sql.function_allowlist import Dialect
 from opposable.sql.lexer import split_segments
 from opposable.sql.schema import to_one_line
 
-_DOLLAR_QUOTE = re.compile(r"\$\w*\$")
+_DOLLAR_QUOTE = re.compile(r"\$[\w\x80-\U0010ffff]*\$")
 _LOOKALIKE_SIGNS = re.compile("[‘’“”−]")
 """Signs that ClickHouse reads as quotes and minus."""
 _STRING_PREFIX = re.compile(r"(?:^|\W)(e|u&|b|x|n)$", re.IGNORECASE)
@@ -37,8 +37,9 @@ def refuse_ambiguous_strings(sql: str, dialect: Dialect = "postgres") -> None:
             continue
         prefix = _STRING_PREFIX.search(before) if part.kind in ("string", "name") else None
         # Both parsers see the end of E'a\\nb', but not of E'a\\'b'.
-        ambiguous = "\\'" if prefix and prefix.group(1).casefold() == "e" and part.kind == "string" else "\\"
-        if prefix and (prefix.group(1).casefold() == "u&" or ambiguous in part.text):
+        ambiguous = "\\'" if part.has_escape_prefix else "\\"
+        is_unicode = prefix is not None and prefix[1].casefold() == "u&"
+        if is_unicode or ((part.has_escape_prefix or prefix) and ambiguous in part.text):
             raise ToolRefused("Text with U& or an escaped quote is not allowed: write it in plain single quotes.")
         before = part.text if part.kind == "code" else ""
 

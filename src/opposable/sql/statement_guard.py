@@ -40,7 +40,7 @@ _CLAUSES_OUTSIDE_PIVOT = frozenset({"ORDER BY", "LIMIT", "OFFSET"})
 """Clauses that DuckDB takes after PIVOT, but sqlglot does not."""
 _SORTED_COLUMN = r"""(?:\w+|"[^"']*")(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?"""
 _LAST_CLAUSES = re.compile(
-    rf"(?:\s+ORDER\s+BY\s+{_SORTED_COLUMN}(?:\s*,\s*{_SORTED_COLUMN})*)?"
+    rf"(?<!\s)(?:\s+ORDER\s+BY\s+{_SORTED_COLUMN}(?:\s*,\s*{_SORTED_COLUMN})*)?"
     r"(?:\s+LIMIT\s+\d+(?:\s*(?:,|\bOFFSET\b)\s*\d+)?)?$",
     re.IGNORECASE,
 )
@@ -120,7 +120,8 @@ def _standardize(sql: str, dialect: Dialect) -> str:
         elif part.kind == "string":
             code.append(standardize_string(part, dialect))
         else:
-            code.append(" " if part.kind == "comment" else part.text)
+            line_break = "\n" if part.text.endswith(("\r", "\n")) else " "  # strings of two lines are one string
+            code.append(line_break if part.kind == "comment" else part.text)
     return "".join(code).strip().rstrip(";").strip()
 
 
@@ -171,11 +172,13 @@ def _parse(sql: str, dialect: Dialect) -> Any:
     from sqlglot.errors import SqlglotError
 
     try:
-        statements = [tree for tree in sqlglot.parse(sql, dialect=dialect) if tree is not None]
+        try:
+            statements = sqlglot.parse(sql, dialect=dialect)
+        except SqlglotError:
+            # sqlglot lacks PIVOT … ORDER BY of DuckDB, and LIMIT 1 BY a LIMIT 2 of ClickHouse.
+            statements = sqlglot.parse(_LAST_CLAUSES.sub("", sql), dialect=dialect)
+        statements = [tree for tree in statements if tree is not None]
     except SqlglotError as error:
-        # sqlglot lacks PIVOT … ORDER BY of DuckDB, and LIMIT 1 BY a LIMIT 2 of ClickHouse.
-        if (shortened := _LAST_CLAUSES.sub("", sql)) != sql:
-            return _parse(shortened, dialect)
         highlight = next((str(found.get("highlight")) for found in getattr(error, "errors", [])), "").upper()
         word = _get_statement_name(sql)
         if word.casefold() in _PIVOT_WORDS and highlight in _CLAUSES_OUTSIDE_PIVOT:
