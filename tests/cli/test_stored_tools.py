@@ -191,6 +191,19 @@ async def test_a_row_of_the_tools_table_is_stored_unchanged(tmp_path):
     assert (twin.code, twin.err) == (1, "✗ t-2: Another tool has the name 'calculate'. Choose a different name.\n")
 
 
+async def test_an_added_tool_is_printed_under_a_name_that_can_be_called(tmp_path):
+    time = {"endpoint": {"url_template": "internal://time"}}
+    specs = [
+        {"tool_id": "t-1", "display_name": "now", **time},
+        {"id": "t-2", "name": "today", **time},
+        {"tool_id": "时间", **time},
+    ]
+    added = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, *specs))
+    printed = [line.removeprefix("✓ ") for line in added.out.splitlines()]
+    codes = [(await run_program(tmp_path, "tools", "call", name, "{}")).code for name in printed]
+    assert (printed, codes) == (["t-1", "today", "时间"], [0, 0, 0])
+
+
 async def test_a_tool_may_depend_on_built_in_stored_and_new_tools_in_any_order(tmp_path):
     time = {"endpoint": {"url_template": "internal://time"}}
     specs = [{"tool_id": "a", "dependencies": ["z", "calculator"], **time}, {"tool_id": "z", **time}]

@@ -292,15 +292,21 @@ def _save_and_report(
 def _print_registrations(registrations: Sequence[Registration], left_out: dict[str, str], secrets: list[str]) -> None:
     for registration in registrations:
         for name in registration.accepted:
-            action = name.removeprefix(to_safe_name(registration.tool_id)).removeprefix("_")
-            label = f"{registration.tool_id}.{action}" if action else registration.tool_id
-            out.print(style_text(("✓ ", "green"), label))
+            out.print(style_text(("✓ ", "green"), _get_display_id(registration.tool_id, name)))
         for name, reason in registration.set_aside.items():
             err.print(style_text(("✗ ", "red"), f"{name}: {reason}"))
     for where, reason in left_out.items():
         err.print(style_text(("– ", "yellow"), f"{where}: {reason}"))
     if secrets:
         err.print(style_text(f"The tools need these environment variables: {', '.join(secrets)}."))
+
+
+def _get_display_id(tool_id: str, name: str) -> str:
+    """Return the id of a tool's action by its name for models, or a hashed name itself, which has no action."""
+    safe_id = to_safe_name(tool_id)
+    if name == safe_id:
+        return tool_id
+    return f"{tool_id}.{name[len(safe_id) + 1 :]}" if name.startswith(f"{safe_id}_") else name
 
 
 def _find_secrets(specs: Sequence[AnyToolSpec]) -> list[str]:
