@@ -1,5 +1,7 @@
 """Files are read, described and converted inside the roots only."""
 
+import sys
+
 import openpyxl
 import pytest
 from tests.builtin_tools.rows import create_data_folder
@@ -173,3 +175,17 @@ def test_a_spreadsheet_with_cells_far_apart_is_reported(folder, files):
     workbook.save(folder / "far.xlsx")
     with pytest.raises(ToolFailed, match=r"far\.xlsx cannot be read: it needs too much memory"):
         files.read("far.xlsx")
+
+
+def test_spreadsheets_are_read_without_the_site_packages_of_the_interpreter(files, monkeypatch):
+    monkeypatch.setattr(sys, "executable", sys._base_executable)  # as where packages come from PYTHONPATH
+    assert files.read("book.xlsx", sheet="second")["rows"] == [[7]]
+
+
+def test_another_failure_of_the_spreadsheet_process_has_its_message(files, monkeypatch, tmp_path):
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho 'ValueError: year 0 is out of range' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with pytest.raises(ToolFailed, match=r"book\.xlsx cannot be read: ValueError: year 0 is out of range\. Save it"):
+        files.read("book.xlsx")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from opposable.builtin_tools.data_files import sheet_to_csv
@@ -226,14 +227,16 @@ def _convert_sheet_to_csv(
     stack: contextlib.ExitStack, file: OpenFile, display_path: str, sheet: str | None
 ) -> tuple[BinaryIO, tuple[str, ...]]:
     """Return a sheet as CSV, and the names of all sheets. See `sheet_to_csv`."""
-    if find_spec("python_calamine") is None:
+    library = find_spec("python_calamine")
+    if library is None or library.origin is None:
         raise ToolUnavailable('Excel files need the extra "files": pip install "opposable[files]".')
     if file.size > MAX_SPREADSHEET_BYTES:
         raise ToolFailed(
             f"{display_path} is larger than {MAX_SPREADSHEET_BYTES // 1_000_000} MB; save it as CSV first."
         )
     copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
-    command = [sys.executable, "-I", sheet_to_csv.__file__, json.dumps(sheet)]
+    library_folder = str(Path(library.origin).parents[1])  # the isolated process ignores PYTHONPATH
+    command = [sys.executable, "-I", sheet_to_csv.__file__, library_folder, json.dumps(sheet)]
     try:
         process = subprocess.run(  # noqa: S603 - the command is fixed
             command,
@@ -245,12 +248,15 @@ def _convert_sheet_to_csv(
         )
     except subprocess.TimeoutExpired as error:
         raise ToolFailed(f"Reading {display_path} took too long and was stopped; save it as CSV first.") from error
-    if process.returncode != 0:
+    last_line = (process.stderr.splitlines() or [b""])[-1].decode(errors="replace")
+    if process.returncode < 0 or last_line.startswith("MemoryError"):  # a failed allocation of the library aborts
         raise ToolFailed(
             f"{display_path} cannot be read: it needs too much memory, perhaps because its cells are far apart. "
             "Save it as CSV first."
         )
-    report = json.loads(process.stderr.splitlines()[-1])
+    if process.returncode != 0:
+        raise ToolFailed(f"{display_path} cannot be read: {last_line[:500]}. Save it as CSV first.")
+    report = json.loads(last_line)
     sheet_names = tuple(report["sheets"])
     if report["error"]:
         raise ToolFailed(f"{display_path} is no spreadsheet that can be read: {report['error']}.")

@@ -15,15 +15,19 @@ MAX_MEMORY_BYTES = 2 * 2**30
 
 
 def main() -> None:
-    """Run `sheet_to_csv SHEET`, where SHEET is a JSON string, or null for the first sheet.
+    """Run `sheet_to_csv FOLDER SHEET`.
+
+    FOLDER is where `python_calamine` is installed. SHEET is a JSON string, or null for the first sheet.
 
     It reads the spreadsheet from standard input and writes the CSV to standard output. The last line of standard
     error is a JSON object: `sheets` (names), `rows` (their number) and `error` ("" if the file was read).
     """
     _limit_memory()
+    library_folder, sheet_json = sys.argv[1:]
+    sys.path.append(library_folder)
     import python_calamine
 
-    sheet = json.loads(sys.argv[1])
+    sheet = json.loads(sheet_json)
     report: dict[str, Any] = {"sheets": [], "rows": 0, "error": ""}
     try:
         workbook = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(sys.stdin.buffer.read()))
