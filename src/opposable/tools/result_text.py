@@ -76,7 +76,7 @@ def _to_jsonable(value: Any) -> Any:
         return value
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _to_jsonable(dataclasses.asdict(value))
     if isinstance(value, Mapping):
         pairs = list(value.multi_items() if hasattr(value, "multi_items") else value.items())
@@ -90,7 +90,8 @@ def _to_jsonable(value: Any) -> Any:
         return _to_jsonable(value.to_dict() if value.index.is_unique else list(value.items()))
     if isinstance(value, Sequence) and (hasattr(value, "_asdict") or hasattr(value, "keys")):
         # a named tuple, or a row of SQLAlchemy or sqlite3, which may repeat a name
-        record = value._asdict() if hasattr(value, "_asdict") else dict(zip(value.keys(), value, strict=True))
+        row: Any = value
+        record = row._asdict() if hasattr(row, "_asdict") else dict(zip(row.keys(), row, strict=True))
         return _to_jsonable(record if len(record) == len(value) else list(value))
     if hasattr(value, "tolist"):  # arrays and numbers of numpy, columns of pandas
         return _to_jsonable(value.tolist())
