@@ -29,6 +29,7 @@ REWRITE_OPTIONS = ModelOptions(stream=False, max_tokens=200, temperature=0.0)
 MAX_EARLIER_QUESTIONS = 5
 """The limit of earlier questions in the prompt; the latest are used."""
 _MAX_QUESTION_CHARACTERS = 500
+_JSON_BLOCK_PATTERN = re.compile(r"^```json\s*$(.*?)^\s*```", re.DOTALL | re.MULTILINE | re.IGNORECASE)
 
 _REWRITE_INSTRUCTIONS = (
     "You complete follow-up questions about data. Write the last question so that it can be understood without the "
@@ -109,11 +110,9 @@ def is_plain_answer(reply: Reply) -> bool:
 
 
 def _parse_json_object(text: str) -> dict[str, object]:
-    start = text.find("{")
-    if start < 0:
-        return {}
+    fenced = _JSON_BLOCK_PATTERN.search(text)
     try:
-        value = orjson.loads(text[start : text.rfind("}") + 1])
+        value = orjson.loads(fenced[1] if fenced else text)
     except orjson.JSONDecodeError:
         return {}
     return value if isinstance(value, dict) else {}
