@@ -199,6 +199,48 @@ async def test_the_methods_of_an_object_are_its_actions():
     assert await stock.run({}, NO_CONTEXT) == 7
 
 
+class Depot:
+    """Methods of all kinds."""
+
+    def __init__(self):
+        self.stock = 7
+
+    @functools.cache  # noqa: B019 - the object lives as long as the process
+    def count(self, n: int) -> int:
+        """Count."""
+        return self.stock + n
+
+    @classmethod
+    def get_name(cls) -> str:
+        """Name."""
+        return cls.__name__
+
+    @staticmethod
+    def double(n: int) -> int:
+        """Double."""
+        return n * 2
+
+    @tool(description="Sell pieces.", timeout=3, needs_approval=True)
+    def sell(self, n: int) -> int:
+        self.stock -= n
+        return self.stock
+
+
+async def test_methods_with_decorators_are_tools():
+    tools = {t.tool_id: t for t in tools_from_object(Depot(), "depot", read_only=("count",), untrusted_output=True)}
+    arguments = {"depot.count": {"n": 1}, "depot.double": {"n": 2}, "depot.get_name": {}, "depot.sell": {"n": 3}}
+    results = {name: await tools[name].run(tools[name].check(arguments[name]), NO_CONTEXT) for name in tools}
+    assert results == {"depot.count": 8, "depot.double": 4, "depot.get_name": "Depot", "depot.sell": 4}
+    assert tools["depot.count"].spec.read_only
+    sell = tools["depot.sell"]
+    assert (sell.definition.description, sell.timeout, list(sell.definition.parameters["properties"])) == (
+        "Sell pieces.",
+        3,
+        ["n"],
+    )
+    assert (sell.spec.needs_approval, sell.spec.untrusted_output) == (True, True)
+
+
 def test_the_decorator_names_describes_and_limits():
     @tool(name="天气", description="The weather.", timeout=3)
     def weather(city: str) -> str:

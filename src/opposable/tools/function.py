@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from types import AsyncGeneratorType, GeneratorType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast, overload
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import InvalidArguments, ToolRegistrationError
@@ -202,7 +202,8 @@ def tools_from_object(
 ) -> list[FunctionTool]:
     """Create one tool from each public method of an object, with the id `tool_id.method`.
 
-    A method with the name `tool_id` gets the id `tool_id` alone.
+    A method with the name `tool_id` gets the id `tool_id` alone. Class methods, cached methods and methods with the
+    decorator `tool` count. The decorator's description, timeout and options have precedence.
 
     Args:
         obj: The object.
@@ -214,21 +215,47 @@ def tools_from_object(
     Raises:
         ToolRegistrationError: The object has no public method, or one cannot be described to a model.
     """
-    methods = [name for name, _ in inspect.getmembers(type(obj), inspect.isfunction) if not name.startswith("_")]
+    methods = [name for name, member in inspect.getmembers(type(obj), _is_method) if not name.startswith("_")]
     if not methods:
         raise ToolRegistrationError(
             f"{tool_id}: {type(obj).__name__} has no public method. Each public method becomes an action."
         )
     tool_ids = {name: tool_id if name == tool_id else f"{tool_id}.{name}" for name in methods}
-    options: dict[str, ToolOptions] = {name: {} for name in methods}
+    tools = []
     for name in methods:
+        options: ToolOptions = {}
         if name in read_only:
-            options[name]["read_only"] = True
+            options["read_only"] = True
         if untrusted_output:
-            options[name]["untrusted_output"] = True
-    return [
-        FunctionTool(getattr(obj, name), tool_id=tool_ids[name], timeout=timeout, **options[name]) for name in methods
-    ]
+            options["untrusted_output"] = True
+        method = getattr(obj, name)
+        if isinstance(method, FunctionTool):
+            tools.append(_bind_tool(method, obj, tool_ids[name], timeout, options))
+        else:
+            tools.append(FunctionTool(method, tool_id=tool_ids[name], timeout=timeout, **options))
+    return tools
+
+
+def _is_method(member: Any) -> bool:
+    """Return whether a member of a class is a method written in Python, also a class method, a cached one or a tool."""
+    is_cached = inspect.ismethoddescriptor(member) and hasattr(member, "__wrapped__")
+    return is_cached or inspect.isfunction(member) or inspect.ismethod(member) or isinstance(member, FunctionTool)
+
+
+def _bind_tool(
+    unbound: FunctionTool, obj: object, tool_id: str, timeout: float | None, options: ToolOptions
+) -> FunctionTool:
+    """Return the tool of a method with the decorator `tool` for one object."""
+    if unbound.spec is not None:
+        names = unbound.spec.model_fields_set & ToolOptions.__annotations__.keys()
+        options = cast("ToolOptions", {**options, **{name: getattr(unbound.spec, name) for name in names}})
+    return FunctionTool(
+        unbound.function.__get__(obj),
+        tool_id=tool_id,
+        description=unbound.outline.description,
+        timeout=timeout if unbound.timeout is None else unbound.timeout,
+        **options,
+    )
 
 
 def _create_spec(tool: FunctionTool, options: ToolOptions) -> "FunctionToolSpec":

@@ -102,7 +102,9 @@ class FunctionSignature:
         return _create_model(self._name, fields)
 
 
-_signature_cache: WeakKeyDictionary[Callable[..., Any], FunctionSignature] = WeakKeyDictionary()
+_signature_caches: dict[bool, WeakKeyDictionary[Callable[..., Any], FunctionSignature]] = {
+    is_bound: WeakKeyDictionary() for is_bound in (False, True)
+}
 
 
 def get_signature(function: Callable[..., Any]) -> FunctionSignature:
@@ -115,13 +117,15 @@ def get_signature(function: Callable[..., Any]) -> FunctionSignature:
         ToolRegistrationError: The signature cannot be described to a model; the message says why.
     """
     plain_function = getattr(function, "__func__", function)
+    is_bound = plain_function is not function
+    cache = _signature_caches[is_bound]
     try:
-        return _signature_cache[plain_function]
+        return cache[plain_function]
     except (KeyError, TypeError):
         pass
-    signature = FunctionSignature(plain_function, is_bound=plain_function is not function)
+    signature = FunctionSignature(plain_function, is_bound=is_bound)
     with contextlib.suppress(TypeError):  # an object without weak references is read each time
-        _signature_cache[plain_function] = signature
+        cache[plain_function] = signature
     return signature
 
 
