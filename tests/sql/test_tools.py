@@ -148,10 +148,10 @@ async def test_validate_accepts_what_runs_and_names_what_does_not(shop, engine):
 async def test_validate_columns_lists_every_problem_and_its_fix(shop):
     tools = SqlTools(shop)
     assert await tools.validate_columns("SELECT id FROM orders") == {"valid": True, "problems": []}
-    found = await tools.validate_columns("SELECT c.nmae, o.zzz FROM customers c, orders o")
+    found = await tools.validate_columns("SELECT c.na_me, o.zzz FROM customers c, orders o")
     assert found["valid"] is False
-    assert {(p["name"], p["fix"]) for p in found["problems"]} == {("nmae", "column nmae → name"), ("zzz", None)}
-    only = await tools.validate_columns("SELECT c.nmae, o.zzz FROM customers c, orders o", table="ORDERS")
+    assert {(p["name"], p["fix"]) for p in found["problems"]} == {("na_me", "column na_me → name"), ("zzz", None)}
+    only = await tools.validate_columns("SELECT c.na_me, o.zzz FROM customers c, orders o", table="ORDERS")
     assert [p["name"] for p in only["problems"]] == ["zzz"]
 
 

@@ -10,7 +10,7 @@ from opposable.domain.localized_text import LocalizedText
 from opposable.sql import messages
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.name_scopes import Ctes, FromSource, Scope
-from opposable.sql.name_similarity import find_sure_match, suggest_names
+from opposable.sql.name_similarity import suggest_names
 from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_name, quote_table_path
 
 NameKind = Literal["table", "alias", "column"]
@@ -23,16 +23,12 @@ _SEPARATORS = re.compile(r"[\s_\-.]+")
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """New text for the characters `start` to `end` (exclusive) of a query.
-
-    `is_similar` means that the new name is only similar to the old one, so that another one may be meant.
-    """
+    """New text for the characters `start` to `end` (exclusive) of a query."""
 
     start: int
     end: int
     text: str
     description: str
-    is_similar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +52,8 @@ def unknown_table(item: Any, ctes: Ctes, schema: DatabaseSchema, dialect: Dialec
     parts = [messages.unknown_table(item.name)]
     parts += [messages.table_is_a_column(item.name, owners[:_MAX_LISTED_OWNERS])] if owners else []
     parts += _list_choices("Tables", suggest_names(item.name, names), names)
-    match = find_sure_match(item.name, names)
-    repair = None
-    if match is not None:
-        is_similar = not _is_same_name(item.name, match)
-        repair = _replace(item.this, _quote_full_name(match, schema, dialect), "table", is_similar=is_similar)
+    match = _find_same_name(item.name, names)
+    repair = _replace(item.this, _quote_full_name(match, schema, dialect), "table") if match else None
     return NameProblem("table", item.name, messages.join_messages(parts), repair)
 
 
@@ -120,10 +113,8 @@ def misplaced_column(
     else:
         names = source.columns or ()
         parts += _list_choices("Its columns", suggest_names(column.name, names), names)
-        match = find_sure_match(column.name, names)
-        if match:
-            is_similar = not _is_same_name(column.name, match)
-            repair = _replace(column, quote_name(match, dialect), "column", is_similar=is_similar)
+        if match := _find_same_name(column.name, names):
+            repair = _replace(column, quote_name(match, dialect), "column")
         parts += [] if match else _list_other_tables(column.name, schema)
     return NameProblem("column", column.name, messages.join_messages(parts), repair)
 
@@ -146,11 +137,10 @@ def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dia
     labels = list(dict.fromkeys(_describe_source(source) for source in sources))
     parts = [messages.unknown_column(name.name, labels)]
     parts += _list_choices("Columns", suggest_names(name.name, names), names)
-    match = find_sure_match(name.name, names)
+    match = _find_same_name(name.name, names)
     repair = None
     if match and sum(source.has_column(match) for source in sources if source.columns is not None) == 1:
-        is_similar = not _is_same_name(name.name, match)
-        repair = _replace(name, quote_name(match, dialect), "column", is_similar=is_similar)
+        repair = _replace(name, quote_name(match, dialect), "column")
     elif not match:
         parts += _list_other_tables(name.name, schema)
         if dialect == "duckdb" and name.args.get("quoted"):
@@ -158,9 +148,10 @@ def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dia
     return NameProblem("column", name.name, messages.join_messages(parts), repair)
 
 
-def _is_same_name(name: str, other: str) -> bool:
-    """Return whether two names differ in width, case, separators and invisible characters only."""
-    return _normalize(name) == _normalize(other)
+def _find_same_name(name: str, names: Iterable[str]) -> str | None:
+    """Return the only one of `names` that differs in width, case, separators and invisible characters only."""
+    matches = {other for other in names if _normalize(other) == _normalize(name)}
+    return matches.pop() if len(matches) == 1 else None
 
 
 def _normalize(name: str) -> str:
@@ -168,12 +159,12 @@ def _normalize(name: str) -> str:
     return _SEPARATORS.sub("", unicodedata.normalize("NFKC", visible).casefold())
 
 
-def _replace(name: Any, text: str, kind: NameKind, suffix: str = "", *, is_similar: bool = False) -> Replacement | None:
+def _replace(name: Any, text: str, kind: NameKind, suffix: str = "") -> Replacement | None:
     start, end = name.meta.get("start"), name.meta.get("end")
     if start is None or end is None:
         return None
     description = messages.name_replaced(kind, f"{name.name}{suffix}", f"{text}{suffix}")
-    return Replacement(start, end + 1, text, description, is_similar)
+    return Replacement(start, end + 1, text, description)
 
 
 def _describe_source(source: FromSource) -> str:

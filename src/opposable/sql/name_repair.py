@@ -27,10 +27,8 @@ class RepairedQuery:
     problems: tuple[NameProblem, ...]
 
 
-def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema, *, allow_similar: bool = False) -> RepairedQuery:
+def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedQuery:
     """Check `sql` and repair the names and full-width signs that can mean only one thing.
-
-    With `allow_similar`, a name is also replaced by the only similar one.
 
     Raises:
         ToolRefused: As `parse_safe_query`.
@@ -38,19 +36,19 @@ def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema, *, allow_si
     """
     quoted_sql, quoted_names = _quote_names(sql) if dialect == "clickhouse" else (sql, [])
     if quoted_names:
-        repaired = repair_names(quoted_sql, dialect, schema, allow_similar=allow_similar)
+        repaired = repair_names(quoted_sql, dialect, schema)
         corrections = (messages.names_quoted(quoted_names), *repaired.corrections)
         return RepairedQuery(repaired.query, corrections, repaired.problems)
     narrowed = _replace_full_width_signs(sql, dialect)
     try:
-        repaired = _repair_names(sql, dialect, schema, allow_similar)
+        repaired = _repair_names(sql, dialect, schema)
     except (InvalidArguments, ToolRefused):
         if narrowed == sql:
             raise
     else:
         if narrowed == sql or not repaired.problems:
             return repaired
-    repaired = _repair_names(narrowed, dialect, schema, allow_similar)
+    repaired = _repair_names(narrowed, dialect, schema)
     return RepairedQuery(
         repaired.query, (messages.full_width_signs_replaced(), *repaired.corrections), repaired.problems
     )
@@ -81,18 +79,12 @@ def _replace_full_width_signs(sql: str, dialect: Dialect) -> str:
     )
 
 
-def _repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema, allow_similar: bool) -> RepairedQuery:
+def _repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedQuery:
     corrections: list[str] = []
     query = parse_safe_query(sql, dialect, schema)
     for _ in range(_MAX_ROUNDS):
         problems = check_names(query, schema)
-        repairs = _drop_overlapping(
-            [
-                problem.repair
-                for problem in problems
-                if problem.repair and (allow_similar or not problem.repair.is_similar)
-            ]
-        )
+        repairs = _drop_overlapping([problem.repair for problem in problems if problem.repair])
         if not repairs:
             return RepairedQuery(query, tuple(corrections), problems)
         corrections += [repair.description for repair in repairs if repair.description not in corrections]

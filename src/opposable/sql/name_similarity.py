@@ -1,4 +1,4 @@
-"""Similarity of names, and the existing name that an unknown one means."""
+"""Similarity of names."""
 
 import re
 import unicodedata
@@ -8,9 +8,6 @@ from difflib import SequenceMatcher
 
 from opposable.domain.text_normalization import compute_edit_distance
 
-SURE_SIMILARITY = 0.62
-"""A name this similar, and `SURE_MARGIN` ahead of every other, may be corrected without asking."""
-SURE_MARGIN = 0.08
 SAME_NAME_SIMILARITY = 0.97
 """Similarity of names that differ only by case, separators or a plural s."""
 _MIN_SUGGESTED_SIMILARITY = 0.45
@@ -22,16 +19,6 @@ def suggest_names(name: str, names: Iterable[str], limit: int = 3) -> tuple[str,
     """Return up to `limit` of `names` that are similar to `name`, most similar first."""
     ranked = _rank_names(name, names)
     return tuple(other for score, other in ranked if score >= _MIN_SUGGESTED_SIMILARITY)[:limit]
-
-
-def find_sure_match(name: str, names: Iterable[str]) -> str | None:
-    """Return the only one of `names` that `name` can mean, else None."""
-    ranked = _rank_names(name, names)
-    if not ranked or ranked[0][0] < SURE_SIMILARITY:
-        return None
-    if len(ranked) > 1 and ranked[0][0] - ranked[1][0] < SURE_MARGIN:
-        return None
-    return ranked[0][1]
 
 
 def compute_similarity(name: str, other: str) -> float:

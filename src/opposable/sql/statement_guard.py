@@ -17,7 +17,7 @@ from opposable.sql.function_allowlist import (
     Dialect,
 )
 from opposable.sql.lexer import split_segments, standardize_string
-from opposable.sql.name_similarity import SURE_SIMILARITY, compute_similarity, suggest_names
+from opposable.sql.name_similarity import compute_similarity, suggest_names
 from opposable.sql.postgres_tree_guard import (
     refuse_ambiguous_strings,
     refuse_qualified_functions,
@@ -31,6 +31,7 @@ MAX_DEPTH = 60
 MAX_SELECTS = 200
 MAX_UNARY_OPERATORS = 50
 _MISSPELLED_SIMILARITY = 0.8
+_MIN_FUNCTION_SIMILARITY = 0.62
 
 _FIRST_WORDS = frozenset({"select", "with", "from", "values", "table"})
 _ROOT_NODES = frozenset({"Select", "Union", "Except", "Intersect", "Subquery", "Values", "Pivot"})
@@ -257,7 +258,7 @@ def _build_function_refusal(name: str, dialect: Dialect) -> ToolRefused:
     similar_names = [
         other
         for other in suggest_names(name, FUNCTIONS_BY_DIALECT[dialect])
-        if compute_similarity(name, other) > SURE_SIMILARITY
+        if compute_similarity(name, other) > _MIN_FUNCTION_SIMILARITY
     ]
     return ToolRefused(messages.function_not_available(name, dialect, similar_names))
 

@@ -7,12 +7,9 @@ from opposable.ask.sql_trees import exp, list_sources, parse_query, resolve_sour
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path
 
-RepairedSql = tuple[str, tuple[str, ...]]
-"""SQL and the corrections made in it."""
 
-
-def add_missing_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> RepairedSql:
-    """Join the missing tables; SQL that several tables could complete is unchanged."""
+def add_missing_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> tuple[str, tuple[str, ...]]:
+    """Return rejected SQL with the missing tables joined, and the corrections; unchanged if several could be meant."""
     tree = parse_query(sql, dialect)
     selects = list(tree.find_all(exp.Select)) if tree else []
     corrections = [line for select in selects for line in _add_missing_joins(select, dialect, schema)]
