@@ -43,12 +43,13 @@ async def test_a_similar_name_is_reported_to_the_model(shop):
     assert "no column nme. Did you mean name?" in model.requests[1].messages[-1].content
 
 
-async def test_a_similar_name_replaces_a_wrong_one_for_an_assisted_model(shop):
-    answer, end = await Team(ScriptedModel(format_sql_reply(MISSPELT)), shop, options=ASSISTED_OPTIONS).answer(
+async def test_a_missing_table_is_joined_for_an_assisted_model(shop):
+    query = "SELECT department.name FROM department WHERE salary = 10"
+    answer, end = await Team(ScriptedModel(format_sql_reply(query)), shop, options=ASSISTED_OPTIONS).answer(
         "Ann 在哪个部门？"
     )
-    assert (answer.text, end.usage.requests) == ("答案是 行政管理。", 1)
-    assert answer.corrections == ("列 nme → name",)
+    assert (answer.rows, end.usage.requests) == ((("行政管理",),), 1)
+    assert answer.corrections == ("为 salary 连接了 person",)
 
 
 async def test_a_name_with_one_reading_is_repaired_without_the_model(shop):
