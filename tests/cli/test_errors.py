@@ -179,7 +179,7 @@ BAD = {
         2,
         "Invalid value for '--status': 'x' is not one of 'queued'",
     ),
-    "missing argument": (("tools", "call"), 2, "Missing argument 'name'."),
+    "missing argument": (("tools", "call"), 2, "Missing argument 'NAME'."),
 }
 
 

@@ -5,9 +5,10 @@ from types import ModuleType
 
 import pytest
 
-from opposable.app.tool_factory import create_tools
+from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS
 from opposable.domain.errors import BadInput
-from opposable.domain.specs import Capability, FunctionToolSpec, SkillSpec
+from opposable.domain.specs import Capability, FunctionToolSpec
+from opposable.tools.function_loader import load_tools
 from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
@@ -70,7 +71,7 @@ def spec(tool_id="till", **more) -> FunctionToolSpec:
 
 async def test_the_methods_of_a_class_are_actions_of_one_object():
     given = spec(class_name="Till", init_params={"start": 5}, timeout=3)
-    tools = create_tools(given, allowed=ALLOWED)
+    tools = load_tools(given, allowed=ALLOWED)
     assert [(one.tool_id, one.timeout) for one in tools] == [("till.look", 3), ("till.put", 3)]
     library = ToolLibrary()
     assert library.register(given, tools).accepted == ("till_look", "till_put")
@@ -80,7 +81,7 @@ async def test_the_methods_of_a_class_are_actions_of_one_object():
 
 def test_capabilities_choose_actions_and_may_describe_them():
     chosen = (Capability(name="put", description="把钱放进去"),)
-    [only] = create_tools(spec(class_name="Till", init_params={"start": 0}, capabilities=chosen), allowed=ALLOWED)
+    [only] = load_tools(spec(class_name="Till", init_params={"start": 0}, capabilities=chosen), allowed=ALLOWED)
     assert (only.tool_id, only.definition.description) == ("till.put", "把钱放进去")
 
 
@@ -94,8 +95,8 @@ def test_capabilities_choose_actions_and_may_describe_them():
 def test_capabilities_describe_parameters(target, capability, parameter):
     properties = {parameter: {"type": "null", "description": "商品"}, "other": {"description": "unknown"}}
     chosen = (Capability(name=capability, parameters={"type": "object", "properties": properties}),)
-    before = create_tools(spec(**target, capabilities=[{"name": capability}]), allowed=ALLOWED)[0].definition.parameters
-    [only] = create_tools(spec(**target, capabilities=chosen), allowed=ALLOWED)
+    before = load_tools(spec(**target, capabilities=[{"name": capability}]), allowed=ALLOWED)[0].definition.parameters
+    [only] = load_tools(spec(**target, capabilities=chosen), allowed=ALLOWED)
     described = {parameter: {**before["properties"][parameter], "description": "商品"}}
     assert only.definition.parameters == {**before, "properties": described}
 
@@ -105,7 +106,7 @@ def test_capabilities_describe_parameters(target, capability, parameter):
 )
 async def test_a_function_is_one_tool_under_the_specs_id(name, arguments, result):
     given = spec("mine", function_name=name, description="Mine.")
-    [only] = create_tools(given, allowed=["shop_of_tests.till:price", "shop_of_tests.till:decorated"])
+    [only] = load_tools(given, allowed=["shop_of_tests.till:price", "shop_of_tests.till:decorated"])
     assert (only.tool_id, only.definition.description) == ("mine", "Mine.")
     library = ToolLibrary()
     library.register(given, [only])
@@ -137,7 +138,7 @@ INVALID_SPECS = [
 @pytest.mark.parametrize(("more", "reason"), INVALID_SPECS)
 def test_a_missing_or_unsuitable_object_is_reported(more, reason):
     with pytest.raises(BadInput) as raised:
-        create_tools(spec(**more), allowed=ALLOWED)
+        load_tools(spec(**more), allowed=ALLOWED)
     assert str(raised.value).startswith("till: ")
     assert reason in str(raised.value)
 
@@ -163,7 +164,7 @@ ATTACKS = [
 @pytest.mark.parametrize(("more", "allowed"), ATTACKS)
 def test_only_allowed_modules_are_imported(more, allowed):
     with pytest.raises(BadInput):
-        create_tools(spec(**more)) if allowed is None else create_tools(spec(**more), allowed=allowed)
+        load_tools(spec(**more), DEFAULT_ALLOWED_FUNCTIONS if allowed is None else allowed)
 
 
 @pytest.mark.parametrize(
@@ -176,10 +177,5 @@ def test_only_allowed_modules_are_imported(more, allowed):
 async def test_harmless_built_in_functions_may_be_named_without_asking(module, name, arguments, data):
     given = spec("mine", module_path=f"opposable.builtin_tools.{module}", function_name=name)
     library = ToolLibrary()
-    assert library.register(given, create_tools(given)).has_tools
+    assert library.register(given, load_tools(given, DEFAULT_ALLOWED_FUNCTIONS)).has_tools
     assert (await library.call("mine", arguments)).data == data
-
-
-def test_a_spec_of_another_type_is_refused(tmp_path):
-    with pytest.raises(BadInput):
-        create_tools(SkillSpec(tool_id="skill", path=tmp_path / "none"))

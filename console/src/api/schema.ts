@@ -2238,7 +2238,7 @@ export interface components {
         BatchRequest: {
             /**
              * Agent Id
-             * @description Default: the agent of the key.
+             * @description Default: the default agent.
              */
             agent_id?: string | null;
             /** Tasks */
@@ -5405,7 +5405,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description There is no such model. */
+            /** @description There is no such model, or its server does not have the API. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5423,6 +5423,22 @@ export interface operations {
             };
             /** @description The request body is too large. */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            param: string | null;
+                            code: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description The rate limit of the key or of the model's server is reached. */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

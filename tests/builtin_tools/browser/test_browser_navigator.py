@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from opposable.app.tool_factory import create_tools
 from opposable.builtin_tools.browser.browser_navigator import BrowserNavigator
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.specs import FunctionToolSpec
 from opposable.tools.function import tools_from_object
+from opposable.tools.function_loader import load_tools
 from opposable.tools.library import ToolLibrary
 
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -294,6 +294,6 @@ async def test_spec_capabilities_limit_the_actions():
             "class_name": "BrowserNavigator",
         }
     )
-    tools = create_tools(spec, allowed=["opposable.builtin_tools.browser.browser_navigator:BrowserNavigator"])
+    tools = load_tools(spec, allowed=["opposable.builtin_tools.browser.browser_navigator:BrowserNavigator"])
     result = {tool.tool_id: list(tool.definition.parameters["properties"]) for tool in tools}
     assert result == {"browser_navigator.click": ["selector"], "browser_navigator.navigate": ["url"]}

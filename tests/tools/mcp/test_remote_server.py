@@ -246,7 +246,7 @@ class TestCalls:
             assert [json.loads(one.content) for one in results] == [{"n": n, "字": "数"} for n in range(50)]
 
     async def test_a_slow_call_times_out_and_nothing_is_unregistered(self, tools):
-        async with McpServer(create_spec(tools, timeout=0.2)) as server:
+        async with McpServer(create_spec(tools, timeout=0.5)) as server:
             before = await call_for_text(server, "pid")
             for _ in range(5):
                 assert (await call_for_text(server, "sleep"))[0] == "timeout"
