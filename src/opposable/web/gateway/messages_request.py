@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from opposable.agent.history import match_results_to_calls
-from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart, decode_base64, join_text
+from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart, decode_base64
 from opposable.domain.errors import BadInput
 from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall
 from opposable.models.base import ForcedTool, ModelOptions, ToolChoice
 from opposable.web.gateway.parameters import select_parameters
-from opposable.web.gateway.request import CompletionRequest, parse_model_name, parse_number, parse_stop
+from opposable.web.gateway.request import CompletionRequest, parse_model_name, parse_number, parse_stop, split_parts
 from opposable.web.gateway.tool_schemas import parse_tools
 from opposable.web.openai_errors import GatewayError, bad_request_error
 
@@ -219,7 +219,7 @@ def _parse_user(content: Any, path: str, tool_names: dict[str, str], *, is_syste
         results.append(tool_message(call_id, tool_names.get(call_id, ""), text, parts, is_error=is_error))
     if not others:
         return results
-    text, parts = _split_parts(others)
+    text, parts = split_parts(others)
     return [*results, system_message(text) if is_system else user_message(text, parts)]
 
 
@@ -227,11 +227,7 @@ def _parse_blocks(content: Any, path: str) -> tuple[str, tuple[ContentPart, ...]
     """Return the text of blocks, and all parts if there are images or documents."""
     if isinstance(content, str):
         return content, ()
-    return _split_parts([_parse_block(block, block_path) for block, block_path in _iterate_blocks(content, path)])
-
-
-def _split_parts(parts: Sequence[ContentPart]) -> tuple[str, tuple[ContentPart, ...]]:
-    return join_text(parts), tuple(parts) if any(not isinstance(part, TextPart) for part in parts) else ()
+    return split_parts([_parse_block(block, block_path) for block, block_path in _iterate_blocks(content, path)])
 
 
 def _parse_block(block: dict[str, Any], path: str) -> ContentPart:

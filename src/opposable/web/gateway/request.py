@@ -1,6 +1,6 @@
 """Parsing and validation of chat-completions requests."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -289,8 +289,12 @@ def parse_content(
         return content or "", ()
     if not isinstance(content, list):
         raise bad_request_error(path, f"{path} must be a string or a list of parts.")
-    parts = tuple(parse_part(part, f"{path}[{index}]") for index, part in enumerate(content))
-    return join_text(parts), parts if any(not isinstance(part, TextPart) for part in parts) else ()
+    return split_parts([parse_part(part, f"{path}[{index}]") for index, part in enumerate(content)])
+
+
+def split_parts(parts: Sequence[ContentPart]) -> tuple[str, tuple[ContentPart, ...]]:
+    """Return the text of the parts of a message, and all parts if there are images or files."""
+    return join_text(parts), tuple(parts) if any(not isinstance(part, TextPart) for part in parts) else ()
 
 
 def _parse_part(part: Any, path: str) -> ContentPart:
