@@ -23,6 +23,11 @@ class LocalizedText(str):
         text.chinese = chinese
         return text
 
+    def format(self, *args: object, **kwargs: object) -> "LocalizedText":
+        """Fill the same values into both translations; a value that is localized is in the language of each."""
+        chinese = {name: getattr(value, "chinese", value) for name, value in kwargs.items()}
+        return LocalizedText(str.format(self, *args, **kwargs), self.chinese.format(*args, **chinese))
+
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # it has one argument more than `str`
         """Return both translations, so that the text can be copied (`dataclasses.asdict` does) and pickled."""
         return str(self), self.chinese

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.ask.team.shop import format_sql_reply, make_shop
 
-from opposable.ask.assistance import messages as assistance_messages
-from opposable.ask.assistance.missing_joins import add_missing_joins
+from opposable.ask.assistance.missing_joins import TABLE_JOINED, add_missing_joins
 from opposable.ask.team import answer_text, messages, planner
 from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamState
@@ -120,10 +119,10 @@ def test_every_decision_has_a_chinese_reason():
             "no row has city = 'a; b'; near are 'x', 'y'; no row has name = 'c'; it occurs in t.u, v.w",
             "没有 city 为“a; b”的数据；相近的值有 'x'、'y'；没有 name 为“c”的数据；这个值出现在 t.u、v.w 中",
         ),
-        (assistance_messages.table_joined("t", "c"), "t joined for c", "为 c 连接了 t"),
-        (messages.unmatched_condition("a = 1"), "no row satisfies a = 1", "没有满足 a = 1 的数据"),
+        (TABLE_JOINED.format(table="t", column="c"), "t joined for c", "为 c 连接了 t"),
+        (messages.UNMATCHED_CONDITION.format(condition="a = 1"), "no row satisfies a = 1", "没有满足 a = 1 的数据"),
         (
-            messages.row_explosion(900, 30),
+            messages.ROW_EXPLOSION.format(row_count=900, max_table_rows=30),
             "the result has 900 rows, more than any table (30): a join may multiply rows",
             "结果有 900 行，比任何一个表（最多 30 行）都多：连接可能造成了重复",
         ),

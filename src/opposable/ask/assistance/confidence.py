@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from opposable.ask.assistance import messages
 from opposable.domain.localized_text import LocalizedText
 
 DOUBT_THRESHOLD = 0.6
@@ -15,6 +14,9 @@ _INTERCEPT, _LENGTH_WEIGHT, _EMPTY_WEIGHT, _EQUAL_ROWS_WEIGHT = 3.49, -0.79, -3.
 """A logistic regression (ridge penalty 1) on 342 answers of the embedded model, 249 of them right, to questions of 20
 databases of fold 3 of Spider's training set, 2026-11-23. The length is the logarithm of the words and one more.
 """
+_LONG_QUERY = LocalizedText("the SQL has {word_count} words", "SQL 有 {word_count} 个词")
+_EMPTY_RESULT = LocalizedText("the result is empty", "结果为空")
+_EQUAL_ROWS = LocalizedText("some rows are equal", "有相同的行")
 
 
 def estimate_confidence(sql: str, rows: Sequence[Sequence[Any]]) -> tuple[float, tuple[LocalizedText, ...]]:
@@ -27,5 +29,5 @@ def estimate_confidence(sql: str, rows: Sequence[Sequence[Any]]) -> tuple[float,
     if confidence >= DOUBT_THRESHOLD:
         return confidence, ()
     if rows and not has_equal_rows:
-        return confidence, (messages.long_query(word_count),)
-    return confidence, (messages.EQUAL_ROWS if rows else messages.EMPTY_RESULT,)
+        return confidence, (_LONG_QUERY.format(word_count=word_count),)
+    return confidence, (_EQUAL_ROWS if rows else _EMPTY_RESULT,)

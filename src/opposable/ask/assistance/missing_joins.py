@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from opposable.ask.assistance import messages
 from opposable.ask.sql_trees import exp, list_sources, parse_query, resolve_sources
+from opposable.domain.localized_text import LocalizedText
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path
+
+TABLE_JOINED = LocalizedText("{table} joined for {column}", "为 {column} 连接了 {table}")
 
 
 def add_missing_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> tuple[str, tuple[str, ...]]:
@@ -34,7 +36,7 @@ def _add_missing_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) ->
         on = f"{owner}.{quote_name(own_key, dialect)} = {name}.{quote_name(other_key, dialect)}"
         select.join(f"{quote_table_path(table, dialect)} AS {name}", on=on, dialect=dialect, copy=False)
         sources[name] = table
-        corrections.append(messages.table_joined(table.name, column.name))
+        corrections.append(TABLE_JOINED.format(table=table.name, column=column.name))
         for other in _find_columns(select):
             if other.name.casefold() == column.name.casefold() and not _is_resolved(other, sources, select):
                 other.set("table", exp.to_identifier(name))

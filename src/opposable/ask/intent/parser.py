@@ -99,16 +99,14 @@ def _assign_roles(state: RuleState) -> None:
         is_listed = state.is_at(before, "metric", "and", "or") or state.has_neighbor(position, 1, "and", "or")
         if is_listed or not (_describes_neighbor(state, position) or state.is_at(position + 1, "metric")):
             phrase = state.phrases[position]
-            ids = (*phrase.get_ids("metric"), *phrase.get_ids("dimension"))
-            state.ambiguities.append(messages.describe_several_meanings(phrase.text, ids))
+            state.add_several_meanings(position, (*phrase.get_ids("metric"), *phrase.get_ids("dimension")))
 
 
 def _add_metric(state: RuleState, position: int) -> None:
-    phrase = state.phrases[position]
-    ids = phrase.get_ids("metric")
+    ids = state.phrases[position].get_ids("metric")
     state.metrics[position] = ids[0]
     if len(ids) > 1:
-        state.ambiguities.append(messages.describe_several_meanings(phrase.text, ids))
+        state.add_several_meanings(position, ids)
 
 
 def _is_counted(state: RuleState, position: int) -> bool:
@@ -175,11 +173,11 @@ def _collect_groups(state: RuleState) -> None:
             state.groups.append(ids[0])
             follows_group = True
             if len(ids) > 1:
-                state.ambiguities.append(messages.describe_several_meanings(state.phrases[position].text, ids))
+                state.add_several_meanings(position, ids)
             continue
         follows_group = False
         if not _describes_neighbor(state, position):
-            state.ambiguities.append(messages.describe_unclear_grouping(ids[0]))
+            state.ambiguities.append(messages.UNCLEAR_GROUPING.format(dimension=ids[0]))
     if not state.groups and state.has_phrase("apart"):
         state.groups += [condition.dimension for condition in state.filters if isinstance(condition.value, tuple)]
 
@@ -201,10 +199,10 @@ def _flag_unsupported(state: RuleState) -> None:
         dimensions = state.phrases[position].get_ids("dimension")
         is_list = dimensions and not state.groups and not state.has_time_groups and not _is_counted(state, position)
         if is_list:
-            state.ambiguities.append(messages.describe_unclear_grouping(ref))
+            state.ambiguities.append(messages.UNCLEAR_GROUPING.format(dimension=ref))
         for condition in state.filters:
             if condition.value is False and condition.dimension in state.model.metrics[ref].default_filters:
-                state.ambiguities.append(messages.describe_contradiction(ref, condition.dimension))
+                state.ambiguities.append(messages.CONTRADICTION.format(metric=ref, filter=condition.dimension))
     if not state.is_compared and state.has_phrase("change", "compare"):
         state.ambiguities.append(messages.MISSING_BASELINE)
     is_ranked = state.limit is not None or state.has_phrase("most", "least", "top", "bottom")
@@ -215,7 +213,7 @@ def _flag_unsupported(state: RuleState) -> None:
         if phrase.is_a("group", "each") and not _has_group_after(state, position):
             after = state.find_neighbor(position, 1)
             group = phrase if after is None else state.phrases[after]
-            state.ambiguities.append(messages.describe_unclear_grouping(group.text))
+            state.ambiguities.append(messages.UNCLEAR_GROUPING.format(dimension=group.text))
     if (
         not state.groups
         and not state.has_time_groups

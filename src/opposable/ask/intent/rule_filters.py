@@ -7,6 +7,7 @@ from opposable.ask.intent.intent import IntentFilter, Operator
 from opposable.ask.intent.lexicon import MeaningKind
 from opposable.ask.intent.phrases import Phrase
 from opposable.ask.intent.rule_state import OPERATORS_AFTER_NUMBER, OPERATORS_BEFORE_NUMBER, RuleState
+from opposable.domain.localized_text import join_localized
 
 
 def collect_filters(state: RuleState) -> None:
@@ -21,7 +22,7 @@ def collect_filters(state: RuleState) -> None:
         if position in state.metrics or position in state.dimensions:
             continue
         if phrase.is_a("value", "filter", "exclusion") and any(at < position < last_metric for at in state.metrics):
-            state.ambiguities.append(messages.describe_unclear_scope(phrase.text))
+            state.ambiguities.append(messages.UNCLEAR_SCOPE.format(phrase=phrase.text))
         if exclusions and is_negated:
             state.exclusions.append(exclusions[0])
         elif filters:
@@ -32,7 +33,7 @@ def collect_filters(state: RuleState) -> None:
                 value = next(m.value for m in phrase.meanings if m.kind == "value" and m.id == dimension)
                 values.setdefault((dimension, is_negated), {})[value] = None
         elif exclusions:
-            state.ambiguities.append(messages.describe_exclusion_only(phrase.text))
+            state.ambiguities.append(messages.EXCLUSION_ONLY.format(phrase=phrase.text))
         elif phrase.is_a("or") and not _joins_alternatives(state, position, negated_positions):
             state.ambiguities.append(messages.UNCLEAR_OR)
     for (dimension, is_negated), named in values.items():
@@ -76,7 +77,7 @@ def _find_negated_positions(state: RuleState) -> set[int]:
             continuing_kinds: tuple[MeaningKind, ...] = ("and", "or")
             continuing_kinds += ("value",) if phrase.is_a("value") else ()
             is_negating = is_negating and any(other.is_a(*continuing_kinds) for other in phrases[position + 1 :][:1])
-    state.ambiguities += [messages.describe_unclear_negation(phrase.text) for phrase in unused_phrases]
+    state.ambiguities += [messages.UNCLEAR_NEGATION.format(word=phrase.text) for phrase in unused_phrases]
     return positions
 
 
@@ -119,8 +120,9 @@ def _choose_dimension(state: RuleState, position: int) -> str:
     value = next(m.value for m in state.phrases[position].meanings if m.kind == "value")
     listing = [dimension for dimension in ids if value in state.model.dimensions[dimension].values]
     chosen = (listing or sorted(ids, key=list(state.model.dimensions).index))[0]
-    others = [dimension for dimension in ids if dimension != chosen]
-    state.assumptions.append(messages.describe_value_choice(state.phrases[position].text, chosen, others))
+    others = join_localized([dimension for dimension in ids if dimension != chosen], ", ", "、")
+    text = state.phrases[position].text
+    state.assumptions.append(messages.VALUE_CHOICE.format(phrase=text, chosen=chosen, others=others))
     return chosen
 
 
@@ -138,7 +140,7 @@ def apply_numbers(state: RuleState) -> None:
             state.limit = phrase.number
             state.is_lowest_first = state.is_at(before, "bottom")
         else:
-            state.ambiguities.append(messages.describe_unclear_number(phrase.text))
+            state.ambiguities.append(messages.UNCLEAR_NUMBER.format(number=phrase.text))
 
 
 def _is_limit(state: RuleState, before: int | None, after: int | None) -> bool:
@@ -154,7 +156,7 @@ def _add_bound(state: RuleState, position: int, operator: Operator) -> None:
     operator_position = state.find_neighbor(position, -1) or 0
     bounds_total = state.is_at(operator_position - 1, "total") and operator_position - 2 not in state.metrics
     if target is None or bounds_growth or bounds_total:
-        state.ambiguities.append(messages.describe_unclear_number(phrase.text))
+        state.ambiguities.append(messages.UNCLEAR_NUMBER.format(number=phrase.text))
     if target is None:
         return
     if target in state.model.dimensions:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 from opposable.ask.intent.intent import IntentFilter, Operator, TimeIntent
 from opposable.ask.intent.lexicon import MeaningKind
+from opposable.ask.intent.messages import SEVERAL_MEANINGS
 from opposable.ask.intent.phrases import Phrase
 from opposable.ask.intent.time_expressions import Span
 from opposable.ask.semantics.model import SemanticModel
-from opposable.domain.localized_text import LocalizedText
+from opposable.domain.localized_text import LocalizedText, join_localized
 
 OPERATORS_BEFORE_NUMBER: dict[MeaningKind, Operator] = {"more": ">", "at_least": ">=", "less": "<", "at_most": "<="}
 OPERATORS_AFTER_NUMBER: dict[MeaningKind, Operator] = {"or_more": ">=", "or_less": "<="}
@@ -49,6 +50,11 @@ class RuleState:
     def has_time_groups(self) -> bool:
         """Whether the question asks for one row per period."""
         return self.time is not None and self.time.grain is not None
+
+    def add_several_meanings(self, position: int, ids: Sequence[str]) -> None:
+        """Report a phrase that may mean one of several terms."""
+        meanings = join_localized(ids, " or ", " 或 ")
+        self.ambiguities.append(SEVERAL_MEANINGS.format(phrase=self.phrases[position].text, meanings=meanings))
 
     def find_neighbor(
         self, position: int, step: int, skipped_kinds: tuple[MeaningKind, ...] = SKIPPED_KINDS

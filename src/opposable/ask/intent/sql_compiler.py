@@ -78,14 +78,14 @@ def _build_plan(
         raise ValueError("a comparison needs a metric")
     if comparison is not None and period is None and grain is None:
         period = periods.get_unit("year", today)
-        assumptions.append(messages.describe_default_year(today.year))
+        assumptions.append(messages.DEFAULT_YEAR.format(year=today.year))
     if comparison is not None and grain is None and period is not None:
         step, granularity = periods.COMPARED_UNITS[comparison], periods.get_granularity(period)
         if step != "year" and granularity in ("year", "quarter") and granularity != step:
             grain = step
         elif period.start <= today < period.end:
             period = periods.Period(period.start, today)
-            assumptions.append(messages.describe_partial_period(today))
+            assumptions.append(messages.PARTIAL_PERIOD.format(today=today))
     if period and period.start > period.end:
         raise ValueError(f"the period ends ({period.end}) before it begins ({period.start})")
     previous_period = periods.get_previous_period(period or periods.Period(), comparison) if comparison else None

@@ -17,7 +17,7 @@ from opposable.ask.intent.date_parsing import (
     parse_date_period,
 )
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
-from opposable.ask.intent.messages import MONTHLY_TREND, SEVERAL_PERIODS, describe_rolling_period
+from opposable.ask.intent.messages import MONTHLY_TREND, ROLLING_PERIOD, SEVERAL_PERIODS
 from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_number
 from opposable.ask.intent.periods import Period, get_granularity, get_unit, shift_day
 from opposable.domain.localized_text import LocalizedText
@@ -176,7 +176,7 @@ def _add_rolling_period(state: QuestionTime, match: "re.Match[str]") -> bool:
         unit, count = "month", 6
     if not isinstance(count, int) or not 0 < count < 1_000:
         return False
-    state.assumptions.append(describe_rolling_period(match[0].strip(), state.today))
+    state.assumptions.append(ROLLING_PERIOD.format(phrase=match[0].strip(), today=state.today))
     return state.add_period(Period(shift_day(state.today, unit, -count) + _DAY, state.today))
 
 

@@ -79,7 +79,8 @@ async def explain_empty_result(
         has_alternatives = has_alternatives or bool(near_values or columns)
     if not warnings:
         condition = await literals.find_unmatched_condition(outcome.sql, database)
-        return replace(outcome, empty_reason=messages.unmatched_condition(condition) if condition else "")
+        reason = messages.UNMATCHED_CONDITION.format(condition=condition) if condition else ""
+        return replace(outcome, empty_reason=reason)
     warning = messages.join_suspicions(warnings)
     outcome = replace(outcome, warnings=(*outcome.warnings, warning), empty_reason=warning)
     if not has_alternatives:
@@ -96,7 +97,8 @@ async def warn_of_row_explosion(database: Database, outcome: CandidateOutcome) -
     tree = parse_query(outcome.sql, database.dialect)
     if not _joins_tables_by_equality(tree, schema):
         return outcome
-    return replace(outcome, warnings=(*outcome.warnings, messages.row_explosion(len(outcome.rows), max_table_rows)))
+    warning = messages.ROW_EXPLOSION.format(row_count=len(outcome.rows), max_table_rows=max_table_rows)
+    return replace(outcome, warnings=(*outcome.warnings, warning))
 
 
 def _get_max_table_rows(schema: DatabaseSchema) -> int | None:

@@ -24,16 +24,16 @@ CORRECTIONS_DISABLED = LocalizedText("corrections are off", "没有启用修改"
 NO_SQL_IN_REPLY = LocalizedText("no SQL came", "模型没有写出 SQL")
 SAME_SQL_AGAIN = LocalizedText("the same SQL came again", "模型一再写出同样的 SQL")
 QUERY_TIMED_OUT = LocalizedText("it took too long", "查询用时过长")
-
-
-def intent_compiled(intent: str) -> LocalizedText:
-    """State why the evaluator runs a query compiled from the semantic model."""
-    return LocalizedText(f"the question is understood as {intent}", f"问题理解为 {intent}")
-
-
-def question_completed(question: str) -> LocalizedText:
-    """State the question that a follow-up question was completed to."""
-    return LocalizedText(f"the question is: {question}", f"问题理解为：{question}")
+INTENT_COMPILED = LocalizedText("the question is understood as {intent}", "问题理解为 {intent}")
+QUESTION_COMPLETED = LocalizedText("the question is: {question}", "问题理解为：{question}")
+ROW_EXPLOSION = LocalizedText(
+    "the result has {row_count} rows, more than any table ({max_table_rows}): a join may multiply rows",
+    "结果有 {row_count} 行，比任何一个表（最多 {max_table_rows} 行）都多：连接可能造成了重复",
+)
+UNMATCHED_CONDITION = LocalizedText("no row satisfies {condition}", "没有满足 {condition} 的数据")
+_MISSING_VALUE = LocalizedText("no row has {column} = '{value}'", "没有 {column} 为“{value}”的数据")
+_LOCATIONS = LocalizedText("it occurs in {columns}", "这个值出现在 {columns} 中")
+_NEAR_VALUES = LocalizedText("near are {values}", "相近的值有 {values}")
 
 
 def describe_query(
@@ -54,28 +54,12 @@ def missing_value(
     column: str, value: str, near_values: Sequence[str] = (), locations: Sequence[str] = ()
 ) -> LocalizedText:
     """Report a value that no row of a column has, with the columns that have it, else similar values."""
-    missing = LocalizedText(f"no row has {column} = '{value}'", f"没有 {column} 为“{value}”的数据")
+    missing = [_MISSING_VALUE.format(column=column, value=value)]
     if locations:
-        found = LocalizedText(f"it occurs in {', '.join(locations)}", f"这个值出现在 {'、'.join(locations)} 中")
-        return join_suspicions([missing, found])
-    if near_values:
-        quoted_values = [repr(near_value) for near_value in near_values]
-        near = LocalizedText(f"near are {', '.join(quoted_values)}", f"相近的值有 {'、'.join(quoted_values)}")
-        return join_suspicions([missing, near])
-    return missing
-
-
-def row_explosion(row_count: int, max_table_rows: int) -> LocalizedText:
-    """Report a result with more rows than the largest table."""
-    return LocalizedText(
-        f"the result has {row_count} rows, more than any table ({max_table_rows}): a join may multiply rows",
-        f"结果有 {row_count} 行，比任何一个表（最多 {max_table_rows} 行）都多：连接可能造成了重复",
-    )
-
-
-def unmatched_condition(condition: str) -> LocalizedText:
-    """Report a condition that no row satisfies."""
-    return LocalizedText(f"no row satisfies {condition}", f"没有满足 {condition} 的数据")
+        missing.append(_LOCATIONS.format(columns=join_localized(locations, ", ", "、")))
+    elif near_values:
+        missing.append(_NEAR_VALUES.format(values=join_localized(map(repr, near_values), ", ", "、")))
+    return join_suspicions(missing)
 
 
 def join_suspicions(suspicions: Sequence[LocalizedText]) -> LocalizedText:

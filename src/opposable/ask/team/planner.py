@@ -37,7 +37,9 @@ def decide_turn(state: TeamState, has_semantics: bool) -> DecisionMade:
         is_compiled = state.intent is not None and state.pending_candidates[0].source == "semantics"
         if not is_compiled:
             return DecisionMade("result_evaluator", messages.CANDIDATE_PENDING)
-        return DecisionMade("result_evaluator", messages.intent_compiled(orjson.dumps(state.intent).decode()))
+        return DecisionMade(
+            "result_evaluator", messages.INTENT_COMPILED.format(intent=orjson.dumps(state.intent).decode())
+        )
     if last is None:
         return DecisionMade("sql_generator", messages.NO_SQL_YET)
     if state.correction_count and state.best_outcome:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 
-from opposable.ask.intent.messages import describe_unknown_word
+from opposable.ask.intent.messages import UNKNOWN_WORD
 from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.intent.prompt_definitions import format_definitions
 from opposable.ask.intent.sql_compiler import CompiledQuery, compile_intent
@@ -49,7 +49,7 @@ class SemanticModelInterpreter:
             has_terms = intent.metrics or intent.dimensions or intent.filters
             state.intent = state.intent if has_terms else None
             state.notes.append(format_definitions(self._semantics, intent if has_terms else None))
-            problems = [*map(describe_unknown_word, parsed.unmatched_words), *parsed.ambiguities]
+            problems = [*(UNKNOWN_WORD.format(word=word) for word in parsed.unmatched_words), *parsed.ambiguities]
         state.record_turn(
             "semantic_parser",
             state.question,

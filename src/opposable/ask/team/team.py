@@ -124,7 +124,7 @@ class Team:
         complete_question = generator.parse_rewrite(reply, state.question)
         if complete_question != state.question:
             state.question = complete_question
-            state.assumptions.append(messages.question_completed(complete_question))
+            state.assumptions.append(messages.QUESTION_COMPLETED.format(question=complete_question))
 
     def _decide_next_turn(self, state: TeamState) -> events.DecisionMade:
         last_action = "finish" if state.best_outcome else "give_up"
