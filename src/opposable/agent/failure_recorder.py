@@ -14,6 +14,9 @@ from opposable.tools.registry import RegisteredTool
 
 _MAX_UNCORRECTED = 20
 """Failed calls of one tool that a later call may correct, the latest ones."""
+_KNOWN_CORRECTION = LocalizedText(
+    "[Note: before, {worked} worked in place of {failed}.]", "[注意：以前用 {worked} 代替 {failed} 成功过。]"
+)
 
 
 class FailureRecorder:
@@ -78,7 +81,4 @@ class FailureNotes(RunPolicy):
         failed, worked = format_correction(self._recorder.record(step, dict(step.call.arguments)))
         if not worked:
             return ""
-        note = LocalizedText(
-            f"[Note: before, {worked} worked in place of {failed}.]", f"[注意：以前用 {worked} 代替 {failed} 成功过。]"
-        )
-        return localize(note, self._language)
+        return localize(_KNOWN_CORRECTION.format(worked=worked, failed=failed), self._language)

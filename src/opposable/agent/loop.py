@@ -18,6 +18,7 @@ from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import ContextFull, ModelError
 from opposable.domain.events import DecisionMade, Event, Reply, RunFinished, RunStarted, ToolFinished
+from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, find_whole_reply_method
 from opposable.models.profile import adapt_media, get_profile
@@ -57,8 +58,8 @@ async def run(
             if tools.is_partial:
                 await deadline.wait(tools.add_matching_tools)
             while not state.is_finished:
-                if limit := state.begin_turn():
-                    yield DecisionMade("complete", texts.explain_limit(limit, language))
+                if limit_reason := state.begin_turn():
+                    yield DecisionMade("complete", limit_reason)
                 reply: Reply | None = None
                 while reply is None:
                     try:
@@ -105,6 +106,6 @@ async def run(
                 raise
             log.warning("Run %s ends without a final answer from the model: %s", context.run_id, error)
     reason = state.reason or find_stop_reason(state.finish, requests.is_reply_bounded, limits, state.usage)
-    text = state.text or texts.format_missing_answer(reason, state.steps, language)
+    text = state.text or localize(texts.format_missing_answer(reason, state.steps), language)
     cost = None if limits.price is None else limits.price.compute_cost(state.usage)
     yield RunFinished(text, reason, state.usage, state.turn_count, len(state.steps), tuple(history[start:]), cost)

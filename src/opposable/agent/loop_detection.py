@@ -18,6 +18,25 @@ PERMANENT_FAILURES: frozenset[FailureKind] = frozenset({"unknown_tool", "invalid
 MAX_RETRIES = 3
 """How often a call that failed for another reason may be repeated before another call succeeds."""
 
+_MAX_QUOTED_CHARACTERS = 500
+"""Characters of a failure that is quoted."""
+_REFUSED_REPEAT = LocalizedText(
+    "Not run: this exact call of {name} just failed for good. It said: {result}",
+    "没有执行：刚才完全相同的 {name} 调用已经失败，重复也不会成功。它的结果是：{result}",
+)
+_REFUSED_RETRY = LocalizedText(
+    "Not run: this exact call of {name} failed {count} times in a row. It last said: {result}",
+    "没有执行：完全相同的 {name} 调用已连续失败 {count} 次。最后一次的结果是：{result}",
+)
+_REPETITION_NOTE = LocalizedText(
+    "[Note: this call has had this same result {count} times in a row.]",
+    "[注意：这一调用已连续 {count} 次得到同样的结果。]",
+)
+_STOP_REASON = LocalizedText(
+    "{name} was called {count} times in a row with the same arguments and the same result.",
+    "{name} 以相同的参数连续调用了 {count} 次，结果都相同。",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class LoopDetection(RunPolicy):
@@ -37,22 +56,26 @@ class LoopDetection(RunPolicy):
             return call
         last = steps[-1]
         if _is_same_call(last.call, call.call) and last.result.failure in PERMANENT_FAILURES:
-            message = _refused_repeat(call.call.name, last.result.content)
+            message = _REFUSED_REPEAT
         elif count_failures(call.call, steps) > MAX_RETRIES:
-            message = _refused_retry(call.call.name, last.result.content)
+            message = _REFUSED_RETRY
         else:
             return call
+        result = last.result.content
+        quoted = result if len(result) <= _MAX_QUOTED_CHARACTERS else f"{result[:_MAX_QUOTED_CHARACTERS]}…"
+        message = message.format(name=call.call.name, count=MAX_RETRIES + 1, result=quoted)
         return call.refuse(localize(message, self.language))
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Note that one call has had the same result `noted_repeats` times in a row, or more often."""
         count = count_repeats(steps, self.limits.noted_repeats)
-        return localize(_repetition_note(count), self.language) if count else ""
+        return localize(_REPETITION_NOTE.format(count=count), self.language) if count else ""
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """End the run if one call has had the same result too often."""
         if count := count_repeats(steps, self.limits.repeats):
-            return Directive("complete", localize(_stop_reason(steps[-1].call.name, count), self.language))
+            reason = _STOP_REASON.format(name=steps[-1].call.name, count=count)
+            return Directive("complete", localize(reason, self.language))
         return None
 
 
@@ -90,35 +113,3 @@ def _is_same_call(call: ToolCall, other: ToolCall) -> bool:
 def _is_same_step(step: Step, other: Step) -> bool:
     outcomes = [(one.result.content, one.result.failure, one.result.media) for one in (step, other)]
     return outcomes[0] == outcomes[1] and _is_same_call(step.call, other.call)
-
-
-def _refused_repeat(name: str, error: str) -> LocalizedText:
-    return LocalizedText(
-        f"Not run: this exact call of {name} just failed for good. It said: {_quote(error)}",
-        f"没有执行：刚才完全相同的 {name} 调用已经失败，重复也不会成功。它的结果是：{_quote(error)}",
-    )
-
-
-def _refused_retry(name: str, error: str) -> LocalizedText:
-    return LocalizedText(
-        f"Not run: this exact call of {name} failed {MAX_RETRIES + 1} times in a row. It last said: {_quote(error)}",
-        f"没有执行：完全相同的 {name} 调用已连续失败 {MAX_RETRIES + 1} 次。最后一次的结果是：{_quote(error)}",
-    )
-
-
-def _repetition_note(count: int) -> LocalizedText:
-    return LocalizedText(
-        f"[Note: this call has had this same result {count} times in a row.]",
-        f"[注意：这一调用已连续 {count} 次得到同样的结果。]",
-    )
-
-
-def _stop_reason(name: str, count: int) -> LocalizedText:
-    return LocalizedText(
-        f"{name} was called {count} times in a row with the same arguments and the same result.",
-        f"{name} 以相同的参数连续调用了 {count} 次，结果都相同。",
-    )
-
-
-def _quote(text: str) -> str:
-    return text if len(text) <= 500 else f"{text[:500]}…"

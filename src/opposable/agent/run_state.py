@@ -11,6 +11,7 @@ from opposable.agent.tool_execution import ResolvedCall, refuse_calls_beyond, re
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import CallContext
 from opposable.domain.events import FinishReason, ModelReplied, Reply, StopReason, ToolFinished, ToolStarted
+from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
@@ -47,15 +48,18 @@ class RunState:
     is_finished: bool = False
     had_empty_reply: bool = False
 
-    def begin_turn(self) -> StopReason | None:
-        """Count the turn. Return the limit that makes it the last one, if any."""
+    def begin_turn(self) -> str:
+        """Count the turn. Return why it is the last one if a limit is reached, else ""."""
         limit = find_exceeded_limit(self.limits, self.turn_count, len(self.steps), self.usage)
+        limit_reason = ""
         if limit is not None:
             self.reason = limit
-            self.end_with_best_answer(texts.note_last_reply(limit, self.context.language))
+            name, language = texts.LIMIT_NAMES[limit], self.context.language
+            limit_reason = localize(texts.LIMIT_REACHED.format(limit=name), language)
+            self.end_with_best_answer(localize(texts.LAST_REPLY.format(limit=name), language))
         self.is_finished, self.finish = self.is_last_turn, "stop"
         self.turn_count += 1
-        return limit
+        return limit_reason
 
     def take_reply(self, reply: Reply) -> ModelReplied:
         """Resolve the calls of a reply, and append it to the history."""

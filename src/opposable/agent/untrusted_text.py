@@ -11,6 +11,11 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import AfterUntrusted
 from opposable.tools.library import ToolLibrary
 
+_REFUSED_CALL = LocalizedText(
+    "Not run: the conversation contains untrusted text, so {name}, which can change something, may not be called.",
+    "没有执行：对话中包含不可信的文本，因此不允许调用可能更改内容的工具 {name}。",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class UntrustedTextExposure:
@@ -59,7 +64,7 @@ class UntrustedTextPolicy(RunPolicy):
             return call
         if self._after_untrusted == "approve":
             return replace(call, requires_approval=True)
-        return call.refuse(localize(_refused_call(call.call.name), self._language))
+        return call.refuse(localize(_REFUSED_CALL.format(name=call.call.name), self._language))
 
     def _returned_untrusted_text(self, step: Step) -> bool:
         """Return whether the result of a step is untrusted; that of an unknown tool is a message of the library."""
@@ -68,10 +73,3 @@ class UntrustedTextPolicy(RunPolicy):
     def _is_untrusted(self, name: str) -> bool:
         traits = self._library.get_traits(name)
         return traits is None or traits.untrusted_output
-
-
-def _refused_call(name: str) -> LocalizedText:
-    return LocalizedText(
-        f"Not run: the conversation contains untrusted text, so {name}, which can change something, may not be called.",
-        f"没有执行：对话中包含不可信的文本，因此不允许调用可能更改内容的工具 {name}。",
-    )

@@ -7,6 +7,7 @@ from opposable.agent.assistance.argument_suggestions import is_quoted
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.failure_fingerprints import format_arguments
 from opposable.agent.policy import Directive, Step
+from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.models.base import ForcedTool
 
@@ -65,8 +66,9 @@ class FailedCallFollowUp(AssistanceRule):
         run, name, is_known = self.run, failed.call.name, self._has_known_correction(failed)
         run.next_tool_choice = ForcedTool(name) if is_known else "required"
         arguments = {**failed.call.arguments, **run.suggested_arguments.get(failed.call.id, {})}
-        suggestion = f"{name}({format_arguments(arguments.items())})" if is_known else ""
-        text = prompts.ask_to_correct_call(name, suggestion, run.language)
+        call = f"{name}({format_arguments(arguments.items())})"
+        how = prompts.CALL_SUGGESTION.format(call=call) if is_known else prompts.CALL_AS_RESULT_SAYS
+        text = localize(prompts.CORRECT_CALL.format(name=name, how=how), run.language)
         return Directive("replan", text, text)
 
 

@@ -14,6 +14,10 @@ from opposable.agent.assistance.call_records import (
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
 from opposable.agent.tool_execution import ResolvedCall
+from opposable.domain.localized_text import localize
+
+_MAX_RESULT_CHARACTERS = 1200
+"""Characters of a failure that is quoted."""
 
 
 class RepeatedCalls(AssistanceRule):
@@ -31,13 +35,16 @@ class RepeatedCalls(AssistanceRule):
         record = self._records.get(run.calls[call.call.id][0])
         if record is None or not should_block(record, self._change_count, self._stale_turns):
             return call
+        times, result = record.repeat_count, record.content
         if record.failure is not None:
-            text = prompts.explain_blocked_failure(name, record.repeat_count, record.content, run.language)
+            shown = result if len(result) <= _MAX_RESULT_CHARACTERS else f"{result[:_MAX_RESULT_CHARACTERS]}…"
+            count = prompts.FAILED_TIMES.format(times=times) if times > 1 else ""
+            text = prompts.BLOCKED_FAILURE.format(name=name, times=count, result=shown)
         elif not run.is_polled(name):
-            text = prompts.explain_blocked_repeat(name, record.repeat_count, record.content, run.language)
+            text = prompts.BLOCKED_REPEAT.format(name=name, times=times, result=result)
         else:
             return call
-        return call.refuse(text)
+        return call.refuse(localize(text, run.language))
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Record an outcome, and warn of one that the same call had before."""
@@ -54,7 +61,8 @@ class RepeatedCalls(AssistanceRule):
             self._has_new_result = self._has_new_result or record.repeat_count == 1
             is_retryable = run.is_retryable(result) and record.repeat_count < MAX_ATTEMPTS
             if is_repeated and not is_retryable:
-                return prompts.note_repeated_failure(name, record.repeat_count, run.language)
+                note = prompts.REPEATED_FAILURE.format(name=name, times=record.repeat_count)
+                return localize(note, run.language)
             return ""
         if before is None or before.content != result.content or before.failure is not None:
             self._has_new_result = True
@@ -62,7 +70,7 @@ class RepeatedCalls(AssistanceRule):
             if run.is_polled(name):  # what it waits for has changed, so that earlier failures may be gone
                 self._records = {call: known for call, known in self._records.items() if known.failure is None}
         if is_repeated and not run.is_polled(name):
-            return prompts.note_repeated_result(name, record.repeat_count, run.language)
+            return localize(prompts.REPEATED_RESULT.format(name=name, times=record.repeat_count), run.language)
         return ""
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:

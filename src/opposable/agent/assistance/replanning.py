@@ -6,6 +6,7 @@ from opposable.agent.assistance import prompts
 from opposable.agent.assistance.call_records import TRANSIENT_FAILURES
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
+from opposable.domain.localized_text import join_localized, localize
 
 SWITCH_AFTER = 3
 """Failures of a tool after which another one is named, and failed turns after which another plan is asked for."""
@@ -51,16 +52,17 @@ class Replanning(AssistanceRule):
             return None
         if self._blocked_turns >= GIVE_UP_AFTER:
             run.advice = ""
-            reason = prompts.explain_no_progress(self._blocked_turns, language)
-            return Directive("complete", reason, prompts.ask_for_answer_after_blocked_calls(language))
+            reason = localize(prompts.NO_PROGRESS.format(turns=self._blocked_turns), language)
+            return Directive("complete", reason, localize(prompts.PARTIAL_ANSWER, language))
         if others := self._find_replacements(failed[-1]):
             name = failed[-1].call.name
-            reason = prompts.explain_failing_tool(name, self._failures_by_tool[name], language)
-            run.advice = prompts.ask_to_switch_tool(reason, others, language)
+            reason = localize(prompts.FAILING_TOOL.format(name=name, times=self._failures_by_tool[name]), language)
+            names = join_localized(others, ", ", "、")
+            run.advice = localize(prompts.SWITCH_TOOL.format(reason=reason, names=names), language)
             return Directive("switch_tool", reason)
         if self._failed_turns and self._failed_turns % SWITCH_AFTER == 0:
-            reason = prompts.explain_failing_plan(self._failed_turns, language)
-            run.advice, run.expects_plan = prompts.ask_to_replan(reason, language), True
+            reason = localize(prompts.FAILING_PLAN.format(turns=self._failed_turns), language)
+            run.advice, run.expects_plan = localize(prompts.REPLAN.format(reason=reason), language), True
             return Directive("replan", reason)
         return None
 

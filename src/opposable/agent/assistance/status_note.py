@@ -8,6 +8,7 @@ from opposable.agent.assistance import prompts
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.history import estimate_text_tokens
 from opposable.agent.policy import Directive, Step
+from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.parsers import escape_special_tokens
 
@@ -46,7 +47,7 @@ class StatusNote(AssistanceRule):
         if self._has_asked_for_own_words or not _STATUS_NOTE_START.match(reply.content):
             return None
         self._has_asked_for_own_words = True
-        reminder = prompts.ask_for_own_words(self.run.language)
+        reminder = localize(prompts.OWN_WORDS, self.run.language)
         return Directive("replan", reminder, reminder)
 
     def _format_note(self, messages: Sequence[Message]) -> str:

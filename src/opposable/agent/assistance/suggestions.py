@@ -7,6 +7,7 @@ from opposable.agent.assistance.argument_suggestions import suggest_arguments
 from opposable.agent.assistance.rule import AssistanceRule
 from opposable.agent.failure_fingerprints import format_arguments
 from opposable.agent.policy import Step
+from opposable.domain.localized_text import join_localized, localize
 
 
 class Suggestions(AssistanceRule):
@@ -23,11 +24,14 @@ class Suggestions(AssistanceRule):
             suggested = suggest_arguments(run.calls[step.call.id][1], result.content)
             if suggested:
                 run.suggested_arguments[step.call.id] = dict(suggested)
-                note = prompts.suggest_correction(format_arguments(suggested.items()), run.language)
+                text = prompts.SIMILAR_ARGUMENTS.format(arguments=format_arguments(suggested.items()))
+                note = localize(text, run.language)
             elif run.is_retryable(result):
-                note = prompts.suggest_retry(run.language)
+                note = localize(prompts.RETRY, run.language)
         owner = run.get_owner_id(result.name)
         missing = () if run.library.get_spec(owner) is None else run.library.get_health(owner).missing_dependencies
         if missing:
-            note = f"{note} {prompts.note_missing_dependencies(result.name, missing, run.language)}".strip()
+            template = prompts.MISSING_DEPENDENCY if len(missing) == 1 else prompts.MISSING_DEPENDENCIES
+            names = join_localized(missing, ", ", "、")
+            note = f"{note} {localize(template.format(name=result.name, missing=names), run.language)}".strip()
         return "" if is_blocked else note
