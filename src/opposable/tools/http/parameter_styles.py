@@ -44,8 +44,10 @@ def format_pairs(name: str, value: Any, place: ParameterPlacement) -> NameValueP
     explode = place.explode if place.explode is not None else style in ("form", "deepObject")
     if style == "json":
         return [(wire, to_json_text(value))]
-    if style == "deepObject" and isinstance(value, dict):
-        return [pair for key, inner in value.items() for pair in _format_deep_object(name, f"{wire}[{key}]", inner)]
+    if style == "deepObject":
+        return _format_deep_object(wire, value)
+    if value in ([], {}):  # not sent, as in RFC 6570
+        return []
     separator = _SEPARATORS.get(style, ",")
     if isinstance(value, dict):
         if explode:
@@ -59,20 +61,36 @@ def format_pairs(name: str, value: Any, place: ParameterPlacement) -> NameValueP
     return [(wire, scalar_to_text(value))]
 
 
-def format_form_pairs(values: Mapping[str, Any]) -> NameValuePairs:
-    """Return the fields of a form: arrays repeat their name, objects are JSON text."""
+def format_form_pairs(values: Mapping[str, Any], styled: Mapping[str, ParameterPlacement]) -> NameValuePairs:
+    """Return the fields of a form: those in `styled` by their style; else arrays repeat their name, objects are JSON text.
+
+    A null is an empty field: JSON's `null` would be read as a text.
+    """
     pairs: NameValuePairs = []
     for name, value in values.items():
-        items = value if isinstance(value, list) else [value]
+        if name in styled and value is not None:
+            pairs += format_pairs(name, value, styled[name])
+            continue
+        items = value if isinstance(value, list) else [value if value is not None else ""]
         pairs += [
             (name, to_json_text(item) if isinstance(item, dict | list) else scalar_to_text(item)) for item in items
         ]
     return pairs
 
 
-def _format_deep_object(name: str, wire_name: str, value: Any) -> NameValuePairs:
-    items = value if isinstance(value, list) else [value]
-    return [(wire_name, _format_scalar(name, item)) for item in items]
+def _format_deep_object(wire_name: str, value: Any) -> NameValuePairs:
+    """Return `a[b]=1` for an object, `a[]=1` for a list, and `a[0][b]=1` for a list of objects or lists.
+
+    OpenAPI leaves nested values open; servers in PHP, Ruby and Node read these names.
+    """
+    if isinstance(value, dict):
+        items = [(f"[{key}]", inner) for key, inner in value.items()]
+    elif isinstance(value, list):
+        is_nested = any(isinstance(item, dict | list) for item in value)
+        items = [(f"[{index}]" if is_nested else "[]", item) for index, item in enumerate(value)]
+    else:
+        return [(wire_name, scalar_to_text(value))]
+    return [pair for suffix, inner in items for pair in _format_deep_object(f"{wire_name}{suffix}", inner)]
 
 
 def _format_scalar(name: str, value: Any) -> str:

@@ -16,6 +16,8 @@ from opposable.tools.http.request_body import encode_body
 from opposable.tools.http.secrets import Redactor, get_variable_name, resolve_value
 from opposable.tools.http.url_template import UrlTemplate, parse_url_template, percent_encode
 
+_COOKIE_SAFE_CHARACTERS = "!#$%&'()*+-./:<=>?@[]^_`{|}~"
+
 
 @dataclass(frozen=True, slots=True)
 class EndpointPlan:
@@ -108,7 +110,7 @@ class _RequestParts:
     headers: dict[str, str]
     path: dict[str, str] = field(default_factory=dict)
     query: NameValuePairs = field(default_factory=list)
-    cookies: NameValuePairs = field(default_factory=list)
+    cookies: list[str] = field(default_factory=list)
     body: dict[str, Any] = field(default_factory=dict)
 
     def place_argument(self, name: str, value: Any, placement: ParameterPlacement) -> None:
@@ -120,7 +122,8 @@ class _RequestParts:
             case "query":
                 self.query += format_pairs(name, value, placement)
             case "cookie":
-                self.cookies += format_pairs(name, value, placement)
+                pairs = format_pairs(name, value, placement)
+                self.cookies += [f"{percent_encode(name, key)}={percent_encode(name, text)}" for key, text in pairs]
             case "header":
                 self.headers[wire_name] = _check_header_value(name, format_simple(name, value, placement))
             case "body":
@@ -154,14 +157,15 @@ async def build_request(
         if value is not None or placement.place == "body":
             parts.place_argument(name, value, placement)
     derived_secrets = _authorize(endpoint, secrets, parts)
-    content, content_type = await encode_body(endpoint, parts.body)
+    styled = {place.name or name: place for name, place in plan.placements.items() if place.style}
+    content, content_type = await encode_body(endpoint, parts.body, styled)
     headers = {name.lower(): value for name, value in parts.headers.items()}
     if content_type:
         headers["content-type"] = content_type
     if _can_send_key(idempotency_key) and endpoint.method not in ("GET", "HEAD"):
         headers.setdefault("idempotency-key", idempotency_key)
     if parts.cookies:
-        headers["cookie"] = "; ".join(f"{name}={quote(value, safe='')}" for name, value in parts.cookies)
+        headers["cookie"] = "; ".join(parts.cookies)
     url = _append_query(plan.template.fill(parts.path), parts.query)
     limits = (endpoint.timeout, endpoint.connect_timeout, endpoint.redirects)
     request = HttpRequest(endpoint.method, url, headers, content, *limits)
@@ -193,8 +197,10 @@ def _authorize(endpoint: EndpointConfig, secrets: Mapping[str, str], parts: _Req
         parts.headers["Authorization"] = f"Bearer {token}"
     elif auth.place == "header":
         parts.headers[auth.name] = token
-    else:
-        (parts.query if auth.place == "query" else parts.cookies).append((auth.name, token))
+    elif auth.place == "query":
+        parts.query.append((auth.name, token))
+    else:  # as it was issued: many servers do not decode cookies
+        parts.cookies.append(f"{auth.name}={quote(token, safe=_COOKIE_SAFE_CHARACTERS)}")
     return []
 
 

@@ -10,7 +10,7 @@ from aiohttp import MultipartWriter, payload
 
 from opposable.domain.argument_problems import is_required, must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments
-from opposable.domain.specs import EndpointConfig
+from opposable.domain.specs import EndpointConfig, ParameterPlacement
 from opposable.tools.http.parameter_styles import format_form_pairs, scalar_to_text, to_json_text
 
 FILE_SCHEMA: dict[str, Any] = {
@@ -34,12 +34,15 @@ _CONTENT_TYPES = {
 _ESCAPED_IN_NAMES = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})
 
 
-async def encode_body(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tuple[bytes | None, str]:
+async def encode_body(
+    endpoint: EndpointConfig, values: Mapping[str, Any], styled: Mapping[str, ParameterPlacement]
+) -> tuple[bytes | None, str]:
     """Encode a request body.
 
     Args:
         endpoint: The endpoint.
         values: The values of the body's parameters, by the names that are sent.
+        styled: The placements of the fields of a form that have a style, by the same names.
 
     Returns:
         The body and its content type; None and "" for a request without a body.
@@ -58,7 +61,7 @@ async def encode_body(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tu
             return to_json_text(body).encode(), content_type
         case "form":
             return urlencode(
-                format_form_pairs(_require_object(endpoint, body)), errors="replace"
+                format_form_pairs(_require_object(endpoint, body), styled), errors="replace"
             ).encode(), content_type
         case "text":
             return scalar_to_text(body).encode("utf-8", "replace"), content_type
@@ -79,7 +82,7 @@ async def _encode_multipart(endpoint: EndpointConfig, values: Mapping[str, Any])
     writer = MultipartWriter("form-data")
     for name, value in values.items():
         if name not in endpoint.files:
-            for _, text in format_form_pairs({name: value}):
+            for _, text in format_form_pairs({name: value}, {}):
                 kind = "application/json" if isinstance(value, dict) else "text/plain; charset=utf-8"
                 part = payload.BytesPayload(text.encode("utf-8", "replace"), content_type=kind)
                 _set_disposition(part, name=name)

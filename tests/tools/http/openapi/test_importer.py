@@ -29,8 +29,8 @@ def create_document(operation=None, *, version="3.1.0", method="post", path="/th
     }
 
 
-def create_body(schema, kind="application/json", required=True):
-    return {"requestBody": {"required": required, "content": {kind: {"schema": schema}}}}
+def create_body(schema, kind="application/json", required=True, **media):
+    return {"requestBody": {"required": required, "content": {kind: {"schema": schema, **media}}}}
 
 
 def import_one_spec(*args, **kwargs):
@@ -207,6 +207,11 @@ async def send_request(server, spec_document, arguments, environ=None):
         ({"in": "query", "schema": {"type": "object"}}, {"a": 1, "b": True}, "/t?a=1&b=true"),
         ({"in": "query", "explode": False, "schema": {}}, {"a": 1, "b": 2}, "/t?q=a%2C1%2Cb%2C2"),
         ({"in": "query", "style": "deepObject", "explode": True, "schema": {}}, {"a": 1, "b": 2}, "/t?q%5Ba%5D=1&q%5Bb%5D=2"),
+        ({"in": "query", "style": "deepObject", "explode": False, "schema": {}}, {"a": {"b": 1}}, "/t?q%5Ba%5D%5Bb%5D=1"),
+        ({"in": "query", "style": "deepObject", "schema": {}}, {"a": [{"b": 1}, {"b": 2}]}, "/t?q%5Ba%5D%5B0%5D%5Bb%5D=1&q%5Ba%5D%5B1%5D%5Bb%5D=2"),
+        ({"in": "query", "style": "deepObject", "schema": {}}, ["甲"], "/t?q%5B%5D=%E7%94%B2"),
+        ({"in": "query", "explode": False, "schema": {}}, [], "/t"),
+        ({"in": "query", "explode": False, "schema": {}}, {}, "/t"),
         ({"in": "query", "content": {"application/json": {"schema": {}}}}, {"a": [1]}, "/t?q=%7B%22a%22%3A%5B1%5D%7D"),
     ],
 )  # fmt: skip
@@ -231,6 +236,25 @@ async def test_path_styles(server, explode, value, path):
             server, create_document({"parameters": [parameter]}, method="get", path="/t/{p}"), {"p": value}
         )
     ).path == path
+
+
+async def test_names_of_an_object_in_a_cookie_are_encoded(server):
+    made = create_document(
+        {"parameters": [{"name": "c", "in": "cookie", "schema": {"type": "object"}}]}, method="get", path="/t"
+    )
+    assert (await send_request(server, made, {"c": {"a; b": "c"}})).headers["cookie"] == "a%3B%20b=c"
+
+
+async def test_a_discriminator_allows_schemas_that_overlap(server):
+    kinds = [
+        {"type": "object", "properties": {"kind": {"type": "string"}, field: {"type": "integer"}}}
+        for field in ("bark", "meow")
+    ]
+    made = create_document(create_body({"oneOf": kinds, "discriminator": {"propertyName": "kind"}}), path="/t")
+    [spec] = specs_from_openapi(await read_document(made, GuardedClient()), server=server.url).specs
+    tool = HttpTool(spec, GuardedClient([server.host]), {})
+    arguments = {"body": {"kind": "dog", "bark": 2}}
+    assert tool.check(arguments) == arguments
 
 
 async def test_one_name_in_several_places(server):
@@ -266,6 +290,12 @@ async def test_one_name_in_several_places(server):
         (create_body({"type": "object", "properties": {"a": {}}, "required": ["a"]}, required=False), {"body": {"a": 1}}, "application/json", b'{"a":1}'),
         (create_body({"type": "object", "properties": {"a": {}}, "additionalProperties": True}), {"body": {"b": 1}}, "application/json", b'{"b":1}'),
         (create_body({"type": "object", "properties": {"a": {}, "b": {}}}, "application/x-www-form-urlencoded"), {"a": "x y", "b": [1, 2]}, "application/x-www-form-urlencoded", b"a=x+y&b=1&b=2"),
+        (create_body({"type": "object", "properties": {"a": {}}}, "application/x-www-form-urlencoded"), {"a": None}, "application/x-www-form-urlencoded", b"a="),
+        (create_body({"type": "object", "properties": {"m": {}, "n": {}}}, "application/x-www-form-urlencoded", encoding={"m": {"style": "deepObject", "explode": True}}), {"m": {"order": "17"}, "n": 1}, "application/x-www-form-urlencoded", b"m%5Border%5D=17&n=1"),
+        (create_body({"type": "object", "properties": {"m": {}}}, "application/x-www-form-urlencoded", encoding={"m": {"style": "form", "explode": False}}), {"m": [1, 2]}, "application/x-www-form-urlencoded", b"m=1%2C2"),
+        (create_body({"type": "object", "properties": {"a": {}}}, "text/xml"), {"body": "<a/>"}, "text/xml", b"<a/>"),
+        (create_body({"type": "string"}, "application/yaml"), {"body": "a: 1"}, "application/yaml", b"a: 1"),
+        (create_body({"type": "string", "format": "binary"}, "application/pdf"), {"body": {"base64": "AAE="}}, "application/pdf", b"\0\1"),
         (create_body({"type": "string"}, "text/plain"), {"body": "hi"}, "text/plain; charset=utf-8", b"hi"),
         (create_body({"type": "string"}, "text/csv"), {"body": "a,b"}, "text/csv", b"a,b"),
         (create_body({"type": "string", "format": "binary"}, "application/octet-stream"), {"body": {"base64": "AAE="}}, "application/octet-stream", b"\0\1"),

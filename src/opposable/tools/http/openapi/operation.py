@@ -16,6 +16,7 @@ _STYLES = {
     "cookie": ("form",),
 }
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
+_BINARY_TYPES = frozenset({"application/octet-stream", "application/pdf", "application/zip", "application/gzip"})
 _BODY_TYPES = {"application/x-www-form-urlencoded": "form", "multipart/form-data": "multipart"}
 
 
@@ -87,12 +88,10 @@ def _place_parameter(
     default_explode = style in ("form", "deepObject")
     explode = parameter.get("explode")
     explode = explode if isinstance(explode, bool) else default_explode
-    if style == "deepObject" and not explode:
-        raise LookupError("style deepObject without explode is not supported")
     placement = ParameterPlacement(
         place=location,
         style=cast("ParameterStyle", "" if style == _STYLES[place][0] else style),
-        explode=None if explode == default_explode else explode,
+        explode=None if explode == default_explode or style == "deepObject" else explode,
     )
     return placement, schema
 
@@ -122,14 +121,19 @@ def add_body(
     inputs.body = {"body_type": body_type, "body_required": required and body_type in ("json", "form", "multipart")}
     if body_type in ("json", "text") and media_type not in ("application/json", "text/plain", "*/*"):
         inputs.body["content_type"] = media_type
-    if body_type in ("form", "multipart") and "encoding" in media:
-        document.skipped_parts.append((location, "the encoding of single fields of its body is not followed"))
     schema = schemas.convert(media.get("schema", {}), convert_files=body_type in ("multipart", "binary"))
+    is_flat = body_type not in ("text", "binary") and _is_flat_object(schema, required=required)
+    encoding = media.get("encoding") if body_type in ("form", "multipart") else None
+    encoding = encoding if isinstance(encoding, Mapping) else {}
+    if encoding and not (is_flat and body_type == "form"):
+        document.skipped_parts.append((location, "the encoding of single fields of its body is not followed"))
+    if body_type == "text" and schema.get("type") in ("object", "array"):
+        schema = {"type": "string", **{key: schema[key] for key in ("description",) if key in schema}}
     if body_type == "binary":
         schema = {**FILE_SCHEMA, **{key: schema[key] for key in ("description",) if key in schema}}
         inputs.body["content_type"] = "" if "*" in media_type else media_type
-    if body_type not in ("text", "binary") and _is_flat_object(schema, required=required):
-        _add_body_fields(inputs, schema, body_type)
+    if is_flat:
+        _add_body_fields(inputs, schema, body_type, encoding)
         return
     if body_type == "multipart":
         raise LookupError("its multipart body is not a plain object of fields")
@@ -141,11 +145,17 @@ def add_body(
     inputs.body["body_required"] = False
 
 
-def _add_body_fields(inputs: OperationInputs, schema: dict[str, Any], body_type: str) -> None:
-    """Add each field of an object as a parameter."""
+def _add_body_fields(
+    inputs: OperationInputs, schema: dict[str, Any], body_type: str, encoding: Mapping[str, Any]
+) -> None:
+    """Add each field of an object as a parameter, with its style in a form."""
     for name, field_schema in schema["properties"].items():
         is_required = name in schema.get("required", ())
-        inputs.add_parameter(name, field_schema, ParameterPlacement(place="body"), required=is_required)
+        placement = ParameterPlacement(place="body")
+        rules = encoding.get(name)
+        if isinstance(rules, Mapping) and body_type == "form" and rules.get("style") in _STYLES["query"]:
+            placement = ParameterPlacement(place="body", style=rules["style"], explode=rules.get("explode"))
+        inputs.add_parameter(name, field_schema, placement, required=is_required)
         if body_type == "multipart" and _has_file(field_schema):
             inputs.body["files"] = (*inputs.body.get("files", ()), name)
 
@@ -160,10 +170,12 @@ def _choose_media_type(content: Mapping[str, Any]) -> tuple[str, str] | None:
         if kind in _BODY_TYPES:
             return media, _BODY_TYPES[kind]
     for media, kind in kinds.items():
-        if kind.startswith("text/"):
-            return media, "text"
-        if kind == "application/octet-stream" or kind.startswith(("image/", "audio/", "video/")):
+        schema = content[media].get("schema") if isinstance(content[media], Mapping) else None
+        schema = schema if isinstance(schema, Mapping) else {}
+        if kind in _BINARY_TYPES or kind.startswith(("image/", "audio/", "video/")) or schema.get("format") == "binary":
             return media, "binary"
+        if kind.startswith("text/") or schema.get("type") == "string":
+            return media, "text"
     return None
 
 
