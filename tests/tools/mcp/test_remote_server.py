@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from mcp.server.mcpserver import MCPServer
+from starlette.datastructures import Headers
+from starlette.responses import Response
 from tests.tools.mcp.node_servers import NODE, get_everything_script, get_filesystem_script
 from tests.tools.mcp.odd import (
     OBJECT_SCHEMA,
@@ -23,6 +26,7 @@ from tests.tools.mcp.odd import (
     write_tools,
 )
 from tests.waiting import wait_until
+from tests.web.serving import serve_app
 
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import BadInput
@@ -31,6 +35,7 @@ from opposable.domain.tools import ToolResult
 from opposable.store import open_store
 from opposable.tools.library import ToolLibrary
 from opposable.tools.mcp.connection import MAX_MESSAGE_CHARACTERS
+from opposable.tools.mcp.registration import register_server
 from opposable.tools.mcp.remote_server import McpServer
 from opposable.tools.mcp.result_content import McpContent
 from opposable.tools.mcp.tool_pinning import FilePinStore, MemoryPinStore, PinStore
@@ -170,6 +175,26 @@ class TestDeath:
             assert len(server.tools) == 4
             async with start_server(command, port) as program:
                 assert await call_for_text(server, "pid") == (None, str(program.pid))
+
+    async def test_a_rejected_key_is_named_in_the_failure_of_the_call(self):
+        keys = {"Bearer one"}
+        keyed_server = MCPServer("keys")
+        keyed_server.add_tool(lambda: "hi", name="hello")
+        app = keyed_server.streamable_http_app()
+
+        async def check_key(scope, receive, send):
+            allowed = scope["type"] != "http" or Headers(scope=scope).get("authorization") in keys
+            await (app if allowed else Response(status_code=401))(scope, receive, send)
+
+        async with serve_app(check_key) as url:
+            spec = McpServerSpec(tool_id="keys", url=f"{url}/mcp", headers={"authorization": "Bearer one"})
+            async with McpServer(spec) as server:
+                keys.clear()
+                assert await call_for_text(server, "hello") == (
+                    "unavailable",
+                    "The MCP server keys went away while hello ran (it requires other credentials (401); see `headers`); "
+                    "whether it was done is not known.",
+                )
 
     async def test_a_session_lost_by_a_restarted_server_is_replaced(self):
         port = free_port()
@@ -474,6 +499,25 @@ class TestTrust:
             set_aside = server.registration.set_aside
             assert set(set_aside) == {"remote", "wrong", "big", "n" * 200}
             assert "127.0.0.1:1" in set_aside["remote"]
+
+    async def test_a_schema_of_an_earlier_draft_is_sent_as_one_of_the_current_draft(self, tools):
+        pair = {"type": "array", "items": [{"type": "integer"}, {"type": "string"}], "additionalItems": False}
+        schema = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"items": pair}}
+        limited = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "object"}
+        limited |= {"properties": {"a": {"type": "number", "minimum": 0, "exclusiveMinimum": True}}}
+        write_tools(tools, create_tool_json("echo", schema=schema), create_tool_json("limited", schema=limited))
+        library = ToolLibrary()
+        async with contextlib.aclosing(await register_server(library, create_spec(tools))) as server:
+            assert library.names == server.registration.accepted == ("odd_echo",)
+            [definition] = library.definitions
+            assert definition.parameters["properties"]["items"] == {
+                "type": "array",
+                "prefixItems": [{"type": "integer"}, {"type": "string"}],
+                "items": False,
+            }
+            assert (await library.call("odd_echo", {"items": [1, "a"]})).content == '{"items": [1, "a"]}'
+            assert (await library.call("odd_echo", {"items": ["a"]})).failure == "invalid_arguments"
+            assert "not a valid JSON Schema" in server.registration.set_aside["limited"]
 
     async def test_a_tool_that_breaks_the_protocol_does_not_take_the_list_with_it(self, tools):
         write_tools(

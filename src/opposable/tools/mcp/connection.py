@@ -142,9 +142,11 @@ class McpConnection:
             if error.code == INVALID_REQUEST and error.message == "Session terminated":
                 raise _SessionLostError from error
             # The SDK gives this message for an HTTP error without details.
-            if error.code == CONNECTION_CLOSED or error.message == "Server returned an error response":
+            is_http_error = error.message == "Server returned an error response"
+            if error.code == CONNECTION_CLOSED or is_http_error:
                 self._suspend_session(session)
-                raise ToolUnavailable(self._get_connection_lost_message(tool)) from error
+                reason = describe_connection_error(error, self._spec, self._diagnostics) if is_http_error else ""
+                raise ToolUnavailable(self._get_connection_lost_message(tool, reason)) from error
             self._unanswered_calls = 0
             if error.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
                 self.request_refresh()
@@ -159,8 +161,11 @@ class McpConnection:
         self._unanswered_calls = 0
         return result
 
-    def _get_connection_lost_message(self, tool: str) -> str:
-        return f"The MCP server {self._spec.tool_id} went away while {tool} ran; whether it was done is not known."
+    def _get_connection_lost_message(self, tool: str, reason: str = "") -> str:
+        cause = f" ({reason})" if reason else ""
+        return (
+            f"The MCP server {self._spec.tool_id} went away while {tool} ran{cause}; whether it was done is not known."
+        )
 
     def _redact_message(self, message: str) -> str:
         redacted = redact_known_secrets(message, self.secrets)  # first: a secret that is cut would not be found

@@ -104,11 +104,12 @@ def validate_server_tool(server_tool: "ServerTool") -> tuple[dict[str, Any], Val
     size = len(orjson.dumps(schema))
     if size > MAX_SCHEMA_BYTES:
         raise ValueError(f"its input schema has {size:,} bytes; at most {MAX_SCHEMA_BYTES:,} are allowed")
+    parameters = {"properties": {}, **sanitize_schema(schema)}
     try:
-        validate = compile_validator(schema)
+        validate = compile_validator(parameters)
     except BadInput as error:
         raise ValueError(str(error).rstrip(".")) from error
-    return {"properties": {}, **sanitize_schema(schema)}, validate
+    return parameters, validate
 
 
 def create_tool(

@@ -19,6 +19,8 @@ _MODEL_MARKER_PATTERN = re.compile(
     re.IGNORECASE,
 )
 _TEXT_KEYS = ("description", "title", "$comment")
+_NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas")
+"""Keywords whose value is an object with a name for each schema."""
 
 
 def sanitize_text(text: str, max_characters: int = MAX_DESCRIPTION_CHARACTERS) -> str:
@@ -30,16 +32,22 @@ def sanitize_text(text: str, max_characters: int = MAX_DESCRIPTION_CHARACTERS) -
 
 
 def sanitize_schema(node: Any) -> Any:
-    """Sanitize the descriptions and titles of a schema. Keywords that validate values are not changed."""
+    """Sanitize the descriptions and titles of a schema. Keywords that validate values keep their meaning.
+
+    `$schema` is left out, so a tuple of draft-07 (`items` with a list) becomes one of 2020-12 (`prefixItems`).
+    """
     if isinstance(node, list):
         return [sanitize_schema(item) for item in node]
     if not isinstance(node, dict):
         return node
+    if isinstance(node.get("items"), list):
+        others = {key: value for key, value in node.items() if key != "additionalItems"}
+        node = {**others, "prefixItems": node["items"], "items": node.get("additionalItems", True)}
     return {key: _sanitize_value(key, value) for key, value in node.items() if key != "$schema"}
 
 
 def _sanitize_value(key: str, value: Any) -> Any:
-    if key in ("properties", "patternProperties", "$defs", "definitions") and isinstance(value, dict):
+    if key in _NAMED_SCHEMAS and isinstance(value, dict):
         return {name: sanitize_schema(inner) for name, inner in value.items()}
     if key in _TEXT_KEYS and isinstance(value, str):
         return sanitize_text(value, MAX_PARAMETER_DESCRIPTION_CHARACTERS)
