@@ -20,6 +20,7 @@ from opposable.domain.argument_problems import (
     unknown_parameter,
 )
 from opposable.domain.call_context import CallContext
+from opposable.domain.content import FilePart, ImagePart
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
 from opposable.domain.json_text import preview_json
 from opposable.domain.localized_text import LocalizedText
@@ -206,13 +207,15 @@ def _get_type_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
 def get_output_schema(function: Callable[..., Any]) -> dict[str, Any] | None:
     """Return the JSON Schema of what a function returns if it is annotated as an object with known fields, else None.
 
-    These objects are dataclasses, pydantic models and typed dictionaries.
+    These objects are dataclasses, pydantic models and typed dictionaries. Images and files are not returned as JSON.
     """
     from pydantic import PydanticUserError, TypeAdapter  # lazy: see `_model_and_schema`
     from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 
     try:
         hint = _get_type_hints(function, "").get("return", Any)
+        if hint in (ImagePart, FilePart):
+            return None
         schema = TypeAdapter(hint).json_schema(mode="serialization")
     except (ToolRegistrationError, PydanticUserError, PydanticSchemaGenerationError, PydanticInvalidForJsonSchema):
         return None

@@ -16,6 +16,7 @@ from tests.web.mcp.serving import add, create_library, 问候
 from tests.web.serving import serve_app
 
 from opposable.domain.call_context import CallContext
+from opposable.domain.content import DictWithMedia, FilePart, ImagePart
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import AgentToolBinding, FunctionToolSpec, McpServerSpec
 from opposable.tools.function import FunctionTool
@@ -184,6 +185,37 @@ async def test_hints_come_from_the_owners_spec():
 class Order:
     number: int
     note: str = ""
+
+
+async def test_images_and_files_follow_the_text():
+    image = ImagePart("", b"png", "image/png")
+
+    def draw() -> ImagePart:
+        """Draw."""
+        return image
+
+    def scan() -> list:
+        """Scan."""
+        return ["two pages", image, FilePart("", b"pdf", "application/pdf", "the scan.pdf")]
+
+    def take_screenshot() -> dict:
+        """Take a screenshot."""
+        page = DictWithMedia(url="http://example.org")
+        page.media = (image,)
+        return page
+
+    async with connect_client("http", ToolLibrary([draw, scan, take_screenshot])) as client:
+        assert [tool.output_schema for tool in (await client.list_tools()).tools] == [None, None, None]
+        _, drawn = (await client.call_tool("draw", {})).content
+        assert (drawn.type, drawn.data, drawn.mime_type) == ("image", "cG5n", "image/png")
+        text, scanned, file = (await client.call_tool("scan", {})).content
+        assert (text.text.splitlines()[0], scanned.type) == ("two pages", "image")
+        assert (file.resource.uri, file.resource.blob) == ("attachment:the%20scan.pdf", "cGRm")
+        shot = await client.call_tool("take_screenshot", {})
+        assert ([block.type for block in shot.content], shot.structured_content) == (
+            ["text", "image"],
+            {"url": "http://example.org"},
+        )
 
 
 async def test_results_with_known_fields_have_an_output_schema():

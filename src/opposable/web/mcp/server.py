@@ -1,6 +1,7 @@
 """A tool library as an MCP server."""
 
 import asyncio
+import base64
 import contextlib
 import re
 import time
@@ -10,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
+from urllib.parse import quote
 
 from mcp import MCPError
 from mcp.server import NotificationOptions, Server, ServerRequestContext
@@ -19,9 +21,12 @@ from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.types import (
     INVALID_PARAMS,
+    BlobResourceContents,
     CallToolRequestParams,
     CallToolResult,
     ContentBlock,
+    EmbeddedResource,
+    ImageContent,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -31,6 +36,7 @@ from mcp.types import Tool as ServedTool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from opposable.domain.call_context import CallContext
+from opposable.domain.content import FilePart, ImagePart
 from opposable.domain.json_text import parse_json
 from opposable.domain.specs import HttpToolSpec
 from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
@@ -227,9 +233,11 @@ def to_mcp_result(result: ToolResult, *, has_output_schema: bool = False) -> Cal
     """Return a result in the form of the protocol.
 
     An object also becomes structured content, in full if the tool has an output schema. The text may be truncated.
+    Images and files follow the text.
     A result that is not an object despite an output schema is an error: clients reject it otherwise.
     """
     content: list[ContentBlock] = [TextContent(text=result.content)]
+    content += [_media_to_block(part) for part in result.media if part.data]
     if result.failure is not None:
         return CallToolResult(content=content, is_error=True)
     if isinstance(result.data, McpContent):
@@ -242,6 +250,14 @@ def to_mcp_result(result: ToolResult, *, has_output_schema: bool = False) -> Cal
     if isinstance(data, dict) and not result.cut:
         return CallToolResult(content=content, structured_content=parse_json(value_to_text(data)))
     return CallToolResult(content=content)
+
+
+def _media_to_block(part: ImagePart | FilePart) -> ContentBlock:
+    data = base64.b64encode(part.data).decode()
+    if isinstance(part, ImagePart):
+        return ImageContent(data=data, mime_type=part.media_type)
+    uri = f"attachment:{quote(part.name or 'file')}"
+    return EmbeddedResource(resource=BlobResourceContents(uri=uri, blob=data, mime_type=part.media_type))
 
 
 async def serve_mcp_stdio(
