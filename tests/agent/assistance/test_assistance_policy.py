@@ -131,19 +131,19 @@ async def test_a_failing_call_is_made_once_more_when_something_changed_and_then_
 
 
 async def test_the_same_call_written_otherwise_is_the_same_call():
-    def find(q: str, most: int = 10, near: str | None = None) -> str:
+    def find(q: str, most: int = 10) -> str:
         """Find something."""
         made.append(q)
         raise ToolFailed("nothing like it")
 
-    ways = ['{"q":"x"}', '{"most":10,"q":"x"}', '{"q":"x","most":10.0}', '{"q":"x","near":null}', '"{\\"q\\":\\"x\\"}"']
-    named = ["find", "find", "functions.find", "Find", "find"]
+    ways = ['{"q":"x","most":5}', '{"most":5,"q":"x"}', '"{\\"q\\":\\"x\\",\\"most\\":5}"']
+    named = ["find", "functions.find", "Find"]
     asked = [
         reply_with_calls(tool_call(name, way, f"c{n}")) for n, (name, way) in enumerate(zip(named, ways, strict=True))
     ]
     events = await collect_events(ScriptedModel(*asked, "done"), [find])
     assert made == ["x"]
-    assert [failure for failure, _ in list_endings(events)] == ["failed"] + ["refused"] * 4
+    assert [failure for failure, _ in list_endings(events)] == ["failed", "refused", "refused"]
 
 
 async def test_an_unknown_tool_is_reported_once_whatever_its_arguments():

@@ -1,11 +1,9 @@
 """Whether a call is made once more."""
 
-import orjson
 import pytest
 
 from opposable.agent.assistance.call_records import (
     CallRecord,
-    normalize_arguments,
     record_attempt,
     should_block,
     should_warn,
@@ -60,24 +58,3 @@ def test_arguments_in_another_order_make_the_same_call():
     assert canonicalize_arguments(ordered) == canonicalize_arguments(reversed_)
     assert canonicalize_arguments({"a": 1}) != canonicalize_arguments({"a": "1"})
     assert canonicalize_arguments({"a": 2**80}) == canonicalize_arguments({"a": 2**80})
-
-
-def test_what_says_nothing_makes_no_other_call():
-    schema = {
-        "properties": {
-            "q": {"type": "string"},
-            "n": {"type": "integer", "default": 5},
-            "on": {"type": "boolean", "default": True},
-            "note": {"type": "string"},
-            "until": {"type": ["string", "null"]},
-            "size": {"type": "number", "default": 1},
-        },
-        "required": ["q", "size"],
-    }
-    plain = {"q": "x", "size": 1}
-    assert normalize_arguments({"size": 1.0, "n": 5, "note": None, "q": "x", "on": True}, schema) == plain
-    assert normalize_arguments({"q": "x", "size": 1, "n": 5.0}, schema) == plain
-    assert normalize_arguments({**plain, "until": None}, schema) == {**plain, "until": None}
-    assert normalize_arguments({**plain, "n": 6, "on": 1}, schema) == {**plain, "n": 6, "on": 1}
-    assert orjson.dumps(normalize_arguments({"q": [1.0, {"a": 2.5}]}, schema)) == b'{"q":[1,{"a":2.5}]}'
-    assert normalize_arguments({"q": "x", "more": None}, {}) == {"q": "x", "more": None}

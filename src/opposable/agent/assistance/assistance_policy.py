@@ -3,8 +3,9 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
-from opposable.agent.assistance.call_records import CallKey, normalize_arguments
+from opposable.agent.assistance.call_records import CallKey
 from opposable.agent.assistance.failed_call_follow_up import FailedCallFollowUp
 from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
 from opposable.agent.assistance.known_failures import KnownFailures
@@ -110,7 +111,7 @@ class AssistancePolicy(RunPolicy):
     def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
         """Block a call that cannot succeed, and adjust what a spec allows to be adjusted."""
         run = self._run
-        run.calls[call.call.id] = identify_call(call, run)
+        run.calls[call.call.id] = identify_call(call)
         for rule in self._rules:
             screened = rule.screen(call, steps)
             if screened.failure is not call.failure:
@@ -118,7 +119,7 @@ class AssistancePolicy(RunPolicy):
                 return screened
             if screened is not call:
                 call = screened
-                run.calls[call.call.id] = identify_call(call, run)
+                run.calls[call.call.id] = identify_call(call)
         return call
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
@@ -141,15 +142,14 @@ class AssistancePolicy(RunPolicy):
         return min(directives, key=lambda one: (one.action != "complete", not one.message), default=None)
 
 
-def identify_call(resolved_call: ResolvedCall, run: AssistedRun) -> tuple[CallKey, dict[str, object]]:
-    """Return the identity of a call and its normalized arguments. A call that was cut off never is a whole one."""
+def identify_call(resolved_call: ResolvedCall) -> tuple[CallKey, dict[str, Any]]:
+    """Return the identity of a call and its arguments. A call that was cut off never is a whole one."""
     call, failure = resolved_call.call, resolved_call.failure
     if failure is not None and (failure.failure == "unknown_tool" or not resolved_call.arguments):
         text = "" if failure.failure == "unknown_tool" else call.arguments_json
         return (call.name, text), {}
-    arguments = normalize_arguments(resolved_call.arguments, run.get_parameters(call.name))
-    key = canonicalize_arguments(arguments)
-    return (call.name, f"truncated {key}" if call.truncated else key), arguments
+    key = canonicalize_arguments(resolved_call.arguments)
+    return (call.name, f"truncated {key}" if call.truncated else key), resolved_call.arguments
 
 
 def _is_run_limited(result: ToolResult, language: Language) -> bool:

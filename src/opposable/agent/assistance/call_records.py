@@ -1,10 +1,8 @@
 """Loop detection: when to warn about a repeated call, and when to block it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from opposable.domain.tools import FailureKind
-from opposable.tools.json_schema_validation import remove_optional_nulls
 
 CallKey = tuple[str, str]
 """The identity of a call: the name of the tool and a text that equal arguments share."""
@@ -40,21 +38,6 @@ class CallRecord:
     repeat_count: int
     change_count: int
     turn: int
-
-
-def normalize_arguments(arguments: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments without nulls and default values, and with 1.0 as 1.
-
-    `parameters` is the JSON Schema of the tool.
-    """
-    if None in arguments.values():
-        arguments, _ = remove_optional_nulls(arguments, parameters)
-    properties, required = parameters.get("properties", {}), parameters.get("required", ())
-    return {
-        name: _normalize_numbers(value)
-        for name, value in arguments.items()
-        if name in required or not _is_default(value, properties.get(name))
-    }
 
 
 def should_block(record: CallRecord, change_count: int, stale_turns: int) -> bool:
@@ -96,20 +79,3 @@ def record_attempt(
     if previous is None or not is_same or (previous.content != content and failure not in TRANSIENT_FAILURES):
         return CallRecord(failure, content, 1, change_count, turn)
     return CallRecord(failure, content, previous.repeat_count + (previous.turn != turn), change_count, turn)
-
-
-def _is_default(value: Any, schema: Any) -> bool:
-    if not isinstance(schema, dict) or "default" not in schema:
-        return False
-    default = schema["default"]
-    return bool(value == default) and isinstance(value, bool) == isinstance(default, bool)
-
-
-def _normalize_numbers(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list):
-        return [_normalize_numbers(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _normalize_numbers(item) for name, item in value.items()}
-    return value

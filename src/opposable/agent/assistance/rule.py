@@ -27,7 +27,7 @@ class AssistedRun:
         patterns: The failures known when the run started.
         recorder: Records the failures of this run, None without a memory.
         steps: The finished calls, oldest first, as the tools returned them.
-        calls: The calls of the turn by id: their identity and normalized arguments.
+        calls: The calls of the turn by id: their identity and arguments.
         blocked_ids: The calls of the turn that a rule blocked.
         suggested_arguments: Arguments that may correct a failed call of the turn, by call id.
         plan: What the model announced before its calls.
