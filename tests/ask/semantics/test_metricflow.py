@@ -51,7 +51,7 @@ def test_metricflow_is_parsed_and_unsupported_metrics_are_listed():
     )
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres", "clickhouse"])
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres", "mysql", "clickhouse"])
 @pytest.mark.parametrize("name", ["end", "case", "interval", "desc", "orders"])
 def test_a_ratio_may_be_of_a_metric_with_the_name_of_a_keyword(name, dialect):
     metrics = METRICFLOW.partition("  - {name: double")[0]

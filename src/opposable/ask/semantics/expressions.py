@@ -39,17 +39,17 @@ class BoundModel:
 
     def bind_term(self, term: Term) -> BoundExpression:
         """Bind the expression of a term, as `bind_expression` does; only a metric may aggregate."""
-        bound = self.bind_expression(term.expr, term.table)
+        bound = self.bind_expression(term.expr, term.table, term.dialect)
         if not isinstance(term, Metric) and contains_aggregate(bound.tree):
             raise BadInput(f"{term.id} aggregates: only metrics may. Write an expression over the columns of one row.")
         return replace(bound, name=term.id)
 
-    def bind_expression(self, expr: str, table: str) -> BoundExpression:
+    def bind_expression(self, expr: str, table: str, dialect: str = "") -> BoundExpression:
         """Bind the columns of an expression to tables.
 
         Unqualified columns belong to `table`, others to the table they name.
         """
-        tree = self._parse(expr)
+        tree = self._parse(expr, dialect)
         default_table = self._find_table(table) if table else ""
         tables = {default_table: None} if default_table else {}
         for column in list(tree.find_all(exp.Column)):
@@ -98,7 +98,7 @@ class BoundModel:
         if metric_id in ancestors:
             raise BadInput(f"the metric {metric_id} is computed from itself: {' → '.join(path)}.")
         metric = self.model.metrics[metric_id]
-        root = exp.Paren(this=self._parse(metric.expr))
+        root = exp.Paren(this=self._parse(metric.expr, metric.dialect))
         if contains_aggregate(root):
             return get_base_tree(metric_id)
         names = [column.name for column in root.find_all(exp.Column)]
@@ -115,8 +115,8 @@ class BoundModel:
             column.replace(exp.paren(self.build_metric_tree(column.name, get_base_tree, path)))
         return root.this
 
-    def _parse(self, expr: str) -> Any:
-        return parse_expression(expr, self.model.dialect or self.dialect)
+    def _parse(self, expr: str, dialect: str) -> Any:
+        return parse_expression(expr, dialect or self.model.dialect or self.dialect)
 
     def _find_table(self, name: str, location: str = "") -> str:
         """Return the id of a table, or raise `BadInput` with similar names."""

@@ -154,7 +154,7 @@ def _convert_metric(metric: _Metric, measures: dict[str, Any]) -> dict[str, Any]
         case "simple", _TypeParameters(measure=_Input(name=name)) if name in measures:
             return dict(measures[name])
         case "ratio", _TypeParameters(numerator=_Input(name=numerator), denominator=_Input(name=denominator)):
-            return {"expr": f"{quote_name(numerator)} / {quote_name(denominator)}"}
+            return {"expr": f"{quote_name(numerator)} / {quote_name(denominator)}", "dialect": "duckdb"}
         case "derived", _TypeParameters(expr=expr) if expr:
             names = {item.alias or item.name: item.name for item in parameters.metrics}
             return {"expr": re.sub(r"\w+", lambda match: names.get(match[0], match[0]), expr)}

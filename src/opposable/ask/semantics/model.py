@@ -34,11 +34,13 @@ TextList = Annotated[tuple[str, ...], BeforeValidator(_text_to_tuple)]
 class Term(FrozenModel):
     """A term that a question may name.
 
-    Unqualified columns of `expr` belong to the table with the id `table`.
+    Unqualified columns of `expr` belong to the table with the id `table`. `dialect` is the SQL dialect of `expr`, "" for
+    that of the model.
     """
 
     id: str = Field(pattern=r"^\w[\w .\-]*$", max_length=MAX_ID_CHARACTERS)
     expr: str = Field(min_length=1, max_length=4_000)
+    dialect: str = ""
     table: str = ""
     synonyms: TextList = ()
     description: str = ""
