@@ -14,8 +14,29 @@ from opposable.ask.single_prompt import extract_sql
         ("```python\nprint(1)\n```\n```sql\nSELECT 2\n```", "SELECT 2"),
         ("```sql\nSELECT `a``````b` FROM t\n```\nDone", "SELECT `a``````b` FROM t"),
         ("```sql\nSELECT 1```\nDone", "SELECT 1"),
+        ("```python\nfrom x import y\n```\n```duckdb\nFROM t\n```", "FROM t"),
+        ("```sql\nSELECT 1\n```\nAgain:\n```sql\nSELECT 1;\n```\n```text\nno select\n```", "SELECT 1"),
+        ("First:\n```sql\nSELECT 1;\n```\nCorrected:\n```sql\nSELECT 2\n```", "SELECT 1;\nSELECT 2"),
+        ("```sql\nSELECT 1; SELECT 2;\n```", "SELECT 1; SELECT 2"),
         ("no idea", ""),
     ],
 )
 def test_sql_is_extracted_from_a_reply(text, sql):
-    assert extract_sql(text) == sql
+    assert extract_sql(text, "duckdb") == sql
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("mysql", "SELECT 1 # it's one; the first"),
+        ("mysql", "SELECT 'it\\'s; so'"),
+        ("mysql", 'SELECT "it\\"s; so"'),
+        ("mysql", "SELECT `a;'b` FROM t"),
+        ("postgres", "SELECT $$it's; so$$"),
+        ("postgres", "SELECT E'it\\'s; so'"),
+        ("clickhouse", "SELECT 'it\\'s; so'"),
+    ],
+)
+def test_sql_is_read_in_the_dialect_of_the_database(dialect, sql):
+    assert extract_sql(f"{sql}\n; Done", dialect) == sql
+    assert extract_sql(f"```sql\n{sql}\n```\nIt's `done`.", dialect) == sql

@@ -8,6 +8,7 @@ from opposable.domain.events import Reply
 from opposable.domain.messages import system_message, user_message
 from opposable.models.base import Model, ModelOptions, adapt_options, request_reply
 from opposable.parsers.token_escaping import WORD_JOINER
+from opposable.sql.function_allowlist import Dialect
 from opposable.sql.lexer import split_segments
 
 PROMPT_TEMPLATE = """You write {dialect} SQL. Answer the question with one {dialect} SELECT statement over these tables.
@@ -18,16 +19,14 @@ Reply with the SQL alone, in a ```sql block."""
 
 _MAX_CLOSING_FENCES = 20
 """Most fences that are tried as the end of a block."""
-_OPENING_FENCE_PATTERN = re.compile(r"```[a-zA-Z]*\s*\n")
+_OPENING_FENCE_PATTERN = re.compile(r"```([a-zA-Z]*)\s*\n")
 _CLOSING_FENCE_PATTERN = re.compile(r"(?<!`)```(?!`)")
 """Three backticks; a longer run is part of a name of MySQL, whose backticks are doubled."""
-_FENCED_STATEMENT_PATTERN = re.compile(
-    r"\s*\(?\s*(?:VALUES|FROM|TABLE)\b|.*\b(?:SELECT|WITH)\b", re.DOTALL | re.IGNORECASE
-)
+_FENCED_STATEMENT_PATTERN = re.compile(r"\s*\(?\s*(?:VALUES|FROM|TABLE|WITH)\b|.*\bSELECT\b", re.DOTALL | re.IGNORECASE)
 _STATEMENT_PATTERN = re.compile(r"\b(?:SELECT\b|WITH\b(?=.*\bSELECT\b)).*", re.DOTALL | re.IGNORECASE)
 
 
-async def generate_sql(model: Model, dialect: str, schema: str, question: str) -> tuple[str, Reply]:
+async def generate_sql(model: Model, dialect: Dialect, schema: str, question: str) -> tuple[str, Reply]:
     """Ask a model for the SQL of a question, and return the SQL and the reply.
 
     Raises:
@@ -36,39 +35,41 @@ async def generate_sql(model: Model, dialect: str, schema: str, question: str) -
     messages = (system_message(PROMPT_TEMPLATE.format(dialect=dialect, schema=schema)), user_message(question))
     options = adapt_options(model, ModelOptions(stream=False, max_tokens=400, temperature=0.0))
     reply = await request_reply(model, messages, (), options)
-    return extract_sql(reply.message.content), reply
+    return extract_sql(reply.message.content, dialect), reply
 
 
-def extract_sql(text: str) -> str:
-    """Return the first SQL statement of a reply, or "".
+def extract_sql(text: str, dialect: Dialect) -> str:
+    """Return the SQL of a reply, or "".
 
-    It is in the first fenced block with SELECT or WITH, or that begins with VALUES, FROM or TABLE. Without such a block
-    it begins with the first SELECT, or the first WITH before a SELECT.
+    It is in the fenced blocks of SQL with SELECT, or that begin with VALUES, FROM, TABLE or WITH. Different blocks are
+    joined by semicolons: several statements are refused, so that the model says which one it means. Without such a
+    block the SQL is the statement that begins with the first SELECT, or the first WITH before a SELECT.
     """
     text = text.replace(WORD_JOINER, "")  # the prompt adds it to names that look like special tokens
-    for block in _iter_fenced_blocks(text):
-        if _FENCED_STATEMENT_PATTERN.match(block):
-            return _extract_first_statement(block)
+    blocks = [block.strip() for block in _iter_sql_blocks(text, dialect) if _FENCED_STATEMENT_PATTERN.match(block)]
+    if blocks:
+        return ";\n".join(dict.fromkeys(block.rstrip(";").rstrip() for block in blocks))
     statement = _STATEMENT_PATTERN.search(text)
-    return _extract_first_statement(statement[0]) if statement else ""
+    return _extract_first_statement(statement[0], dialect) if statement else ""
 
 
-def _iter_fenced_blocks(text: str) -> Iterator[str]:
-    """Yield the fenced blocks; a fence within a quoted name or string is part of the SQL."""
+def _iter_sql_blocks(text: str, dialect: Dialect) -> Iterator[str]:
+    """Yield the fenced blocks without a language or of SQL; a fence within a quoted name or string is part of the SQL."""
     position = 0
     while opening := _OPENING_FENCE_PATTERN.search(text, position):
         rest = text[opening.end() :]
         pattern = _CLOSING_FENCE_PATTERN if _CLOSING_FENCE_PATTERN.search(rest) else re.compile("```")
         ends = [fence.start() for fence in islice(pattern.finditer(rest), _MAX_CLOSING_FENCES)]
-        outside_quotes = (end for end in ends if all(segment.is_closed for segment in split_segments(rest[:end])))
+        outside_quotes = (end for end in ends if all(part.is_closed for part in split_segments(rest[:end], dialect)))
         end = next(outside_quotes, ends[0] if ends else len(rest))
-        yield rest[:end]
+        if "sql" in opening[1].lower() or opening[1].lower() in ("", dialect):
+            yield rest[:end]
         position = opening.end() + end + 3
 
 
-def _extract_first_statement(text: str) -> str:
+def _extract_first_statement(text: str, dialect: Dialect) -> str:
     """Return the text up to the semicolon that ends the first statement."""
-    for segment in split_segments(text):
+    for segment in split_segments(text, dialect):
         if segment.kind == "code" and ";" in segment.text:
             return text[: segment.start + segment.text.index(";")].strip()
     return text.strip()

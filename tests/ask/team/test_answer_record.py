@@ -31,15 +31,6 @@ async def test_candidates_have_reasons_diagnoses_and_one_is_chosen(shop):
     ]
 
 
-async def test_candidates_that_a_model_lists_have_its_reasons(shop):
-    reply = (
-        '{"candidates": [{"sql": "SELECT wage FROM person", "reason": "wage"}, {"sql": "SELECT 1", "reason": "one"}]}'
-    )
-    async with open_team(ScriptedModel(reply), shop) as team:
-        answer, _ = await team.answer("What is the wage?")
-    assert [(one.reason, one.is_chosen) for one in answer.candidates] == [("wage", False), ("one", True)]
-
-
 async def test_the_intent_is_recorded_with_the_words_that_no_term_covers(shop):
     model = ScriptedModel(format_sql_reply("SELECT sum(salary) FROM person"))
     async with open_team(model, shop, semantics=parse_semantic_model(MODEL)) as team:

@@ -3,7 +3,7 @@
 import pytest
 from tests.ask.team.shop import format_sql_reply
 
-from opposable.ask.team.generator import build_rewrite_messages, parse_candidates, parse_rewrite
+from opposable.ask.team.generator import build_rewrite_messages, parse_candidate, parse_rewrite
 from opposable.ask.team.team import Team
 from opposable.domain.events import Reply
 from opposable.domain.messages import assistant_message
@@ -65,9 +65,9 @@ def test_a_question_that_was_cut_off_is_not_used():
     [
         ("""```sql\nSELECT '{"refined_sql": "DELETE"}'\n```""", """SELECT '{"refined_sql": "DELETE"}'"""),
         ("""SELECT '{"refined_sql": "SELECT 2"}'""", """SELECT '{"refined_sql": "SELECT 2"}'"""),
-        (' {"refined_sql": "SELECT 2"}\n', "SELECT 2"),
-        ('Here it is:\n```json\n{"refined_sql": "SELECT 2"}\n```', "SELECT 2"),
     ],
 )
 async def test_a_json_object_within_sql_is_part_of_the_sql(text, sql):
-    assert [candidate.sql for candidate in parse_candidates(Reply(assistant_message(text)))] == [sql]
+    candidate = parse_candidate(Reply(assistant_message(text)), "duckdb")
+    assert candidate is not None
+    assert candidate.sql == sql

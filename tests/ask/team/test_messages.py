@@ -91,8 +91,8 @@ def test_an_unknown_error_is_quoted_in_a_sentence_of_the_language():
 
 
 def test_every_decision_has_a_chinese_reason():
-    bad = CandidateOutcome(Candidate("SELECT 1", ""), "", problem=messages.NO_SQL_IN_REPLY, problem_kind="k")
-    good = CandidateOutcome(Candidate("SELECT 1", "", 0.1), "SELECT 1")
+    bad = CandidateOutcome(Candidate("SELECT 1"), "", problem=messages.NO_SQL_IN_REPLY, problem_kind="k")
+    good = CandidateOutcome(Candidate("SELECT 1", 0.1), "SELECT 1")
     states = [
         TeamState("", "zh"),
         TeamState("", "zh", pending_candidates=[good.candidate]),

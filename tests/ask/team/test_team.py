@@ -33,6 +33,14 @@ async def test_an_easy_question_needs_one_model_call(shop):
     assert events[-1].usage.requests == 1
 
 
+async def test_of_several_statements_the_model_chooses_one(shop):
+    drafts = f"{format_sql_reply('SELECT 1')}\nBetter:\n{format_sql_reply('SELECT count(*) FROM person')}"
+    model = ScriptedModel(drafts, format_sql_reply("SELECT count(*) FROM person"))
+    answer, end = await Team(model, shop).answer("How many people are there?")
+    assert (answer.sql, end.usage.requests) == ("SELECT count(*) FROM person", 2)
+    assert "2 statements" in model.requests[1].messages[-1].content
+
+
 MISSPELT = "SELECT T2.nme FROM person AS T1 JOIN department AS T2 ON T1.department_id = T2.id WHERE T1.name = 'Ann'"
 
 
@@ -165,7 +173,7 @@ class FixedInterpreter:
     def interpret(self, state: TeamState) -> None:
         state.assumptions += ["salary is monthly"]
         state.notes += [self._definitions]
-        state.pending_candidates += [Candidate(self._sql, "", 0.99, "semantics")] if self._sql else []
+        state.pending_candidates += [Candidate(self._sql, 0.99, "semantics")] if self._sql else []
 
 
 async def test_what_the_semantic_model_covers_needs_no_model(shop):

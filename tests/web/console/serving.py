@@ -91,7 +91,9 @@ class ConsoleModel:
         if not tools and "Atlantis" in text and last.role == "user":
             return "```sql\nSELECT Total FROM Invoice WHERE BillingCountry = 'Atlantis'\n```"
         if not tools and "two drafts" in text and last.role == "user":
-            return '{"candidates": [{"sql": "SELECT Name FROM Genres"}, {"sql": "SELECT Name FROM Genre ORDER BY 1"}]}'
+            return "```sql\nSELECT Name FROM Genres\n```"
+        if not tools and "no table Genres" in text and last.role == "user":
+            return "```sql\nSELECT Name FROM Genre ORDER BY 1\n```"
         if not tools and "SELECT" not in text and last.role == "user":
             return "```sql\nSELECT BillingCountry, SUM(Total) AS revenue FROM Invoice GROUP BY 1 ORDER BY 2 DESC LIMIT 8\n```"
         if last.role == "tool":

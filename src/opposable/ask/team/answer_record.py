@@ -33,7 +33,7 @@ def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *
         candidates=tuple(
             QueryCandidate(
                 outcome.candidate.sql,
-                localize(outcome.candidate.reason or describe_sql(outcome.candidate.sql, dialect), state.language),
+                localize(describe_sql(outcome.candidate.sql, dialect), state.language),
                 outcome.candidate.source,
                 localize(outcome.problem or outcome.suspicion or "; ".join(outcome.warnings), state.language),
                 is_chosen=outcome is best,

@@ -4,8 +4,6 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-import orjson
-
 from opposable.ask.single_prompt import PROMPT_TEMPLATE, extract_sql
 from opposable.ask.team.state import Candidate, TeamState
 from opposable.domain.events import CUT_OFF, Reply
@@ -29,7 +27,6 @@ REWRITE_OPTIONS = ModelOptions(stream=False, max_tokens=200, temperature=0.0)
 MAX_EARLIER_QUESTIONS = 5
 """The limit of earlier questions in the prompt; the latest are used."""
 _MAX_QUESTION_CHARACTERS = 500
-_JSON_BLOCK_PATTERN = re.compile(r"^```json\s*$(.*?)^\s*```", re.DOTALL | re.MULTILINE | re.IGNORECASE)
 
 _REWRITE_INSTRUCTIONS = (
     "You complete follow-up questions about data. Write the last question so that it can be understood without the "
@@ -84,35 +81,16 @@ def build_correction_messages(dialect: Dialect, state: TeamState) -> list[Messag
     return [*draft_messages, assistant_message(f"```sql\n{sql}\n```"), user_message(request)]
 
 
-def parse_candidates(reply: Reply, source: Literal["generator", "correction"] = "generator") -> list[Candidate]:
-    """Parse the SQL of a reply: one statement, or `candidates` or `refined_sql` of a JSON object.
-
-    SQL at the end of a reply that was cut off may lack its own end, and is left out.
-    """
+def parse_candidate(
+    reply: Reply, dialect: Dialect, source: Literal["generator", "correction"] = "generator"
+) -> Candidate | None:
+    """Parse the SQL of a reply, or return None; SQL at the end of a reply that was cut off may lack its own end."""
     text = reply.message.content
-    reply_object = _parse_json_object(text)
-    listed = reply_object.get("candidates")
-    if isinstance(listed, list):
-        entries = [entry for entry in listed if isinstance(entry, dict) and entry.get("sql")]
-        return [Candidate(extract_sql(str(entry["sql"])), str(entry.get("reason", ""))) for entry in entries[:3]]
-    if reply_object.get("refined_sql"):
-        sql, diagnosis = str(reply_object["refined_sql"]), str(reply_object.get("diagnosis", ""))
-        return [Candidate(extract_sql(sql), diagnosis, source="correction")]
-    sql = extract_sql(text)
-    if reply.finish in CUT_OFF and text.replace(WORD_JOINER, "").rstrip().endswith(sql):
-        return []
-    return [Candidate(sql, source=source)] if sql else []
+    sql = extract_sql(text, dialect)
+    is_incomplete = reply.finish in CUT_OFF and text.replace(WORD_JOINER, "").rstrip().endswith(sql)
+    return Candidate(sql, source=source) if sql and not is_incomplete else None
 
 
 def is_plain_answer(reply: Reply) -> bool:
     """Return whether a reply without SQL is an answer in words: a question, or why there is no SQL."""
     return reply.finish == "stop" and "```" not in reply.message.content
-
-
-def _parse_json_object(text: str) -> dict[str, object]:
-    fenced = _JSON_BLOCK_PATTERN.search(text)
-    try:
-        value = orjson.loads(fenced[1] if fenced else text)
-    except orjson.JSONDecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}

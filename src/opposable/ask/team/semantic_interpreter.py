@@ -44,7 +44,7 @@ class SemanticModelInterpreter:
         compiled = compile_intent(intent, self._semantics, dialect, today) if parsed.is_resolved else None
         if isinstance(compiled, CompiledQuery):
             state.assumptions += (*parsed.assumptions, *compiled.assumptions)
-            state.pending_candidates.append(Candidate(compiled.sql, "", parsed.confidence, "semantics"))
+            state.pending_candidates.append(Candidate(compiled.sql, parsed.confidence, "semantics"))
         else:
             has_terms = intent.metrics or intent.dimensions or intent.filters
             state.intent = state.intent if has_terms else None

@@ -21,12 +21,10 @@ class Candidate:
     """SQL that may answer the question.
 
     Attributes:
-        reason: What the model said about the SQL, "" for nothing.
         certainty: How certain the semantic parser was, from 0 to 1; None for a model.
     """
 
     sql: str
-    reason: str = ""
     certainty: float | None = None
     source: Literal["semantics", "generator", "correction"] = "generator"
 

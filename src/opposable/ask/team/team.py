@@ -142,10 +142,10 @@ class Team:
             self._interpreter.interpret(state)
             return
         is_evaluation = decision.action == "result_evaluator" and bool(state.pending_candidates)
-        async for event in self._run_candidate(state) if is_evaluation else self._generate_candidates(state, decision):
+        async for event in self._run_candidate(state) if is_evaluation else self._generate_candidate(state, decision):
             yield event
 
-    async def _generate_candidates(self, state: TeamState, decision: events.DecisionMade) -> EventStream:
+    async def _generate_candidate(self, state: TeamState, decision: events.DecisionMade) -> EventStream:
         """Request SQL: a correction of the last candidate, or new SQL, after a failure at a higher temperature."""
         is_correction = decision.action == "result_evaluator"
         options = generator.FIRST_DRAFT_OPTIONS
@@ -163,18 +163,18 @@ class Team:
         if reply is not None:
             yield events.ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
         source: Literal["correction", "generator"] = "correction" if is_correction else "generator"
-        candidates = [] if reply is None else generator.parse_candidates(reply, source)
+        candidate = generator.parse_candidate(reply, self._database.dialect, source) if reply is not None else None
         tried_sql = {outcome.sql or outcome.candidate.sql for outcome in state.outcomes}
-        new_candidates = [candidate for candidate in candidates if candidate.sql not in tried_sql or not is_correction]
-        if not new_candidates:
-            problem = messages.SAME_SQL_AGAIN if candidates else messages.NO_SQL_IN_REPLY
+        problem = ""
+        if candidate is None or (is_correction and candidate.sql in tried_sql):
+            problem = messages.SAME_SQL_AGAIN if candidate else messages.NO_SQL_IN_REPLY
             state.outcomes.append(CandidateOutcome(Candidate(""), "", problem=problem, problem_kind=problem))
-            if not self._assisted and not candidates and reply is not None and generator.is_plain_answer(reply):
+            if not self._assisted and candidate is None and reply is not None and generator.is_plain_answer(reply):
                 state.reply_text = reply.message.content.strip()
-        state.pending_candidates += new_candidates
-        error = "" if new_candidates else state.outcomes[-1].problem
-        sql = "; ".join(candidate.sql for candidate in new_candidates)
-        state.record_turn("sql_generator", decision.reason, sql, error)
+        else:
+            state.pending_candidates.append(candidate)
+        sql = candidate.sql if candidate and not problem else ""
+        state.record_turn("sql_generator", decision.reason, sql, problem)
 
     async def _run_candidate(self, state: TeamState) -> EventStream:
         """Run the next candidate and record its outcome."""
