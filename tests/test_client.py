@@ -5,9 +5,12 @@ import sys
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
+from aiohttp import ClientTimeout
 from tests.web.api.chat_serving import serve_service
+from tests.web.serving import SlowModel
 
 from opposable import Client
+from opposable import client as client_module
 from opposable.client import ServiceError
 from opposable.domain.specs import AgentSpec, AgentToolBinding
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
@@ -61,6 +64,15 @@ async def test_the_client_streams_and_decides_approvals(tmp_path):
                 elif event.kind == "tool_finished":
                     results.append(event.data["success"])
         assert (text, results) == ("一共 100。", [True])
+
+
+async def test_a_whole_answer_may_take_longer_than_a_stream_may_be_silent(tmp_path, monkeypatch):
+    monkeypatch.setattr(client_module, "REQUEST_TIMEOUT", ClientTimeout(sock_read=0.2))
+    async with (
+        serve_service(tmp_path, SlowModel(0.6, pieces=1)) as (session, _),
+        Client(str(session._base_url)) as client,
+    ):
+        assert (await client.chat("take your time")).response == "a"
 
 
 async def test_an_unreachable_service_is_reported():

@@ -15,6 +15,9 @@ T = TypeVar("T")
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
 """A stream that is silent for 60 seconds, heartbeats included, is broken."""
 
+ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10)
+"""A whole answer may take as long as the limits of the agent allow; until then the service sends nothing."""
+
 
 class ServiceError(OpposableError):
     """The service rejected a request, failed, or cannot be reached.
@@ -151,8 +154,10 @@ class Client:
         Cancelling the call cancels the run.
         """
         body = _build_chat_body(message, conversation_id, max_tool_calls, max_tokens)
+        headers = _build_agent_headers(agent)
         return _from_json(
-            ChatResult, await self._request_json("POST", "/agent/chat", body=body, headers=_build_agent_headers(agent))
+            ChatResult,
+            await self._request_json("POST", "/agent/chat", body=body, headers=headers, timeout=ANSWER_TIMEOUT),
         )
 
     async def stream(
@@ -268,10 +273,11 @@ class Client:
         body: Mapping[str, Any] | None = None,
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        timeout: aiohttp.ClientTimeout | None = None,
     ) -> "_ResponseContext":
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=0)  # no limit, because streams stay open for long
-            self._session = aiohttp.ClientSession(timeout=REQUEST_TIMEOUT, headers=self._headers, connector=connector)
+            self._session = aiohttp.ClientSession(headers=self._headers, connector=connector)
         request_headers = dict(headers or {})
         if body is not None:
             request_headers["content-type"] = "application/json"
@@ -281,6 +287,7 @@ class Client:
             data=None if body is None else orjson.dumps(body),
             params=params,
             headers=request_headers,
+            timeout=timeout or REQUEST_TIMEOUT,
         )
         return _ResponseContext(request)
 
