@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI, Request
 from starlette.responses import StreamingResponse
 
-from opposable.web import http_protocol
+from opposable.web import http_protocol, http_server
 from opposable.web.http_server import serve_in_background
 
 pytestmark = pytest.mark.anyio
@@ -88,3 +88,7 @@ async def test_a_large_body_that_arrives_steadily_is_read(connection):
         writer.write(b"x" * 500)
         await asyncio.sleep(0.1)
     assert (await reader.readuntil(b"10000")).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_connection_without_a_request_stays_open_longer_than_balancers_reuse_it():
+    assert http_server._create_config(app).timeout_keep_alive > 60

@@ -18,6 +18,12 @@ from opposable.web.http_protocol import TimedHttpProtocol
 GRACE_SECONDS = 5
 """Seconds that a stopping server waits for active requests."""
 
+KEEP_ALIVE_SECONDS = 75
+"""Seconds that a connection without a request stays open: longer than clients and load balancers reuse one (5 to 60).
+
+Otherwise a request is lost that is sent just when the server closes its connection.
+"""
+
 
 def get_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """Return the factory of uvloop, or None for asyncio's own loop."""
@@ -98,6 +104,7 @@ def _create_config(app: FastAPI) -> uvicorn.Config:
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
 
 
