@@ -6,7 +6,11 @@ import signal
 
 import pytest
 from tests.cli.program import run_program
-from tests.durable.farm import kill, run_batch, start_worker, store_agent
+from tests.durable.farm import AGENT_ID, kill, run_batch, start_worker, store_agent
+
+from opposable.domain.batches import BatchTask
+from opposable.service.batches import create_batch
+from opposable.store import open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -76,6 +80,24 @@ async def test_a_stopping_worker_finishes_its_runs(url, outside, tmp_path):
     await kill(worker)
     assert (code, [line["status"] for line in lines]) == (0, ["finished"] * 4)
     assert set(outside.effects.values()) == {1}
+
+
+async def test_a_cancelled_batch_starts_none_of_its_tasks(url, outside, tmp_path):
+    outside.delay = 0.3
+    await store_agent(url, outside)
+    worker = await start_worker(url, tmp_path, outside, "--concurrency", "2")
+    async with open_store(url) as store:
+        agent = (await store.agents.get(AGENT_ID)).spec
+        batch = await create_batch(store, agent, [BatchTask(str(n), str(n)) for n in range(20)])
+        while not outside.effects:  # noqa: ASYNC110 - the effects happen in another process
+            await asyncio.sleep(0.02)
+        await store.batches.cancel(batch.batch_id)
+        async with asyncio.timeout(30):
+            while (progress := await store.batches.get_progress(batch.batch_id)).ended < 20:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+    await kill(worker)
+    assert progress.counts == {"cancelled": 20}
+    assert {number.partition("/")[0] for number in outside.numbers} == {"0", "1"}
 
 
 async def test_a_worker_needs_postgresql(tmp_path):

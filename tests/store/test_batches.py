@@ -76,6 +76,24 @@ async def test_a_cancelled_batch_ends_its_tasks(store):
     assert not await store.batches.set_paused("b1", paused=False)
 
 
+async def test_the_tasks_of_a_cancelled_batch_are_cancelled_before_their_runs_are_stored(store):
+    await add_batch(store)
+    run_ids = await store.queued_runs.list_ready()
+    await store.queued_runs.set_status(run_ids, "submitted")
+    assert await store.runs.list_cancel_requested(run_ids) == set()
+    await store.batches.cancel("b1")
+    assert await store.runs.list_cancel_requested([run_ids[0], "other"]) == {run_ids[0]}
+
+
+async def test_a_finished_batch_is_not_cancelled(store):
+    await add_batch(store, 1)
+    await finish(store, (await store.queued_runs.list_ready())[0])
+    await store.batches.finish_ended()
+    finished = await store.batches.get("b1")
+    await store.batches.cancel("b1")
+    assert await store.batches.get("b1") == finished
+
+
 async def test_failed_tasks_run_again_as_new_runs(store):
     await add_batch(store)
     run_ids = await store.queued_runs.list_ready()

@@ -153,7 +153,9 @@ class RunExecutor:
         task = asyncio.current_task()
         assert task is not None
         event_log = DurableEventLog(run_id, self._service.recorder, events)
-        return _Execution(run, queued, event_log, task, is_cancelled=run.cancel_requested)
+        is_batch_cancelled = queued.batch is not None and queued.batch.status == "cancelled"
+        is_cancelled = run.cancel_requested or is_batch_cancelled
+        return _Execution(run, queued, event_log, task, is_cancelled=is_cancelled)
 
     async def _run_to_end(self, execution: _Execution) -> RunStatus:
         try:

@@ -115,13 +115,17 @@ class BatchRepository:
         return count
 
     async def cancel(self, batch_id: str) -> None:
-        """Cancel the tasks that have not started, and request the cancellation of those that have."""
+        """Cancel the tasks that have not started, and request the cancellation of those that have.
+
+        A batch that has ended is not changed.
+        """
         is_task = _tasks.batch_id == batch_id
         is_active = runs.c.id.in_(select(_tasks.run_id).where(is_task, _tasks.status.in_(("submitted", "waiting"))))
         values = {"status": "cancelled", "error": "The batch was cancelled."}
         async with self._database.begin_write() as connection:
             ended = {"status": "cancelled", "ended_at": get_utc_now()}
-            await connection.execute(update(batches).where(batches.c.id == batch_id).values(**ended))
+            is_open = (batches.c.id == batch_id) & batches.c.status.in_(("running", "paused"))
+            await connection.execute(update(batches).where(is_open).values(**ended))
             await connection.execute(update(queued_runs).where(is_task, _tasks.status == "queued").values(**values))
             await connection.execute(update(runs).where(is_active).values(cancel_requested=True))
 

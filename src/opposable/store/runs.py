@@ -4,14 +4,14 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import Row, delete, select, union, update
 
 from opposable.domain.json_forms import run_to_json
 from opposable.domain.records import Page, Run, RunEvent, RunKind, RunStatus
 from opposable.domain.usage import Usage
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
-from opposable.store.tables import run_events, runs
+from opposable.store.tables import batches, queued_runs, run_events, runs
 
 _ENDED_STATUSES: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
 
@@ -102,9 +102,11 @@ class RunRepository:
         return result.rowcount > 0
 
     async def list_cancel_requested(self, run_ids: Collection[str]) -> frozenset[str]:
-        """Return which of these runs have a cancellation request."""
-        query = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.cancel_requested)
-        [rows] = await self._database.fetch_inline(query)
+        """Return which of these runs have a cancellation request, of their own or of their batch."""
+        own = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.cancel_requested)
+        tasks = select(queued_runs.c.run_id).join(batches, batches.c.id == queued_runs.c.batch_id)
+        cancelled_tasks = tasks.where(queued_runs.c.run_id.in_(run_ids), batches.c.status == "cancelled")
+        [rows] = await self._database.fetch_inline(union(own, cancelled_tasks))
         return frozenset(row.id for row in rows)
 
     async def add_events(self, new_events: Sequence[RunEvent]) -> None:
