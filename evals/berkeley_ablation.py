@@ -21,7 +21,7 @@ from opposable.domain.tools import ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.factory import create_unwrapped_model
 from opposable.models.python_protocol.model import PythonProtocolModel
-from opposable.models.python_protocol.pipeline import PIPELINE
+from opposable.models.python_protocol.pipeline import OPTIONAL_STEPS
 from opposable.web.gateway.request import parse_request
 from opposable.web.gateway.tool_calls import triage_calls
 
@@ -87,9 +87,8 @@ async def ablate(options: argparse.Namespace) -> dict[str, Results]:
         for question in read_questions(folder, category, options.part, stop, options.seed)[options.skip :]
     ]
     inner = RecordedModel(create_unwrapped_model("local"), folder.parent / "berkeley_replies.jsonl")
-    optional_steps = [name for name in PIPELINE if name != "reply"]
     models = {"all steps": PythonProtocolModel(inner)} | {
-        f"without {name}": PythonProtocolModel(inner, without=(name,)) for name in optional_steps
+        f"without {name}": PythonProtocolModel(inner, without=(name,)) for name in OPTIONAL_STEPS
     }
     try:
         return {name: await _measure(model, questions, is_right, options.max_tokens) for name, model in models.items()}

@@ -4,10 +4,7 @@ import pytest
 from tests.models.python_protocol.weather_tool import WEATHER
 
 from opposable.domain.events import Token
-from opposable.domain.messages import user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.base import ModelOptions
-from opposable.models.python_protocol.attempt import Attempt
 from opposable.models.python_protocol.call_acceptance import (
     count_ungrounded_numbers,
     drop_dependent_calls,
@@ -17,7 +14,6 @@ from opposable.models.python_protocol.call_acceptance import (
     load_weights,
 )
 from opposable.models.python_protocol.call_reader import read_calls
-from opposable.models.scripted import ScriptedModel
 
 
 def test_a_call_lacks_a_required_argument_that_is_left_out():
@@ -120,7 +116,6 @@ CANCEL = ToolDefinition(
 )
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("code", "names"),
     [
@@ -132,9 +127,8 @@ CANCEL = ToolDefinition(
     ],
     ids=["an invented id", "invented words", "said", "one tool", "nothing said"],
 )
-async def test_a_call_that_depends_on_the_result_of_another_tool_is_left_out(code, names):
+def test_a_call_that_depends_on_the_result_of_another_tool_is_left_out(code, names):
     said = "Cancel the order of Ann, or B-20"
     tools = (FIND, CANCEL)
     calls = read_calls(code, tools)
-    attempt = Attempt(ScriptedModel(), (user_message(said),), tools, True, said, ModelOptions(), calls=calls)
-    assert [call.name for call in (await drop_dependent_calls(attempt)).calls] == names
+    assert [call.name for call in drop_dependent_calls(calls, tools, said)] == names

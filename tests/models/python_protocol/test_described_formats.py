@@ -2,10 +2,7 @@
 
 import pytest
 
-from opposable.domain.messages import user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
-from opposable.models.base import ModelOptions
-from opposable.models.python_protocol.attempt import Attempt
 from opposable.models.python_protocol.described_formats import (
     REPAIR,
     build_date_pattern,
@@ -13,7 +10,6 @@ from opposable.models.python_protocol.described_formats import (
     find_pattern,
     pad_dates,
 )
-from opposable.models.scripted import ScriptedModel
 
 
 @pytest.mark.parametrize(
@@ -55,7 +51,6 @@ def test_the_parts_of_a_described_format_are_required(description, pattern):
     assert find_pattern({**schema, "enum": ["Berkeley"]}) == find_pattern({**schema, "type": "integer"}) == ""
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("value", "padded"),
     [
@@ -66,11 +61,10 @@ def test_the_parts_of_a_described_format_are_required(description, pattern):
         (7, 7),
     ],
 )
-async def test_days_and_months_are_padded(value, padded):
+def test_days_and_months_are_padded(value, padded):
     about = {"type": "string", "description": "As YYYY-MM-DD."}
     tool = ToolDefinition("book", "", {"type": "object", "properties": {"day": about, "note": {"type": "string"}}})
     call = ToolCall("c", "book", {"day": value, "note": "2023-10-1"})
-    attempt = Attempt(ScriptedModel(), (user_message(""),), (tool,), True, "", ModelOptions(), calls=(call,))
-    [made] = (await pad_dates(attempt)).calls
+    [made] = pad_dates((call,), (tool,))
     assert made.arguments == {"day": padded, "note": "2023-10-1"}
     assert made.repairs == ((REPAIR,) if padded != value else ())

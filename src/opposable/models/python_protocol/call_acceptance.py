@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from opposable.domain.events import Token
 from opposable.domain.language import extract_numbers, split_words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_protocol import prompts as texts
-from opposable.models.python_protocol.attempt import Attempt
 from opposable.models.python_protocol.request_grounding import get_word_overlap
 from opposable.parsers.schema_coercion import SchemaNode
 
@@ -27,40 +25,36 @@ _DATE_YEAR_PATTERN = re.compile(r"\b\d{4}(?=[-/.]\d\d?[-/.]\d)|(?<=\d[-/.])\d{4}
 _NUMBER_PATTERN = re.compile(r"\d[\d.,]*\d|\d")
 
 
-async def drop_dependent_calls(attempt: Attempt) -> Attempt:
+def drop_dependent_calls(
+    calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], conversation: str
+) -> Sequence[ToolCall]:
     """Leave out calls of further tools whose values are not in the request: they depend on results of the others."""
-    if not attempt.may_pass or len({call.name for call in attempt.calls}) < 2:
-        return attempt
-    grounded = tuple(
+    if len({call.name for call in calls}) < 2:
+        return calls
+    grounded = [
         call
-        for call in attempt.calls
-        if get_grounding_score((call,), attempt.tools, attempt.conversation) > 0
-        and not count_ungrounded_numbers((call,), attempt.conversation)
-    )
-    return replace(attempt, calls=grounded or attempt.calls)
+        for call in calls
+        if get_grounding_score((call,), tools, conversation) > 0 and not count_ungrounded_numbers((call,), conversation)
+    ]
+    return grounded or calls
 
 
-async def accept_calls(attempt: Attempt) -> Attempt:
-    """Return the attempt without its calls if the model was free to make none and they are not acceptable."""
-    if not attempt.may_pass or is_acceptable(attempt):
-        return attempt
-    return replace(attempt, calls=())
-
-
-def is_acceptable(attempt: Attempt) -> bool:
-    """Return whether to make the calls of an attempt."""
-    if any(lacks_required_argument(call, attempt.tools) for call in attempt.calls):
+def is_acceptable(
+    tokens: Sequence[Token], calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], conversation: str
+) -> bool:
+    """Return whether to make calls that were written with these tokens."""
+    if any(lacks_required_argument(call, tools) for call in calls):
         return False
     weights = load_weights()
-    no_call_distance = min(weights["max_no_call_distance"], -get_no_call_logprob(attempt.reply.tokens))
-    confidence = get_mean_logprob(attempt.reply.tokens)
+    no_call_distance = min(weights["max_no_call_distance"], -get_no_call_logprob(tokens))
+    confidence = get_mean_logprob(tokens)
     if no_call_distance >= weights["clear_no_call_distance"]:
         confidence = max(confidence, weights["min_clear_confidence"])
     score = (
         weights["no_call_distance"] * no_call_distance
         + weights["confidence"] * confidence
-        + weights["grounding"] * get_grounding_score(attempt.calls, attempt.tools, attempt.conversation)
-        + weights["ungrounded_number"] * min(2, count_ungrounded_numbers(attempt.calls, attempt.conversation))
+        + weights["grounding"] * get_grounding_score(calls, tools, conversation)
+        + weights["ungrounded_number"] * min(2, count_ungrounded_numbers(calls, conversation))
         + weights["bias"]
     )
     return score >= 0

@@ -1,10 +1,11 @@
 """Texts in the only format that a parameter description names, such as YYYY-MM-DD or 'City, State'."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from opposable.models.python_protocol.attempt import Attempt
+from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_protocol.prompts import get_schema
 
 REPAIR = "date in the described format"
@@ -40,15 +41,15 @@ def build_date_pattern(date_format: str) -> str:
     return f"^{digits}$"
 
 
-async def pad_dates(attempt: Attempt) -> Attempt:
+def pad_dates(calls: Sequence[ToolCall], tools: Sequence[ToolDefinition]) -> list[ToolCall]:
     """Write days and months with as many digits as the described format."""
-    calls = []
-    for call in attempt.calls:
-        properties = get_schema(call, attempt.tools).properties()
+    padded_calls = []
+    for call in calls:
+        properties = get_schema(call, tools).properties()
         padded = {name: _pad_date(value, properties.get(name)) for name, value in call.arguments.items()}
-        is_changed = padded != call.arguments
-        calls.append(replace(call, arguments=padded, raw=None, repairs=(*call.repairs, REPAIR)) if is_changed else call)
-    return replace(attempt, calls=tuple(calls))
+        repaired = replace(call, arguments=padded, raw=None, repairs=(*call.repairs, REPAIR))
+        padded_calls.append(call if padded == call.arguments else repaired)
+    return padded_calls
 
 
 def _pad_date(value: Any, schema: Any) -> Any:

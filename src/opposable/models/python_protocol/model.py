@@ -16,8 +16,7 @@ from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ModelWrapper
 from opposable.models.profile import ModelProfile
 from opposable.models.python_protocol import prompts as texts
-from opposable.models.python_protocol.attempt import Attempt
-from opposable.models.python_protocol.pipeline import PIPELINE
+from opposable.models.python_protocol.pipeline import generate_calls
 from opposable.models.text_protocol import TextProtocolModel, find_language, flatten_tool_messages
 
 DEFAULT_MAX_REPLY_TOKENS = 1024
@@ -93,22 +92,21 @@ class PythonProtocolModel(ModelWrapper):
         """Return a reply with the calls to make, none if no tool fits, and its usage."""
         choice = options.tool_choice
         may_pass = choice == "auto"
-        attempt = Attempt(
-            model=self.inner,
-            prompt=build_prompt(messages, tools, texts.NO_CALL_OPTION if may_pass else ""),
-            tools=[tool for tool in tools if tool.name == choice.name] if isinstance(choice, ForcedTool) else tools,
-            may_pass=may_pass,
+        reply, calls = await generate_calls(
+            self.inner,
+            build_prompt(messages, tools, texts.NO_CALL_OPTION if may_pass else ""),
+            [tool for tool in tools if tool.name == choice.name] if isinstance(choice, ForcedTool) else tools,
+            options,
             conversation="\n".join(message.content for message in messages),
-            options=options,
+            may_pass=may_pass,
+            without=self._without,
         )
-        for name, apply in PIPELINE.items():
-            if name not in self._without:
-                attempt = await apply(attempt)
-        if not attempt.calls:
-            return Reply(assistant_message(""), usage=attempt.reply.usage)
-        calls = attempt.calls[:1] if isinstance(choice, ForcedTool) else attempt.calls
-        finish: FinishReason = attempt.reply.finish if attempt.reply.finish in CUT_OFF else "tool_calls"
-        return Reply(assistant_message("", calls), finish, attempt.reply.usage)
+        if not calls:
+            return Reply(assistant_message(""), usage=reply.usage)
+        finish: FinishReason = reply.finish if reply.finish in CUT_OFF else "tool_calls"
+        return Reply(
+            assistant_message("", tuple(calls[:1] if isinstance(choice, ForcedTool) else calls)), finish, reply.usage
+        )
 
 
 def ends_with_results(messages: Sequence[Message]) -> bool:

@@ -3,14 +3,15 @@
 `python evals/berkeley.py --ablate` measures what each step is worth.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from opposable.domain.errors import ModelRejected
-from opposable.domain.messages import assistant_message
-from opposable.models.base import request_reply
-from opposable.models.python_protocol.attempt import Attempt
-from opposable.models.python_protocol.call_acceptance import accept_calls, drop_dependent_calls
+from opposable.domain.events import Reply
+from opposable.domain.messages import Message, assistant_message
+from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.models.base import Model, ModelOptions, request_reply
+from opposable.models.python_protocol.call_acceptance import drop_dependent_calls, is_acceptable
 from opposable.models.python_protocol.call_reader import read_calls
 from opposable.models.python_protocol.described_formats import pad_dates
 from opposable.models.python_protocol.grammar import build_grammar
@@ -19,36 +20,50 @@ from opposable.models.python_protocol.prompts import CODE_FENCE, REPLY_PREFIX
 TOP_LOGPROBS = 20
 """Alternatives requested for each token."""
 
+OPTIONAL_STEPS = ("dependent_calls", "acceptance", "date_formats")
+"""The steps that can be left out."""
 
-async def write_calls(attempt: Attempt) -> Attempt:
-    """Ask the model for calls, which a grammar enforces, and read them.
 
-    A server that rejects the grammar is asked without it. Raises: `ModelError`.
+async def generate_calls(
+    model: Model,
+    prompt: Sequence[Message],
+    tools: Sequence[ToolDefinition],
+    options: ModelOptions,
+    *,
+    conversation: str,
+    may_pass: bool,
+    without: Collection[str] = (),
+) -> tuple[Reply, Sequence[ToolCall]]:
+    """Ask the model for calls, which a grammar enforces, and return its reply and the calls to make.
+
+    A server that rejects the grammar is asked without it.
+
+    Args:
+        model: The model that writes the code.
+        prompt: The messages, without the beginning of the reply.
+        tools: The tools that may be called.
+        options: The options of the request.
+        conversation: The text of all messages.
+        may_pass: Whether the no-call option is offered.
+        without: The optional steps to leave out.
+
+    Raises:
+        ModelError: The request failed.
     """
     options = replace(
-        attempt.options,
-        stream=False,
-        tool_choice="none",
-        top_logprobs=TOP_LOGPROBS,
-        response_schema=None,
-        stop=(CODE_FENCE,),
+        options, stream=False, tool_choice="none", top_logprobs=TOP_LOGPROBS, response_schema=None, stop=(CODE_FENCE,)
     )
-    grammar = build_grammar(attempt.tools, may_pass=attempt.may_pass)
-    constrained = replace(options, extra_body={**options.extra_body, "grammar": grammar})
-    messages = [*attempt.prompt, assistant_message(REPLY_PREFIX)]
+    grammar = build_grammar(tools, may_pass=may_pass)
+    messages = [*prompt, assistant_message(REPLY_PREFIX)]
     try:
-        reply = await request_reply(attempt.model, messages, (), constrained)
+        constrained = replace(options, extra_body={**options.extra_body, "grammar": grammar})
+        reply = await request_reply(model, messages, (), constrained)
     except ModelRejected:
-        reply = await request_reply(attempt.model, messages, (), options)
+        reply = await request_reply(model, messages, (), options)
     code = reply.message.content.removeprefix(REPLY_PREFIX)
-    calls = read_calls(code, attempt.tools, is_truncated=reply.finish == "length")
-    return replace(attempt, reply=reply, calls=calls)
-
-
-PIPELINE: Mapping[str, Callable[[Attempt], Awaitable[Attempt]]] = {
-    "reply": write_calls,
-    "dependent_calls": drop_dependent_calls,
-    "acceptance": accept_calls,
-    "date_formats": pad_dates,
-}
-"""All steps by name, in their order: each returns the attempt that the next one gets. `reply` cannot be left out."""
+    calls: Sequence[ToolCall] = read_calls(code, tools, is_truncated=reply.finish == "length")
+    if may_pass and "dependent_calls" not in without:
+        calls = drop_dependent_calls(calls, tools, conversation)
+    if may_pass and "acceptance" not in without and not is_acceptable(reply.tokens, calls, tools, conversation):
+        calls = ()
+    return reply, calls if "date_formats" in without else pad_dates(calls, tools)
