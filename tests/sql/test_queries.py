@@ -234,6 +234,7 @@ ENGINE_QUERIES = {
         ("SELECT 1 UNION DISTINCT SELECT 1", [[1]]),
     ],
     "mysql": [
+        ("SELECT INSERT('abc', 1, 1, 'z')", [["zbc"]]),
         (
             "SELECT DATE_FORMAT(ordered, '%Y-%m') AS m, sum(amount) FROM orders GROUP BY m ORDER BY m LIMIT 1",
             [["2024-01", 10.5]],
@@ -302,6 +303,11 @@ ENGINE_QUERIES = {
         ("SELECT * FROM JSON_TABLE('[1, 2]', '$[*]' COLUMNS (z INT PATH '$')) AS j", [[1], [2]]),
     ],
     "postgres": [
+        (
+            "SELECT q::text, c.name FROM customers c, to_tsquery('english', 'red') q, array_length(ARRAY[1], 1) n"
+            " WHERE c.id = n AND to_tsvector('english', 'red shoes') @@ q",
+            [["'red'", "Ann"]],
+        ),
         ("SELECT c.name FROM public.customers AS c WHERE c.city ILIKE 'par%'", [["Bob"]]),
         (
             "SELECT to_char(date_trunc('month', ordered), 'YYYY-MM') AS m, sum(amount) FROM orders GROUP BY 1 ORDER BY 1",
@@ -443,6 +449,7 @@ ENGINE_QUERIES = {
         ("SELECT name FROM customers WHERE name GLOB 'A*' COLLATE NOCASE", [["Ann"]]),
     ],
     "duckdb": [
+        ("SELECT hex(x'00fF'), x'00' < X'01'", [["00FF", True]]),
         ("FROM customers SELECT name WHERE id = 1", [["Ann"]]),
         ("FROM customers LIMIT 1", [[1, "Ann", "Berlin", "2023-01-05"]]),
         (

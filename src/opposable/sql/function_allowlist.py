@@ -11,7 +11,8 @@ _SQLITE_NAMES = """abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceil
     count cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor
     format glob group_concat hex highlight ifnull iif instr json json_array json_array_length json_error_position
     json_extract json_group_array json_group_object json_insert json_object json_patch json_pretty json_quote
-    json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely
+    json_remove json_replace json_set json_type json_valid jsonb jsonb_array jsonb_extract jsonb_group_array
+    jsonb_group_object jsonb_insert jsonb_object jsonb_patch jsonb_remove jsonb_replace jsonb_set julianday lag last_value lead length like likelihood likely
     ln log log10 log2 lower ltrim match max median min mod nth_value ntile nullif octet_length percent_rank percentile
     percentile_cont percentile_disc pi pow power printf quote radians random rank regexp replace round row_number rtrim
     sign sin sinh snippet soundex sqrt strftime string_agg substr substring sum tan tanh time timediff total trim trunc
@@ -145,12 +146,6 @@ _POSTGRES_GROUPS = (
     _POSTGRES_OTHER,
 )
 POSTGRES_FUNCTIONS = frozenset(name for names in _POSTGRES_GROUPS for name in names.split())
-POSTGRES_TABLE_FUNCTIONS = frozenset(
-    name
-    for name in POSTGRES_FUNCTIONS
-    if name.startswith(("json_", "jsonb_", "regexp_", "generate_", "string_to_table"))
-) | {"unnest", "each", "skeys", "svals"}
-
 FUNCTIONS_BY_DIALECT: dict[str, frozenset[str]] = {
     "duckdb": DUCKDB_FUNCTIONS,
     "sqlite": SQLITE_FUNCTIONS,
@@ -159,9 +154,9 @@ FUNCTIONS_BY_DIALECT: dict[str, frozenset[str]] = {
     "clickhouse": CLICKHOUSE_FUNCTIONS,
 }
 TABLE_FUNCTIONS_BY_DIALECT: dict[str, frozenset[str]] = {
+    "postgres": POSTGRES_FUNCTIONS,
     "duckdb": DUCKDB_TABLE_FUNCTIONS,
     "sqlite": SQLITE_TABLE_FUNCTIONS,
-    "postgres": POSTGRES_TABLE_FUNCTIONS,
     "mysql": MYSQL_TABLE_FUNCTIONS,
     "clickhouse": CLICKHOUSE_TABLE_FUNCTIONS,
 }

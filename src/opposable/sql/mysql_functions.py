@@ -6,7 +6,7 @@ _AGGREGATES = """any_value avg bit_and bit_or bit_xor count cume_dist dense_rank
 _NUMBERS = """abs acos asin atan atan2 bit_count ceil ceiling conv cos cot crc32 degrees exp floor format greatest least ln log
     log10 log2 mod pi pow power radians rand round sign sin sqrt tan truncate"""
 _TEXT = """ascii bin bit_length char char_length character_length chr concat concat_ws convert elt export_set field find_in_set format_bytes from_base64
-    hex initcap instr lcase left length lengthb locate lower lpad ltrim make_set match against md5 mid natural_sort_key oct octet_length ord
+    hex initcap insert instr lcase left length lengthb locate lower lpad ltrim make_set match against md5 mid natural_sort_key oct octet_length ord
     position quote regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse right rpad rtrim sha sha1
     sha2 soundex space strcmp substr substring substring_index to_base64 to_char trim ucase unhex upper"""
 _TIME = """add_months adddate addtime convert_tz curdate current_date current_time current_timestamp curtime date date_add

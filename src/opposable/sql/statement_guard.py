@@ -48,6 +48,8 @@ _LAST_CLAUSES = re.compile(
 """ORDER BY and LIMIT at the end of a statement, of columns and numbers only: they read nothing else."""
 _SLICE_WITHOUT_START = re.compile(r"\[\s*::")
 """The start of a slice of DuckDB, such as `[::-1]`, whose signs sqlglot takes for a cast."""
+_HEX_PREFIX, _HEX_DIGITS = re.compile(r"(?<!\w)[xX]$"), re.compile("'(?:[0-9a-fA-F]{2})*'")
+"""The parts of `x'00'`, which sqlglot does not read in DuckDB's dialect; it is `'\\x00'::BLOB`."""
 _SEQUENCE_TABLE = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")
 """The name of a table of numbers, which MariaDB makes when it is read."""
 _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
@@ -118,6 +120,9 @@ def _standardize(sql: str, dialect: Dialect) -> str:
             raise ToolRefused("Comments within comments are not allowed: leave them out.")
         if part.kind == "code" and dialect == "duckdb":
             code.append(_SLICE_WITHOUT_START.sub("[: :", part.text))
+        elif dialect == "duckdb" and _HEX_DIGITS.fullmatch(part.text) and _HEX_PREFIX.search("".join(code[-1:])):
+            code[-1] = code[-1][:-1]
+            code.append(re.sub(r"\w\w", r"\\x\g<0>", part.text) + "::BLOB")
         elif part.kind == "string":
             code.append(standardize_string(part, dialect))
         else:
@@ -229,7 +234,7 @@ def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect) -> None:
     for node in tree.find_all(exp.Anonymous, exp.AnonymousAggFunc):
         if node.name.casefold() not in allowed:
             raise _build_function_refusal(node.name, dialect)
-    for table in tree.find_all(exp.Table):
+    for table in tree.find_all(exp.Table) if dialect != "postgres" else ():  # there, all of them may be in FROM
         if isinstance(table.this, exp.Func) and _function_name(table.this) not in TABLE_FUNCTIONS_BY_DIALECT[dialect]:
             raise _build_function_refusal(_function_name(table.this), dialect)
 
