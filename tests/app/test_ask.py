@@ -140,6 +140,7 @@ async def test_a_team_is_opened_once_per_database(tmp_path: Path, shop: str) -> 
         assert await teams.get(model, shop) is await teams.get(model, shop)
         with pytest.raises(BadInput, match="does not exist"):
             await teams.get(model, shop, str(tmp_path / "none.yaml"))
+        assert not teams._open_locks
 
 
 async def test_a_slow_database_does_not_delay_the_teams_of_others(

@@ -1,13 +1,13 @@
 """Questions about a database: the data team, and an agent with the SQL tools."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from opposable.agent.agent import Agent
 from opposable.app.inputs import create_limits
@@ -122,7 +122,7 @@ class TeamPool:
         self._load_examples = load_examples
         self._exit_stack = AsyncExitStack()
         self._teams: dict[tuple[str, str, str, bool | None], Team] = {}
-        self._open_locks: defaultdict[tuple[str, str, str, bool | None], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._open_locks: WeakValueDictionary[tuple[str, str, str, bool | None], asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, model: Model, database: str, semantics: str = "", *, assisted: bool | None = None) -> Team:
         """Return the team over this database. `assisted` None follows the model's profile.
@@ -132,7 +132,7 @@ class TeamPool:
         """
         key = (model.name, database, semantics, assisted)
         if key not in self._teams:
-            async with self._open_locks[key]:
+            async with self._open_locks.setdefault(key, asyncio.Lock()):
                 if key not in self._teams:
                     self._teams[key] = await self._open(model, database, semantics, assisted=assisted)
         return self._teams[key]
