@@ -9,6 +9,25 @@ CASES = {
     "What was our revenue in 2024?": build_intent("revenue", time={"granularity": "year", "year": 2024}),
     "2024年的流水是多少": build_intent("revenue", time={"granularity": "year", "year": 2024}),
     "Revenue by city": build_intent("revenue", dimensions=["city"], intent_type="dimension"),
+    "销售额>100的城市": build_intent(
+        "revenue",
+        dimensions=["city"],
+        filters=[IntentFilter(dimension="revenue", value=100, operator=">")],
+        intent_type="dimension",
+    ),
+    "Cities with revenue >= 1,000": build_intent(
+        "revenue",
+        dimensions=["city"],
+        filters=[IntentFilter(dimension="revenue", value=1000, operator=">=")],
+        intent_type="dimension",
+    ),
+    "订单金额≤50的订单数": build_intent("orders", filters=[IntentFilter(dimension="amount", value=50, operator="<=")]),
+    "revenue for each city and year": build_intent(
+        "revenue", dimensions=["city"], time={"grain": "year"}, intent_type="dimension"
+    ),
+    "Which city has the most customers?": build_intent(
+        "customers", dimensions=["city"], limit=1, order_by={"column": "customers"}, intent_type="dimension"
+    ),
     "各城市的销售额": build_intent("revenue", dimensions=["city"], intent_type="dimension"),
     "按城市和客户统计订单数": build_intent("orders", dimensions=["city", "customer"], intent_type="dimension"),
     "Top 3 clients by revenue": build_intent("revenue", dimensions=["customer"], limit=3, **TOP),
@@ -189,6 +208,13 @@ def test_rules_resolve_questions(question, shop_model):
         ("visits and customers by city", (), ("customers may be customers or customer",)),
         ("customers and revenue in Berlin", (), ("customers may be customers or customer",)),
         ("revenue by city and customer", (), ("customer may be customers or customer",)),
+        ("revenue above orders by city", (), ("which number follows above",)),
+        ("销售额超过去年的城市", (), ("which number follows 超过",)),
+        ("orders up to 2023", (), ("which number follows up to",)),
+        ("revenue <> 100 by city", (), ("which number follows <",)),
+        ("amount !> 100 by city", ("!",), ("what the number 100 means",)),
+        ("which city has the best customers", (), ("the best within each group", "what is ranked")),
+        ("which city has the most customers by revenue", (), ("the best within each group",)),
         ("大于100的订单数", (), ("what the number 100 means",)),
         ("各城市大于100的订单数", (), ("what the number 100 means",)),
         ("各城市的订单数和100以上的订单数", (), ("what the number 100 means",)),

@@ -9,7 +9,7 @@ from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.text_normalization import CHINESE_CHARACTERS, lowercase_halfwidth, singularize
 
 _WORD_PATTERN = re.compile(
-    rf"[{CHINESE_CHARACTERS},;、/*+=<>%]|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?"
+    rf"[{CHINESE_CHARACTERS},;、/*+=<>≥≤%]|!(?=[<>=])|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?"
 )
 
 
@@ -84,10 +84,10 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "|除|除了|除去|不包括|不含|不包含|剔除|排除|不算|去掉|扣除|不是|非",
     "not_after": "除外|以外|之外|外",
     "apart": "respectively|分别|各自|各是",
-    "more": "more than|over|above|greater than|exceeding|exceed|higher than|larger than|超过|大于|高于|多于|超出",
-    "at_least": "at least|no less than|minimum of|至少|不少于|不低于|大于等于|不小于|达到",
-    "less": "less than|under|below|fewer than|lower than|smaller than|小于|低于|少于|不足|不到|不满",
-    "at_most": "at most|no more than|up to|至多|不超过|不多于|不高于|小于等于",
+    "more": "more than|over|above|greater than|exceeding|exceed|higher than|larger than|超过|大于|高于|多于|超出|>",
+    "at_least": "at least|no less than|minimum of|至少|不少于|不低于|大于等于|不小于|达到|>=|≥",
+    "less": "less than|under|below|fewer than|lower than|smaller than|小于|低于|少于|不足|不到|不满|<",
+    "at_most": "at most|no more than|up to|至多|不超过|不多于|不高于|小于等于|<=|≤",
     "or_more": "or more|or above|及以上|以上",
     "or_less": "or less|or below|or fewer|及以下|以下",
     "and": "and|,|;|、|和|与|及|以及|还有",

@@ -25,6 +25,7 @@ BOUND_WITHOUT_GROUPS = LocalizedText("a bound on a metric needs groups", "对指
 EXCLUSION_ONLY = LocalizedText("{phrase} is known only as something to leave out", "“{phrase}”只定义为排除条件")
 CONTRADICTION = LocalizedText("{metric} is only of rows that are {filter}", "{metric} 只统计 {filter} 的数据")
 UNCLEAR_NUMBER = LocalizedText("what the number {number} means", "数字 {number} 的含义不明")
+UNCLEAR_BOUND = LocalizedText("which number follows {word}", "“{word}”的数值不明")
 UNCLEAR_SCOPE = LocalizedText("which metrics {phrase} restricts", "“{phrase}”限定的是哪些指标")
 UNCLEAR_NEGATION = LocalizedText("what {word} leaves out", "“{word}”排除的是什么")
 UNCLEAR_GROUPING = LocalizedText("whether rows are wanted by {dimension}", "是否按 {dimension} 分组")

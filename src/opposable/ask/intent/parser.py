@@ -20,6 +20,8 @@ from opposable.domain.localized_text import LocalizedText
 _MAX_QUESTION_CHARACTERS = 4_000
 _COUNT_STAR_PATTERN = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 _PLURAL_QUESTION_WORDS = ("哪些", "哪几个")
+_QUANTITY_WORDS = ("most", "fewest", "least")
+"""Superlatives that count what follows: the best customers are ranked, the most customers counted."""
 _GROUP_KINDS: tuple[MeaningKind, ...] = ("group", "each", "breakdown")
 """Words that ask for groups; with "each" and a superlative, it may be the best within each group."""
 _ORDER_KINDS: tuple[MeaningKind, ...] = ("most", "least", "descending", "ascending", "sort", "top", "bottom")
@@ -110,7 +112,12 @@ def _add_metric(state: RuleState, position: int) -> None:
 
 
 def _is_counted(state: RuleState, position: int) -> bool:
-    """Return whether a phrase follows "how many", or a word such as "total" that sums no other metric."""
+    """Return whether a phrase follows "how many", "most" without a metric, or a word such as "total" that sums no other metric."""
+    before = state.phrases[position - 1].text.lower() if position else ""
+    if before in _QUANTITY_WORDS and not any(
+        p.is_a("metric") and p is not state.phrases[position] for p in state.phrases
+    ):
+        return True
     if position and state.is_at(position - 1, "total") and not state.has_neighbor(position, 1, "metric"):
         return True
     return state.has_neighbor(position, -1, "count", skipped_kinds=(*SKIPPED_KINDS, "value", "filter"))

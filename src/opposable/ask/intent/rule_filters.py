@@ -127,9 +127,14 @@ def _choose_dimension(state: RuleState, position: int) -> str:
 
 
 def apply_numbers(state: RuleState) -> None:
-    """Use each number as a limit ("top 5") or a bound ("more than 100")."""
+    """Use each number as a limit ("top 5") or a bound ("more than 100"); a bound without a number is ambiguous."""
     for position, phrase in enumerate(state.phrases):
         if phrase.number is None:
+            step = 1 if phrase.is_a(*OPERATORS_BEFORE_NUMBER) else -1
+            at = state.find_neighbor(position, step)
+            is_bound = phrase.is_a(*OPERATORS_BEFORE_NUMBER, *OPERATORS_AFTER_NUMBER)
+            if is_bound and (at is None or state.phrases[at].number is None):
+                state.ambiguities.append(messages.UNCLEAR_BOUND.format(word=phrase.text))
             continue
         before, after = state.find_neighbor(position, -1), state.find_neighbor(position, 1)
         operators = [operator for kind, operator in OPERATORS_BEFORE_NUMBER.items() if state.is_at(before, kind)]

@@ -59,6 +59,7 @@ _GRAIN_PATTERNS = (
     r"\b(?:by|per|each|every|for each|for every|which|what|across the) (?:calendar )?"
     r"(year|quarter|month|week|day)s?\b(?! (?:of|before|ago|over))",
     r"\bwhich (year|quarter|month|week|day)s?\b",
+    r"(?<=\band )(year|quarter|month|week|day)\b(?=\W*$)",
     r"\b(year|quarter|month|week)ly\b|\b(dai)ly\b|\b(annual)(?:ly)?\b",
     r"\b(year|quarter|month|week|day) by (?:year|quarter|month|week|day)\b",
     r"(?:按|每一?个?|各个?|逐|哪一?个?|分)(年|季|月|周|星期|天|日)(?:度|份|期)?(?:份)?",
@@ -83,7 +84,7 @@ _SINCE_PATTERN = (
     rf"|[自从]({DATE_PATTERN})(?:起|开始)|\bfrom ({DATE_PATTERN}) (?:on|onwards?)\b"
 )
 _AFTER_PATTERN = rf"(?<!or )\bafter ({DATE_PATTERN})|({DATE_PATTERN})(?:以后|之后)"
-_BEFORE_PATTERN = rf"(?<!or )\b(?:before|up to|prior to) ({DATE_PATTERN})|({DATE_PATTERN})(?:以前|之前)"
+_BEFORE_PATTERN = rf"(?<!or )\b(?:before|prior to) ({DATE_PATTERN})|({DATE_PATTERN})(?:以前|之前)"
 _AMOUNT_PREFIX_PATTERN = r"(?:than|over|above|below|under|least|most|top|exceed\w*|超过|大于|高于|多于|小于|低于|少于|不足|至少|至多|前|[<>=$€£¥])\s*$"
 _AMOUNT_SUFFIX_PATTERN = r"\s*(?:元|美元|块|个|次|件|首|张|条|人|以上|以下|dollars?|usd|units?|%|万|亿)"
 _YEAR_COMPARISON_PATTERN = r"\bvs\b|\bversus\b|compare|相比|对比|比较|增长|变化|growth|change|比"
