@@ -347,6 +347,10 @@ POSTGRES_ATTACKS = [
     "WITH x AS MATERIALIZED (DELETE FROM orders RETURNING *) SELECT * FROM x",
     "WITH x AS (MERGE INTO orders USING customers ON true WHEN MATCHED THEN DELETE RETURNING *) SELECT * FROM x",
     "SELECT 1 OPERATOR(pg_catalog.+) 1",
+    "SELECT * FROM public.lower(1)",
+    "SELECT * FROM customers, LATERAL hr.generate_series(1, 2) AS g",
+    "SELECT * FROM current_setting('data_directory') AS s",
+    "SELECT * FROM customers c, LATERAL pg_sleep(c.id)",
 ]
 """Attacks on what only PostgreSQL has."""
 

@@ -81,6 +81,7 @@ def test_unambiguous_mistakes_are_corrected(dialect, sql, fixed, corrections):
             "There is no column fist_last_name in customers. Did you mean last_name or first_name",
         ),
         ("SELECT nmae FROM customers", "There is no column nmae in customers. Did you mean name?"),
+        ("SELECT name FROM hr.customers", "There is no table hr.customers. Did you mean customers?"),
         ("SELECT name FROM customer", "There is no table customer. Did you mean customers?"),
         ("SELECT 预算 FROM 部门", "There is no column 预算 in 部门. Did you mean 预算金额?"),
         (

@@ -49,11 +49,15 @@ def unknown_table(item: Any, ctes: Ctes, schema: DatabaseSchema, dialect: Dialec
     names = [*(table.full_name for table in schema.tables), *(source.label for source in ctes.values())]
     # Models take a column of codes or names for a table of its own.
     owners = [table.full_name for table in schema.tables if table.find_column(item.name) is not None]
-    parts = [messages.unknown_table(item.name)]
+    parts = [messages.unknown_table(".".join(part.name for part in item.parts))]
     parts += [messages.table_is_a_column(item.name, owners[:_MAX_LISTED_OWNERS])] if owners else []
     parts += _list_choices("Tables", suggest_names(item.name, names), names)
     match = _find_same_name(item.name, names)
-    repair = _replace(item.this, _quote_full_name(match, schema, dialect), "table") if match else None
+    repair = (
+        _replace(item.this, _quote_full_name(match, schema, dialect), "table")
+        if match not in (None, item.name)
+        else None
+    )
     return NameProblem("table", item.name, messages.join_messages(parts), repair)
 
 

@@ -76,6 +76,9 @@ def refuse_qualified_functions(tree: Any, dialect: Dialect) -> None:
     for dot in tree.find_all(exp.Dot):
         if isinstance(dot.expression, exp.Func):
             raise ToolRefused(f"{dot.sql(dialect=dialect)[:80]}: name the function without its schema.")
+    for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Func) and table.args.get("db"):
+            raise ToolRefused(f"{table.sql(dialect=dialect)[:80]}: name the function without its schema.")
 
 
 def _estimate_expansion(query: Any, outer_sizes: dict[str, int]) -> int:
