@@ -160,7 +160,18 @@ class ToolRefused(ToolError):
 
 
 class ToolUnavailable(ToolError):
-    """A server, file or program of a tool that cannot be reached now."""
+    """A server, file or program of a tool that cannot be reached now.
+
+    Args:
+        message: The message for users.
+        retry_after: Seconds after which the server asks for the next call, 0 if it does not say.
+        outcome_unknown: Whether the call may have taken effect, because it was sent.
+    """
+
+    def __init__(self, message: str = "", *, retry_after: float = 0.0, outcome_unknown: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.outcome_unknown = outcome_unknown
 
 
 class ToolFailed(ToolError):

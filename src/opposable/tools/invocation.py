@@ -23,7 +23,7 @@ class InvocationResult:
     """The result of running a tool.
 
     `content` is the whole text, not truncated. `data` is the returned value, None after a failure. `attempts` is 0
-    if the tool was not run.
+    if the tool was not run. `retry_after` and `outcome_unknown` are those of `ToolUnavailable`.
     """
 
     content: str
@@ -31,6 +31,8 @@ class InvocationResult:
     data: Any = None
     attempts: int = 1
     cached: bool = False
+    retry_after: float = 0.0
+    outcome_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,8 @@ def result_from_error(error: BaseException, name: str, language: Language) -> In
         case ToolRefused():
             return InvocationResult(get_error_text(error), "refused")
         case ToolUnavailable():
-            return InvocationResult(get_error_text(error), "unavailable")
+            result = InvocationResult(get_error_text(error), "unavailable")
+            result.retry_after, result.outcome_unknown = error.retry_after, error.outcome_unknown
+            return result
     kind: FailureKind = "unavailable" if is_connection_error(error) else "failed"
     return InvocationResult(failure_messages.tool_raised_message(name, error, language), kind)

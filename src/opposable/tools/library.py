@@ -407,7 +407,8 @@ class ToolLibrary:
             else:
                 result = await run_once(tool, checked.checked, context, timeout, self._policy_context)
         seconds = time.perf_counter() - started
-        if result.failure == "timeout" and result.attempts and not tool.traits.idempotent:
+        is_unknown = result.failure == "timeout" or result.outcome_unknown
+        if is_unknown and result.attempts and not tool.traits.idempotent:
             result.content = failure_messages.unknown_outcome_message(result.content, context.language)
         if result.attempts:
             state.calls += 1

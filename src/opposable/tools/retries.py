@@ -15,7 +15,8 @@ NO_ANSWER_FAILURES = ("unavailable", "timeout")
 class ToolRetryOptions:
     """How often an idempotent tool that does not answer is tried, and the waits between the attempts.
 
-    The wait doubles with each attempt, up to `max_wait_seconds`, with jitter.
+    The wait doubles with each attempt, up to `max_wait_seconds`, with jitter. It is at least what the tool's server
+    asks for; where that is more than `max_wait_seconds`, there is no further attempt.
     """
 
     max_attempts: int = 3
@@ -56,8 +57,9 @@ async def retry(
             return last or result
         last = result
         last.attempts = number
-        wait_seconds = options.get_wait_seconds(number)
+        wait_seconds = max(options.get_wait_seconds(number), last.retry_after)
         is_final = last.failure not in NO_ANSWER_FAILURES or number == max_attempts
+        is_final |= last.retry_after > options.max_wait_seconds  # the model decides
         if is_final or not may_repeat() or clock() + wait_seconds >= deadline:
             break
         await asyncio.sleep(wait_seconds)

@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import json
+import re
+from urllib.parse import quote
 
 import pytest
 from aiohttp import web
@@ -25,6 +27,7 @@ from opposable.tools.library import ToolLibrary
 pytestmark = pytest.mark.anyio
 
 KEY = "sk-Sesame+öffne/dich=42"
+LOWER_CASE_KEY = re.sub("%..", lambda octet: octet[0].lower(), quote(KEY))
 ENVIRON = {"KEY": KEY, "USER": "ann", "PASSWORD": 's3cret, "quoted"', "EMPTY": " ", "BROKEN": "a\r\nx: y"}
 
 
@@ -469,6 +472,11 @@ def test_internal_endpoints_mean_built_in_tools():
         ('{"城市":"北京"}'.encode("gbk"), "application/json; charset=gbk", {}, {"城市": "北京"}),
         ("é".encode("latin-1"), "text/plain; charset=iso-8859-1", {}, "é"),
         (b"\x89PNG\r\n\x1a\n\0\0", "image/png", {}, {"content_type": "image/png", "bytes": 10}),
+        (b"%PDF-1.7\n%\xe2\xe3\x01", "application/pdf", {}, {"content_type": "application/pdf", "bytes": 13}),
+        ("“q”".encode("cp1252"), "text/plain; charset=iso-8859-1", {}, "“q”"),
+        ("a,中".encode("utf-16-le"), "text/csv; charset=utf-16le", {}, "a,中"),
+        (b"", "application/x-ndjson", {}, {"status": 200}),
+        (b"\xef\xbb\xbfdata: x\n\n", "text/event-stream", {}, "x"),
         (b"x" * 50, "text/plain", {"max_bytes": 10}, "x" * 10 + "\n…"),
         (b"x" * 50, "text/plain", {"max_characters": 5}, "xxxxx…"),
         ({"a": "y" * 50}, "application/json", {"max_characters": 8}, '{"a":"yy…'),
@@ -477,6 +485,34 @@ def test_internal_endpoints_mean_built_in_tools():
 async def test_an_answer_is_converted_to_its_value(server, make, body, content_type, transform, expected):
     set_answer(server, body, content_type=content_type)
     assert await make(transform=transform).run({}, NO_CONTEXT) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "is_unknown"),
+    [(502, "POST", True), (504, "POST", True), (503, "POST", False), (429, "POST", False), (504, "GET", False)],
+)
+async def test_the_outcome_is_unknown_where_a_gateway_lost_the_answer(server, make, status, method, is_unknown):
+    set_answer(server, {}, status)
+    result = await ToolLibrary([make(method=method)]).call("shop.item", {})
+    assert (result.failure, "outcome is unknown" in result.content) == ("unavailable", is_unknown)
+
+
+async def test_the_outcome_is_unknown_where_the_connection_breaks(server, make):
+    async def drop(request):
+        request.transport.abort()
+        return web.Response()
+
+    server.answer = drop
+    result = await ToolLibrary([make(method="POST")]).call("shop.item", {})
+    assert (result.failure, len(server.seen)) == ("unavailable", 1)
+    assert "outcome is unknown" in result.content
+
+
+async def test_no_retry_comes_before_the_server_asks_for_it(server, make):
+    set_answer(server, {}, 429, **{"retry-after": "60"})
+    result = await ToolLibrary([make()]).call("shop.item", {})
+    assert (result.failure, len(server.seen)) == ("unavailable", 1)
+    assert "try again in 60 s" in result.content
 
 
 async def test_a_head_request_returns_the_headers(server, make):
@@ -589,6 +625,8 @@ def get_echoed_secrets():
     """Ways in which an upstream gives a key away."""
     quoted = json.dumps({"message": f"key {KEY} is wrong", KEY: [KEY, {"deep": f"x{KEY}y"}]})
     return [
+        LOWER_CASE_KEY.encode(),
+        f"log: {KEY}".replace("/", "\\/").encode(),
         quoted.encode(),
         f"Bearer {KEY}".encode(),
         base64.b64encode(f"ann:{ENVIRON['PASSWORD']}".encode()),
@@ -613,6 +651,8 @@ async def test_no_secret_comes_back(server, make, body, status, auth):
     result = await library.call("shop.item", {})
     text = repr(result)
     secrets = [KEY, ENVIRON["PASSWORD"]] if auth["type"] == "basic" else [KEY]
+    assert LOWER_CASE_KEY not in text
+    assert KEY.replace("/", "\\\\/") not in text
     for secret in secrets:
         assert secret not in text
         assert json.dumps(secret)[1:-1] not in text
@@ -774,6 +814,19 @@ async def test_deltas_are_reported_before_the_answer_ends(server, make):
     tool = make(auth={"type": "bearer", "token": "env:KEY"})
     assert await tool.run({}, CallContext(report=report)) == "one\n***"
     assert deltas == ["one\n", "***\n"]
+
+
+async def test_a_stream_that_max_bytes_ends_is_marked(server, make):
+    async def endless(request):
+        response = web.StreamResponse(headers={"content-type": "application/x-ndjson"})
+        await response.prepare(request)
+        while True:
+            await response.write(b'{"n": 1}\n')
+        return response
+
+    server.answer = endless
+    result = await make(transform={"max_bytes": 1000}).run({}, NO_CONTEXT)
+    assert (result[0], result[-1]) == ({"n": 1}, "…")
 
 
 async def test_a_secret_split_between_two_deltas_is_redacted(server, make):

@@ -89,7 +89,8 @@ class GuardedClient:
             reason = error.os_error.strerror or type(error.os_error).__name__
             raise ToolUnavailable(f"{host} cannot be reached: {reason}.") from error
         except aiohttp.ClientError as error:
-            raise ToolUnavailable(f"The connection to {host} broke: {type(error).__name__}.") from error
+            message = f"The connection to {host} broke: {type(error).__name__}."
+            raise ToolUnavailable(message, outcome_unknown=True) from error
         finally:
             if response is not None:
                 response.release()  # closes the connection unless the body was read completely

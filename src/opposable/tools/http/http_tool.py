@@ -100,8 +100,9 @@ class HttpTool:
                 if self._is_streaming_response(response):
                     return await self._read_stream(response, redactor, context)
                 return await read_value(response, self._response_options, redactor)
-        except (ToolRefused, ToolUnavailable, ToolFailed) as error:  # each is created from its message alone
-            raise type(error)(redactor.redact_text(str(error))) from None
+        except (ToolRefused, ToolUnavailable, ToolFailed) as error:
+            error.args = (redactor.redact_text(str(error)),)
+            raise error from None
         except RecursionError:
             raise ToolFailed("The answer is nested too deeply to be read.") from None
 
@@ -117,6 +118,8 @@ class HttpTool:
                 deltas.append(delta)
                 if context.report is not None:
                     context.report(delta_to_text(delta, self._response_options))
+        if not deltas:
+            return {"status": response.status}
         # A secret may be split between two deltas, so the joined value is redacted again.
         return redactor.redact_data(join_response_deltas(deltas, self._response_options))
 

@@ -13,10 +13,8 @@ from opposable.safety.network.guarded_client import HttpRequest
 from opposable.safety.network.request_headers import is_settable_header, is_token, is_valid_header_value
 from opposable.tools.http.parameter_styles import NameValuePairs, format_pairs, format_simple
 from opposable.tools.http.request_body import encode_body
-from opposable.tools.http.secrets import Redactor, get_variable_name, resolve_value
+from opposable.tools.http.secrets import COOKIE_SAFE_CHARACTERS, Redactor, get_variable_name, resolve_value
 from opposable.tools.http.url_template import UrlTemplate, parse_url_template, percent_encode
-
-_COOKIE_SAFE_CHARACTERS = "!#$%&'()*+-./:<=>?@[]^_`{|}~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +198,7 @@ def _authorize(endpoint: EndpointConfig, secrets: Mapping[str, str], parts: _Req
     elif auth.place == "query":
         parts.query.append((auth.name, token))
     else:  # as it was issued: many servers do not decode cookies
-        parts.cookies.append(f"{auth.name}={quote(token, safe=_COOKIE_SAFE_CHARACTERS)}")
+        parts.cookies.append(f"{auth.name}={quote(token, safe=COOKIE_SAFE_CHARACTERS)}")
     return []
 
 

@@ -1,5 +1,6 @@
 """Converts a response to a value, or to the error that its status means, with secrets redacted."""
 
+import codecs
 import email.utils
 import re
 import time
@@ -21,6 +22,8 @@ _MAX_ERROR_CHARACTERS = 4_000
 _MAX_MARKUP_CHARACTERS = 8_000  # the part of a page in which its message is searched
 _MAX_ERROR_BYTES = 64_000
 _TRANSIENT_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
+_GATEWAY_STATUSES = frozenset({502, 504})
+"""The gateway lost the answer of a server that may have done what was asked."""
 _MARKUP_PATTERN = re.compile(r"<(script|style)\b.*?</\1>|<[^>]{1,500}>", re.IGNORECASE | re.DOTALL)
 _ERROR_MESSAGE_KEYS = ("message", "detail", "error_description", "title", "error", "errors", "msg", "reason")
 _SHOWN_HEADERS = frozenset(
@@ -88,7 +91,8 @@ async def read_deltas(
 ) -> AsyncGenerator[Any, None]:
     """Yield the deltas of a streaming response, extracted and redacted. Deltas without a match are left out.
 
-    A delta is the data of a server-sent event, a line of newline-delimited JSON, or a line of text.
+    A delta is the data of a server-sent event, a line of newline-delimited JSON, or a line of text. The last one of a
+    response with more than `max_bytes` is "…".
     """
     content_type = response.content_type
     charset = response.charset or "utf-8"
@@ -100,6 +104,8 @@ async def read_deltas(
             value = options.extract(value)
         if value is not None:
             yield value
+    if not response.content.at_eof():
+        yield "…"
 
 
 def join_response_deltas(deltas: list[Any], options: ResponseOptions) -> Any:
@@ -126,8 +132,13 @@ async def error_from_response(response: aiohttp.ClientResponse, redactor: Redact
     raw, is_truncated = await read_body(response, _MAX_ERROR_BYTES)
     message = _extract_message(decode_body(raw, response.charset, truncated=is_truncated), redactor)
     if status in _TRANSIENT_STATUSES:
-        wait = _describe_retry_after(response.headers.get("retry-after"))
-        return ToolUnavailable(f"{host} cannot answer now (HTTP {status}){wait}: {message}")
+        seconds = _parse_retry_after(response.headers.get("retry-after"))
+        wait = "" if seconds is None else f", try again in {seconds} s"
+        return ToolUnavailable(
+            f"{host} cannot answer now (HTTP {status}){wait}: {message}",
+            retry_after=seconds or 0,
+            outcome_unknown=status in _GATEWAY_STATUSES,
+        )
     if status in (401, 403):
         return ToolFailed(f"{host} did not accept this tool's credentials or rights (HTTP {status}): {message}")
     return ToolFailed(f"{host} answered HTTP {status}: {message}")
@@ -176,6 +187,7 @@ async def _read_events(lines: AsyncGenerator[bytes, None], charset: str) -> Asyn
     """Yield the data of server-sent events, without comments, other fields and the final [DONE]."""
     data: list[str] = []
     async for line in lines:
+        line = line.removeprefix(codecs.BOM_UTF8)
         if line.startswith(b"data:"):
             data.append(_decode_line(line[5:].removeprefix(b" "), charset))
         elif not line and data:
@@ -217,15 +229,15 @@ def _preview_start(text: str, redactor: Redactor) -> str:
     return repr(redactor.redact_text(" ".join(text[:2000].split()))[:120])
 
 
-def _describe_retry_after(retry_after: str | None) -> str:
-    """Describe `Retry-After` (seconds or an HTTP date); "" if it is missing or invalid."""
+def _parse_retry_after(retry_after: str | None) -> int | None:
+    """Return the seconds of `Retry-After` (seconds or an HTTP date), None if it is missing or invalid."""
     if retry_after is None:
-        return ""
+        return None
     try:
         seconds = float(retry_after)
     except ValueError:
         try:
             seconds = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
         except (TypeError, ValueError):
-            return ""
-    return f", try again in {max(0, round(seconds))} s" if seconds < 1e9 else ""
+            return None
+    return max(0, round(seconds)) if seconds < 1e9 else None

@@ -12,6 +12,7 @@ from opposable.domain.errors import ToolUnavailable
 
 _REFERENCE_PATTERN = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 _MIN_SECRET_CHARACTERS = 4
+COOKIE_SAFE_CHARACTERS = "!#$%&'()*+-./:<=>?@[]^_`{|}~"
 REDACTED = "***"
 
 
@@ -71,4 +72,6 @@ class Redactor:
 def _get_encoded_forms(secret: str) -> set[str]:
     base64_form = base64.b64encode(secret.encode()).decode()
     escaped = orjson.dumps(secret).decode()[1:-1]
-    return {secret, base64_form, base64_form.rstrip("="), quote(secret, safe=""), quote_plus(secret), escaped}
+    encoded = {quote(secret, safe=safe) for safe in ("", "/", COOKIE_SAFE_CHARACTERS)} | {quote_plus(secret)}
+    encoded |= {re.sub("%..", lambda octet: octet[0].lower(), form) for form in encoded}
+    return {secret, base64_form, base64_form.rstrip("="), escaped, escaped.replace("/", "\\/")} | encoded
