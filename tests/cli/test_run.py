@@ -195,7 +195,7 @@ async def test_an_answer_that_is_given_up_exits_with_1(workspace: Path) -> None:
     async with run_with_model(workspace, *args, answers=replies) as (done, _):
         assert done.code == 1
         assert (done.json["success"], done.json["sql"]) == (False, "")
-        assert done.json["error"].startswith("sql: There is no table ledger.")
+        assert done.json["error"].startswith("There is no table ledger.")
         assert done.json["error"] in done.json["answer"]
 
 

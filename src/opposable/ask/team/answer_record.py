@@ -47,7 +47,7 @@ def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *
     if best is None:
         reason = give_up_reason or (state.last_outcome.problem if state.last_outcome else "")
         text = state.reply_text or answer_text.format_failure_sentence(reason, state.language)
-        return replace(answer, text=text, error=localize(reason, state.language) or text)
+        return replace(answer, text=text, error=answer_text.localize_problem(reason, state.language) or text)
     confidence = best.candidate.certainty
     doubts: Sequence[LocalizedText] = ()
     if confidence is not None and best.warnings:

@@ -93,9 +93,14 @@ def _find_growth_columns(columns: Sequence[str]) -> set[str]:
     return {name for name in columns if name.endswith("_growth") and name.removesuffix("_growth") in columns}
 
 
+def localize_problem(problem: str, language: Language) -> str:
+    """Return why SQL did not run, without the name of the parameter, which is written for the model."""
+    return localize(problem, language).removeprefix("sql: ")
+
+
 def format_failure_sentence(reason: str, language: Language) -> str:
     """Return the sentence that states that there is no answer, and why."""
-    explanation = localize(reason, language).rstrip(" .。")
+    explanation = localize_problem(reason, language).rstrip(" .。")
     if language == "en":
         return f"This question could not be answered reliably: {explanation or 'no SQL was written that runs'}."
     if explanation and not isinstance(reason, LocalizedText) and detect_language(explanation) == "en":
