@@ -77,6 +77,8 @@ def test_tools_are_bound_and_unbound(store_agents):
     store_agents(create_agent("clerk", "mail"))
     runner = CliRunner()
     assert runner.invoke(cli, ["agents", "bind", "clerk", "pay", "off"]).output == "clerk has mail, off, pay.\n"
+    unbound = runner.invoke(cli, ["agents", "unbind", "clerk", "mail", "--json"])
+    assert [tool["tool_id"] for tool in orjson.loads(unbound.stdout)["tools"]] == ["off", "pay"]
     assert runner.invoke(cli, ["agents", "unbind", "clerk", "mail", "off", "pay"]).output == "clerk has no tools.\n"
     with pytest.raises(BadInput, match=r"There is no agent 'stranger'\. See: opposable agents list"):
         runner.invoke(cli, ["agents", "bind", "stranger", "pay"], catch_exceptions=False)

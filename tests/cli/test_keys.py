@@ -33,6 +33,7 @@ def test_a_key_is_created_listed_and_revoked(tmp_path, monkeypatch):
     assert json.loads(run("list", "--json").stdout)["keys"][0]["revoked_at"]
     assert "revoked" in run("list").stdout
     run("create", "back end")
-    assert run("revoke", json.loads(run("list", "--json").stdout)["keys"][0]["key_id"][:8]).exit_code == 0
+    key_id = json.loads(run("list", "--json").stdout)["keys"][0]["key_id"]
+    assert json.loads(run("revoke", key_id[:8], "--json").stdout) == {"key_id": key_id, "name": "back end"}
     for wrong in (("revoke", key), ("create", "x", "-s", "root"), ("create", "x", "--rate", "many"), ("create", " ")):
         assert run(*wrong).exit_code != 0

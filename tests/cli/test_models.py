@@ -33,7 +33,7 @@ async def test_models_are_listed_with_what_they_need(tmp_path: Path) -> None:
     )
     ready = {row["model"]: row["ready"] for row in listed.json["models"]}
     assert ready["local"] is False
-    assert (ready["deepseek:NAME"], ready["openai:NAME"], ready["http://HOST:PORT/v1#NAME"]) == (True, False, True)
+    assert (ready["deepseek:NAME"], ready["openai:NAME"], ready["http://HOST:PORT/v1#NAME"]) == (True, False, None)
     profiles = {row["model"]: (row["calling_mode"], row["assisted"]) for row in listed.json["models"]}
     assert profiles["local"] == ("python", True)
     assert (profiles["openai:NAME"], profiles["http://HOST:PORT/v1#NAME"]) == (("native", False), ("auto", False))

@@ -36,7 +36,7 @@ async def test_a_stored_tool_is_available_until_it_is_deleted(tmp_path):
     assert (await run_program(tmp_path, "tools", "call", "计算器", "{}")).code == 2
     health = await run_program(tmp_path, "tools", "health", "--json")
     assert (health.code, health.json["tools"][0]["enabled"]) == (0, False)
-    assert (await run_program(tmp_path, "tools", "rm", "计算器")).code == 0
+    assert (await run_program(tmp_path, "tools", "rm", "计算器", "--json")).json == {"tool_id": "计算器"}
     again = await run_program(tmp_path, "tools", "rm", "计算器")
     assert (again.code, again.err) == (2, "Error: No tool named '计算器' is stored. No tool is stored yet.\n")
 

@@ -162,17 +162,21 @@ def get_calling_mode(settings: Settings, name: str) -> CallingMode:
     return load_calling_modes(models_directory(settings)).get(name) or get_default_calling_mode(name)
 
 
-def list_model_kinds(settings: Settings) -> list[tuple[str, bool, str]]:
-    """List the kinds of model: the name, whether it can be used now, and a note."""
+def list_model_kinds(settings: Settings) -> list[tuple[str, bool | None, str]]:
+    """List the kinds of model: the name, whether its file or key is present, and a note.
+
+    None for models of a server, which is not asked.
+    """
     weights = find_installed_weights(QWEN_CODER, models_directory(settings))
-    kinds = [("local", weights is not None, str(weights) if weights else "download it with: opposable models pull")]
+    note = str(weights) if weights else "download it with: opposable models pull"
+    kinds: list[tuple[str, bool | None, str]] = [("local", weights is not None, note)]
     for kind, variable in API_KEY_VARIABLES.items():
         is_set = bool(os.environ.get(variable))
         kinds.append((f"{kind}:NAME", is_set, f"{variable} is {'set' if is_set else 'not set'}"))
     return [
         *kinds,
-        ("ollama:NAME", True, "a model of the Ollama server on this machine, or of OLLAMA_HOST"),
-        ("http://HOST:PORT/v1#NAME", True, "any OpenAI-compatible server; key in OPPOSABLE_API_KEY if required"),
+        ("ollama:NAME", None, "a model of the Ollama server on this machine, or of OLLAMA_HOST"),
+        ("http://HOST:PORT/v1#NAME", None, "any OpenAI-compatible server; key in OPPOSABLE_API_KEY if required"),
     ]
 
 

@@ -60,21 +60,25 @@ def show_agent(agent_id: AgentArgument, json: JsonOption = False) -> None:
 
 
 @cli.command("bind")
-def bind_tools(agent_id: AgentArgument, tools: ToolsArgument) -> None:
+def bind_tools(agent_id: AgentArgument, tools: ToolsArgument, json: JsonOption = False) -> None:
     """Give an agent stored tools. A running service takes the change over.
 
     Example: opposable agents bind default stock
     """
-    _change_tools(agent_id, tools, lambda store, tool: store.agents.bind(agent_id, AgentToolBinding(tool_id=tool)))
+    record = _change_tools(
+        agent_id, tools, lambda store, tool: store.agents.bind(agent_id, AgentToolBinding(tool_id=tool))
+    )
+    _print_tools(record, json=json)
 
 
 @cli.command("unbind")
-def unbind_tools(agent_id: AgentArgument, tools: ToolsArgument) -> None:
+def unbind_tools(agent_id: AgentArgument, tools: ToolsArgument, json: JsonOption = False) -> None:
     """Take tools away from an agent.
 
     Example: opposable agents unbind default stock
     """
-    _change_tools(agent_id, tools, lambda store, tool: store.agents.unbind(agent_id, tool))
+    record = _change_tools(agent_id, tools, lambda store, tool: store.agents.unbind(agent_id, tool))
+    _print_tools(record, json=json)
 
 
 @cli.command("check")
@@ -109,8 +113,8 @@ def check(
 
 def _change_tools(
     agent_id: str, tools: Sequence[str], change: Callable[["Store", str], Awaitable[AgentRecord | None]]
-) -> None:
-    """Apply a change for each tool, and print the tools of the agent."""
+) -> AgentRecord:
+    """Apply a change for each tool, and return the changed agent."""
 
     async def change_all(store: "Store") -> AgentRecord:
         record = None
@@ -118,9 +122,12 @@ def _change_tools(
             record = await change(store, tool)
         return record or await _report_missing(store, agent_id)
 
-    record = run_with_store(change_all)
-    names = ", ".join(binding.tool_id for binding in record.spec.tools) or "no tools"
-    out.print(style_text(f"{agent_id} has {names}."))
+    return run_with_store(change_all)
+
+
+def _print_tools(agent: AgentRecord, *, json: bool) -> None:
+    names = ", ".join(binding.tool_id for binding in agent.spec.tools) or "no tools"
+    print(to_json(_to_json(agent))) if json else out.print(style_text(f"{agent.spec.agent_id} has {names}."))
 
 
 async def _report_missing(store: "Store", agent_id: str) -> NoReturn:

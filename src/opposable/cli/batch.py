@@ -48,6 +48,7 @@ def run(
     tool_concurrency: Annotated[
         list[str] | None, typer.Option(metavar="TOOL=CALLS", help="Calls of a tool at a time (repeatable)")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a file of tasks and write one result line for each.
 
@@ -61,7 +62,7 @@ def run(
     tool_rates = _parse_tool_rates(tool_rate or ())
     tool_limits = _parse_tool_concurrency(tool_concurrency or ())
 
-    async def run_batch(store: Store) -> BatchProgress:
+    async def run_batch(store: Store) -> tuple[BatchProgress, dict[str, Any]]:
         record = await store.agents.get(agent)
         if record is None:
             raise BadInput(f"There is no agent {agent!r}. Pass the id of a stored agent to --agent.")
@@ -82,9 +83,11 @@ def run(
             err.print(f"The batch goes on. Get its results: opposable batch results {batch.batch_id} --out {output}")
             raise
         await _write_results(store, batch.batch_id, output)
-        return progress
+        return progress, await _describe(store, await _get_batch(store, batch.batch_id))
 
-    progress = _with_store(run_batch)
+    progress, description = _with_store(run_batch)
+    if as_json:
+        print(to_json(description | {"results": output}))
     finished = progress.counts.get("finished", 0)
     err.print(f"{finished} of {progress.total} tasks finished. The results are in {output}.")
     if finished < progress.total:

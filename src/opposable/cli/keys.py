@@ -76,13 +76,14 @@ def list_keys(as_json: JsonOption = False) -> None:
 @cli.command()
 def revoke(
     key: Annotated[str, typer.Argument(help="Key, its id, or the first characters of either")],
+    as_json: JsonOption = False,
 ) -> None:
     """Revoke an API key; running services reject it within seconds.
 
     Example: opposable keys revoke 3fa9c0d1
     """
 
-    async def revoke_key(store: "Store") -> str:
+    async def revoke_key(store: "Store") -> ApiKey:
         id_or_key = key.rstrip("…")
         active_keys = [candidate for candidate in await store.keys.list() if candidate.revoked_at is None]
         matching = [candidate for candidate in active_keys if _matches_key(candidate, id_or_key)]
@@ -90,9 +91,13 @@ def revoke(
             problem = "Several keys match" if matching else "No key matches"
             raise BadInput(f"{problem} {key!r}. Pass the id that `keys list` shows.")
         await store.keys.revoke(matching[0].key_id)
-        return matching[0].name
+        return matching[0]
 
-    err.print(style_text(f"Revoked: {run_with_store(revoke_key)}."))
+    revoked = run_with_store(revoke_key)
+    if as_json:
+        print(to_json({"key_id": revoked.key_id, "name": revoked.name}))
+    else:
+        err.print(style_text(f"Revoked: {revoked.name}."))
 
 
 def _matches_key(key: ApiKey, id_or_key: str) -> bool:

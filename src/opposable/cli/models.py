@@ -30,6 +30,8 @@ cli = typer.Typer(cls=HelpGroup, help="List models, download the embedded one, t
 def list_models(json: JsonOption = False) -> None:
     """List the kinds of model, and whether the file or API key of each is present.
 
+    Servers are not asked, which `?` says. Test one with `opposable models check`.
+
     Example: opposable models list --json
     """
     settings = read_settings()
@@ -49,7 +51,7 @@ def list_models(json: JsonOption = False) -> None:
     rows = [
         (
             row["model"],
-            "yes" if row["ready"] else "no",
+            "?" if row["ready"] is None else "yes" if row["ready"] else "no",
             row["calling_mode"],
             "on" if row["assisted"] else "off",
             row["note"],

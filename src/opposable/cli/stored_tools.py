@@ -126,13 +126,13 @@ def add_skill(
     _save_and_report(specs, replace, json, {str(path): problem for path, problem in scan.rejected_folders.items()})
 
 
-def remove(name: ToolIdArgument) -> None:
+def remove(name: ToolIdArgument, json: JsonOption = False) -> None:
     """Delete a stored tool, and the bindings of agents to it.
 
     Example: opposable tools rm clock
     """
     asyncio.run(delete_tool(read_settings(), name))
-    out.print(style_text(f"{name} is deleted."))
+    print(to_json({"tool_id": name})) if json else out.print(style_text(f"{name} is deleted."))
 
 
 def enable(name: ToolIdArgument) -> None:
