@@ -65,6 +65,17 @@ def test_values_that_cannot_be_bound_are_reported(sql, parameters, problem):
     assert raised.value.problems == (problem,)
 
 
+async def test_an_empty_list_selects_nothing_or_is_reported(shop, engine):
+    execute = SqlTools(shop).execute("SELECT count(*) FROM orders WHERE id IN {{ids}}", {"ids": []})
+    if engine not in ("postgres", "mysql"):
+        assert (await execute)["rows"] == [[0]]
+        return
+    with pytest.raises(InvalidArguments) as raised:
+        await execute
+    assert [problem.field for problem in raised.value.problems] == ["parameters.ids"]
+    assert "the list is empty" in raised.value.problems[0].problem
+
+
 async def test_values_arrive_as_values_whatever_they_hold(shop):
     tools = SqlTools(shop)
     evil = "x'; DELETE FROM orders; --"

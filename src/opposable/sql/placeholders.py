@@ -124,6 +124,9 @@ class _Binder:
         value = self._look_up_value(match.group(1))
         if not isinstance(value, list | tuple):
             return self._add_parameter(match.group(1), value)
+        if not value and self.dialect in ("postgres", "mysql"):
+            problem = "the list is empty, and this engine has no IN (): leave the condition out"
+            self.problems.append(FieldProblem(f"parameters.{match.group(1)}", problem))
         marks = ", ".join(self._add_parameter(match.group(1), item, i) for i, item in enumerate(value, 1))
         return marks if text[: match.start()].rstrip().endswith("(") else f"({marks})"
 
