@@ -22,6 +22,8 @@ _COUNT_STAR_PATTERN = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 _PLURAL_QUESTION_WORDS = ("哪些", "哪几个")
 _QUANTITY_WORDS = ("most", "fewest", "least")
 """Superlatives that count what follows: the best customers are ranked, the most customers counted."""
+_PLACE_AND_TIME_WORDS = ("where", "when")
+"""Words that ask for a place or a time at the start of a question, and begin a condition elsewhere."""
 _GROUP_KINDS: tuple[MeaningKind, ...] = ("group", "each", "breakdown")
 """Words that ask for groups; with "each" and a superlative, it may be the best within each group."""
 _ORDER_KINDS: tuple[MeaningKind, ...] = ("most", "least", "descending", "ascending", "sort", "top", "bottom")
@@ -254,7 +256,11 @@ def _build_result(state: RuleState) -> ParsedIntent:
         order_by=order_by,
         limit=limit,
     )
-    unmatched_words = tuple(phrase.text for phrase in state.phrases if phrase.is_unknown)
+    unmatched_words = tuple(
+        phrase.text
+        for position, phrase in enumerate(state.phrases)
+        if phrase.is_unknown or (position == 0 and phrase.text.lower() in _PLACE_AND_TIME_WORDS)
+    )
     return ParsedIntent(intent, unmatched_words, tuple(dict.fromkeys(state.ambiguities)), tuple(state.assumptions))
 
 
@@ -280,7 +286,10 @@ def _choose_ranking_column(state: RuleState, metrics: tuple[str, ...]) -> str:
     """Return the metric next to a superlative such as "most", or the first metric; its growth if that is ranked."""
     superlatives = [position for position, phrase in enumerate(state.phrases) if phrase.is_a("most", "least")]
     neighbors = [state.find_neighbor(position, step) for position in superlatives for step in (1, -1)]
-    metric = next((state.metrics[at] for at in neighbors if at in state.metrics), metrics[0])
+    named_metrics = [state.metrics[at] for at in neighbors if at in state.metrics]
+    metric = named_metrics[0] if named_metrics else metrics[0]
+    if len(metrics) > 1 and not named_metrics:
+        state.ambiguities.append(messages.MISSING_RANKING_TARGET)
     if not state.is_compared or not state.has_phrase("change"):
         return metric
     if any(_is_ranked_change(state, position) for position in range(len(state.phrases))):

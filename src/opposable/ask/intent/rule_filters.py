@@ -18,6 +18,8 @@ def collect_filters(state: RuleState) -> None:
     last_metric = max(state.metrics, default=0)
     for position, phrase in enumerate(state.phrases):
         is_negated = position in negated_positions
+        is_between_values = all(state.has_neighbor(position, step, "value") for step in (-1, 1))
+        joins_values = phrase.is_a("or") or (phrase.is_a("and") and is_between_values)
         filters, exclusions = phrase.get_ids("filter"), phrase.get_ids("exclusion")
         if position in state.metrics or position in state.dimensions:
             continue
@@ -34,7 +36,7 @@ def collect_filters(state: RuleState) -> None:
                 values.setdefault((dimension, is_negated), {})[value] = None
         elif exclusions:
             state.ambiguities.append(messages.EXCLUSION_ONLY.format(phrase=phrase.text))
-        elif phrase.is_a("or") and not _joins_alternatives(state, position, negated_positions):
+        elif joins_values and not _joins_alternatives(state, position, negated_positions):
             state.ambiguities.append(messages.UNCLEAR_OR)
     for (dimension, is_negated), named in values.items():
         operators: tuple[Operator, Operator] = ("!=", "not in") if is_negated else ("=", "in")
@@ -141,7 +143,9 @@ def apply_numbers(state: RuleState) -> None:
         operators += [operator for kind, operator in OPERATORS_AFTER_NUMBER.items() if state.is_at(after, kind)]
         if operators:
             _add_bound(state, position, operators[0])
-        elif isinstance(phrase.number, int) and phrase.number > 0 and _is_limit(state, before, after):
+        elif (
+            isinstance(phrase.number, int) and phrase.number > 0 and not state.limit and _is_limit(state, before, after)
+        ):
             state.limit = phrase.number
             state.is_lowest_first = state.is_at(before, "bottom")
         else:
