@@ -276,6 +276,16 @@ async def test_the_calls_of_a_relayed_message_that_was_cut_off_are_not_handed_ou
     assert b'"hi"' in raw
 
 
+async def test_the_blocks_after_a_call_of_a_relayed_message_that_was_cut_off_have_no_gap():
+    text = [{**event, "index": 2} for event in CALL_EVENTS[2:5]]
+    ending = {**CALL_EVENTS[8], "delta": {"stop_reason": "max_tokens"}}
+    upstream = respond_events(*CALL_EVENTS[:8], *text, ending, CALL_EVENTS[9], done=False)
+    async with chat_server(upstream) as server, serve_models(AnthropicModel("claude", "key", server.url)) as url:
+        _, raw, _ = await post(url, {"max_tokens": 9, "messages": HI, "tools": [ADD], "stream": True}, "messages")
+    events = [orjson.loads(line[6:]) for line in raw.split(b"\n") if line.startswith(b"data: ")]
+    assert events == [*CALL_EVENTS[:5], *({**event, "index": 1} for event in text), ending, CALL_EVENTS[9]]
+
+
 async def test_a_rate_limit_of_a_server_with_this_api_stays_one():
     error = {"type": "error", "error": {"type": "rate_limit_error", "message": "Slow down."}}
     async with (

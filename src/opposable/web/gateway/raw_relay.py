@@ -8,6 +8,7 @@ from opposable.domain.json_text import dump_json
 from opposable.models.base import Model
 from opposable.models.upstream import ClientRequest, Upstream
 from opposable.web.gateway.call_rewriting import parse_frame, parse_object
+from opposable.web.gateway.messages_response import format_event
 from opposable.web.gateway.relay_meter import RelayMeter
 
 _CUT_OFF_REASONS = ("max_tokens", "refusal", "model_context_window_exceeded", None)
@@ -87,8 +88,10 @@ async def hold_tool_use(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[b
         data = parse_frame(frame)
         if data.get("content_block", {}).get("type") == "tool_use":
             call_indexes.add(data.get("index"))
-        if not (is_cut_off and "index" in data and data["index"] in call_indexes):
+        if not is_cut_off or "index" not in data:
             yield frame + b"\n\n"
+        elif data["index"] not in call_indexes:  # clients expect the indexes of blocks without gaps
+            yield format_event(data.pop("type"), **{**data, "index": data["index"] - len(call_indexes)})
 
 
 def _read_usage(data: dict[str, Any], meter: RelayMeter) -> None:
