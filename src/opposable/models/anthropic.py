@@ -181,7 +181,8 @@ class _StreamAccumulator:
                 return self._add_delta(event["index"], event["delta"])
             case "message_delta":
                 self._stop_reason = event["delta"].get("stop_reason") or self._stop_reason
-                self._usage |= event.get("usage") or {}
+                counts = event.get("usage") or {}
+                self._usage |= {name: count for name, count in counts.items() if count is not None}
             case "message_stop":
                 self._has_ended = True
             case "error":
