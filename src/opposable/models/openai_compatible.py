@@ -158,7 +158,7 @@ class OpenAICompatibleModel:
         if options.response_schema is not None:
             schema = encode_schema(options.response_schema)
             body["response_format"] = {"type": "json_schema", "json_schema": schema} if schema else JSON_OBJECT
-        return orjson.dumps(body)[:-1]
+        return dump_json(body)[:-1]
 
     def _encode_message(self, message: Message) -> bytes:
         """Return the wire form of a message."""
@@ -204,15 +204,36 @@ def encode_options(options: ModelOptions, max_tokens_key: str) -> dict[str, Any]
 
 
 def encode_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the format of a reply that matches a schema; strict servers require a closed one.
+    """Return the format of a reply that matches a schema.
 
     None for any JSON object, for which `JSON_OBJECT` is the format: some servers have no other.
     """
-    return (
-        None
-        if schema == {"type": "object"}
-        else {"name": "reply", "schema": schema, "strict": schema.get("additionalProperties") is False}
-    )
+    return None if schema == {"type": "object"} else {"name": "reply", "schema": schema, "strict": _is_closed(schema)}
+
+
+def _is_closed(schema: Any) -> bool:
+    """Return whether every object of a schema has exactly its properties: OpenAI rejects other schemas as strict."""
+    pending = [schema]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, list):
+            pending += node
+        if not isinstance(node, dict):
+            continue
+        match {"properties": {}, "required": [], **node}:
+            case {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": dict(names),
+                "required": list(required),
+            }:
+                is_closed = all(name in required for name in names)
+            case _:
+                is_closed = node.get("type") != "object" and "properties" not in node
+        if not is_closed:
+            return False
+        pending += node.values()
+    return True
 
 
 def create_endpoint(
