@@ -1,5 +1,6 @@
 """Serialization of replies and errors for Anthropic's messages API, whole and as events."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -25,7 +26,8 @@ def serialize_message(model: str, reply: Reply) -> bytes:
         content.append({"type": "thinking", "thinking": reply.message.thinking, "signature": ""})
     if reply.message.content:
         content.append({"type": "text", "text": reply.message.content})
-    content += [{**_open_call(call), "input": dict(call.arguments)} for call in reply.message.tool_calls]
+    calls = map(_wrap_unreadable_arguments, reply.message.tool_calls)
+    content += [{**_open_call(call), "input": dict(call.arguments)} for call in calls]
     ending = {"stop_reason": STOP_REASONS[reply.finish], "usage": _serialize_usage(reply.usage)}
     return dump_json({**_open_message(model), "content": content, **ending})
 
@@ -60,7 +62,7 @@ class MessageEventSerializer:
         events = [self._start(), self._close()]
         for call in reply.message.tool_calls:
             events.append(self._open("tool_use", _open_call(call)))
-            arguments = call.arguments_json if call.has_valid_arguments else "{}"
+            arguments = _wrap_unreadable_arguments(call).arguments_json
             events.append(self._delta({"type": "input_json_delta", "partial_json": arguments}))
             events.append(self._close())
         delta = {"stop_reason": STOP_REASONS[reply.finish], "stop_sequence": None}
@@ -124,3 +126,8 @@ def _open_message(model: str) -> dict[str, Any]:
 
 def _open_call(call: ToolCall) -> dict[str, Any]:
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+
+
+def _wrap_unreadable_arguments(call: ToolCall) -> ToolCall:
+    """Return a call whose arguments are an object, as the API requires; invalid text is the value of a key."""
+    return call if call.has_valid_arguments else replace(call, arguments={"unreadable": call.raw}, raw=None)

@@ -209,8 +209,11 @@ def _describe_grammar(value: Any) -> str:
 
 
 def _to_chat_choice(value: Any) -> Any:
+    """Return a tool choice with custom tools, which are functions in chat completions."""
     if isinstance(value, dict) and value.get("type") == "custom":
         return {"type": "function", "name": value.get("name")}
+    if isinstance(value, dict) and isinstance(value.get("tools"), list):
+        return {**value, "tools": [_to_chat_choice(tool) for tool in value["tools"]]}
     return value
 
 

@@ -170,7 +170,8 @@ class ResponseSerializer:
         if namespace:
             item["namespace"] = namespace
         if call.name in self._request.custom_tools:
-            return {**item, "type": "custom_tool_call", "input": str(call.arguments.get("input", ""))}
+            text = call.arguments.get("input")
+            return {**item, "type": "custom_tool_call", "input": text if isinstance(text, str) else call.arguments_json}
         return {**item, "type": "function_call", "arguments": call.arguments_json}
 
     def _build_head(self, status: str) -> dict[str, Any]:
