@@ -2,6 +2,7 @@
 
 import aiohttp
 import anthropic
+import openai
 import orjson
 import pytest
 from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events, respond_json
@@ -35,6 +36,17 @@ OPTIONAL = {"type": "object", "properties": {"a": {"type": "integer"}}, "additio
 MESSAGES_ADD = {"name": "add", "strict": True, "input_schema": OPTIONAL}
 """A strict tool of Anthropic's API, which may have optional parameters: OpenAI rejects such a schema as strict."""
 RESPONSES_ADD = {"type": "function", "name": "add", "strict": True, "parameters": PARAMETERS}
+RESPONSES_SQL = {"type": "custom", "name": "sql", "description": "Run SQL."}
+NESTED = {**PARAMETERS, "properties": {"a": {"type": "object", "properties": {}}}}
+"""A schema with an object that is not closed, which OpenAI rejects as strict."""
+
+LIMITED = {"type": "object", "properties": {"a": {"type": "integer", "maximum": 2**70}}}
+
+
+def build_format(schema, *, is_strict):
+    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": is_strict}}
+
+
 DOCUMENTS = [
     {
         "role": "user",
@@ -191,6 +203,20 @@ def create_responses(name, key, url):
          {"response_format": {"type": "json_object"}}),
         (create_responses, "messages", {"messages": HI, "max_tokens": 9, "output_format": {"schema": {"type": "object"}}},
          {"text": {"format": {"type": "json_object"}}}),
+        (create_chat, "messages", {"messages": HI, "max_tokens": 9, "output_format": {"schema": PARAMETERS}},
+         {"response_format": build_format(PARAMETERS, is_strict=True)}),
+        (create_chat, "messages", {"messages": HI, "max_tokens": 9, "output_format": {"schema": OPTIONAL}},
+         {"response_format": build_format(OPTIONAL, is_strict=False)}),
+        (create_chat, "responses", {"input": "hi", "text": {"format": {"type": "json_schema", "schema": NESTED}}},
+         {"response_format": build_format(NESTED, is_strict=False)}),
+        (create_chat, "responses",
+         {"input": "hi", "tools": [RESPONSES_SQL, RESPONSES_ADD], "tool_choice": {
+             "type": "allowed_tools", "mode": "required", "tools": [{"type": "custom", "name": "sql"}]}},
+         {"tool_choice": "required", "tools": [{"type": "function", "function": {
+             "name": "sql", "description": "Run SQL.", "parameters": {
+                 "type": "object",
+                 "properties": {"input": {"type": "string", "description": "The whole input of the tool, as text."}},
+                 "required": ["input"], "additionalProperties": False}}}]}),
     ],
 )  # fmt: skip
 async def test_what_both_providers_can_express_arrives(create_model, path, body, sent):
@@ -266,6 +292,71 @@ async def test_cached_tokens_are_counted_apart_in_messages(is_streamed):
         else:
             counted = (await client.messages.create(model="m", max_tokens=9, messages=HI)).usage
     assert (counted.input_tokens, counted.cache_read_input_tokens, counted.output_tokens) == (7, 70, 2)
+
+
+@pytest.mark.parametrize(
+    ("create_model", "path", "body"),
+    [
+        (
+            AnthropicModel,
+            CHAT,
+            {"messages": HI, "tools": [{**ADD, "function": {"name": "add", "parameters": LIMITED}}]},
+        ),
+        (create_chat, "messages", {"messages": HI, "max_tokens": 9, "tools": [{"name": "a", "input_schema": LIMITED}]}),
+        (AnthropicModel, "responses", {"input": "hi", "text": {"format": {"type": "json_schema", "schema": LIMITED}}}),
+        (create_chat, "responses", {"input": "hi", "text": {"format": {"type": "json_schema", "schema": LIMITED}}}),
+    ],
+)
+async def test_numbers_beyond_64_bits_of_a_schema_arrive(create_model, path, body):
+    answer = respond_json(MESSAGE) if create_model is AnthropicModel else build_completion("Hello")
+    status, _, bodies = await exchange(create_model, answer, path, body)
+    assert status == 200
+    assert str(2**70) in str(bodies[0])
+
+
+async def test_counts_that_are_missing_at_the_end_of_a_stream_stay_those_of_its_start():
+    deltas = [
+        {"type": "message_start", "message": {**MESSAGE, "content": [], "usage": {**USAGE, "output_tokens": 1}}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {**dict.fromkeys(USAGE), "output_tokens": 2},
+        },
+        {"type": "message_stop"},
+    ]
+    async with chat_server(respond_events(*deltas, done=False)) as server:
+        model = AnthropicModel("c", "k", server.url)
+        parts = [part async for part in model.stream([user_message("hi")])]
+        await model.aclose()
+    usage = parts[-1].usage
+    assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens) == (77, 70, 2)
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("raw", ["delete ,," + "x" * 5000, "[1, 2]"])
+async def test_arguments_that_are_no_object_are_not_emptied(raw, is_streamed):
+    call = {"id": "c1", "type": "function", "function": {"name": "sql", "arguments": raw}}
+    whole = build_completion(calls=[call], finish="tool_calls")
+    answer = respond_events(build_delta("tool_calls", tool_calls=[{"index": 0, **call}])) if is_streamed else whole
+    message_tool = {"name": "sql", "input_schema": {"type": "object"}}
+    async with (
+        chat_server(answer) as server,
+        serve_models(create_chat("c", "k", server.url)) as url,
+        anthropic.AsyncAnthropic(base_url=url.removesuffix("/v1"), api_key="x", max_retries=0) as messages,
+        openai.AsyncOpenAI(base_url=url, api_key="x", max_retries=0) as responses,
+    ):
+        message_body = {"model": "m", "max_tokens": 9, "messages": HI, "tools": [message_tool]}
+        response_body = {"model": "m", "input": "hi", "tools": [RESPONSES_SQL]}
+        if is_streamed:
+            async with messages.messages.stream(**message_body) as stream:
+                message = await stream.get_final_message()
+            async with responses.responses.stream(**response_body) as stream:
+                response = await stream.get_final_response()
+        else:
+            message = await messages.messages.create(**message_body)
+            response = await responses.responses.create(**response_body)
+    assert [block.input for block in message.content] == [{"unreadable": raw}]
+    assert [item.input for item in response.output] == [raw]
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
+from opposable.domain.json_text import dump_json
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -84,7 +83,7 @@ def describe_type(schema: dict[str, Any] | bool) -> str:
     if isinstance(schema, bool):
         return "any"
     if "enum" in schema:
-        return "one of " + ", ".join(orjson.dumps(value).decode() for value in schema["enum"])
+        return "one of " + ", ".join(dump_json(value).decode() for value in schema["enum"])
     if options := schema.get("anyOf") or schema.get("oneOf"):
         return " or ".join(describe_type(option) for option in options)
     kind = schema.get("type", "any")
@@ -103,7 +102,7 @@ def describe_type(schema: dict[str, Any] | bool) -> str:
 def render_calls(calls: Sequence[ToolCall]) -> str:
     """Render the calls of an earlier reply in the form of the protocol."""
     call_texts = ", ".join(
-        f'{{"name": {orjson.dumps(call.name).decode()}, "arguments": {call.arguments_json}}}' for call in calls
+        f'{{"name": {dump_json(call.name).decode()}, "arguments": {call.arguments_json}}}' for call in calls
     )
     return f'{{"action": "tool_call", "tool_calls": [{call_texts}]}}'
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
+from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolDefinition
 from opposable.models.python_protocol.described_formats import find_pattern
 from opposable.models.python_protocol.prompts import CODE_FENCE, NO_CALL, list_parameters
@@ -58,14 +57,14 @@ def _build_value(schema: dict[str, Any], rules: dict[str, str]) -> str:
     Booleans and null are Python's literals, the rest is JSON. The model writes `True`: where it may only write `true`,
     the probabilities of true and false mean nothing.
     """
-    body = f"%json {orjson.dumps(schema).decode()}"
+    body = f"%json {dump_json(schema).decode()}"
     if not _PYTHON_LITERAL_PATTERN.search(body):
         return _name_rule(body, rules)
     options = schema.get("anyOf") or schema.get("oneOf") or []
     if isinstance(kinds := schema.get("type"), list):
         options = [{**schema, "type": kind} for kind in kinds]
     if "enum" in schema:
-        choices = [orjson.dumps(value).decode() for value in schema["enum"]]
+        choices = [dump_json(value).decode() for value in schema["enum"]]
         body = " | ".join(_quote(PYTHON_LITERALS.get(choice, choice)) for choice in choices)
     elif options:
         body = " | ".join(_build_value(option, rules) for option in options)
@@ -127,4 +126,4 @@ def simplify_schema(schema: Any) -> dict[str, Any]:
 
 
 def _quote(text: str) -> str:
-    return orjson.dumps(text).decode()
+    return dump_json(text).decode()

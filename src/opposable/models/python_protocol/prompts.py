@@ -6,8 +6,7 @@ Measured on the embedded model: Python takes fewer tokens than JSON and gets mor
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
+from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.parsers.schema_coercion import SchemaNode
 
@@ -89,7 +88,7 @@ def render_annotation(schema: dict[str, Any]) -> str:
     """Render the type of a parameter as a Python annotation."""
     choices = schema.get("enum")
     if choices and len(choices) <= _MAX_CHOICES:
-        return f"Literal[{', '.join(orjson.dumps(value).decode() for value in choices)}]"
+        return f"Literal[{', '.join(dump_json(value).decode() for value in choices)}]"
     if options := schema.get("anyOf") or schema.get("oneOf"):
         return " | ".join(
             dict.fromkeys(render_annotation(option) for option in options if option.get("type") != "null")

@@ -12,6 +12,7 @@ from opposable.agent.history import detect_conversation_language
 from opposable.app.media import inline_remote_media
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta
+from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, assistant_message, system_message
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
@@ -211,7 +212,7 @@ async def _get_reply(stream: AsyncGenerator[ModelEvent, None]) -> Reply:
 
 def _add_schema_instruction(messages: Sequence[Message], schema: dict[str, Any]) -> tuple[Message, ...]:
     """Return the messages with the schema of the final answer in the system message."""
-    schema_text = orjson.dumps(schema).decode()
+    schema_text = dump_json(schema).decode()
     if detect_conversation_language(messages) == "zh":
         instruction = f"最终答案必须是符合以下 JSON Schema 的 JSON，不要有其他内容：\n{schema_text}"
     else:

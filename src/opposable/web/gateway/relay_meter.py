@@ -6,8 +6,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-import orjson
-
+from opposable.domain.json_text import dump_json
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import Model
 from opposable.models.upstream import ClientRequest, Upstream
@@ -89,4 +88,4 @@ class RelayMeter:
         return replace(request, body={**body, name: limit})
 
     def _estimate_prompt_tokens(self) -> int:
-        return len(orjson.dumps(self._body)) // BYTES_PER_TOKEN
+        return len(dump_json(self._body)) // BYTES_PER_TOKEN

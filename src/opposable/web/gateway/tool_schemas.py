@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import orjson
-
 from opposable.domain.json_pointer import resolve_pointer
+from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolDefinition
 from opposable.parsers.schema_coercion import TYPE_ALIASES
 from opposable.tools.tool_names import SAFE_NAME_PATTERN
@@ -80,9 +79,9 @@ def _parse_parameters(schema: Any, path: str, name: str) -> dict[str, Any]:
     if TYPE_ALIASES.get(str(kind), kind) != "object" and not (isinstance(kind, list) and "object" in kind):
         raise bad_request_error(path, f"The parameters of tool {name!r} must be of type object, not {kind!r}.")
     try:
-        orjson.dumps(schema)
+        dump_json(schema)
         return _SchemaNormalizer(schema).normalize()
-    except (TypeError, RecursionError, _SchemaTooLarge) as error:  # TypeError: deeper than 254 levels
+    except (RecursionError, _SchemaTooLarge) as error:
         raise bad_request_error(path, f"The parameters of tool {name!r} are nested too deeply.") from error
 
 
