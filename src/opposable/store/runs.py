@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, select, union, update
+from sqlalchemy import Row, delete, select, update
 
 from opposable.domain.json_forms import run_to_json
 from opposable.domain.records import Page, Run, RunEvent, RunKind, RunStatus
@@ -106,8 +106,8 @@ class RunRepository:
         own = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.cancel_requested)
         tasks = select(queued_runs.c.run_id).join(batches, batches.c.id == queued_runs.c.batch_id)
         cancelled_tasks = tasks.where(queued_runs.c.run_id.in_(run_ids), batches.c.status == "cancelled")
-        [rows] = await self._database.fetch_inline(union(own, cancelled_tasks))
-        return frozenset(row.id for row in rows)
+        own_rows, task_rows = await self._database.fetch_inline(own, cancelled_tasks)
+        return frozenset(row[0] for row in (*own_rows, *task_rows))
 
     async def add_events(self, new_events: Sequence[RunEvent]) -> None:
         """Store events. An event that is stored already keeps its row."""
