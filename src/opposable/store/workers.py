@@ -11,7 +11,10 @@ from opposable.store.column_types import utc_now
 from opposable.store.database import StoreDatabase
 from opposable.store.tables import approvals, run_events, runs, workers
 
-LOST_RUN_MESSAGE = "The process that worked on this run ended unexpectedly. Send the request again."
+LOST_RUN_MESSAGE = (
+    "The process that worked on this run ended unexpectedly. A call that had started may have taken effect: "
+    "check that before you send the request again."
+)
 WORKER_RETENTION = timedelta(hours=1)
 """How long a dead worker stays in the table."""
 
