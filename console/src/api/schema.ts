@@ -3380,6 +3380,7 @@ export interface components {
             /**
              * @default {
              *       "extract": "",
+             *       "headers": [],
              *       "max_bytes": 5000000
              *     }
              */
@@ -4376,7 +4377,8 @@ export interface components {
          * @description What a model receives of a response.
          *
          *     `extract` is a JMESPath expression. At most `max_bytes` of the body are read, and at most `max_characters` of the
-         *     result are returned (None for the library's limit).
+         *     result are returned (None for the library's limit). Of a response with any of `headers`, such as the `Link` to the
+         *     next page, the result is `{"headers": …, "body": …}`.
          */
         ResponseTransform: {
             /**
@@ -4384,6 +4386,11 @@ export interface components {
              * @default
              */
             extract: string;
+            /**
+             * Headers
+             * @default []
+             */
+            headers: string[];
             /** Max Characters */
             max_characters?: number | null;
             /**

@@ -268,10 +268,12 @@ class ResponseTransform(FrozenModel):
     """What a model receives of a response.
 
     `extract` is a JMESPath expression. At most `max_bytes` of the body are read, and at most `max_characters` of the
-    result are returned (None for the library's limit).
+    result are returned (None for the library's limit). Of a response with any of `headers`, such as the `Link` to the
+    next page, the result is `{"headers": …, "body": …}`.
     """
 
     extract: str = ""
+    headers: tuple[str, ...] = ()
     max_characters: int | None = Field(default=None, gt=0)
     max_bytes: int = Field(default=5_000_000, gt=0)
 

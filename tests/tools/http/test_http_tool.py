@@ -487,6 +487,14 @@ async def test_an_answer_is_converted_to_its_value(server, make, body, content_t
     assert await make(transform=transform).run({}, NO_CONTEXT) == expected
 
 
+async def test_listed_headers_are_shown_where_the_answer_has_them(server, make):
+    tool = make(auth={"type": "bearer", "token": "env:KEY"}, transform={"headers": ["link", "x-total"]})
+    set_answer(server, [1], Link=f'</x?page=2&key={KEY}>; rel="next"')
+    assert await tool.run({}, NO_CONTEXT) == {"headers": {"link": '</x?page=2&key=***>; rel="next"'}, "body": [1]}
+    set_answer(server, [1])
+    assert await tool.run({}, NO_CONTEXT) == [1]
+
+
 @pytest.mark.parametrize(
     ("status", "method", "is_unknown"),
     [(502, "POST", True), (504, "POST", True), (503, "POST", False), (429, "POST", False), (504, "GET", False)],

@@ -18,6 +18,7 @@ from opposable.tools.http.response import (
     EVENT_STREAM,
     LINE_STREAMS,
     ResponseOptions,
+    add_headers,
     delta_to_text,
     error_from_response,
     join_response_deltas,
@@ -60,6 +61,7 @@ class HttpTool:
             transform.max_bytes,
             transform.max_characters,
             spec.failure_when,
+            transform.headers,
         )
         self._client = client
         self._environ = environ
@@ -99,7 +101,8 @@ class HttpTool:
                     raise await error_from_response(response, redactor)
                 if self._is_streaming_response(response):
                     return await self._read_stream(response, redactor, context)
-                return await read_value(response, self._response_options, redactor)
+                value = await read_value(response, self._response_options, redactor)
+                return add_headers(value, response, self._response_options, redactor)
         except (ToolRefused, ToolUnavailable, ToolFailed) as error:
             error.args = (redactor.redact_text(str(error)),)
             raise error from None

@@ -49,6 +49,7 @@ class ResponseOptions:
     max_bytes: int
     max_characters: int | None
     failure_when: Mapping[str, Any]
+    headers: tuple[str, ...] = ()
 
 
 async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor) -> Any:
@@ -84,6 +85,13 @@ async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions,
         )
     redacted = redactor.redact_text(text)
     return _truncate_value(f"{redacted}\n…" if is_truncated else redacted, options.max_characters)
+
+
+def add_headers(value: Any, response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor) -> Any:
+    """Return the value with those of the response's headers that the spec lists; the value itself without any."""
+    found = {name: response.headers.getall(name, []) for name in options.headers}
+    shown = {name: redactor.redact_text(", ".join(values)) for name, values in found.items() if values}
+    return {"headers": shown, "body": value} if shown else value
 
 
 async def read_deltas(

@@ -407,6 +407,12 @@ def test_the_nearest_server_counts_and_a_missing_one_is_asked_for():
         specs_from_openapi(OpenApiDocument({**create_document(), "servers": [{"url": "/"}]}))
 
 
+def test_a_link_that_the_document_describes_is_shown():
+    responses = {"200": {"description": "", "headers": {"Link": {"schema": {"type": "string"}}}}}
+    assert import_one_spec({"responses": responses}, method="get").response_transform.headers == ("link",)
+    assert import_one_spec({"responses": {"404": responses["200"]}}).response_transform.headers == ()
+
+
 def test_streams_are_streamable_and_reads_are_read_only():
     content = {"responses": {"200": {"content": {"text/event-stream": {}}}}}
     assert (import_one_spec(content, method="get").mode, import_one_spec(content, method="get").read_only) == (

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -10,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import ValidationError
 
 from opposable.domain.errors import BadInput, ToolRegistrationError
-from opposable.domain.specs import EndpointConfig, HttpToolSpec, ParameterPlacement
+from opposable.domain.specs import EndpointConfig, HttpToolSpec, ParameterPlacement, ResponseTransform
 from opposable.tools.http.argument_defaults import ArgumentSchema
 from opposable.tools.http.openapi.document import OpenApiDocument, to_short_text
 from opposable.tools.http.openapi.operation import OperationInputs, add_body, add_parameters
@@ -21,6 +22,8 @@ from opposable.tools.http.response import EVENT_STREAM, LINE_STREAMS
 
 _METHODS = frozenset({"get", "put", "post", "delete", "patch", "head"})
 _UNSUPPORTED_METHODS = ("options", "trace", "query", "additionalOperations")
+_STREAMS = LINE_STREAMS | {EVENT_STREAM}
+_PAGE_HEADERS = ("link",)
 _MAX_DESCRIPTION_CHARACTERS = 700
 
 
@@ -141,18 +144,21 @@ def _create_spec(
     )
     deprecated = operation.get("deprecated") is True
     tool_id = _choose_tool_id(operation, location, taken_ids, prefix)
+    successes = _get_success_responses(document, operation)
+    has_pages = any(name.lower() == "link" for node in successes for name in _get_map(node, "headers"))
     spec = HttpToolSpec(
         tool_id=tool_id,
         display_name=_to_single_line(operation.get("summary"))[:200],
         description=_create_description(operation, item, location, deprecated=deprecated),
         tags=_get_tags(operation),
-        version=to_short_text(_get_info(document).get("version", "1.0.0")),
+        version=to_short_text(_get_map(document.root, "info").get("version", "1.0.0")),
         category=prefix or "general",
-        mode="streamable" if _may_stream(document, operation) else "invokable",
+        mode="streamable" if any(_STREAMS & set(_get_map(node, "content")) for node in successes) else "invokable",
         read_only=method in ("GET", "HEAD"),
         metadata={"operation": location, "deprecated": deprecated},
         endpoint=endpoint,
         parameters=_create_parameters_schema(document, location, tool_id, inputs, schemas),
+        response_transform=ResponseTransform(headers=_PAGE_HEADERS if has_pages else ()),
     )
     plan_endpoint(tool_id, endpoint, tuple(spec.parameters["properties"]))
     return spec
@@ -179,11 +185,6 @@ def _collect_inputs(
     elif "requestBody" in operation:
         document.skipped_parts.append((location, f"a {method} has no body; it is sent without one"))
     return inputs
-
-
-def _get_info(document: OpenApiDocument) -> Mapping[str, Any]:
-    info = document.root.get("info")
-    return info if isinstance(info, Mapping) else {}
 
 
 def _get_parameters(document: OpenApiDocument, item: Mapping[str, Any], operation: Mapping[str, Any]) -> list[Any]:
@@ -291,15 +292,16 @@ def _create_description(
     return f"Deprecated. {description}" if deprecated else description
 
 
-def _may_stream(document: OpenApiDocument, operation: Mapping[str, Any]) -> bool:
-    """Return whether a successful answer of the operation may be a stream."""
-    responses = operation.get("responses")
-    for status, node in (responses if isinstance(responses, Mapping) else {}).items():
-        if str(status).startswith("2"):
-            try:
-                content = document.resolve_node(node).get("content")
-            except LookupError:
-                continue
-            if isinstance(content, Mapping) and ({EVENT_STREAM} | LINE_STREAMS) & set(content):
-                return True
-    return False
+def _get_map(node: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = node.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _get_success_responses(document: OpenApiDocument, operation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the responses of an operation with a status 2xx, without those that cannot be resolved."""
+    nodes = [node for status, node in _get_map(operation, "responses").items() if str(status).startswith("2")]
+    responses = []
+    for node in nodes:
+        with suppress(LookupError):
+            responses.append(document.resolve_node(node))
+    return responses
