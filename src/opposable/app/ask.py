@@ -21,8 +21,7 @@ from opposable.ask.semantics.lint import Finding, lint_semantic_model
 from opposable.ask.semantics.loader import load_semantic_model
 from opposable.ask.team.answer_text import build_chart
 from opposable.ask.team.factory import open_team
-from opposable.ask.team.interfaces import TeamOptions
-from opposable.ask.team.team import Team
+from opposable.ask.team.team import Team, TeamOptions
 from opposable.domain.answers import DataAnswer
 from opposable.domain.events import RunFinished
 from opposable.domain.language import Language, detect_language

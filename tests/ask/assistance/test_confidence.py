@@ -7,7 +7,7 @@ from tests.ask.team.shop import format_sql_reply, make_shop
 
 from opposable.ask.assistance.confidence import estimate_confidence
 from opposable.ask.team.factory import open_team
-from opposable.ask.team.interfaces import TeamOptions
+from opposable.ask.team.team import TeamOptions
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.factory import open_database
 

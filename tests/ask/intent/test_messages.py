@@ -1,6 +1,7 @@
 import pytest
 from tests.ask.intent.questions import TODAY
 
+from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
 from opposable.ask.team.state import TeamState
 from opposable.domain.language import detect_language
@@ -29,6 +30,7 @@ AMBIGUOUS_VALUES = {"city": ["Lisbon"], "customer": ["Lisbon"]}
 async def test_assumptions_are_in_the_language_of_the_question(question, assumptions, shop_urls, shop_model):
     database = await open_database(shop_urls["sqlite"])
     state = TeamState(question, detect_language(question))
-    SemanticModelInterpreter(shop_model, database, AMBIGUOUS_VALUES, lambda: TODAY).interpret(state)
+    parser = SemanticParser(shop_model, AMBIGUOUS_VALUES)
+    SemanticModelInterpreter(shop_model, parser, database.dialect, lambda: TODAY).interpret(state)
     await database.close()
     assert [localize(text, state.language) for text in state.assumptions] == assumptions

@@ -13,8 +13,8 @@ from tests.servers import MysqlServer, PostgresServer, make_clickhouse, mysql, p
 from opposable.ask.catalog import open_catalog
 from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.ask.team.factory import open_team
-from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.literals import TextLiteral, find_near_values
+from opposable.ask.team.team import TeamOptions
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database

@@ -8,9 +8,8 @@ from tests.ask.team.shop import format_sql_reply, make_shop
 
 from opposable.ask.assistance.missing_joins import TABLE_JOINED, add_missing_joins
 from opposable.ask.team import answer_text, messages, planner
-from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamState
-from opposable.ask.team.team import Team
+from opposable.ask.team.team import Team, TeamOptions
 from opposable.domain.events import DecisionMade, ToolFinished
 from opposable.domain.localized_text import localize
 from opposable.models.scripted import ScriptedModel

@@ -18,13 +18,13 @@ from opposable.agent.agent import Agent
 from opposable.agent.limits import Limits
 from opposable.app.ask import build_sql_agent_instructions
 from opposable.app.tool_factory import create_sql_tools
+from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.semantics.lint import lint_semantic_model
 from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.team.factory import open_team
-from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
-from opposable.ask.team.team import Team
+from opposable.ask.team.team import Team, TeamOptions
 from opposable.domain.errors import BadInput
 from opposable.domain.events import ToolFinished
 from opposable.domain.messages import user_message
@@ -304,7 +304,7 @@ async def test_a_semantic_model_that_attacks_changes_and_leaks_nothing(lure, ope
         try:
             semantics: SemanticModel = parse_semantic_model(text)
             outputs += [str(finding) for finding in await lint_semantic_model(semantics, database)]
-            layer = SemanticModelInterpreter(semantics, database, {})
+            layer = SemanticModelInterpreter(semantics, SemanticParser(semantics, {}), database.dialect)
             team = Team(
                 ScriptedModel("I cannot."),
                 database,

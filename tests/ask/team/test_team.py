@@ -3,9 +3,8 @@
 import pytest
 from tests.ask.team.shop import format_sql_reply
 
-from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.state import Candidate, TeamState
-from opposable.ask.team.team import Team
+from opposable.ask.team.team import Team, TeamOptions
 from opposable.domain.events import DataAnswered, DecisionMade, ModelReplied, Reply, RunFinished, ToolFinished
 from opposable.domain.messages import assistant_message
 from opposable.models.scripted import ScriptedModel

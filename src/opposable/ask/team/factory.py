@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from opposable.ask.intent.dimension_values import load_dimension_values
+from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.team.examples import LoadExamples
-from opposable.ask.team.interfaces import TeamOptions
 from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
-from opposable.ask.team.team import Team
+from opposable.ask.team.team import Team, TeamOptions
 from opposable.models.base import Model
 from opposable.sql.database import Database
 
@@ -31,7 +31,8 @@ async def open_team(
     interpreter = None
     if semantics is not None:
         values = await load_dimension_values(semantics, database)
-        interpreter = SemanticModelInterpreter(semantics, database, values, today)
+        parser = SemanticParser(semantics, values)
+        interpreter = SemanticModelInterpreter(semantics, parser, database.dialect, today)
     synonyms = {table.source: table.synonyms for table in semantics.tables.values()} if semantics else None
     yield Team(
         model,

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import uuid4
 
@@ -13,7 +13,6 @@ from opposable.ask.catalog import Catalog, open_catalog
 from opposable.ask.team import evaluator, generator, messages, planner
 from opposable.ask.team.answer_record import build_answer
 from opposable.ask.team.examples import LoadExamples, select_examples
-from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, TeamOptions
 from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamState
 from opposable.domain import events
@@ -30,6 +29,30 @@ EventStream = AsyncGenerator[events.Event, None]
 
 MAX_TURNS = 16
 """The limit of turns per question."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamOptions:
+    """The parts of a team, all on by default; switch one off to measure its effect.
+
+    Attributes:
+        use_semantics: Whether the semantic model interprets the question first.
+        check_values: Whether the values of an empty result are compared with those of the database.
+        allow_corrections: Whether the model corrects SQL that failed or found no value.
+        assisted: Whether rejected SQL is repaired by the rules for small models; None asks the model's profile.
+        time_limit_seconds: The time limit of one question.
+        private_columns: The columns whose values are not shown to the model: "email", "customers.email", "*" for all.
+    """
+
+    use_semantics: bool = True
+    check_values: bool = True
+    allow_corrections: bool = True
+    assisted: bool | None = None
+    time_limit_seconds: float = 300.0
+    private_columns: tuple[str, ...] = ()
+
+
+DEFAULT_TEAM_OPTIONS = TeamOptions()
 
 
 class Team:

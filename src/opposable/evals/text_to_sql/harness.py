@@ -10,7 +10,7 @@ from typing import Any
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.single_prompt import generate_sql
 from opposable.ask.team.factory import open_team
-from opposable.ask.team.interfaces import DEFAULT_TEAM_OPTIONS, TeamOptions
+from opposable.ask.team.team import DEFAULT_TEAM_OPTIONS, TeamOptions
 from opposable.domain.errors import OpposableError
 from opposable.domain.records import QueryExample, get_utc_now
 from opposable.domain.usage import NO_USAGE, Usage
