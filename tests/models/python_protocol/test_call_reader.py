@@ -37,11 +37,25 @@ FIND_ALL = ToolDefinition("find_all", "", {"type": "object", "properties": {"wha
             [("find", {"what": 'None is "True"', "near": {"open": False, "tags": [None, True]}})],
         ),
         ('find_all(what="x")', [("find_all", {"what": "x"})]),
+        ("find(what=007, limit=3)", [("find", {"what": "007", "limit": 3})]),
+        ("find(limit=3, what=1.10, limit=4)", [("find", {"limit": 3, "what": "1.10"})]),
         ("pass", []),
         ("", []),
         ("unknown(what=1)", []),
     ],
-    ids=["one", "two", "text", "nested", "literals of Python", "a longer name", "no call", "nothing", "unknown"],
+    ids=[
+        "one",
+        "two",
+        "text",
+        "nested",
+        "literals of Python",
+        "a longer name",
+        "a number for a text",
+        "a repeated argument",
+        "no call",
+        "nothing",
+        "unknown",
+    ],
 )
 def test_calls_with_literal_values_are_read(code, calls):
     assert [(call.name, call.arguments) for call in read_calls(code, (FIND, FIND_ALL, PING))] == calls

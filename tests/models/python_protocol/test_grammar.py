@@ -3,7 +3,7 @@
 import pytest
 
 from opposable.domain.tools import ToolDefinition
-from opposable.models.python_protocol.grammar import build_grammar, simplify_schema
+from opposable.models.python_protocol.grammar import NUMBER_PATTERN, build_grammar, find_pattern, simplify_schema
 
 
 def define_tool(name: str, required: tuple[str, ...] = (), **properties: object) -> ToolDefinition:
@@ -21,24 +21,33 @@ def test_required_arguments_come_first_and_optional_ones_may_follow():
         'start: (lines | "pass") "\\n```"',
         'lines: call ("\\n" call){0,15}',
         "call: call_0",
-        'call_0: "find(" (rule_2 (", " rule_3)?) ")"',
+        'call_0: "find(" (rule_3 (", " rule_5){0,1}) ")"',
         'rule_0: %json {"type":"string"}',
-        'rule_1: %json {"type":"integer"}',
-        'rule_2: "what=" rule_0',
-        'rule_3: "limit=" rule_1',
+        f"rule_1: rule_0 | /{NUMBER_PATTERN.pattern}/",
+        'rule_2: %json {"type":"integer"}',
+        'rule_3: "what=" rule_1',
+        'rule_4: "limit=" rule_2',
+        "rule_5: rule_4",
     ]
 
 
-def test_any_optional_argument_may_be_the_first():
-    lines = build_grammar((define_tool("ping"), define_tool("get", a=TEXT, b=TEXT)), may_pass=False).splitlines()
+def test_optional_arguments_may_come_in_any_order():
+    parameters = {"a": NUMBER, "b": NUMBER, "c": NUMBER}
+    lines = build_grammar((define_tool("ping"), define_tool("get", **parameters)), may_pass=False).splitlines()
     assert lines[1] == 'start: (lines) "\\n```"'
     assert lines[3] == "call: call_0 | call_1"
     assert 'call_0: "ping("  ")"' in lines
-    assert 'call_1: "get(" (rule_1 (", " rule_2)? | rule_2)? ")"' in lines
+    assert 'call_1: "get(" (rule_4 (", " rule_4){0,2})? ")"' in lines
+    assert "rule_4: rule_1 | rule_2 | rule_3" in lines
+
+
+def test_a_number_may_stand_for_a_text():
+    lines = build_grammar((define_tool("f", ("x",), x={"enum": ["2010", "any"], "type": "string"}),), may_pass=False)
+    assert lines.splitlines()[5:7] == [r'rule_0: "\"2010\"" | "\"any\""', 'rule_1: rule_0 | "2010"']
 
 
 def test_names_are_quoted():
-    grammar = build_grammar((define_tool("f", ('say-"hi"',), **{'say-"hi"': TEXT}),), may_pass=False)
+    grammar = build_grammar((define_tool("f", ('say-"hi"',), **{'say-"hi"': NUMBER}),), may_pass=False)
     assert 'rule_1: "say-\\"hi\\"=" rule_0' in grammar
 
 
@@ -49,7 +58,10 @@ def test_names_are_quoted():
         ({"enum": ["a", None]}, ['"\\"a\\"" | "None"']),
         ({"type": ["string", "null"]}, ['%json {"type":"string"}', '"None"', "rule_0 | rule_1"]),
         ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, ['"None"', '%json {"type":"integer"}', "rule_0 | rule_1"]),
-        ({"type": "array", "items": {"type": "boolean"}}, ['"True" | "False"', '"[" (rule_0 (", " rule_0)*)? "]"']),
+        (
+            {"type": "array", "items": {"type": "boolean"}},
+            ['"True" | "False"', r'"[" (rule_0 (/,( |\n {0,16})/ rule_0)*)? "]"'],
+        ),
         (
             {"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"type": "integer"}}, "required": ["b"]},
             [
@@ -57,15 +69,12 @@ def test_names_are_quoted():
                 '"True" | "False"',
                 r'"\"b\": " rule_0',
                 r'"\"a\": " rule_1',
-                '"{" (rule_2 (", " rule_3)?) "}"',
+                "rule_3",
+                '"{" (rule_2 (", " rule_4){0,1}) "}"',
             ],
         ),
-        (
-            {"type": "object", "properties": {"a": {"type": "string"}}},
-            ['%json {"type":"object","properties":{"a":{"type":"string"}},"required":[],"additionalProperties":false}'],
-        ),
     ],
-    ids=["boolean", "choice", "types", "alternatives", "list", "object", "object without booleans"],
+    ids=["boolean", "choice", "types", "alternatives", "list", "object"],
 )
 def test_booleans_and_null_are_literals_of_python(schema, rules):
     lines = build_grammar((define_tool("f", ("x",), x=schema),), may_pass=False).splitlines()[5:]
@@ -78,6 +87,10 @@ def test_booleans_and_null_are_literals_of_python(schema, rules):
         ({}, {}),
         ({"type": "string", "minLength": 3, "format": "uri"}, {"type": "string"}),
         ({"enum": ["a", 1]}, {"enum": ["a", 1]}),
+        (
+            {"type": "string", "description": "The place, in the format 'City, State'."},
+            {"type": "string", "pattern": "^[^,]+(, [^,]+){1,}$"},
+        ),
         (
             {
                 "type": "object",
@@ -103,6 +116,20 @@ def test_a_schema_is_cut_to_the_enforced_keywords(schema, simple):
     assert simplify_schema(schema) == simple
 
 
-def test_a_date_has_the_format_that_its_description_names():
-    schema = {"type": "string", "description": "The day, as YYYY-MM-DD."}
-    assert simplify_schema(schema) == {"type": "string", "pattern": "^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}$"}
+@pytest.mark.parametrize(
+    ("description", "pattern"),
+    [
+        ("The city, in the format 'City, State', such as 'Berkeley, CA'.", "^[^,]+(, [^,]+){1,}$"),
+        ('Formatted as "Street, City, State (abbr)".', "^[^,]+(, [^,]+){2,}$"),
+        ("In the format of 'City, State' or 'City, Country'.", "^[^,]+(, [^,]+){1,}$"),
+        ("Format: 'City, State', or in the format 'Street, City, State'.", ""),
+        ("The format, one of (e.g., standard, 3D, IMAX).", ""),
+        ("The city, such as 'Berkeley, CA'.", ""),
+        ("The day, in the format YYYY-MM-DD.", ""),
+        (None, ""),
+    ],
+)
+def test_the_parts_of_a_described_format_are_required(description, pattern):
+    schema = {"type": "string", "description": description}
+    assert find_pattern(schema) == pattern
+    assert find_pattern({**schema, "enum": ["Berkeley"]}) == find_pattern({**schema, "type": "integer"}) == ""

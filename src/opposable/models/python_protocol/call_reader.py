@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
-from opposable.models.python_protocol.grammar import PYTHON_LITERALS
+from opposable.models.python_protocol.grammar import NUMBER_PATTERN, PYTHON_LITERALS
 from opposable.models.python_protocol.prompts import CODE_FENCE, list_parameters
 from opposable.parsers import parse
+from opposable.parsers.schema_coercion import SchemaNode
 
 MAX_CALLS = 64
 """Calls read from one reply."""
@@ -53,14 +54,26 @@ def _read_call(code: str, tools: Sequence[ToolDefinition]) -> tuple[ToolCall, in
     at = len(tool.name) + 1
     while not code.startswith(")", at):
         name = next((name for name in names if code.startswith(f"{name}=", at)), None)
-        if name is None or name in arguments:
+        if name is None:
             return None
         try:
-            arguments[name], at = _DECODER.raw_decode(code, at + len(name) + 1)
+            value, at = _read_value(code, at + len(name) + 1, SchemaNode(tool.parameters).get_property(name))
         except (ValueError, RecursionError):
             return None
+        arguments.setdefault(name, value)
         if code.startswith(", ", at):
             at += 2
         elif not code.startswith(")", at):
             return None
     return ToolCall(new_call_id(), tool.name, arguments, dialect="python"), at + 1
+
+
+def _read_value(code: str, start: int, schema: SchemaNode) -> tuple[Any, int]:
+    """Return the value that begins at `start`, and its end.
+
+    A number where a text is expected is read as it is written. Raises: ValueError, RecursionError.
+    """
+    number = NUMBER_PATTERN.match(code, start)
+    if number and schema.allowed_types() == {"string"}:
+        return number[0], number.end()
+    return _DECODER.raw_decode(code, start)

@@ -9,7 +9,6 @@ from typing import Any
 
 from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolDefinition
-from opposable.models.python_protocol.described_formats import find_pattern
 from opposable.models.python_protocol.prompts import CODE_FENCE, NO_CALL, list_parameters
 
 MAX_LINES = 16
@@ -22,7 +21,12 @@ _SCHEMA_KEYWORDS = ("type", "enum", "items", "properties", "required", "anyOf", 
 PYTHON_LITERALS = {"true": "True", "false": "False", "null": "None"}
 """Literals of Python, by those of JSON."""
 
-_PYTHON_LITERAL_PATTERN = re.compile(r'"boolean"|\bnull\b')
+NUMBER_PATTERN = re.compile("-?[0-9]+([.][0-9]+)?")
+"""A text that the model may write without quotes."""
+_PARTS_FORMAT_PATTERN = re.compile(r"[Ff]ormat\w*[^'\"`]{0,25}['\"`]([A-Z][A-Za-z ]*(?:, [A-Z][A-Za-z ]*)+)")
+"""A quoted format of parts between commas, such as 'City, State'."""
+_SEPARATOR = r"/,( |\n {0,16})/"
+"""Between the items of a list."""
 
 
 def build_grammar(tools: Sequence[ToolDefinition], *, may_pass: bool) -> str:
@@ -52,56 +56,62 @@ def build_grammar(tools: Sequence[ToolDefinition], *, may_pass: bool) -> str:
 
 
 def _build_value(schema: dict[str, Any], rules: dict[str, str]) -> str:
-    """Return the name of the rule for a value.
+    """Return the name of the rule for a value, written as a literal of Python.
 
-    Booleans and null are Python's literals, the rest is JSON. The model writes `True`: where it may only write `true`,
-    the probabilities of true and false mean nothing.
+    The rule allows what the model prefers to write: where it may only write `true`, or only a quoted number, the
+    probabilities of what it writes instead mean nothing.
     """
-    body = f"%json {dump_json(schema).decode()}"
-    if not _PYTHON_LITERAL_PATTERN.search(body):
-        return _name_rule(body, rules)
     options = schema.get("anyOf") or schema.get("oneOf") or []
-    if isinstance(kinds := schema.get("type"), list):
-        options = [{**schema, "type": kind} for kind in kinds]
+    if isinstance(kind := schema.get("type"), list):
+        options = [{**schema, "type": one} for one in kind]
     if "enum" in schema:
         choices = [dump_json(value).decode() for value in schema["enum"]]
         body = " | ".join(_quote(PYTHON_LITERALS.get(choice, choice)) for choice in choices)
     elif options:
         body = " | ".join(_build_value(option, rules) for option in options)
-    elif kinds == "boolean":
+    elif kind == "boolean":
         body = '"True" | "False"'
-    elif kinds == "null":
+    elif kind == "null":
         body = '"None"'
-    elif kinds == "array" and isinstance(schema.get("items"), dict):
+    elif kind == "array" and isinstance(schema.get("items"), dict):
         item = _build_value(schema["items"], rules)
-        body = f'"[" ({item} (", " {item})*)? "]"'
-    elif kinds == "object" and schema.get("properties") and not schema["additionalProperties"]:
+        body = f'"[" ({item} ({_SEPARATOR} {item})*)? "]"'
+    elif kind == "object" and schema.get("properties") and not schema["additionalProperties"]:
         body = f'"{{" {_join_properties(schema, rules, in_object=True)} "}}"'
+    else:
+        body = f"%json {dump_json(schema).decode()}"
     return _name_rule(body, rules)
 
 
+def _build_argument(schema: dict[str, Any], rules: dict[str, str]) -> str:
+    """Return the name of the rule for an argument, which may be a number without quotes where a text is expected."""
+    value = _build_value(schema, rules)
+    if schema.get("type") != "string" or "pattern" in schema:
+        return value
+    numbers = [each for each in schema.get("enum", ()) if isinstance(each, str) and NUMBER_PATTERN.fullmatch(each)]
+    bare = [_quote(number) for number in numbers] if "enum" in schema else [f"/{NUMBER_PATTERN.pattern}/"]
+    return _name_rule(" | ".join([value, *bare]), rules)
+
+
 def _join_properties(schema: dict[str, Any], rules: dict[str, str], *, in_object: bool = False) -> str:
-    """Return names and values with commas between them: required ones, then any of the optional ones."""
+    """Return names and values with commas between them: required ones, then optional ones in any order."""
     names = list_parameters(schema)
     keys = [_quote(f"{_quote(name)}: " if in_object else f"{name}=") for name in names]
-    values = [_build_value(schema["properties"][name], rules) for name in names]
+    build = _build_value if in_object else _build_argument
+    values = [build(schema["properties"][name], rules) for name in names]
     labels = [_name_rule(f"{key} {value}", rules) for key, value in zip(keys, values, strict=True)]
     count = sum(name in schema["required"] for name in names)
-    # without required ones, any optional one can be the first
-    starts = [0] if count else range(len(labels))
-    joined = " | ".join(_join_labels(labels[at:], max(1, count)) for at in starts)
-    return f"({joined})" + ("" if count else "?") if labels else ""
+    required = ' ", " '.join(labels[:count])
+    if count == len(labels):
+        return f"({required})" if labels else ""
+    optional = _name_rule(" | ".join(labels[count:]), rules)
+    more = f'(", " {optional}){{0,{len(labels) - max(1, count)}}}'
+    return f"({required} {more})" if count else f"({optional} {more})?"
 
 
 def _name_rule(body: str, rules: dict[str, str]) -> str:
     """Return the name of the rule with this body; equal ones are one rule."""
     return rules.setdefault(body, f"rule_{len(rules)}")
-
-
-def _join_labels(labels: Sequence[str], required_count: int) -> str:
-    """Return rules with commas between them, of which only the first ones are required."""
-    required, optional = labels[:required_count], labels[required_count:]
-    return ' ", " '.join(required) + "".join(f' (", " {label})?' for label in optional)
 
 
 def simplify_schema(schema: Any) -> dict[str, Any]:
@@ -123,6 +133,15 @@ def simplify_schema(schema: Any) -> dict[str, Any]:
         if key in simple:
             simple[key] = [simplify_schema(option) for option in simple[key] if isinstance(option, dict)]
     return simple
+
+
+def find_pattern(schema: dict[str, Any]) -> str:
+    """Return a pattern for the only format of parts that the description of a text names; "" without one."""
+    description = schema.get("description")
+    if schema.get("type") != "string" or "enum" in schema or not isinstance(description, str):
+        return ""
+    comma_counts = {parts.count(",") for parts in _PARTS_FORMAT_PATTERN.findall(description)}
+    return f"^[^,]+(, [^,]+){{{comma_counts.pop()},}}$" if len(comma_counts) == 1 else ""
 
 
 def _quote(text: str) -> str:

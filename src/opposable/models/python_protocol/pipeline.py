@@ -13,14 +13,13 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import Model, ModelOptions, request_reply
 from opposable.models.python_protocol.call_acceptance import drop_dependent_calls, is_acceptable
 from opposable.models.python_protocol.call_reader import read_calls
-from opposable.models.python_protocol.described_formats import pad_dates
 from opposable.models.python_protocol.grammar import build_grammar
 from opposable.models.python_protocol.prompts import CODE_FENCE, REPLY_PREFIX
 
 TOP_LOGPROBS = 20
 """Alternatives requested for each token."""
 
-OPTIONAL_STEPS = ("dependent_calls", "acceptance", "date_formats")
+OPTIONAL_STEPS = ("dependent_calls", "acceptance")
 """The steps that can be left out."""
 
 
@@ -66,4 +65,4 @@ async def generate_calls(
         calls = drop_dependent_calls(calls, tools, conversation)
     if may_pass and "acceptance" not in without and not is_acceptable(reply.tokens, calls, tools, conversation):
         calls = ()
-    return reply, calls if "date_formats" in without else pad_dates(calls, tools)
+    return reply, calls
