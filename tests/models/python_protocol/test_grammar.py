@@ -41,6 +41,12 @@ def test_optional_arguments_may_come_in_any_order():
     assert "rule_4: rule_1 | rule_2 | rule_3" in lines
 
 
+def test_a_single_optional_argument_has_no_repetition_which_llguidance_rejects():
+    lines = build_grammar((define_tool("get", a=NUMBER),), may_pass=False).splitlines()
+    assert 'call_0: "get(" (rule_2 )? ")"' in lines
+    assert "rule_2: rule_1" in lines
+
+
 def test_a_number_may_stand_for_a_text():
     lines = build_grammar((define_tool("f", ("x",), x={"enum": ["2010", "any"], "type": "string"}),), may_pass=False)
     assert lines.splitlines()[5:7] == [r'rule_0: "\"2010\"" | "\"any\""', 'rule_1: rule_0 | "2010"']

@@ -105,7 +105,8 @@ def _join_properties(schema: dict[str, Any], rules: dict[str, str], *, in_object
     if count == len(labels):
         return f"({required})" if labels else ""
     optional = _name_rule(" | ".join(labels[count:]), rules)
-    more = f'(", " {optional}){{0,{len(labels) - max(1, count)}}}'
+    further_count = len(labels) - max(1, count)  # LLGuidance rejects {0,0}
+    more = f'(", " {optional}){{0,{further_count}}}' if further_count else ""
     return f"({required} {more})" if count else f"({optional} {more})?"
 
 
