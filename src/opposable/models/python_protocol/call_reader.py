@@ -74,6 +74,6 @@ def _read_value(code: str, start: int, schema: SchemaNode) -> tuple[Any, int]:
     A number where a text is expected is read as it is written. Raises: ValueError, RecursionError.
     """
     number = NUMBER_PATTERN.match(code, start)
-    if number and schema.allowed_types() == {"string"}:
+    if number and schema.allowed_types() - {"null"} == {"string"}:
         return number[0], number.end()
     return _DECODER.raw_decode(code, start)
