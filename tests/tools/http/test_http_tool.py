@@ -155,21 +155,22 @@ async def test_a_value_that_would_change_the_path_is_refused(server, make, value
 async def test_headers_cookies_and_fixed_headers_are_sent(server, make):
     tool = make(
         "/x",
-        parameters=create_schema(trace=TEXT, session=TEXT, many=TEXTS),
+        parameters=create_schema(trace=TEXT, session=TEXT, odd=TEXT, many=TEXTS),
         headers={"X-Fixed": "yes", "X-Secret": "env:KEY"},
         places={
             "trace": {"place": "header", "name": "X-Trace"},
             "many": {"place": "header", "name": "X-Many"},
             "session": "cookie",
+            "odd": {"place": "cookie", "name": "$id!"},
         },
     )
-    await tool.run({"trace": "中 1", "session": "a;b=c", "many": ["x", "y"]}, NO_CONTEXT)
+    await tool.run({"trace": "中 1", "session": "a;b=c", "odd": "1", "many": ["x", "y"]}, NO_CONTEXT)
     [seen] = server.seen
     assert {name: seen.headers[name] for name in ("x-fixed", "x-trace", "x-many", "cookie")} == {
         "x-fixed": "yes",
         "x-trace": "中 1",
         "x-many": "x,y",
-        "cookie": "session=a%3Bb%3Dc",
+        "cookie": "session=a%3Bb%3Dc; $id!=1",
     }
     assert seen.headers["x-secret"] == KEY
 
@@ -256,6 +257,12 @@ async def test_a_key_can_be_named_by_its_prefix(server, make, kind, variable):
             {"name": "a b&中", "o": ["x", "y"]},
             "application/x-www-form-urlencoded",
             "name=a+b%26%E4%B8%AD&o=x&o=y",
+        ),
+        (
+            {"body_type": "form", "places": {"n": {"place": "query", "name": "o", "style": "deepObject"}}},
+            {"n": {"a": 1}, "o": {"a": 1}},
+            "application/x-www-form-urlencoded",
+            "o=%7B%22a%22%3A1%7D",
         ),
         (
             {"body_type": "text", "body_param": "o", "places": {"n": "query", "name": "query"}},
@@ -618,6 +625,7 @@ async def test_a_small_file_that_unpacks_to_a_large_one_is_capped(server, make):
         ),
         (503, b"", {"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, ToolUnavailable, "(HTTP 503), try again in 0 s"),
         (503, b"", {"retry-after": "soon"}, ToolUnavailable, "(HTTP 503): (no text)"),
+        (503, b"", {"retry-after": "-inf"}, ToolUnavailable, "(HTTP 503), try again in 0 s"),
         (302, b"", {"location": "https://elsewhere.example/"}, ToolRefused, "redirects to https://elsewhere.example/"),
         (500, b"x" * 5000, {}, ToolFailed, "x" * 4000 + "…"),
     ],

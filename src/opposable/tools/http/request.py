@@ -120,8 +120,9 @@ class _RequestParts:
             case "query":
                 self.query += format_pairs(name, value, placement)
             case "cookie":
-                pairs = format_pairs(name, value, placement)
-                self.cookies += [f"{percent_encode(name, key)}={percent_encode(name, text)}" for key, text in pairs]
+                for key, text in format_pairs(name, value, placement):
+                    cookie_name = key if is_token(key) else percent_encode(name, key)
+                    self.cookies.append(f"{cookie_name}={percent_encode(name, text)}")
             case "header":
                 self.headers[wire_name] = _check_header_value(name, format_simple(name, value, placement))
             case "body":
@@ -155,7 +156,8 @@ async def build_request(
         if value is not None or placement.place == "body":
             parts.place_argument(name, value, placement)
     derived_secrets = _authorize(endpoint, secrets, parts)
-    styled = {place.name or name: place for name, place in plan.placements.items() if place.style}
+    in_body = {name: place for name, place in plan.placements.items() if place.place == "body"}
+    styled = {place.name or name: place for name, place in in_body.items() if place.style}
     content, content_type = await encode_body(endpoint, parts.body, styled)
     headers = {name.lower(): value for name, value in parts.headers.items()}
     if content_type:

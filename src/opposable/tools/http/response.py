@@ -248,4 +248,4 @@ def _parse_retry_after(retry_after: str | None) -> int | None:
             seconds = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
         except (TypeError, ValueError):
             return None
-    return max(0, round(seconds)) if seconds < 1e9 else None
+    return round(max(0, seconds)) if seconds < 1e9 else None

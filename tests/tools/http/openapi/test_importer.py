@@ -257,6 +257,12 @@ async def test_a_discriminator_allows_schemas_that_overlap(server):
     assert tool.check(arguments) == arguments
 
 
+def test_a_discriminator_leaves_other_alternatives_as_they_are():
+    thing = {"anyOf": [{"type": "object"}], "oneOf": [{"required": ["a"]}], "discriminator": {"propertyName": "a"}}
+    spec = import_one_spec(create_body({"type": "object", "properties": {"thing": thing}}))
+    assert spec.parameters["properties"]["thing"] == {"anyOf": thing["anyOf"], "oneOf": thing["oneOf"]}
+
+
 async def test_one_name_in_several_places(server):
     made = create_document(
         {
@@ -408,7 +414,7 @@ def test_the_nearest_server_counts_and_a_missing_one_is_asked_for():
 
 
 def test_a_link_that_the_document_describes_is_shown():
-    responses = {"200": {"description": "", "headers": {"Link": {"schema": {"type": "string"}}}}}
+    responses = {"200": {"description": "", "headers": {1: {}, "Link": {"schema": {"type": "string"}}}}}
     assert import_one_spec({"responses": responses}, method="get").response_transform.headers == ("link",)
     assert import_one_spec({"responses": {"404": responses["200"]}}).response_transform.headers == ()
 

@@ -145,7 +145,7 @@ def _create_spec(
     deprecated = operation.get("deprecated") is True
     tool_id = _choose_tool_id(operation, location, taken_ids, prefix)
     successes = _get_success_responses(document, operation)
-    has_pages = any(name.lower() == "link" for node in successes for name in _get_map(node, "headers"))
+    has_pages = any(str(name).lower() == "link" for node in successes for name in _get_map(node, "headers"))
     spec = HttpToolSpec(
         tool_id=tool_id,
         display_name=_to_single_line(operation.get("summary"))[:200],

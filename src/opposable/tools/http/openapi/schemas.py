@@ -84,7 +84,8 @@ class SchemaConverter:
                 converted[key] = self._convert_node(value, context)
             elif key in _SUBSCHEMA_LIST_KEYWORDS and isinstance(value, list):
                 # With a discriminator, the server chooses; schemas that overlap must not refuse a right value.
-                key = "anyOf" if key == "oneOf" and "discriminator" in node else key
+                is_choice = key == "oneOf" and "discriminator" in node and "anyOf" not in node
+                key = "anyOf" if is_choice else key
                 converted[key] = [self._convert_node(item, context) for item in value]
             elif key in _SUBSCHEMA_MAP_KEYWORDS and isinstance(value, dict):
                 converted[key] = {name: self._convert_node(inner, context) for name, inner in value.items()}
