@@ -379,6 +379,7 @@ class TestSecrets:
         connection.secrets.add("s3cret-value")
         message = connection._redact_message("x" * (MAX_MESSAGE_CHARACTERS - 6) + "s3cret-value")
         assert message == "x" * (MAX_MESSAGE_CHARACTERS - 6) + "[redac…"
+        assert "(key [redacted])" in connection._get_connection_lost_message("echo", "key s3cret-value")
 
     async def test_a_secret_in_the_output_of_a_program_is_redacted(self, monkeypatch):
         monkeypatch.setenv("ODD_TOKEN", "s3cr3t-t0ken-of-the-test")
@@ -503,6 +504,7 @@ class TestTrust:
     async def test_a_schema_of_an_earlier_draft_is_sent_as_one_of_the_current_draft(self, tools):
         pair = {"type": "array", "items": [{"type": "integer"}, {"type": "string"}], "additionalItems": False}
         schema = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"items": pair}}
+        schema["dependentRequired"] = {"items": []}
         limited = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "object"}
         limited |= {"properties": {"a": {"type": "number", "minimum": 0, "exclusiveMinimum": True}}}
         write_tools(tools, create_tool_json("echo", schema=schema), create_tool_json("limited", schema=limited))
@@ -510,6 +512,7 @@ class TestTrust:
         async with contextlib.aclosing(await register_server(library, create_spec(tools))) as server:
             assert library.names == server.registration.accepted == ("odd_echo",)
             [definition] = library.definitions
+            assert definition.parameters["dependentRequired"] == {"items": []}
             assert definition.parameters["properties"]["items"] == {
                 "type": "array",
                 "prefixItems": [{"type": "integer"}, {"type": "string"}],

@@ -162,7 +162,7 @@ class McpConnection:
         return result
 
     def _get_connection_lost_message(self, tool: str, reason: str = "") -> str:
-        cause = f" ({reason})" if reason else ""
+        cause = f" ({redact_known_secrets(reason, self.secrets)})" if reason else ""
         return (
             f"The MCP server {self._spec.tool_id} went away while {tool} ran{cause}; whether it was done is not known."
         )

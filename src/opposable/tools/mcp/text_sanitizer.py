@@ -19,6 +19,7 @@ _MODEL_MARKER_PATTERN = re.compile(
     re.IGNORECASE,
 )
 _TEXT_KEYS = ("description", "title", "$comment")
+_DATA_KEYS = ("enum", "const", "default", "examples", "required", "dependentRequired")
 _NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas")
 """Keywords whose value is an object with a name for each schema."""
 
@@ -51,4 +52,4 @@ def _sanitize_value(key: str, value: Any) -> Any:
         return {name: sanitize_schema(inner) for name, inner in value.items()}
     if key in _TEXT_KEYS and isinstance(value, str):
         return sanitize_text(value, MAX_PARAMETER_DESCRIPTION_CHARACTERS)
-    return value if key in ("enum", "const", "default", "examples", "required") else sanitize_schema(value)
+    return value if key in _DATA_KEYS else sanitize_schema(value)
