@@ -217,6 +217,8 @@ def test_rules_resolve_questions(question, shop_model):
         ("revenue above orders by city", (), ("which number follows above",)),
         ("销售额超过去年的城市", (), ("which number follows 超过",)),
         ("orders up to 2023", (), ("which number follows up to",)),
+        ("Revenue where city ≠ Berlin", ("≠",), ("whether rows are wanted by city",)),
+        ("revenue > -100 by city", ("-",), ("which number follows >", "what the number 100 means")),
         ("revenue <> 100 by city", (), ("which number follows <",)),
         ("amount !> 100 by city", ("!",), ("what the number 100 means",)),
         ("which city has the best customers", (), ("the best within each group", "what is ranked")),

@@ -9,7 +9,7 @@ from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.text_normalization import CHINESE_CHARACTERS, lowercase_halfwidth, singularize
 
 _WORD_PATTERN = re.compile(
-    rf"[{CHINESE_CHARACTERS},;、/*+=<>≥≤%]|!(?=[<>=])|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?"
+    rf"[{CHINESE_CHARACTERS},;、/*+=<>%¬\u2190-\u22ff]|!(?=[<>=])|(?<!\w)-(?=\d)|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?"
 )
 
 
