@@ -79,8 +79,17 @@ def test_names_are_quoted():
                 '"{" (rule_2 (", " rule_4){0,1}) "}"',
             ],
         ),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "integer"}},
+                "anyOf": [{"required": ["a"]}, {"title": "Any"}],
+                "required": ["a"],
+            },
+            ['%json {"type":"integer"}', r'"\"a\": " rule_0', '"{" (rule_1) "}"'],
+        ),
     ],
-    ids=["boolean", "choice", "types", "alternatives", "list", "object"],
+    ids=["boolean", "choice", "types", "alternatives", "list", "object", "object with alternatives"],
 )
 def test_booleans_and_null_are_literals_of_python(schema, rules):
     lines = build_grammar((define_tool("f", ("x",), x=schema),), may_pass=False).splitlines()[5:]

@@ -67,8 +67,6 @@ def _build_value(schema: dict[str, Any], rules: dict[str, str]) -> str:
     if "enum" in schema:
         choices = [dump_json(value).decode() for value in schema["enum"]]
         body = " | ".join(_quote(PYTHON_LITERALS.get(choice, choice)) for choice in choices)
-    elif options:
-        body = " | ".join(_build_value(option, rules) for option in options)
     elif kind == "boolean":
         body = '"True" | "False"'
     elif kind == "null":
@@ -78,6 +76,8 @@ def _build_value(schema: dict[str, Any], rules: dict[str, str]) -> str:
         body = f'"[" ({item} ({_SEPARATOR} {item})*)? "]"'
     elif kind == "object" and schema.get("properties") and not schema["additionalProperties"]:
         body = f'"{{" {_join_properties(schema, rules, in_object=True)} "}}"'
+    elif options:
+        body = " | ".join(_build_value(option, rules) for option in options)
     else:
         body = f"%json {dump_json(schema).decode()}"
     return _name_rule(body, rules)
