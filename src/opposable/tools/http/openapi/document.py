@@ -60,6 +60,12 @@ class OpenApiDocument:
         raise LookupError("is not a valid OpenAPI object, or its references form a circle")
 
 
+def get_map(node: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the mapping at a key of a document's node, an empty one for anything else."""
+    value = node.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
 def to_short_text(value: Any) -> str:
     """Return a value of the document for a message: at most 100 characters of text or a number, else its type."""
     if isinstance(value, str | int | float) or value is None:

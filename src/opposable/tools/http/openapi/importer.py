@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.specs import EndpointConfig, HttpToolSpec, ParameterPlacement, ResponseTransform
 from opposable.tools.http.argument_defaults import ArgumentSchema
-from opposable.tools.http.openapi.document import OpenApiDocument, to_short_text
+from opposable.tools.http.openapi.document import OpenApiDocument, get_map, to_short_text
 from opposable.tools.http.openapi.operation import OperationInputs, add_body, add_parameters
 from opposable.tools.http.openapi.schemas import SchemaConverter, SchemaTooLarge, remove_patterns
 from opposable.tools.http.openapi.security import get_operation_auth
@@ -145,15 +145,15 @@ def _create_spec(
     deprecated = operation.get("deprecated") is True
     tool_id = _choose_tool_id(operation, location, taken_ids, prefix)
     successes = _get_success_responses(document, operation)
-    has_pages = any(str(name).lower() == "link" for node in successes for name in _get_map(node, "headers"))
+    has_pages = any(str(name).lower() == "link" for node in successes for name in get_map(node, "headers"))
     spec = HttpToolSpec(
         tool_id=tool_id,
         display_name=_to_single_line(operation.get("summary"))[:200],
         description=_create_description(operation, item, location, deprecated=deprecated),
         tags=_get_tags(operation),
-        version=to_short_text(_get_map(document.root, "info").get("version", "1.0.0")),
+        version=to_short_text(get_map(document.root, "info").get("version", "1.0.0")),
         category=prefix or "general",
-        mode="streamable" if any(_STREAMS & set(_get_map(node, "content")) for node in successes) else "invokable",
+        mode="streamable" if any(_STREAMS & set(get_map(node, "content")) for node in successes) else "invokable",
         read_only=method in ("GET", "HEAD"),
         metadata={"operation": location, "deprecated": deprecated},
         endpoint=endpoint,
@@ -234,9 +234,8 @@ def _get_server_url(
 
 def _resolve_server_url(document: OpenApiDocument, server: Mapping[str, Any]) -> str:
     """Return a server's URL with the defaults of its variables, relative to the document's own URL."""
-    variables = server.get("variables")
     url = _to_single_line(server.get("url", "/"))
-    for name, variable in (variables if isinstance(variables, Mapping) else {}).items():
+    for name, variable in get_map(server, "variables").items():
         url = url.replace(
             f"{{{name}}}", to_short_text(variable.get("default", "")) if isinstance(variable, Mapping) else ""
         )
@@ -292,14 +291,9 @@ def _create_description(
     return f"Deprecated. {description}" if deprecated else description
 
 
-def _get_map(node: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = node.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
 def _get_success_responses(document: OpenApiDocument, operation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the responses of an operation with a status 2xx, without those that cannot be resolved."""
-    nodes = [node for status, node in _get_map(operation, "responses").items() if str(status).startswith("2")]
+    nodes = [node for status, node in get_map(operation, "responses").items() if str(status).startswith("2")]
     responses = []
     for node in nodes:
         with suppress(LookupError):

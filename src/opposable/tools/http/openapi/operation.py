@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from opposable.domain.specs import ParameterLocation, ParameterPlacement, ParameterStyle
-from opposable.tools.http.openapi.document import OpenApiDocument, to_short_text
+from opposable.tools.http.openapi.document import OpenApiDocument, get_map, to_short_text
 from opposable.tools.http.openapi.schemas import SchemaConverter
 from opposable.tools.http.request_body import FILE_SCHEMA
 
@@ -123,8 +123,7 @@ def add_body(
         inputs.body["content_type"] = media_type
     schema = schemas.convert(media.get("schema", {}), convert_files=body_type in ("multipart", "binary"))
     is_flat = body_type not in ("text", "binary") and _is_flat_object(schema, required=required)
-    encoding = media.get("encoding") if body_type in ("form", "multipart") else None
-    encoding = encoding if isinstance(encoding, Mapping) else {}
+    encoding = get_map(media, "encoding") if body_type in ("form", "multipart") else {}
     if encoding and not (is_flat and body_type == "form"):
         document.skipped_parts.append((location, "the encoding of single fields of its body is not followed"))
     if body_type == "text" and schema.get("type") in ("object", "array"):
@@ -170,8 +169,7 @@ def _choose_media_type(content: Mapping[str, Any]) -> tuple[str, str] | None:
         if kind in _BODY_TYPES:
             return media, _BODY_TYPES[kind]
     for media, kind in kinds.items():
-        schema = content[media].get("schema") if isinstance(content[media], Mapping) else None
-        schema = schema if isinstance(schema, Mapping) else {}
+        schema = get_map(get_map(content, media), "schema")
         if kind in _BINARY_TYPES or kind.startswith(("image/", "audio/", "video/")) or schema.get("format") == "binary":
             return media, "binary"
         if kind.startswith("text/") or schema.get("type") == "string":
