@@ -18,6 +18,8 @@ FilterValue = str | int | float | bool | None | tuple[str | int | float | bool, 
 
 PERIOD_COLUMN = "period"
 """The result column of `TimeIntent.grain`, and its name in `OrderBy.column`."""
+MAX_LIMIT = 100_000
+"""The largest number of rows that an intent may ask for."""
 
 
 class TimeIntent(FrozenModel):
@@ -76,7 +78,7 @@ class StructuredIntent(FrozenModel):
     filters: tuple[IntentFilter, ...] = ()
     exclusions: tuple[str, ...] = ()
     order_by: OrderBy | None = None
-    limit: int | None = Field(default=None, ge=1, le=100_000)
+    limit: int | None = Field(default=None, ge=1, le=MAX_LIMIT)
 
 
 def find_intent_problems(intent: StructuredIntent, model: SemanticModel) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import math
 
 from opposable.ask.intent import messages
-from opposable.ask.intent.intent import IntentFilter, Operator
+from opposable.ask.intent.intent import MAX_LIMIT, IntentFilter, Operator
 from opposable.ask.intent.lexicon import MeaningKind
 from opposable.ask.intent.phrases import Phrase
 from opposable.ask.intent.rule_state import OPERATORS_AFTER_NUMBER, OPERATORS_BEFORE_NUMBER, RuleState
@@ -139,14 +139,13 @@ def apply_numbers(state: RuleState) -> None:
                 state.ambiguities.append(messages.UNCLEAR_BOUND.format(word=phrase.text))
             continue
         before, after = state.find_neighbor(position, -1), state.find_neighbor(position, 1)
+        is_row_count = isinstance(phrase.number, int) and 0 < phrase.number <= MAX_LIMIT
         operators = [operator for kind, operator in OPERATORS_BEFORE_NUMBER.items() if state.is_at(before, kind)]
         operators += [operator for kind, operator in OPERATORS_AFTER_NUMBER.items() if state.is_at(after, kind)]
         if operators:
             _add_bound(state, position, operators[0])
-        elif (
-            isinstance(phrase.number, int) and phrase.number > 0 and not state.limit and _is_limit(state, before, after)
-        ):
-            state.limit = phrase.number
+        elif is_row_count and not state.limit and _is_limit(state, before, after):
+            state.limit = int(phrase.number)
             state.is_lowest_first = state.is_at(before, "bottom")
         else:
             state.ambiguities.append(messages.UNCLEAR_NUMBER.format(number=phrase.text))
