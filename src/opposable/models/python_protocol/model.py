@@ -45,51 +45,37 @@ class PythonProtocolModel(ModelWrapper):
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Stream one reply in parts: calls, or an answer."""
+        """Stream one reply in parts: calls, or an answer. After a reply with neither, the model is asked without tools."""
         spent = NO_USAGE
         options = options if options.max_tokens or not tools else replace(options, max_tokens=DEFAULT_MAX_REPLY_TOKENS)
         if not tools or options.tool_choice == "none":
             rest = self.inner.stream(flatten_messages(messages), (), options)
-        elif ends_with_results(messages) and options.tool_choice == "auto":
-            rest = self._stream_after_results(messages, tools, options)
         else:
-            reply = await self._generate_calls(messages, tools, options)
-            if reply.message.tool_calls:
-                for n, call in enumerate(reply.message.tool_calls if options.stream else ()):
-                    yield CallDelta(n, call.id, call.name, call.arguments_json)
-                yield reply
+            is_after_results = options.tool_choice == "auto" and ends_with_results(messages)
+            attempt = self._text_protocol.stream if is_after_results else self._stream_calls
+            empty_reply = None
+            async with aclosing(attempt(messages, tools, options)) as parts:
+                async for part in parts:
+                    if type(part) is Reply and is_empty(part):
+                        empty_reply = part
+                    else:
+                        yield part
+            if empty_reply is None:
                 return
-            spent = reply.usage
-            forced = options.tool_choice != "auto"  # the seed protocol's form can be enforced by a schema
-            rest = (
-                self._text_protocol.stream(messages, tools, options)
-                if forced
-                else self.inner.stream(build_answer_prompt(messages), (), options)
-            )
+            spent = empty_reply.usage
+            if options.tool_choice == "auto":
+                prompt = build_result_prompt(messages) if is_after_results else build_answer_prompt(messages)
+                rest = self.inner.stream(prompt, (), options)
+            else:  # the seed protocol's form can be enforced by a schema
+                rest = self._text_protocol.stream(messages, tools, options)
         async with aclosing(rest) as parts:
             async for part in parts:
                 yield replace(part, usage=spent + part.usage) if type(part) is Reply else part
 
-    async def _stream_after_results(
+    async def _stream_calls(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Stream further calls or the answer. A reply with neither is asked again as plain text, without tools."""
-        spent = None
-        async with aclosing(self._text_protocol.stream(messages, tools, options)) as parts:
-            async for part in parts:
-                if type(part) is Reply and is_empty(part):
-                    spent = part.usage
-                else:
-                    yield part
-        if spent is not None:
-            async with aclosing(self.inner.stream(build_result_prompt(messages), (), options)) as parts:
-                async for part in parts:
-                    yield replace(part, usage=spent + part.usage) if type(part) is Reply else part
-
-    async def _generate_calls(
-        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
-    ) -> Reply:
-        """Return a reply with the calls to make, none if no tool fits, and its usage."""
+        """Stream the calls to make, and a reply with them; an empty one if no tool fits."""
         choice = options.tool_choice
         may_pass = choice == "auto"
         reply, calls = await generate_calls(
@@ -101,12 +87,11 @@ class PythonProtocolModel(ModelWrapper):
             may_pass=may_pass,
             without=self._without,
         )
-        if not calls:
-            return Reply(assistant_message(""), usage=reply.usage)
+        calls = tuple(calls[:1] if isinstance(choice, ForcedTool) else calls)
+        for n, call in enumerate(calls if options.stream else ()):
+            yield CallDelta(n, call.id, call.name, call.arguments_json)
         finish: FinishReason = reply.finish if reply.finish in CUT_OFF else "tool_calls"
-        return Reply(
-            assistant_message("", tuple(calls[:1] if isinstance(choice, ForcedTool) else calls)), finish, reply.usage
-        )
+        yield Reply(assistant_message("", calls), finish if calls else "stop", reply.usage)
 
 
 def ends_with_results(messages: Sequence[Message]) -> bool:
@@ -114,10 +99,8 @@ def ends_with_results(messages: Sequence[Message]) -> bool:
 
     Then the text protocol is used: the embedded model would repeat its calls here (measured).
     """
-    for message in reversed(messages):
-        if message.role in ("tool", "user"):
-            return message.role == "tool"
-    return False
+    roles = [message.role for message in messages if message.role in ("tool", "user")]
+    return roles[-1:] == ["tool"]
 
 
 def build_prompt(
