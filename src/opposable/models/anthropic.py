@@ -4,6 +4,7 @@ import base64
 import itertools
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from opposable.domain.content import FilePart, ImagePart, TextPart
@@ -61,8 +62,12 @@ class AnthropicModel:
         accumulator = _StreamAccumulator(self.name, self._endpoint)
         async with aclosing(self._endpoint.stream_data(body)) as received:
             async for payloads in received:
-                for payload in payloads:
-                    for part in accumulator.add_event(parse_chunk(payload)):
+                for event in map(parse_chunk, payloads):
+                    try:
+                        parts = accumulator.add_event(event)
+                    except (KeyError, TypeError, AttributeError) as error:
+                        raise ModelRejected(f"The server streamed a malformed event: {str(event)[:120]}") from error
+                    for part in parts:
                         yield part
         yield accumulator.to_reply()
 
@@ -124,8 +129,11 @@ def parse_reply(response: Any, model: str) -> Reply:
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelRejected(f"The server sent no message: {str(response)[:200]}") from error
     has_signature = any(block.get("signature") or block["type"] == "redacted_thinking" for block in blocks)
-    native = _create_native_reply(model, blocks, calls) if has_signature and finish not in CUT_OFF else None
-    message = Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
+    message = Message("assistant", text, tool_calls=calls, thinking=thinking)
+    if has_signature and finish not in CUT_OFF:  # the model gets its signed thinking back
+        inputs = {call.id: dict(call.arguments) for call in calls}
+        items = ({**block, "input": inputs[block["id"]]} if block["type"] == "tool_use" else block for block in blocks)
+        message = replace(message, native=NativeReply(model, tuple(items)))
     return Reply(message, finish, usage)
 
 
@@ -134,13 +142,6 @@ def _parse_usage(counts: Mapping[str, Any]) -> Usage:
     cached = counts.get("cache_read_input_tokens") or 0
     uncached = (counts.get("input_tokens") or 0) + (counts.get("cache_creation_input_tokens") or 0)
     return Usage(uncached + cached, counts.get("output_tokens") or 0, 1, cached)
-
-
-def _create_native_reply(model: str, blocks: Sequence[dict[str, Any]], calls: Sequence[ToolCall]) -> NativeReply:
-    """Return the blocks of a reply, whose signed thinking the model gets back."""
-    inputs = {call.id: dict(call.arguments) for call in calls}
-    items = [{**block, "input": inputs[block["id"]]} if block["type"] == "tool_use" else block for block in blocks]
-    return NativeReply(model, tuple(items))
 
 
 def _parse_call(block: dict[str, Any], *, truncated: bool) -> ToolCall:
@@ -165,13 +166,10 @@ class _StreamAccumulator:
         self._has_ended = False
 
     def add_event(self, event: dict[str, Any]) -> list[ModelEvent]:
-        """Add an event and return its parts. Raises: `ModelError` for an error, or a malformed event."""
-        try:
-            return self._add_event(event)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ModelRejected(f"The server streamed a malformed event: {str(event)[:120]}") from error
+        """Add an event and return its parts.
 
-    def _add_event(self, event: dict[str, Any]) -> list[ModelEvent]:
+        Raises: `ModelError` for an error of the server; `KeyError`, `TypeError` or `AttributeError` if it is malformed.
+        """
         match event.get("type"):
             case "message_start":
                 self._usage |= event["message"].get("usage") or {}

@@ -5,8 +5,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from opposable.domain.content import ContentPart, ImagePart, TextPart, join_text, to_data_url
 from opposable.domain.errors import ModelRejected
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta, Token
@@ -213,26 +211,18 @@ def encode_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
 
 def _is_closed(schema: Any) -> bool:
     """Return whether every object of a schema has exactly its properties: OpenAI rejects other schemas as strict."""
-    pending = [schema]
-    while pending:
-        node = pending.pop()
+    nodes = [schema]
+    for node in nodes:  # the list grows while it is read, so that schemas of any depth are read
         if isinstance(node, list):
-            pending += node
+            nodes += node
         if not isinstance(node, dict):
             continue
-        match {"properties": {}, "required": [], **node}:
-            case {
-                "type": "object",
-                "additionalProperties": False,
-                "properties": dict(names),
-                "required": list(required),
-            }:
-                is_closed = all(name in required for name in names)
-            case _:
-                is_closed = node.get("type") != "object" and "properties" not in node
-        if not is_closed:
+        names, required = node.get("properties", {}), node.get("required", [])
+        is_object = node.get("type") == "object" and isinstance(names, dict) and isinstance(required, list)
+        is_closed = is_object and node.get("additionalProperties") is False and all(name in required for name in names)
+        if not is_closed and (node.get("type") == "object" or "properties" in node):
             return False
-        pending += node.values()
+        nodes += node.values()
     return True
 
 
@@ -431,18 +421,12 @@ def _encode_part(part: ContentPart) -> dict[str, Any]:
 def _encode_tools(tools: Sequence[ToolDefinition], choice: ToolChoice) -> bytes:
     """Return the end of a request body, with the tools and their choice."""
     encoded_tools = b",".join([definition.encode_once("chat", _encode_tool) for definition in tools])
-    encoded_choice = _ENCODED_TOOL_CHOICES[choice] if isinstance(choice, str) else _encode_forced_tool(choice)
-    return b',"tools":[' + encoded_tools + b"]" + encoded_choice
+    wire = {"type": "function", "function": {"name": choice.name}} if isinstance(choice, ForcedTool) else choice
+    encoded_choice = b',"tool_choice":' + dump_json(wire) if choice != "auto" else b""
+    return b',"tools":[' + encoded_tools + b"]" + encoded_choice + b"}"
 
 
 def _encode_tool(definition: ToolDefinition) -> bytes:
     function = {"name": definition.name, "description": definition.description, "parameters": definition.parameters}
     strict = {"strict": True} if definition.strict else {}
     return dump_json({"type": "function", "function": {**function, **strict}})
-
-
-_ENCODED_TOOL_CHOICES = {"auto": b"}", "none": b',"tool_choice":"none"}', "required": b',"tool_choice":"required"}'}
-
-
-def _encode_forced_tool(choice: ForcedTool) -> bytes:
-    return b',"tool_choice":' + orjson.dumps({"type": "function", "function": {"name": choice.name}}) + b"}"

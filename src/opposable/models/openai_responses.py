@@ -81,8 +81,12 @@ class OpenAIResponsesModel:
         accumulator = _StreamAccumulator(self.name, self._endpoint)
         async with aclosing(self._endpoint.stream_data(body)) as received:
             async for payloads in received:
-                for payload in payloads:
-                    for part in accumulator.add_event(parse_chunk(payload)):
+                for event in map(parse_chunk, payloads):
+                    try:
+                        parts = accumulator.add_event(event)
+                    except (KeyError, TypeError, AttributeError) as error:
+                        raise ModelRejected(f"The server streamed a malformed event: {str(event)[:120]}") from error
+                    for part in parts:
                         yield part
         yield accumulator.to_reply()
 
@@ -219,15 +223,8 @@ class _StreamAccumulator:
     def add_event(self, event: dict[str, Any]) -> list[ModelEvent]:
         """Add an event and return its parts.
 
-        Raises:
-            ModelError: The response has failed, or the event is malformed.
+        Raises: `ModelError` for an error of the server; `KeyError`, `TypeError` or `AttributeError` if it is malformed.
         """
-        try:
-            return self._add_event(event)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ModelRejected(f"The server streamed a malformed event: {str(event)[:120]}") from error
-
-    def _add_event(self, event: dict[str, Any]) -> list[ModelEvent]:
         match event.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
                 self._has_text = True
