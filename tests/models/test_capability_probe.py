@@ -49,7 +49,7 @@ def build_right_reply(question):
 
 
 async def collect_results(model):
-    return [mark async for mark in probe_model(model)]
+    return [mark async for mark in probe_model(model, load_probe_questions())]
 
 
 async def test_right_answers_pass_and_wrong_ones_fail():

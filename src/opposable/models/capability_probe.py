@@ -69,9 +69,9 @@ def _read_data() -> Any:
     return orjson.loads((Path(__file__).parent / "probe_questions.json").read_bytes())
 
 
-async def probe_model(model: Model, questions: Sequence[ProbeQuestion] | None = None) -> AsyncIterator[ProbeResult]:
-    """Ask each question once, by default all of them, and yield its result. A model error fails the question."""
-    for question in load_probe_questions() if questions is None else questions:
+async def probe_model(model: Model, questions: Sequence[ProbeQuestion]) -> AsyncIterator[ProbeResult]:
+    """Ask each question once, and yield its result. A model error fails the question."""
+    for question in questions:
         started = time.perf_counter()
         try:
             reply = await request_reply(model, (user_message(question.prompt),), load_probe_tools(), _OPTIONS)

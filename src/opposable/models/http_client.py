@@ -5,7 +5,7 @@ import email.utils
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -192,7 +192,7 @@ class Endpoint:
             except (aiohttp.ClientConnectionError, TimeoutError):
                 if last:
                     raise
-                await asyncio.sleep(self._get_wait_seconds(attempt, None))
+                await asyncio.sleep(self._get_wait_seconds(attempt))
                 continue
             if response_headers is not None:
                 response_headers.clear()
@@ -200,23 +200,26 @@ class Endpoint:
             if response.status == 200:
                 return response
             raw = await response.read()
-            wait = self._get_wait_seconds(attempt, response.headers.get("retry-after"))
+            retry_after = response.headers.get("retry-after", "")
+            wait = self._get_wait_seconds(attempt, retry_after)
             if response.status not in retryable_statuses or last or wait > self._retry_policy.max_wait_seconds:
-                error = self._to_model_error(response.status, raw, response.headers.get("retry-after"))
-                error.status, error.retry_after = response.status, response.headers.get("retry-after", "")
+                error = self._to_model_error(response.status, raw, retry_after)
+                error.status, error.retry_after = response.status, retry_after
                 error.response = self.redact_key(raw.decode("utf-8", "replace")).encode()
                 raise error
             await asyncio.sleep(wait)
 
-    def _get_wait_seconds(self, attempt: int, retry_after: str | None) -> float:
-        """Return the seconds the server asks to wait, else an exponential backoff."""
-        if retry_after is not None and (seconds := _parse_retry_after(retry_after)) is not None:
-            return seconds
+    def _get_wait_seconds(self, attempt: int, retry_after: str = "") -> float:
+        """Return the seconds the server asks to wait in `Retry-After`, a number or a date, else an exponential backoff."""
+        with suppress(ValueError):
+            return max(0.0, float(retry_after))
+        with suppress(ValueError):
+            return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
         return get_backoff_seconds(
             attempt, self._retry_policy.initial_wait_seconds, self._retry_policy.max_wait_seconds
         )
 
-    def _to_model_error(self, status: int, raw: bytes, retry_after: str | None) -> ModelError:
+    def _to_model_error(self, status: int, raw: bytes, retry_after: str) -> ModelError:
         message, has_message = self._get_server_message(raw)
         server = f"The model server at {self.url}"
         if status in (401, 403):
@@ -310,15 +313,3 @@ def _get_proxy(url: str) -> str | None:
     if host == "localhost" or host.startswith("127.") or host == "::1" or proxy_bypass(host):
         return None
     return getproxies().get(parts.scheme)
-
-
-def _parse_retry_after(retry_after: str) -> float | None:
-    """Return `Retry-After`, a number or an HTTP date, in seconds from now."""
-    try:
-        return max(0.0, float(retry_after))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (TypeError, ValueError):
-        return None

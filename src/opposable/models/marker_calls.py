@@ -9,8 +9,7 @@ from opposable import parsers  # lazy: the parser is loaded with the first marke
 from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolDefinition
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper, request_reply
-from opposable.models.profile import ModelProfile
+from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, ModelWrapper, request_reply
 from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives, get_prefixes
 
 _MARKERS = sorted({*OPENERS, *TAGGED_CALL_STARTS} - {"functools["})
@@ -40,9 +39,6 @@ class MarkerCallsModel(ModelWrapper):
     Text passes unchanged, unless it holds a whole call outside code and quotation. From a marker on, text is held back
     until the reply is complete.
     """
-
-    def __init__(self, inner: Model, profile: ModelProfile) -> None:
-        super().__init__(inner, profile)
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS

@@ -244,9 +244,7 @@ def parse_completion(response: Any, model: str = "") -> Reply:
     message = choice["message"]
     raw_calls = message.get("tool_calls") or ()
     calls = tuple(_parse_call(raw) for raw in raw_calls)
-    native = _keep_fields(model, calls, raw_calls)
-    content, thinking = _read_text(message)
-    reply_message = Message("assistant", content, tool_calls=calls, thinking=thinking, native=native)
+    reply_message = _create_message(model, *_read_text(message), calls, raw_calls)
     finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
     usage = parse_usage(response.get("usage") or {})
     return Reply(reply_message, finish, usage, _parse_tokens(choice.get("logprobs")))
@@ -319,9 +317,8 @@ class StreamAccumulator:
             ToolCall.from_json(call[0], call[1], "".join(call[2:]), truncated=is_cut_off and index == last)
             for index, call in enumerate(self._calls)
         )
-        native = _keep_fields(self._model, calls, self._call_fields)
         text, thinking = "".join(self.text), "".join(self._thinking)
-        message = Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
+        message = _create_message(self._model, text, thinking, calls, self._call_fields)
         finish = "incomplete" if self.finish is None else _parse_finish_reason(self.finish, bool(calls))
         return Reply(message, finish, self.usage)
 
@@ -349,15 +346,16 @@ def _parse_call(raw: dict[str, Any]) -> ToolCall:
     return ToolCall.from_json(call_id, name, text)
 
 
-def _keep_fields(model: str, calls: Sequence[ToolCall], raw_calls: Sequence[dict[str, Any]]) -> NativeReply | None:
-    """Return the fields of the calls that only their model understands; None if there are none."""
+def _create_message(
+    model: str, text: str, thinking: str, calls: tuple[ToolCall, ...], raw_calls: Sequence[dict[str, Any]]
+) -> Message:
+    """Return the message of a reply, with the fields of its calls that only their model understands."""
     fields = [
         {key: value for key, value in raw.items() if key not in CALL_FIELDS and value is not None} for raw in raw_calls
     ]
-    if not any(fields):
-        return None
     items = ({"type": "function", "id": call.id, **one} for call, one in zip(calls, fields, strict=True))
-    return NativeReply(model, tuple(items))
+    native = NativeReply(model, tuple(items)) if any(fields) else None
+    return Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
 
 
 def _parse_finish_reason(raw_reason: str | None, has_calls: bool) -> FinishReason:

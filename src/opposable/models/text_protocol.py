@@ -19,14 +19,10 @@ from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ModelWrapper, ToolChoice
 from opposable.models.marker_calls import escape_results
 from opposable.models.profile import ModelProfile
-from opposable.parsers import ParseResult, RejectedCall
+from opposable.parsers import ParseResult
 
 ToolRendering = Literal["native", "protocol"]
 """How tools and results are sent: in the fields of the API, or as text of the messages."""
-
-FORWARDED_PARTS = frozenset({TextDelta, ThinkingDelta, CallDelta})
-"""The events of the parser that are passed on."""
-
 
 TEXT_PROFILE = ModelProfile("text")
 
@@ -73,25 +69,20 @@ class TextProtocolModel(ModelWrapper):
             parts = self.inner.stream(escape_results(messages), tools, options)
         parser = parsers.StreamParser(() if options.tool_choice == "none" else tools)
         forwarded = _ForwardedEvents()
-        reply: Reply | None = None
         async with aclosing(parts):
             async for part in parts:
                 if type(part) is TextDelta:
                     for event in forwarded.select(parser.feed(part.text)):
                         yield event
                 elif type(part) is Reply:
-                    reply = part
+                    if not options.stream:
+                        parser.feed(part.message.content)
+                    parse_result = parser.close(truncated=part.finish in CUT_OFF)
+                    for event in forwarded.select(parser.final_events if options.stream else (), is_end=True):
+                        yield event
+                    yield merge_parsed_calls(part, parse_result, self.trust_native_calls)
                 else:
                     yield part
-        if reply is None:
-            return
-        if not options.stream:
-            parser.feed(reply.message.content)
-        parse_result = parser.close(truncated=reply.finish in CUT_OFF)
-        if options.stream:
-            for event in forwarded.select(parser.final_events, is_end=True):
-                yield event
-        yield merge_parsed_calls(reply, parse_result, self.trust_native_calls)
 
 
 class _ForwardedEvents:
@@ -110,7 +101,7 @@ class _ForwardedEvents:
                 self._has_begun = not any(one.startswith(beginning) for one in protocol_texts.PLACEHOLDERS)
                 if self._has_begun:
                     yield TextDelta(self._text)
-            elif type(event) in FORWARDED_PARTS:
+            elif type(event) in (TextDelta, ThinkingDelta, CallDelta):
                 yield event
         if is_end and not self._has_begun and self._text and self._text.strip() not in protocol_texts.PLACEHOLDERS:
             yield TextDelta(self._text)
@@ -198,9 +189,11 @@ def merge_parsed_calls(reply: Reply, parse_result: ParseResult, trust_native_cal
     if message.tool_calls and trust_native_calls:
         return Reply(assistant_message(text, message.tool_calls, thinking), reply.finish, reply.usage)
     invalid_calls = [
-        _to_invalid_call(rejected_call, index)
-        for index, rejected_call in enumerate(parse_result.rejected)
-        if rejected_call.reason in _REPORTED_REASONS
+        ToolCall.from_json(
+            f"unmade_{index}", one.name or "unknown", one.text, dialect="text", truncated=one.reason == "truncated"
+        )
+        for index, one in enumerate(parse_result.rejected)
+        if one.reason in _REPORTED_REASONS
     ]
     calls = (*parse_result.calls, *invalid_calls)
     finish: FinishReason = "tool_calls" if calls and reply.finish == "stop" else reply.finish
@@ -208,14 +201,4 @@ def merge_parsed_calls(reply: Reply, parse_result: ParseResult, trust_native_cal
 
 
 _REPORTED_REASONS = {"unknown_tool", "truncated", "unreadable"}
-
-
-def _to_invalid_call(rejected: RejectedCall, index: int) -> ToolCall:
-    """Return rejected text as a call, so that the loop reports the problem."""
-    return ToolCall.from_json(
-        f"unmade_{index}",
-        rejected.name or "unknown",
-        rejected.text,
-        dialect="text",
-        truncated=rejected.reason == "truncated",
-    )
+"""Rejected text becomes a call for these reasons, so that the loop reports the problem."""
