@@ -202,6 +202,34 @@ def test_a_schema_that_refers_to_itself_stays_one():
     }
 
 
+TREE = {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#"}}}}
+NUMBERED = {"properties": {"n": {"type": "integer"}}, "required": ["n"]}
+NAMED = {"properties": {"name": TEXT}, "required": ["name"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        (TREE, TREE),
+        (
+            {**EMPTY, "properties": {"a": {"$ref": "#/$defs/A", **NUMBERED, "title": "N"}}, "$defs": {"A": NAMED}},
+            {**EMPTY, "properties": {"a": {"allOf": [NAMED], **NUMBERED, "title": "N"}}},
+        ),
+        (
+            {**EMPTY, "unevaluatedProperties": {"$ref": "#/$defs/A"}, "$defs": {"A": TEXT}},
+            {**EMPTY, "unevaluatedProperties": TEXT},
+        ),
+        (
+            {**EMPTY, "properties": {"a": {"additionalItems": {"$ref": "#/$defs/A"}}}, "$defs": {"A": TEXT}},
+            {**EMPTY, "properties": {"a": {"additionalItems": TEXT}}},
+        ),
+    ],
+    ids=["the root", "a reference beside the same keywords", "other properties", "other items"],
+)
+def test_every_reference_holds_its_meaning(given, right):
+    assert normalize_parameters(given) == right
+
+
 def build_function_tools(**about):
     return [{"type": "function", "function": {"name": "t", **about}}]
 

@@ -15,7 +15,12 @@ MAX_SCHEMA_NODES = 2000
 _DEFINITION_KEYWORDS = ("$defs", "definitions")
 _SCHEMA_MAPPING_KEYWORDS = ("properties", "patternProperties", "dependentSchemas")
 _SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SCHEMA_KEYWORDS = ("items", "additionalProperties", "not", "contains", "if", "then", "else", "propertyNames")
+_SCHEMA_KEYWORDS = (
+    *("items", "additionalItems", "unevaluatedItems", "contains", "not", "if", "then", "else"),
+    *("additionalProperties", "unevaluatedProperties", "propertyNames", "contentSchema"),
+)
+_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
+"""Keywords that replace those of the schema that a reference next to them names."""
 _KEYWORD_TYPES: dict[str, Any] = {
     "$ref": (),  # external references are dropped, never fetched
     "$defs": (),  # their nodes are where they are referred to
@@ -119,8 +124,8 @@ class _SchemaNormalizer:
         if not isinstance(node, dict):
             return {"not": {}} if node is False else {}
         reference = node.get("$ref")
-        if isinstance(reference, str) and reference.startswith("#/"):
-            if reference in path:
+        if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
+            if reference in ("#", *path):
                 self._is_recursive = True
                 return {"$ref": reference}
             siblings = {key: value for key, value in node.items() if key != "$ref"}
@@ -128,7 +133,10 @@ class _SchemaNormalizer:
                 target = resolve_pointer(self._root, reference)
             except LookupError:
                 target = {}
-            resolved = {**(target if isinstance(target, dict) else {}), **siblings}
+            target = target if isinstance(target, dict) else {}
+            common = {key for key in target.keys() & siblings.keys() if target[key] != siblings[key]}
+            is_merged = common <= _ANNOTATIONS or "allOf" in siblings
+            resolved = {**target, **siblings} if is_merged else {"allOf": [target], **siblings}
             return self._normalize_node(resolved, (*path, reference))
         return {key: inner for key, value in node.items() for inner in self._normalize_keyword(key, value, path)}
 
