@@ -47,8 +47,8 @@ _UNIT_PATTERNS: tuple[tuple[str, Grain], ...] = (
     ("week|周|星期", "week"),
     ("month|月", "month"),
     ("quarter|季", "quarter"),
-    ("day|天|日", "day"),
-    ("year|年", "year"),
+    ("day|dai|天|日", "day"),
+    ("year|annual|年", "year"),
 )
 _OFFSET_PATTERNS = ((r"day before|(?<!当)前|上上", 2), ("last|previous|yesterday|上|去|昨", 1), ("明", -1))
 """How many units before today a relative date is."""
@@ -80,9 +80,8 @@ def parse_date_period(text: str, today: datetime.date, default_year: int | None 
 def _build_period(parts: dict[str, str], today: datetime.date, default_year: int) -> Period:
     """Build the days of a date from its parts; raise ValueError if it does not exist."""
     if "relative" in parts:
-        text = parts["relative"]
-        unit = next(unit for pattern, unit in _UNIT_PATTERNS if re.search(pattern, text))
-        return get_unit(unit, shift_day(today, unit, -_get_offset(text)))
+        unit = find_unit(parts["relative"])
+        return get_unit(unit, shift_day(today, unit, -_get_offset(parts["relative"])))
     year = default_year
     if "y" in parts:
         digits = re.search(_YEAR, parts["y"])
@@ -98,6 +97,11 @@ def _build_period(parts: dict[str, str], today: datetime.date, default_year: int
         case {"h": half}:
             return get_months(year, 6 * half - 5, 6)
     return get_months(year, 1, 12)
+
+
+def find_unit(text: str) -> Grain:
+    """Return the unit of time that a text names, such as that of "last month" or 季度."""
+    return next(unit for pattern, unit in _UNIT_PATTERNS if re.search(pattern, text))
 
 
 def _get_offset(text: str) -> int:

@@ -21,17 +21,14 @@ async def load_dimension_values(model: SemanticModel, database: Database) -> dic
     for ref, dimension in model.dimensions.items():
         try:
             bound = semantics.bind_term(dimension)
-        except BadInput:
-            continue
-        root = find_root_table(model, bound.tables)
-        if root is None:
-            continue
-        query = build_join_query(model, root, bound.tables)
-        query = query.select(bound.tree.copy()).distinct().limit(_MAX_VALUES + 1)
-        sql = query.sql(dialect=database.dialect)
-        try:
-            rows = (await database.run(sql, limits=QueryLimits(max_rows=_MAX_VALUES + 1))).rows
-        except ToolError:
+            root = find_root_table(model, bound.tables)
+            if root is None:
+                continue
+            query = build_join_query(model, root, bound.tables)
+            query = query.select(bound.tree.copy()).distinct().limit(_MAX_VALUES + 1)
+            limits = QueryLimits(max_rows=_MAX_VALUES + 1)
+            rows = (await database.run(query.sql(dialect=database.dialect), limits=limits)).rows
+        except (BadInput, ToolError):
             continue
         texts = [row[0] for row in rows if isinstance(row[0], str) and row[0].strip()]
         if len(rows) <= _MAX_VALUES:

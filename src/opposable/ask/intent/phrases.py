@@ -42,7 +42,10 @@ class Phrase:
 
 
 def split_phrases(question: str, lexicon: Lexicon, excluded_spans: Sequence[Span]) -> list[Phrase]:
-    """Split a question from left to right into the longest phrases; skip `excluded_spans`, such as the time."""
+    """Split a question from left to right into the longest phrases; skip `excluded_spans`, such as the time.
+
+    Adjacent unknown words are one phrase, so that they are reported as one.
+    """
     words = [w for w in tokenize(question) if not any(start <= w.start < end for start, end in excluded_spans)]
     text = lowercase_halfwidth(question)
     phrases: list[Phrase] = []
@@ -56,9 +59,12 @@ def split_phrases(question: str, lexicon: Lexicon, excluded_spans: Sequence[Span
         if number is not None:
             size, meanings = number_size, ()
         start, end = words[first].start, words[first + size - 1].end
+        is_unknown = not meanings and number is None
+        if is_unknown and phrases and phrases[-1].is_unknown and start - phrases[-1].end <= 1:
+            start = phrases.pop().start
         phrases.append(Phrase(start, end, question[start:end], meanings, number))
         first += size
-    return _merge_unknown_phrases(phrases, question)
+    return phrases
 
 
 def _select_size(question: str, words: list[Word], lexicon: Lexicon) -> int:
@@ -114,14 +120,3 @@ def _parse_number_at(text: str, words: list[Word]) -> tuple[int, int | float | N
     if match is None:
         return 0, None
     return sum(1 for word in words if word.start < match.end()), parse_number(match[0])
-
-
-def _merge_unknown_phrases(phrases: list[Phrase], question: str) -> list[Phrase]:
-    """Merge adjacent unknown phrases, so that they are reported as one."""
-    merged: list[Phrase] = []
-    for phrase in phrases:
-        if merged and merged[-1].is_unknown and phrase.is_unknown and phrase.start - merged[-1].end <= 1:
-            start = merged.pop().start
-            phrase = Phrase(start, phrase.end, question[start : phrase.end])
-        merged.append(phrase)
-    return merged

@@ -14,6 +14,7 @@ from opposable.ask.intent.date_parsing import (
     CHINESE_YEAR_PATTERN,
     DATE_PATTERN,
     SMALL_NUMBER_PATTERN,
+    find_unit,
     parse_date_period,
 )
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
@@ -29,10 +30,6 @@ Span = tuple[int, int]
 ComparisonKind = Comparison | Literal["before"] | None
 """A comparison; "before" is one with the period before, whose length is not known yet."""
 
-_GRAIN_BY_WORD: dict[str, Grain] = {
-    "year": "year", "annual": "year", "quarter": "quarter", "month": "month", "week": "week", "dai": "day", "day": "day",
-    "年": "year", "季": "quarter", "季度": "quarter", "月": "month", "周": "week", "星期": "week", "天": "day", "日": "day",
-}  # fmt: skip
 _PREVIOUS_PATTERN = r"(?:previous|preceding|prior|last|past)"
 _COMPARED_WITH_PATTERN = r"\b(?:compared? (?:to|with|against)|versus|vs\.?|relative to) (?:the )?"
 _COMPARISON_PATTERNS: tuple[tuple[str, ComparisonKind], ...] = (
@@ -159,20 +156,16 @@ def _set_comparison(kind: ComparisonKind, state: QuestionTime, _: "re.Match[str]
     return state.comparison == kind
 
 
-def _set_to_date(state: QuestionTime, _: "re.Match[str]") -> bool:
-    state.units_to_date.add("year")
-    return True
-
-
 def _add_to_date(unit: Grain, state: QuestionTime, _: "re.Match[str]") -> bool:
+    """Add the days of this month or quarter until today; the other dates decide which year is meant."""
     state.units_to_date.add(unit)
-    return state.add_period(Period(get_unit(unit, state.today).start, state.today))
+    return unit == "year" or state.add_period(Period(get_unit(unit, state.today).start, state.today))
 
 
 def _add_rolling_period(state: QuestionTime, match: "re.Match[str]") -> bool:
     """Add the last N days, weeks, months, quarters or years, to today."""
-    amount, word = _get_groups(match)
-    unit, count = _GRAIN_BY_WORD[word], parse_number(amount)
+    amount, word = filter(None, match.groups())
+    unit, count = find_unit(word), parse_number(amount)
     if amount == "半" and unit == "year":
         unit, count = "month", 6
     if not isinstance(count, int) or not 0 < count < 1_000:
@@ -198,7 +191,7 @@ def _add_open_period(
     extend: Callable[[Period, datetime.date], Period], state: QuestionTime, match: "re.Match[str]"
 ) -> bool:
     """Add a period that begins or ends with a date; `extend` takes the date and today."""
-    date = parse_date_period(_get_groups(match)[0], state.today)
+    date = parse_date_period(next(filter(None, match.groups())), state.today)
     return date is not None and state.add_period(extend(date, state.today))
 
 
@@ -221,7 +214,7 @@ def _is_amount(text: str, start: int, end: int) -> bool:
 
 def _set_grain(state: QuestionTime, match: "re.Match[str]") -> bool:
     """Set the grain; reject a second grain."""
-    grain = _GRAIN_BY_WORD[_get_groups(match)[0]]
+    grain = find_unit(next(filter(None, match.groups())))
     state.grain = state.grain or grain
     return state.grain == grain
 
@@ -233,14 +226,9 @@ def _set_trend_grain(state: QuestionTime, _: "re.Match[str]") -> bool:
     return True
 
 
-def _get_groups(match: "re.Match[str]") -> list[str]:
-    """Return the groups that took part in a match."""
-    return [group for group in match.groups() if group]
-
-
 _TIME_RULES: tuple[tuple[str, TimeRule], ...] = (
     *((pattern, partial(_set_comparison, kind)) for pattern, kind in _COMPARISON_PATTERNS),
-    (_YTD_PATTERN, _set_to_date),
+    (_YTD_PATTERN, partial(_add_to_date, "year")),
     (_MTD_PATTERN, partial(_add_to_date, "month")),
     (_QTD_PATTERN, partial(_add_to_date, "quarter")),
     (_ROLLING_PATTERN, _add_rolling_period),
