@@ -1,5 +1,5 @@
 from opposable.ask.semantics.loader import parse_semantic_model
-from opposable.ask.semantics.model import Dimension, Exclusion, Filter, Join, Metric
+from opposable.ask.semantics.model import Dimension, Join, Metric, Term
 
 SHORT = """
 name: 游戏
@@ -35,9 +35,9 @@ def test_the_short_form_is_parsed():
     assert model.dimensions == {
         "region": Dimension(id="region", expr="地区", table="流水表", values={"overseas": ("海外",)})
     }
-    assert model.filters == {"有效": Filter(id="有效", expr="状态 = 1", table="流水表")}
+    assert model.filters == {"有效": Term(id="有效", expr="状态 = 1", table="流水表")}
     assert model.exclusions == {
-        "测试": Exclusion(id="测试", expr="类型 = '测试'", table="流水表", description="剔除测试数据")
+        "测试": Term(id="测试", expr="类型 = '测试'", table="流水表", description="剔除测试数据")
     }
     assert model.joins == (
         Join(many="流水表", one="部门", on=(("部门编号", "编号"),)),

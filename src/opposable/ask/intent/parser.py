@@ -99,8 +99,7 @@ def _assign_roles(state: RuleState) -> None:
             _add_metric(state, position)
             continue
         state.context_positions.append(position)
-        before = position - 1 if position else None
-        is_listed = state.is_at(before, "metric", "and", "or") or state.has_neighbor(position, 1, "and", "or")
+        is_listed = state.is_at(position - 1, "metric", "and", "or") or state.has_neighbor(position, 1, "and", "or")
         if is_listed or not (_describes_neighbor(state, position) or state.is_at(position + 1, "metric")):
             phrase = state.phrases[position]
             state.add_several_meanings(position, (*phrase.get_ids("metric"), *phrase.get_ids("dimension")))
@@ -116,11 +115,10 @@ def _add_metric(state: RuleState, position: int) -> None:
 def _is_counted(state: RuleState, position: int) -> bool:
     """Return whether a phrase follows "how many", "most" without a metric, or a word such as "total" that sums no other metric."""
     before = state.phrases[position - 1].text.lower() if position else ""
-    if before in _QUANTITY_WORDS and not any(
-        p.is_a("metric") and p is not state.phrases[position] for p in state.phrases
-    ):
+    others = (phrase for at, phrase in enumerate(state.phrases) if at != position)
+    if before in _QUANTITY_WORDS and not any(other.is_a("metric") for other in others):
         return True
-    if position and state.is_at(position - 1, "total") and not state.has_neighbor(position, 1, "metric"):
+    if state.is_at(position - 1, "total") and not state.has_neighbor(position, 1, "metric"):
         return True
     return state.has_neighbor(position, -1, "count", skipped_kinds=(*SKIPPED_KINDS, "value", "filter"))
 
@@ -156,7 +154,7 @@ def _is_requested_grouping(state: RuleState, position: int) -> bool:
         return True
     after = state.find_neighbor(position, 1)
     if after is None:
-        return position > 0 and state.is_at(position - 1, "of") and state.phrases[position - 1].text == "的"
+        return state.is_at(position - 1, "of") and state.phrases[position - 1].text == "的"
     if before is not None or state.is_at(after, "breakdown"):
         return state.is_at(after, "breakdown")
     is_bounded_metric = state.is_at(after, "metric") and state.has_neighbor(after, 1, *OPERATORS_BEFORE_NUMBER)
@@ -193,9 +191,7 @@ def _collect_groups(state: RuleState) -> None:
 
 def _describes_neighbor(state: RuleState, position: int) -> bool:
     """Return whether a dimension describes a value or filter next to it."""
-    return state.has_neighbor(position, -1, "value", "filter", "not") or state.has_neighbor(
-        position, 1, "value", "filter", "not"
-    )
+    return any(state.has_neighbor(position, step, "value", "filter", "not") for step in (-1, 1))
 
 
 def _flag_unsupported(state: RuleState) -> None:
@@ -266,7 +262,6 @@ def _build_result(state: RuleState) -> ParsedIntent:
 
 def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -> tuple[OrderBy | None, int | None]:
     kinds = {kind for kind in _ORDER_KINDS if state.has_phrase(kind)}
-    is_superlative = bool(kinds & {"most", "least"})
     if not kinds and state.limit is None:
         return None, None
     if not is_grouped or not metrics or not kinds:
@@ -276,7 +271,7 @@ def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -
     if kinds == {"sort"} or (is_ascending and kinds & {"most", "descending"} and not state.is_lowest_first):
         state.ambiguities.append(messages.UNCLEAR_ORDER)
     limit = state.limit
-    if limit is None and is_superlative and not any(p.text in _PLURAL_QUESTION_WORDS for p in state.phrases):
+    if limit is None and kinds & {"most", "least"} and not any(p.text in _PLURAL_QUESTION_WORDS for p in state.phrases):
         limit = 1
     direction: Literal["ASC", "DESC"] = "ASC" if is_ascending else "DESC"
     return OrderBy(column=_choose_ranking_column(state, metrics), direction=direction), limit

@@ -22,7 +22,7 @@ def format_definitions(model: SemanticModel, intent: StructuredIntent | None = N
         lines += [f"{section[:-1]} {term.id}: {_format_term(term)}" for term in shown]
         tables.update(term.table for term in shown)
     for text in model.default_filters:
-        definition = model.find_term(text)
+        definition = model.filters.get(text) or model.exclusions.get(text)
         lines.append(f"always: {to_one_line(definition.expr if definition else text, 300)}")
     joins = model.joins[:_MAX_LINES_PER_SECTION] if len(tables) > 1 or intent is None else ()
     lines += [f"join {to_one_line(join.text, 300)}" for join in joins]

@@ -152,9 +152,8 @@ def apply_numbers(state: RuleState) -> None:
 
 
 def _is_limit(state: RuleState, before: int | None, after: int | None) -> bool:
-    if state.is_at(before, "top", "bottom", "most", "least"):
-        return True
-    return after is not None and (after in state.dimensions or state.is_at(after, "most", "least"))
+    is_ranked = state.is_at(before, "top", "bottom", "most", "least") or state.is_at(after, "most", "least")
+    return is_ranked or after in state.dimensions
 
 
 def _add_bound(state: RuleState, position: int, operator: Operator) -> None:
@@ -198,6 +197,5 @@ def _find_bound_target(state: RuleState, position: int) -> str | None:
         and state.find_neighbor(i, 1) == operator
         and not state.has_neighbor(i, -1, "group", "each")
     ]
-    if candidates or is_attributive:
-        return max(candidates)[1] if candidates else None
-    return next(iter(state.metrics.values()), None)
+    first_metric = None if is_attributive else next(iter(state.metrics.values()), None)
+    return max(candidates)[1] if candidates else first_metric

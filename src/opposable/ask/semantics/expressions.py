@@ -116,7 +116,7 @@ class BoundModel:
         return root.this
 
     def _parse(self, expr: str, dialect: str) -> Any:
-        return parse_expression(expr, dialect or self.model.dialect or self.dialect)
+        return parse_expression(expr, dialect or self.model.dialect or self.dialect).copy()
 
     def _find_table(self, name: str, location: str = "") -> str:
         """Return the id of a table, or raise `BadInput` with similar names."""
@@ -127,17 +127,13 @@ class BoundModel:
         raise BadInput(f"{location}there is no table {name}; {f'did you mean {similar[0]}?' if similar else others}")
 
 
+@lru_cache(maxsize=4_096)
 def parse_expression(expr: str, dialect: str) -> Any:
-    """Parse one SQL expression and return a new sqlglot tree.
+    """Parse one SQL expression and return its sqlglot tree, which is cached: copy it before a change.
 
     Raises:
         BadInput: The text is not a single expression, or contains a query, a window or an alias.
     """
-    return _parse_cached(expr, dialect).copy()
-
-
-@lru_cache(maxsize=4_096)
-def _parse_cached(expr: str, dialect: str) -> Any:
     import sqlglot
     from sqlglot.errors import SqlglotError
 

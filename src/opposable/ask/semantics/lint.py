@@ -7,15 +7,13 @@ from typing import Any, Literal, get_args
 from opposable.ask.semantics.expressions import BoundExpression, BoundModel
 from opposable.ask.semantics.join_graph import ReachableTables, build_join_query, find_metric_tables, find_root_table
 from opposable.ask.semantics.model import Join, Metric, SemanticModel, Term
+from opposable.ask.semantics.yaml_reader import YamlPath
 from opposable.ask.sql_trees import build_column, build_is_not_null, exp, fill_template
 from opposable.domain.errors import BadInput, ToolError
 from opposable.sql.database import Database, QueryLimits
 from opposable.sql.name_checker import check_names
 from opposable.sql.schema import DatabaseSchema
 from opposable.sql.statement_guard import parse_safe_query
-
-EntryPath = tuple[str, ...]
-"""The keys of an entry of a model, such as ("metrics", "revenue")."""
 
 Severity = Literal["error", "warning", "info"]
 
@@ -51,16 +49,16 @@ class LintState:
         """The model in the dialect of the database."""
         return BoundModel(self.model, self.database.dialect)
 
-    def add_finding(self, severity: Severity, path: EntryPath, problem: str, hint: str = "") -> None:
+    def add_finding(self, severity: Severity, path: YamlPath, problem: str, hint: str = "") -> None:
         """Add a finding about the entry of the model at `path`."""
         self.findings.append(Finding(severity, self.describe_location(*path), problem, hint))
 
-    def describe_location(self, *path: str) -> str:
+    def describe_location(self, *path: str | int) -> str:
         """Describe the location of an entry in the file of the model."""
         document = self.model.document
-        return document.describe_location(path) if document else ".".join(path)
+        return document.describe_location(path) if document else ".".join(map(str, path))
 
-    async def count_rows(self, root: str, conditions: list[BoundExpression], path: EntryPath) -> tuple[int, int]:
+    async def count_rows(self, root: str, conditions: list[BoundExpression], path: YamlPath) -> tuple[int, int]:
         """Return the number of rows of a table, and of those that fulfil conditions; zeros after a failure."""
         condition = exp.and_(*(condition.tree for condition in conditions))
         matching = fill_template("SUM(CASE WHEN c THEN 1 ELSE 0 END)", "duckdb", c=condition)
@@ -69,7 +67,7 @@ class LintState:
         total, matching_count = rows[0] if rows else (0, 0)
         return total, matching_count or 0
 
-    async def fetch_rows(self, query: Any, path: EntryPath) -> Sequence[tuple[Any, ...]] | None:
+    async def fetch_rows(self, query: Any, path: YamlPath) -> Sequence[tuple[Any, ...]] | None:
         """Run a sqlglot query and return up to five rows.
 
         A failure adds a finding and returns None.
@@ -139,7 +137,7 @@ async def check_join(state: LintState, join: Join) -> None:
         state.add_finding("warning", path, problem, "they are shown with an empty value")
 
 
-async def check_time(state: LintState, time: str, reachable: ReachableTables, path: EntryPath) -> None:
+async def check_time(state: LintState, time: str, reachable: ReachableTables, path: YamlPath) -> None:
     """Check that every value of the expression that dates the rows of a table is a date."""
     root, dialect = reachable.root_table, state.database.dialect
     bound = state.semantics.bind_expression(time, root)
@@ -152,7 +150,7 @@ async def check_time(state: LintState, time: str, reachable: ReachableTables, pa
         state.add_finding("error", path, problem, "give an expression that makes it YYYY-MM-DD")
 
 
-async def _check_row_expression(state: LintState, section: str, term: Term, path: EntryPath) -> None:
+async def _check_row_expression(state: LintState, section: str, term: Term, path: YamlPath) -> None:
     """Run the expression of a dimension, or count the rows for which a filter or an exclusion is true.
 
     A dimension must go with a metric, all of which have been checked.
@@ -180,7 +178,7 @@ async def _check_row_expression(state: LintState, section: str, term: Term, path
         state.add_finding("error", path, problem, "an exclusion is true for the rows that are left out")
 
 
-async def _check_metric(state: LintState, metric: Metric, path: EntryPath) -> None:
+async def _check_metric(state: LintState, metric: Metric, path: YamlPath) -> None:
     model, semantics = state.model, state.semantics
     if semantics.resolve_base_metrics(metric.id) != (metric.id,):
         return

@@ -67,14 +67,6 @@ class Dimension(Term):
     unit: str = ""
 
 
-class Filter(Term):
-    """A named condition that is true for the rows to include."""
-
-
-class Exclusion(Term):
-    """A named condition that is true for the rows to exclude."""
-
-
 class ModelTable(FrozenModel):
     """A table of the model.
 
@@ -125,6 +117,8 @@ class SemanticModel(FrozenModel):
 
     Attributes:
         table: The table of the terms that name none.
+        filters: Conditions that are true for the rows to include.
+        exclusions: Conditions that are true for the rows to exclude.
         default_filters: Ids of filters and exclusions, or conditions, that apply to every metric that reaches them.
         tables: The tables, with those that are only used.
         joins: The joins, each from many rows to one.
@@ -140,8 +134,8 @@ class SemanticModel(FrozenModel):
     table: str = ""
     metrics: dict[str, Metric] = Field(default={}, max_length=MAX_TERMS)
     dimensions: dict[str, Dimension] = Field(default={}, max_length=MAX_TERMS)
-    filters: dict[str, Filter] = Field(default={}, max_length=MAX_TERMS)
-    exclusions: dict[str, Exclusion] = Field(default={}, max_length=MAX_TERMS)
+    filters: dict[str, Term] = Field(default={}, max_length=MAX_TERMS)
+    exclusions: dict[str, Term] = Field(default={}, max_length=MAX_TERMS)
     default_filters: TextList = ()
     tables: dict[str, ModelTable] = Field(default={})
     joins: tuple[Join, ...] = ()
@@ -185,10 +179,6 @@ class SemanticModel(FrozenModel):
         for section in SECTIONS:
             for term in getattr(self, section).values():
                 yield section, term
-
-    def find_term(self, term_id: str) -> Term | None:
-        """Return the metric, dimension, filter or exclusion with this id."""
-        return next((term for _, term in self.iter_terms() if term.id == term_id), None)
 
     def get_join_tables(self, join: Join) -> tuple[str, str]:
         """Return the ids of the many table and the one table of a join."""
