@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 
-from opposable.ask.catalog import Catalog, open_catalog
+from opposable.ask.catalog.catalog import Catalog, open_catalog
 from opposable.ask.catalog.schema_view import estimate_tokens
 from opposable.sql.factory import open_database
 from opposable.sql.schema import DatabaseSchema, Table

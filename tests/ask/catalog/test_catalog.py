@@ -2,7 +2,7 @@ import pytest
 from tests.ask.catalog.databases import open_sqlite
 
 from opposable.ask.catalog import catalog as catalog_module
-from opposable.ask.catalog import open_catalog
+from opposable.ask.catalog.catalog import open_catalog
 from opposable.ask.team.factory import open_team
 from opposable.ask.team.team import Team, TeamOptions
 from opposable.models.scripted import ScriptedModel

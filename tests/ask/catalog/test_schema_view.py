@@ -6,7 +6,7 @@ import pytest
 from tests.ask.catalog.databases import open_sqlite
 from tests.servers import make_clickhouse, mysql, postgresql  # noqa: F401
 
-from opposable.ask.catalog import open_catalog
+from opposable.ask.catalog.catalog import open_catalog
 from opposable.ask.catalog.schema_view import estimate_tokens, format_prompt_value
 from opposable.sql.factory import open_database
 

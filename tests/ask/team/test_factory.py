@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from tests.servers import MysqlServer, PostgresServer, make_clickhouse, mysql, postgresql  # noqa: F401
 
-from opposable.ask.catalog import open_catalog
+from opposable.ask.catalog.catalog import open_catalog
 from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.ask.team.factory import open_team
 from opposable.ask.team.literals import TextLiteral, find_near_values

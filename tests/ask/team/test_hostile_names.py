@@ -8,7 +8,7 @@ from tests.ask.hostile import list_hostile_names, make_database, quote_name
 from tests.servers import MysqlServer, mysql, postgresql  # noqa: F401
 
 from opposable.app.tool_factory import create_sql_tools
-from opposable.ask.catalog import Catalog, open_catalog
+from opposable.ask.catalog.catalog import Catalog, open_catalog
 from opposable.ask.semantics.draft import draft_semantic_model
 from opposable.ask.semantics.lint import lint_semantic_model
 from opposable.ask.semantics.loader import parse_semantic_model

@@ -22,11 +22,6 @@ class TableView:
     columns: tuple[Column, ...]
     samples: Mapping[str, Sequence[str]]
 
-    @property
-    def omitted_columns(self) -> int:
-        """The number of columns that are not shown."""
-        return len(self.table.columns) - len(self.columns)
-
     def to_ddl(self, dialect: Dialect) -> str:
         """Return the table as CREATE TABLE, with comments and values as SQL comments."""
         notes = [to_one_line(self.table.comment, _MAX_COMMENT_CHARACTERS) or ""]
@@ -34,7 +29,8 @@ class TableView:
         notes += [f"{about}{self.table.row_count} rows"] if self.table.row_count else []
         lines = [self._format_column(column, dialect) for column in self.columns]
         body = "\n".join(f"  {code}{',' if i < len(lines) - 1 else ''}{note}" for i, (code, note) in enumerate(lines))
-        more = f"\n  -- and {self.omitted_columns} more columns" if self.omitted_columns else ""
+        omitted_columns = len(self.table.columns) - len(self.columns)
+        more = f"\n  -- and {omitted_columns} more columns" if omitted_columns else ""
         head = f"CREATE {self.table.kind.upper()} {to_one_line(quote_table_path(self.table, dialect))} ("
         return escape_special_tokens(f"{head}{_format_notes(notes)}\n{body}{more}\n);")
 

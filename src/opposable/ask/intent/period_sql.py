@@ -24,13 +24,13 @@ _STANDARD_DATE_PARTS = {
 }
 _MYSQL_DATE_PARTS = _STANDARD_DATE_PARTS | {"week": "CAST(DATE_SUB(t, INTERVAL (WEEKDAY(t)) DAY) AS DATE)"}
 _DATE_PARTS: dict[Dialect, dict[str, str]] = {"sqlite": _SQLITE_DATE_PARTS, "mysql": _MYSQL_DATE_PARTS}
-_LABEL_TEMPLATES = {
+_LABEL_TEMPLATES: dict[Grain, str] = {
     "year": "y",
     "quarter": "CAST(y AS TEXT) || '-Q' || CAST(q AS TEXT)",
     "month": "CAST(y AS TEXT) || CASE WHEN m < 10 THEN '-0' ELSE '-' END || CAST(m AS TEXT)",
 }
-_YEAR_SHIFT = {"y": "y + 1"}
 _SHIFT_TEMPLATES: dict[tuple[Grain, Comparison | None], dict[str, str]] = {
+    **{(grain, "yoy"): {"y": "y + 1"} for grain in _LABEL_TEMPLATES},
     ("quarter", "qoq"): {"y": "CASE WHEN q = 4 THEN y + 1 ELSE y END", "q": "CASE WHEN q = 4 THEN 1 ELSE q + 1 END"},
     ("month", "mom"): {"y": "CASE WHEN m = 12 THEN y + 1 ELSE y END", "m": "CASE WHEN m = 12 THEN 1 ELSE m + 1 END"},
     ("month", "qoq"): {"y": "CASE WHEN m > 9 THEN y + 1 ELSE y END", "m": "CASE WHEN m > 9 THEN m - 9 ELSE m + 3 END"},
@@ -64,7 +64,7 @@ def build_period_label(time: Any, grain: Grain, dialect: Dialect, shift: Compari
     templates = _DATE_PARTS.get(dialect, _STANDARD_DATE_PARTS)
     if shift is None and grain in ("week", "day"):
         return fill_template(templates[grain], dialect, t=time)
-    steps = _YEAR_SHIFT if shift == "yoy" and grain in _LABEL_TEMPLATES else _SHIFT_TEMPLATES.get((grain, shift))
+    steps = _SHIFT_TEMPLATES.get((grain, shift))
     if shift is not None and steps is None:
         raise ValueError(f"{shift} of rows by {grain}")
     names = (("y", "year"), ("q", "quarter"), ("m", "month"))

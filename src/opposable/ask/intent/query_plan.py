@@ -13,6 +13,7 @@ from opposable.ask.semantics.join_graph import ReachableTables, build_join_query
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.sql_trees import build_alias, exp
 from opposable.domain.errors import BadInput
+from opposable.domain.localized_text import LocalizedText
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class QueryPlan:
     grain: Grain | None
     previous_period: Period | None
     comparison: Comparison | None
+    assumptions: tuple[LocalizedText, ...]
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -60,16 +60,14 @@ def compile_intent(
     if problems := find_intent_problems(intent, model):
         return UnsupportedIntent(" ".join(problems))
     try:
-        plan, assumptions = _build_plan(intent, model, dialect, today)
+        plan = _build_plan(intent, model, dialect, today)
         query = _apply_order(_build_query(plan), plan)
     except (ValueError, BadInput) as error:
         return UnsupportedIntent(str(error))
-    return CompiledQuery(query.sql(dialect=dialect), tuple(query.named_selects), assumptions)
+    return CompiledQuery(query.sql(dialect=dialect), tuple(query.named_selects), plan.assumptions)
 
 
-def _build_plan(
-    intent: StructuredIntent, model: SemanticModel, dialect: Dialect, today: datetime.date
-) -> tuple[QueryPlan, tuple[LocalizedText, ...]]:
+def _build_plan(intent: StructuredIntent, model: SemanticModel, dialect: Dialect, today: datetime.date) -> QueryPlan:
     time = intent.time or TimeIntent()
     period, grain = periods.resolve_period(time, today), time.grain
     comparison = time.comparison if time.comparison != "ytd" else None
@@ -89,7 +87,8 @@ def _build_plan(
     if period and period.start > period.end:
         raise ValueError(f"the period ends ({period.end}) before it begins ({period.start})")
     previous_period = periods.get_previous_period(period or periods.Period(), comparison) if comparison else None
-    return QueryPlan(intent, BoundModel(model, dialect), period, grain, previous_period, comparison), tuple(assumptions)
+    bound_model = BoundModel(model, dialect)
+    return QueryPlan(intent, bound_model, period, grain, previous_period, comparison, tuple(assumptions))
 
 
 def _build_query(plan: QueryPlan) -> Any:

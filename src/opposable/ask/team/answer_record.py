@@ -1,6 +1,6 @@
 """Builds the answer of a team from the state of its question: text, data, candidates and history."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from opposable.ask.sql_trees import exp, parse_query
 from opposable.ask.team import answer_text, messages
 from opposable.ask.team.state import TeamState
 from opposable.domain.answers import DataAnswer, QueryCandidate
-from opposable.domain.localized_text import LocalizedText, localize
+from opposable.domain.localized_text import LocalizedText, join_localized, localize
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import to_one_line
 
@@ -84,11 +84,14 @@ def describe_sql(sql: str, dialect: Dialect) -> str:
     if select is None:
         return ""
 
-    def write(nodes: Sequence[Any]) -> list[str]:
-        texts = dict.fromkeys(to_one_line(node.sql(dialect=dialect), _MAX_NAME_CHARACTERS) for node in nodes)
-        return list(texts)[:_MAX_NAMES]
+    def write(nodes: Iterable[Any]) -> list[str]:
+        return [to_one_line(node.sql(dialect=dialect), _MAX_NAME_CHARACTERS) for node in nodes]
 
-    conditions = [clause.this for clause in tree.find_all(exp.Where, exp.Having)]
-    groups = [node for clause in tree.find_all(exp.Group) for node in clause.expressions]
-    tables = list(dict.fromkeys(table.name for table in tree.find_all(exp.Table)))[:_MAX_NAMES]
-    return messages.describe_query(write(select.expressions), tables, write(conditions), write(groups))
+    described = (
+        (messages.QUERY_OUTPUTS, write(select.expressions)),
+        (messages.QUERY_TABLES, [table.name for table in tree.find_all(exp.Table)]),
+        (messages.QUERY_CONDITIONS, write(clause.this for clause in tree.find_all(exp.Where, exp.Having))),
+        (messages.QUERY_GROUPS, write(node for clause in tree.find_all(exp.Group) for node in clause.expressions)),
+    )
+    parts = [part.format(names=", ".join([*dict.fromkeys(names)][:_MAX_NAMES])) for part, names in described if names]
+    return join_localized(parts, "; ", "；")

@@ -10,9 +10,8 @@ from opposable.sql.database import Database, QueryLimits
 from opposable.sql.name_similarity import compute_similarity, suggest_names
 from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path
 
-LOOKUP_LIMITS = QueryLimits(max_rows=20, max_cell_characters=200, timeout_seconds=2.0)
-SPELLING_LIMITS = QueryLimits(max_rows=2_000, max_cell_characters=200, timeout_seconds=2.0)
-"""The limits of the values that are compared by spelling."""
+LOOKUP_LIMITS = QueryLimits(max_rows=2_000, max_cell_characters=200, timeout_seconds=2.0)
+"""The limits of lookups, so also of the values that are compared by spelling."""
 
 MIN_SPELLING_SIMILARITY = 0.7
 MAX_SEARCHED_COLUMNS = 60
@@ -53,7 +52,7 @@ async def find_near_values(database: Database, literal: TextLiteral) -> list[str
     values = await _fetch_texts(database, f"{sql} WHERE {contains} OR ({occurs}) LIMIT 20")
     if values:
         return sorted(values, key=lambda one: (one.casefold() != folded, abs(len(one) - len(literal.value)), one))
-    others = await _fetch_texts(database, f"{sql} LIMIT {SPELLING_LIMITS.max_rows}", SPELLING_LIMITS)
+    others = await _fetch_texts(database, f"{sql} LIMIT {LOOKUP_LIMITS.max_rows}")
     return [
         other
         for other in suggest_names(literal.value, others or ())
@@ -73,13 +72,13 @@ async def find_locations(database: Database, literal: TextLiteral) -> list[str]:
     return locations
 
 
-async def _fetch_texts(database: Database, sql: str, limits: QueryLimits = LOOKUP_LIMITS) -> list[str] | None:
+async def _fetch_texts(database: Database, sql: str) -> list[str] | None:
     """Return the first column of a lookup, which is written for DuckDB; None if it fails."""
     import sqlglot
 
     translated = sqlglot.transpile(sql, read="duckdb", write=database.dialect, identify=True)[0]
     try:
-        rows = (await database.run(translated, None, limits)).rows
+        rows = (await database.run(translated, None, LOOKUP_LIMITS)).rows
     except ToolError:
         return None
     return [str(row[0]) for row in rows if row[0] is not None]

@@ -31,23 +31,13 @@ ROW_EXPLOSION = LocalizedText(
     "结果有 {row_count} 行，比任何一个表（最多 {max_table_rows} 行）都多：连接可能造成了重复",
 )
 UNMATCHED_CONDITION = LocalizedText("no row satisfies {condition}", "没有满足 {condition} 的数据")
+QUERY_OUTPUTS = LocalizedText("computes {names}", "计算 {names}")
+QUERY_TABLES = LocalizedText("from {names}", "来自 {names}")
+QUERY_CONDITIONS = LocalizedText("where {names}", "条件为 {names}")
+QUERY_GROUPS = LocalizedText("for each {names}", "按 {names} 分组")
 _MISSING_VALUE = LocalizedText("no row has {column} = '{value}'", "没有 {column} 为“{value}”的数据")
 _LOCATIONS = LocalizedText("it occurs in {columns}", "这个值出现在 {columns} 中")
 _NEAR_VALUES = LocalizedText("near are {values}", "相近的值有 {values}")
-
-
-def describe_query(
-    outputs: Sequence[str], tables: Sequence[str], conditions: Sequence[str], groups: Sequence[str]
-) -> LocalizedText:
-    """Describe what a query computes, reads, filters and groups by."""
-    parts = [
-        LocalizedText(f"computes {', '.join(outputs)}", f"计算 {', '.join(outputs)}"),
-        LocalizedText(f"from {', '.join(tables)}", f"来自 {', '.join(tables)}"),
-        LocalizedText(f"where {', '.join(conditions)}", f"条件为 {', '.join(conditions)}"),
-        LocalizedText(f"for each {', '.join(groups)}", f"按 {', '.join(groups)} 分组"),
-    ]
-    shown = (outputs, tables, conditions, groups)
-    return join_localized([part for part, names in zip(parts, shown, strict=True) if names], "; ", "；")
 
 
 def missing_value(

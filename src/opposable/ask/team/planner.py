@@ -35,11 +35,8 @@ def decide_turn(state: TeamState, has_semantics: bool) -> DecisionMade:
         return DecisionMade("semantic_parser", messages.SEMANTIC_MODEL_FIRST)
     if state.pending_candidates:
         is_compiled = state.intent is not None and state.pending_candidates[0].source == "semantics"
-        if not is_compiled:
-            return DecisionMade("result_evaluator", messages.CANDIDATE_PENDING)
-        return DecisionMade(
-            "result_evaluator", messages.INTENT_COMPILED.format(intent=orjson.dumps(state.intent).decode())
-        )
+        compiled = messages.INTENT_COMPILED.format(intent=orjson.dumps(state.intent).decode())
+        return DecisionMade("result_evaluator", compiled if is_compiled else messages.CANDIDATE_PENDING)
     if last is None:
         return DecisionMade("sql_generator", messages.NO_SQL_YET)
     if state.correction_count and state.best_outcome:

@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -100,7 +99,6 @@ class TeamState:
     assumptions: list[str] = field(default_factory=list)
     usage: Usage = NO_USAGE
     model_turn_count: int = 0
-    tool_call_count: int = 0
 
     @property
     def remaining_seconds(self) -> float:
@@ -120,8 +118,8 @@ class TeamState:
 
     def has_repeated_problem(self) -> bool:
         """Return whether the last problem occurred before."""
-        kinds = Counter(outcome.problem_kind for outcome in self.outcomes if outcome.problem_kind)
-        return self.last_outcome is not None and kinds[self.last_outcome.problem_kind] > 1
+        kinds = [outcome.problem_kind for outcome in self.outcomes]
+        return bool(kinds and kinds[-1]) and kinds.count(kinds[-1]) > 1
 
     def record_turn(self, member: TeamMember, input_text: str, output_text: str, error: str = "") -> None:
         """Record a turn, with texts cut to the length of a history line."""

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import orjson
 
-from opposable.ask.catalog import Catalog, open_catalog
+from opposable.ask.catalog.catalog import Catalog, open_catalog
 from opposable.ask.team import evaluator, generator, messages, planner
 from opposable.ask.team.answer_record import build_answer
 from opposable.ask.team.examples import LoadExamples, select_examples
@@ -123,7 +123,7 @@ class Team:
         yield events.TextDelta(answer.text)
         yield events.DataAnswered(answer)
         reason: events.StopReason = "time" if state.remaining_seconds <= 0 else "answer"
-        counts = state.model_turn_count, state.tool_call_count
+        counts = state.model_turn_count, sum(1 for outcome in state.outcomes if outcome.candidate.sql)
         yield events.RunFinished(answer.text, reason, state.usage, *counts, (assistant_message(answer.text),))
 
     async def answer(
@@ -209,7 +209,6 @@ class Team:
         if self._options.check_values:
             outcome = await evaluator.explain_empty_result(self._database, outcome, self._options.private_columns)
         outcome = await evaluator.warn_of_row_explosion(self._database, outcome)
-        state.tool_call_count += 1
         state.outcomes.append(outcome)
         row_count = f"{len(outcome.rows)} rows" if outcome.has_run else ""
         state.record_turn("result_evaluator", candidate.sql, row_count, outcome.problem or outcome.suspicion)
