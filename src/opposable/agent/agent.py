@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from opposable.agent.history import detect_conversation_language
+from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
 from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.loop import run
 from opposable.agent.loop_detection import LoopDetection
@@ -23,8 +23,7 @@ from opposable.tools.base import Tool
 from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.library import ToolLibrary
 
-if TYPE_CHECKING:  # loaded only where they are used: they would double the import time
-    from opposable.agent.assistance.guard_options import GuardOptions
+if TYPE_CHECKING:  # loaded only where it is used: it would double the import time
     from opposable.agent.failure_memory import ScopedMemory
 
 Task = str | Sequence[Message]
@@ -64,7 +63,7 @@ class Agent:
         instructions: str = "",
         limits: Limits = DEFAULT_LIMITS,
         options: ModelOptions = DEFAULT_OPTIONS,
-        assistance: "bool | GuardOptions | None" = None,
+        assistance: bool | GuardOptions | None = None,
         failure_memory: "ScopedMemory | None" = None,
         disclosure: ToolDisclosure | None = None,
         after_untrusted: AfterUntrusted = "allow",
@@ -136,7 +135,7 @@ class Agent:
         await self.aclose()
 
 
-def run_agent(
+async def run_agent(
     model: Model,
     library: ToolLibrary,
     messages: Sequence[Message],
@@ -144,7 +143,7 @@ def run_agent(
     limits: Limits = DEFAULT_LIMITS,
     options: ModelOptions = DEFAULT_OPTIONS,
     context: CallContext = NO_CONTEXT,
-    assistance: "bool | GuardOptions | None" = None,
+    assistance: bool | GuardOptions | None = None,
     failure_memory: "ScopedMemory | None" = None,
     disclosure: ToolDisclosure | None = None,
     after_untrusted: AfterUntrusted = "allow",
@@ -156,39 +155,23 @@ def run_agent(
     profile = get_profile(model)
     guards = profile.assisted if assistance is None else assistance
     library = library.for_model(limits.context or profile.context, disclosure)
-    start = functools.partial(run, limits=limits, options=options, context=context)
-    if not guards and failure_memory is None and after_untrusted == "allow":
-        return start(model, library, messages)
-    return _run_with_policy(start, model, library, messages, limits, guards, failure_memory, after_untrusted)
-
-
-async def _run_with_policy(
-    start: Callable[..., AsyncGenerator[Event, None]],
-    model: Model,
-    library: ToolLibrary,
-    messages: Sequence[Message],
-    limits: Limits,
-    guards: "bool | GuardOptions",
-    failure_memory: "ScopedMemory | None",
-    after_untrusted: AfterUntrusted,
-) -> AsyncGenerator[Event, None]:
-    """Start a run that is assisted, remembers failures, or restricts calls after untrusted text."""
-    messages = adapt_media(model, messages)
-    language = detect_conversation_language(messages)
+    policies: list[RunPolicy] = []
     if guards:
         from opposable.agent.assistance.assistance_policy import assist  # lazy: loaded with the first assisted run
 
-        model, assistance = await assist(model, library, messages, None if guards is True else guards, failure_memory)
-        policies: list[RunPolicy] = [assistance]
+        messages = adapt_media(model, messages)
+        model, policy = await assist(model, library, messages, ALL_GUARDS if guards is True else guards, failure_memory)
+        policies.append(policy)
     else:
-        policies = [LoopDetection(limits, language)]
+        policies.append(LoopDetection(limits))
         if failure_memory is not None:
-            from opposable.agent.failure_recorder import FailureNotes, FailureRecorder  # lazy: as above
+            from opposable.agent.failure_recorder import FailureRecorder  # lazy: as above
 
-            recorder = FailureRecorder(library, failure_memory, await failure_memory.get_patterns(library))
-            policies.append(FailureNotes(recorder, language))
+            patterns = await failure_memory.get_patterns(library)
+            policies.append(FailureRecorder(library, failure_memory, patterns))
     if after_untrusted != "allow":
-        policies.append(UntrustedTextPolicy(library, messages, after_untrusted, language))
-    async with aclosing(start(model, library, messages, policies=policies)) as events:
+        policies.append(UntrustedTextPolicy(library, messages, after_untrusted))
+    run_events = run(model, library, messages, limits=limits, options=options, context=context, policies=policies)
+    async with aclosing(run_events) as events:
         async for event in events:
             yield event

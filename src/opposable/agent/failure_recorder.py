@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from opposable.agent.failure_fingerprints import find_correction, format_correction
-from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns, ScopedMemory
+from opposable.agent.failure_memory import FailurePatterns, ScopedMemory
 from opposable.agent.policy import RunPolicy, Step
-from opposable.domain.language import Language
-from opposable.domain.localized_text import LocalizedText, localize
+from opposable.domain.localized_text import LocalizedText
 from opposable.domain.records import Failure
 from opposable.tools.library import ToolLibrary
 from opposable.tools.registry import RegisteredTool
@@ -19,15 +18,23 @@ _KNOWN_CORRECTION = LocalizedText(
 )
 
 
-class FailureRecorder:
-    """Records the failures of one run, each once, and what a later call of the same tool says about them."""
+class FailureRecorder(RunPolicy):
+    """Records the failures of one run, each once, and what a later call of the same tool says about them.
 
-    def __init__(self, library: ToolLibrary, memory: ScopedMemory, patterns: FailurePatterns = NO_PATTERNS) -> None:
+    As a policy it notes in a failed result what corrected it before. A remembered failure blocks nothing.
+    """
+
+    def __init__(self, library: ToolLibrary, memory: ScopedMemory, patterns: FailurePatterns) -> None:
         self._library = library
         self._memory = memory
         self._patterns = patterns
         self._uncorrected: dict[str, list[tuple[Failure, dict[str, Any], str]]] = {}  # with arguments and error
         self._recorded: set[tuple[str, str, str]] = set()
+
+    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
+        """Record a call, and note a known correction."""
+        failed, worked = format_correction(self.record(step, dict(step.call.arguments)))
+        return _KNOWN_CORRECTION.format(worked=worked, failed=failed) if worked else ""
 
     def record(self, step: Step, arguments: dict[str, Any], *, is_made: bool = True) -> dict[str, Any] | None:
         """Record a call with these arguments, unless it was not made. Return the known correction of a failed one."""
@@ -64,21 +71,3 @@ class FailureRecorder:
         known = self._patterns.find_exact(tool_id, arguments)
         if known is not None:
             self._memory.memory.forget(known)
-
-
-class FailureNotes(RunPolicy):
-    """Records failures, and notes in a failed result what corrected it before.
-
-    A remembered failure blocks nothing.
-    """
-
-    def __init__(self, recorder: FailureRecorder, language: Language) -> None:
-        self._recorder = recorder
-        self._language: Language = language
-
-    def annotate(self, step: Step, steps: Sequence[Step]) -> str:
-        """Record a call, and note a known correction."""
-        failed, worked = format_correction(self._recorder.record(step, dict(step.call.arguments)))
-        if not worked:
-            return ""
-        return localize(_KNOWN_CORRECTION.format(worked=worked, failed=failed), self._language)

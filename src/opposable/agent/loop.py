@@ -17,7 +17,7 @@ from opposable.agent.tool_execution import execute_calls
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import ContextFull, ModelError
-from opposable.domain.events import DecisionMade, Event, Reply, RunFinished, RunStarted, ToolFinished
+from opposable.domain.events import Event, Reply, RunFinished, RunStarted, ToolFinished
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, find_whole_reply_method
@@ -46,7 +46,7 @@ async def run(
     history = match_results_to_calls(adapt_media(model, messages))
     language = detect_conversation_language(history)
     context = replace(context, run_id=context.run_id or token_hex(16), language=language)
-    policies = policies or (LoopDetection(limits, language),)
+    policies = policies or (LoopDetection(limits),)
     tools = ToolSelection(library, history, options, language)
     requests = ModelRequests(tools, limits)
     fetch_reply = None if options.stream else find_whole_reply_method(model)
@@ -58,8 +58,8 @@ async def run(
             if tools.is_partial:
                 await deadline.wait(tools.add_matching_tools)
             while not state.is_finished:
-                if limit_reason := state.begin_turn():
-                    yield DecisionMade("complete", limit_reason)
+                if decision := state.begin_turn():
+                    yield decision
                 reply: Reply | None = None
                 while reply is None:
                     try:
@@ -95,8 +95,7 @@ async def run(
                             yield event
                     directive = await deadline.wait(state.end_turn)
                 if directive is not None:
-                    state.follow(directive)
-                    yield DecisionMade(directive.action, directive.reason)
+                    yield state.follow(directive)
         except DeadlineExceeded:
             state.reason = "time"
             for end in state.cancel_unfinished_calls():

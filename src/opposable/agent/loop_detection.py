@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.policy import Directive, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
-from opposable.domain.language import Language
-from opposable.domain.localized_text import LocalizedText, localize
+from opposable.domain.localized_text import LocalizedText
 from opposable.domain.tools import FailureKind, ToolCall
 from opposable.tools.result_cache import canonicalize_arguments
 
@@ -44,11 +43,9 @@ class LoopDetection(RunPolicy):
 
     Attributes:
         limits: The limits of the run, with its numbers of repeats.
-        language: The language of notes and reasons.
     """
 
     limits: Limits = DEFAULT_LIMITS
-    language: Language = "en"
 
     def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
         """Set a failure on a call that would repeat its own failure."""
@@ -63,19 +60,17 @@ class LoopDetection(RunPolicy):
             return call
         result = last.result.content
         quoted = result if len(result) <= _MAX_QUOTED_CHARACTERS else f"{result[:_MAX_QUOTED_CHARACTERS]}…"
-        message = message.format(name=call.call.name, count=MAX_RETRIES + 1, result=quoted)
-        return call.refuse(localize(message, self.language))
+        return call.refuse(message.format(name=call.call.name, count=MAX_RETRIES + 1, result=quoted))
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Note that one call has had the same result `noted_repeats` times in a row, or more often."""
         count = count_repeats(steps, self.limits.noted_repeats)
-        return localize(_REPETITION_NOTE.format(count=count), self.language) if count else ""
+        return _REPETITION_NOTE.format(count=count) if count else ""
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """End the run if one call has had the same result too often."""
         if count := count_repeats(steps, self.limits.repeats):
-            reason = _STOP_REASON.format(name=steps[-1].call.name, count=count)
-            return Directive("complete", localize(reason, self.language))
+            return Directive("complete", _STOP_REASON.format(name=steps[-1].call.name, count=count))
         return None
 
 

@@ -30,7 +30,7 @@ class Directive:
 class RunPolicy:
     """Controls one run, together with the other policies of it. In a hook that a policy leaves out it does nothing.
 
-    `steps` are the finished calls of the run, oldest first.
+    `steps` are the finished calls of the run, oldest first. Texts may be `LocalizedText`.
     """
 
     def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:

@@ -10,7 +10,15 @@ from opposable.agent.policy import Directive, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall, refuse_calls_beyond, resolve_calls, with_calls
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import CallContext
-from opposable.domain.events import FinishReason, ModelReplied, Reply, StopReason, ToolFinished, ToolStarted
+from opposable.domain.events import (
+    DecisionMade,
+    FinishReason,
+    ModelReplied,
+    Reply,
+    StopReason,
+    ToolFinished,
+    ToolStarted,
+)
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolResult
@@ -48,18 +56,17 @@ class RunState:
     is_finished: bool = False
     had_empty_reply: bool = False
 
-    def begin_turn(self) -> str:
-        """Count the turn. Return why it is the last one if a limit is reached, else ""."""
+    def begin_turn(self) -> DecisionMade | None:
+        """Count the turn. If a limit is reached, it is the last one: return the decision."""
         limit = find_exceeded_limit(self.limits, self.turn_count, len(self.steps), self.usage)
-        limit_reason = ""
+        decision = None
         if limit is not None:
-            self.reason = limit
-            name, language = texts.LIMIT_NAMES[limit], self.context.language
-            limit_reason = localize(texts.LIMIT_REACHED.format(limit=name), language)
-            self.end_with_best_answer(localize(texts.LAST_REPLY.format(limit=name), language))
+            self.reason, name = limit, texts.LIMIT_NAMES[limit]
+            decision = DecisionMade("complete", self._localize(texts.LIMIT_REACHED.format(limit=name)))
+            self.end_with_best_answer(texts.LAST_REPLY.format(limit=name))
         self.is_finished, self.finish = self.is_last_turn, "stop"
         self.turn_count += 1
-        return limit_reason
+        return decision
 
     def take_reply(self, reply: Reply) -> ModelReplied:
         """Resolve the calls of a reply, and append it to the history."""
@@ -99,7 +106,7 @@ class RunState:
             step = Step(self.turn_count, resolved.call, result)
             self.steps.append(step)
             if notes := [note for policy in self.policies if (note := policy.annotate(step, self.steps))]:
-                result = replace(result, content="\n\n".join((result.content, *notes)))
+                result = replace(result, content="\n\n".join((result.content, *map(self._localize, notes))))
             self.history.append(to_result_message(result, self.takes_media))
         self.calls, self.results = (), {}
         self.tools.update_from_results(results, self.turn_count)
@@ -122,7 +129,7 @@ class RunState:
         self.take_results()
         return ends
 
-    def follow(self, directive: Directive) -> None:
+    def follow(self, directive: Directive) -> DecisionMade:
         """Go on as a policy directs. A note in the last result says how, in place of an answer that is not taken."""
         if directive.message:
             if self.history[-1].role == "assistant":
@@ -130,6 +137,7 @@ class RunState:
             self._append_note(directive.message)
         if directive.action == "complete":
             self.end_with_best_answer(directive.reason)
+        return DecisionMade(directive.action, self._localize(directive.reason))
 
     def end_with_best_answer(self, note: str) -> None:
         """Make the next reply the last one, without tools; the last result has a note on why."""
@@ -141,4 +149,7 @@ class RunState:
         """Append a note of the runtime to the last result, in brackets."""
         last = self.history[-1]
         if last.role == "tool":
-            self.history[-1] = replace(last, content=f"{last.content}\n\n[{note}]")
+            self.history[-1] = replace(last, content=f"{last.content}\n\n[{self._localize(note)}]")
+
+    def _localize(self, text: str) -> str:
+        return localize(text, self.context.language)

@@ -12,6 +12,7 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments
 from opposable.domain.events import CUT_OFF, Reply, ToolDelta, ToolFinished
 from opposable.domain.language import Language
+from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.domain.tools import FailureKind, ToolCall, ToolResult, new_call_id
 from opposable.tools import failure_messages as sentences
@@ -216,8 +217,8 @@ async def _execute_call(
     report: Callable[[str], None] | None,
 ) -> ToolResult:
     call = resolved_call.call
-    if resolved_call.failure is not None:
-        return resolved_call.failure
+    if (failure := resolved_call.failure) is not None:
+        return replace(failure, content=localize(failure.content, run_context.language))
     context = replace(
         run_context,
         call_id=call.id,

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 from opposable.agent.policy import RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
-from opposable.domain.language import Language
-from opposable.domain.localized_text import LocalizedText, localize
+from opposable.domain.localized_text import LocalizedText
 from opposable.domain.messages import Message
 from opposable.domain.tools import AfterUntrusted
 from opposable.tools.library import ToolLibrary
@@ -41,16 +40,9 @@ class UntrustedTextPolicy(RunPolicy):
     Results of earlier turns of the conversation count. A result of a tool that is no longer available counts too.
     """
 
-    def __init__(
-        self,
-        library: ToolLibrary,
-        messages: Sequence[Message],
-        after_untrusted: AfterUntrusted,
-        language: Language,
-    ) -> None:
+    def __init__(self, library: ToolLibrary, messages: Sequence[Message], after_untrusted: AfterUntrusted) -> None:
         self._library = library
         self._after_untrusted = after_untrusted
-        self._language: Language = language
         self._had_untrusted_text = any(
             message.role == "tool" and self._is_untrusted(message.name) for message in messages
         )
@@ -64,7 +56,7 @@ class UntrustedTextPolicy(RunPolicy):
             return call
         if self._after_untrusted == "approve":
             return replace(call, requires_approval=True)
-        return call.refuse(localize(_REFUSED_CALL.format(name=call.call.name), self._language))
+        return call.refuse(_REFUSED_CALL.format(name=call.call.name))
 
     def _returned_untrusted_text(self, step: Step) -> bool:
         """Return whether the result of a step is untrusted; that of an unknown tool is a message of the library."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from opposable.agent.assistance.call_records import CallKey
 from opposable.agent.assistance.failed_call_follow_up import FailedCallFollowUp
-from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
+from opposable.agent.assistance.guard_options import GuardOptions
 from opposable.agent.assistance.known_failures import KnownFailures
 from opposable.agent.assistance.larger_timeouts import LargerTimeouts
 from opposable.agent.assistance.ordered_calls import OrderedCalls
@@ -23,6 +23,7 @@ from opposable.agent.policy import Directive, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.events import ModelEvent, Reply
 from opposable.domain.language import Language
+from opposable.domain.localized_text import join_localized
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
@@ -47,11 +48,10 @@ async def assist(
     model: Model,
     library: ToolLibrary,
     messages: Sequence[Message],
-    guards: GuardOptions | None = None,
-    failure_memory: ScopedMemory | None = None,
+    guards: GuardOptions,
+    failure_memory: ScopedMemory | None,
 ) -> tuple[Model, RunPolicy]:
-    """Return the model and the policy of one assisted run on `messages`. All rules are on by default."""
-    guards = guards or ALL_GUARDS
+    """Return the model and the policy of one assisted run on `messages`."""
     task = next((message.content for message in reversed(messages) if message.role == "user"), "")
     run = AssistedRun(library, task, detect_conversation_language(messages))
     if failure_memory is not None and guards.failure_memory:
@@ -128,7 +128,7 @@ class AssistancePolicy(RunPolicy):
         run.steps = steps
         if step.call.id not in run.calls or _is_run_limited(step.result, run.language):
             return ""
-        return " ".join(filter(None, [rule.annotate(step, steps) for rule in self._rules]))
+        return join_localized(filter(None, [rule.annotate(step, steps) for rule in self._rules]), " ", " ")
 
     def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
         """Return what the first rule with an objection asks for."""

@@ -7,7 +7,6 @@ from opposable.agent.assistance.argument_suggestions import is_quoted
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.failure_fingerprints import format_arguments
 from opposable.agent.policy import Directive, Step
-from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.models.base import ForcedTool
 
@@ -68,7 +67,7 @@ class FailedCallFollowUp(AssistanceRule):
         arguments = {**failed.call.arguments, **run.suggested_arguments.get(failed.call.id, {})}
         call = f"{name}({format_arguments(arguments.items())})"
         how = prompts.CALL_SUGGESTION.format(call=call) if is_known else prompts.CALL_AS_RESULT_SAYS
-        text = localize(prompts.CORRECT_CALL.format(name=name, how=how), run.language)
+        text = prompts.CORRECT_CALL.format(name=name, how=how)
         return Directive("replan", text, text)
 
 

@@ -7,7 +7,6 @@ from opposable.agent.assistance import prompts
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.failure_fingerprints import format_correction
 from opposable.agent.policy import Step
-from opposable.domain.localized_text import localize
 from opposable.domain.tools import ToolDefinition
 
 
@@ -37,8 +36,8 @@ class KnownFailures(AssistanceRule):
         failed, worked = format_correction(correction)
         if correction and worked:
             run.suggested_arguments[step.call.id] = dict(correction["right"])
-        note = (prompts.KNOWN_CORRECTION if failed else prompts.KNOWN_ARGUMENTS).format(failed=failed, worked=worked)
-        return localize(note, run.language) if worked and is_made else ""
+        note = prompts.KNOWN_CORRECTION if failed else prompts.KNOWN_ARGUMENTS
+        return note.format(failed=failed, worked=worked) if worked and is_made else ""
 
     def _add_warnings(self, definition: ToolDefinition) -> ToolDefinition:
         warnings = self.run.patterns.get_warnings(self.run.get_tool_id(definition.name), self.run.language)

@@ -14,7 +14,6 @@ from opposable.agent.assistance.call_records import (
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
 from opposable.agent.tool_execution import ResolvedCall
-from opposable.domain.localized_text import localize
 
 _MAX_RESULT_CHARACTERS = 1200
 """Characters of a failure that is quoted."""
@@ -44,7 +43,7 @@ class RepeatedCalls(AssistanceRule):
             text = prompts.BLOCKED_REPEAT.format(name=name, times=times, result=result)
         else:
             return call
-        return call.refuse(localize(text, run.language))
+        return call.refuse(text)
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Record an outcome, and warn of one that the same call had before."""
@@ -61,8 +60,7 @@ class RepeatedCalls(AssistanceRule):
             self._has_new_result = self._has_new_result or record.repeat_count == 1
             is_retryable = run.is_retryable(result) and record.repeat_count < MAX_ATTEMPTS
             if is_repeated and not is_retryable:
-                note = prompts.REPEATED_FAILURE.format(name=name, times=record.repeat_count)
-                return localize(note, run.language)
+                return prompts.REPEATED_FAILURE.format(name=name, times=record.repeat_count)
             return ""
         if before is None or before.content != result.content or before.failure is not None:
             self._has_new_result = True
@@ -70,7 +68,7 @@ class RepeatedCalls(AssistanceRule):
             if run.is_polled(name):  # what it waits for has changed, so that earlier failures may be gone
                 self._records = {call: known for call, known in self._records.items() if known.failure is None}
         if is_repeated and not run.is_polled(name):
-            return localize(prompts.REPEATED_RESULT.format(name=name, times=record.repeat_count), run.language)
+            return prompts.REPEATED_RESULT.format(name=name, times=record.repeat_count)
         return ""
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:

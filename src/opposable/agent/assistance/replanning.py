@@ -6,7 +6,7 @@ from opposable.agent.assistance import prompts
 from opposable.agent.assistance.call_records import TRANSIENT_FAILURES
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
-from opposable.domain.localized_text import join_localized, localize
+from opposable.domain.localized_text import join_localized
 
 SWITCH_AFTER = 3
 """Failures of a tool after which another one is named, and failed turns after which another plan is asked for."""
@@ -40,7 +40,7 @@ class Replanning(AssistanceRule):
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Return the decision of the turn; its advice goes into the status note."""
-        run, language = self.run, self.run.language
+        run = self.run
         failed = [step for step in run.turn_steps if step.result.failure is not None]
         has_failed_wholly = bool(failed) and len(failed) == len(run.turn_steps)
         if not has_failed_wholly:
@@ -52,17 +52,16 @@ class Replanning(AssistanceRule):
             return None
         if self._blocked_turns >= GIVE_UP_AFTER:
             run.advice = ""
-            reason = localize(prompts.NO_PROGRESS.format(turns=self._blocked_turns), language)
-            return Directive("complete", reason, localize(prompts.PARTIAL_ANSWER, language))
+            reason = prompts.NO_PROGRESS.format(turns=self._blocked_turns)
+            return Directive("complete", reason, prompts.PARTIAL_ANSWER)
         if others := self._find_replacements(failed[-1]):
             name = failed[-1].call.name
-            reason = localize(prompts.FAILING_TOOL.format(name=name, times=self._failures_by_tool[name]), language)
-            names = join_localized(others, ", ", "、")
-            run.advice = localize(prompts.SWITCH_TOOL.format(reason=reason, names=names), language)
+            reason = prompts.FAILING_TOOL.format(name=name, times=self._failures_by_tool[name])
+            run.advice = prompts.SWITCH_TOOL.format(reason=reason, names=join_localized(others, ", ", "、"))
             return Directive("switch_tool", reason)
         if self._failed_turns and self._failed_turns % SWITCH_AFTER == 0:
-            reason = localize(prompts.FAILING_PLAN.format(turns=self._failed_turns), language)
-            run.advice, run.expects_plan = localize(prompts.REPLAN.format(reason=reason), language), True
+            reason = prompts.FAILING_PLAN.format(turns=self._failed_turns)
+            run.advice, run.expects_plan = prompts.REPLAN.format(reason=reason), True
             return Directive("replan", reason)
         return None
 

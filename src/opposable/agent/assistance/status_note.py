@@ -47,8 +47,7 @@ class StatusNote(AssistanceRule):
         if self._has_asked_for_own_words or not _STATUS_NOTE_START.match(reply.content):
             return None
         self._has_asked_for_own_words = True
-        reminder = localize(prompts.OWN_WORDS, self.run.language)
-        return Directive("replan", reminder, reminder)
+        return Directive("replan", prompts.OWN_WORDS, prompts.OWN_WORDS)
 
     def _format_note(self, messages: Sequence[Message]) -> str:
         run = self.run
@@ -101,7 +100,7 @@ def _iter_status_lines(run: AssistedRun, attempts: Sequence[Sequence[Step]], inc
         failed_count = total - len(observations)
         yield f"[State of this task: {total} calls, {len(observations)} worked, {failed_count} failed.]"
     if run.advice:
-        yield run.advice
+        yield localize(run.advice, run.language)
     if include_all and run.plan:
         yield f"{'计划' if is_chinese else 'Plan'}: {_truncate_line(run.plan)}"
     shown = attempts[:_MAX_FAILURES_SHOWN]

@@ -7,7 +7,7 @@ from opposable.agent.assistance.argument_suggestions import suggest_arguments
 from opposable.agent.assistance.rule import AssistanceRule
 from opposable.agent.failure_fingerprints import format_arguments
 from opposable.agent.policy import Step
-from opposable.domain.localized_text import join_localized, localize
+from opposable.domain.localized_text import join_localized
 
 
 class Suggestions(AssistanceRule):
@@ -18,20 +18,17 @@ class Suggestions(AssistanceRule):
         run, result = self.run, step.result
         if result.failure is None:
             return ""
-        is_blocked = step.call.id in run.blocked_ids
-        note = ""
+        notes = []
         if step.call.id not in run.suggested_arguments:
             suggested = suggest_arguments(run.calls[step.call.id][1], result.content)
             if suggested:
                 run.suggested_arguments[step.call.id] = dict(suggested)
-                text = prompts.SIMILAR_ARGUMENTS.format(arguments=format_arguments(suggested.items()))
-                note = localize(text, run.language)
+                notes.append(prompts.SIMILAR_ARGUMENTS.format(arguments=format_arguments(suggested.items())))
             elif run.is_retryable(result):
-                note = localize(prompts.RETRY, run.language)
+                notes.append(prompts.RETRY)
         owner = run.get_owner_id(result.name)
         missing = () if run.library.get_spec(owner) is None else run.library.get_health(owner).missing_dependencies
         if missing:
             template = prompts.MISSING_DEPENDENCY if len(missing) == 1 else prompts.MISSING_DEPENDENCIES
-            names = join_localized(missing, ", ", "、")
-            note = f"{note} {localize(template.format(name=result.name, missing=names), run.language)}".strip()
-        return "" if is_blocked else note
+            notes.append(template.format(name=result.name, missing=join_localized(missing, ", ", "、")))
+        return "" if step.call.id in run.blocked_ids else join_localized(notes, " ", " ")
