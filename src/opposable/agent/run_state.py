@@ -7,7 +7,7 @@ from opposable.agent import messages as texts
 from opposable.agent.history import to_result_message
 from opposable.agent.limits import Limits, find_exceeded_limit
 from opposable.agent.policy import Directive, RunPolicy, Step
-from opposable.agent.tool_execution import ResolvedCall, refuse_calls_beyond, resolve_calls, with_calls
+from opposable.agent.tool_execution import ResolvedCall, resolve_calls, with_calls
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import CallContext
 from opposable.domain.events import (
@@ -23,7 +23,7 @@ from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
-from opposable.tools.failure_messages import cancelled_call_message
+from opposable.tools.failure_messages import call_limit_message, cancelled_call_message
 
 
 @dataclass(slots=True)
@@ -95,8 +95,11 @@ class RunState:
         for policy in self.policies:
             screened = [policy.screen(resolved, self.steps) for resolved in screened]
         self.history[-1] = with_calls(self.history[-1], screened)
-        remaining = None if self.limits.tool_calls is None else self.limits.tool_calls - len(self.steps)
-        self.calls = refuse_calls_beyond(screened, remaining, self.context.language)
+        if self.limits.tool_calls is not None:
+            allowed = max(self.limits.tool_calls - len(self.steps), 0)
+            message = call_limit_message(self.context.language)
+            screened = [*screened[:allowed], *(resolved.refuse(message) for resolved in screened[allowed:])]
+        self.calls = screened
         return [ToolStarted(resolved.call) for resolved in self.calls]
 
     def take_results(self) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import operator
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ class ResolvedCall:
         call: The call for the history: a safe name, a unique id, and arguments that every provider accepts.
         arguments: The arguments to run the tool with, typed by its schema. The tool may change them, so they are a copy.
         failure: The result of a call that cannot be run; None if it can.
-        tool: The tool; None if the call cannot be run.
+        can_stream: Whether the call may report deltas of its result.
         checked: What the validation of `arguments` returned; None if `ToolLibrary.call` has to validate them.
     """
 
@@ -38,13 +38,8 @@ class ResolvedCall:
     arguments: dict[str, Any]
     failure: ToolResult | None = None
     requires_approval: bool = False
-    tool: RegisteredTool | None = None
+    can_stream: bool = False
     checked: CheckedArguments | None = None
-
-    @property
-    def can_stream(self) -> bool:
-        """Whether the call may report deltas of its result."""
-        return self.tool is not None and self.tool.streams
 
     def refuse(self, message: str) -> "ResolvedCall":
         """Return the call with a failure in place of its execution."""
@@ -100,14 +95,14 @@ async def execute_calls(
         context: The context of the run.
         turn: The turn of the run, part of each idempotency key: call ids can recur in a run.
     """
-    if len(resolved_calls) == 1 and not resolved_calls[0].can_stream:
-        yield ToolFinished(resolved_calls[0].call, await _execute_call(resolved_calls[0], library, context, turn, None))
-        return
     queue: asyncio.Queue[ToolDelta | asyncio.Task[ToolResult]] = asyncio.Queue()
+    if len(resolved_calls) == 1 and not resolved_calls[0].can_stream:
+        result = await _execute_call(resolved_calls[0], library, context, turn, queue)
+        yield ToolFinished(resolved_calls[0].call, result)
+        return
     tasks: dict[asyncio.Task[ToolResult], ToolCall] = {}
     for resolved_call in resolved_calls:
-        report = _make_reporter(resolved_call.call, queue) if resolved_call.can_stream else None
-        task = asyncio.create_task(_execute_call(resolved_call, library, context, turn, report))
+        task = asyncio.create_task(_execute_call(resolved_call, library, context, turn, queue))
         task.add_done_callback(queue.put_nowait)
         tasks[task] = resolved_call.call
     try:
@@ -124,71 +119,50 @@ async def execute_calls(
             await asyncio.wait(tasks)
 
 
-def refuse_calls_beyond(
-    resolved_calls: Sequence[ResolvedCall], remaining: int | None, language: Language
-) -> Sequence[ResolvedCall]:
-    """Return the calls, those beyond the number that the run may still make with a failure. None is no limit."""
-    if remaining is None or len(resolved_calls) <= remaining:
-        return resolved_calls
-    message = sentences.call_limit_message(language)
-    allowed = max(remaining, 0)
-    return [*resolved_calls[:allowed], *(call.refuse(message) for call in resolved_calls[allowed:])]
-
-
 def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> ResolvedCall:
     tool = library.find_registered_tool(call.name)
     if tool is None:
-        name = to_safe_name(call.name or "unnamed")
         message = library.get_unknown_tool_message(call.name, language)
-        return _reject_call(call, name, message, "unknown_tool")
-    name = tool.name
+        return _reject_call(call, to_safe_name(call.name or "unnamed"), message, "unknown_tool")
     if call.truncated:
-        message = sentences.truncated_call_message(name, language)
-        return _reject_call(call, name, message)
+        return _reject_call(call, tool.name, sentences.truncated_call_message(tool.name, language))
     try:
         return _resolve_arguments(call, tool, language)
     except RecursionError:  # in a message that quotes an invalid value
-        return _reject_call(
-            call, name, sentences.unreadable_arguments_message(name, "nested too deeply", call.arguments_json, language)
-        )
+        problem, arguments_json = "nested too deeply", call.arguments_json
+        message = sentences.unreadable_arguments_message(tool.name, problem, arguments_json, language)
+        return _reject_call(call, tool.name, message)
 
 
 def _resolve_arguments(call: ToolCall, tool: RegisteredTool, language: Language) -> ResolvedCall:
+    """Return the call, with arguments coerced without loss if need be, or the failure that says what is wrong."""
     problems: Sequence[FieldProblem] = ()
     if call.has_valid_arguments:
-        arguments = _copy_arguments(call.arguments)
         try:
-            checked = check_call(tool, arguments)
+            return _check_call(call, tool)
         except InvalidArguments as error:
             problems = error.problems
-        else:
-            named = call if tool.name == call.name else replace(call, name=tool.name)
-            return ResolvedCall(named, arguments, tool=tool, checked=checked)
-    return _repair_call(call, tool, problems, language)
-
-
-def _repair_call(
-    call: ToolCall, tool: RegisteredTool, problems: Sequence[FieldProblem], language: Language
-) -> ResolvedCall:
-    """Return the call with arguments coerced without loss, or the failure that says what is wrong with them."""
-    name = tool.name
     given = dict(call.arguments) if call.has_valid_arguments else call.raw
     parsed = parsers.repair_arguments(given, tool.definition.parameters, problems)
     if parsed.value is not None:
-        arguments = _copy_arguments(parsed.value)
+        repairs = (*call.repairs, *parsed.repairs)
         try:
-            checked = check_call(tool, arguments)
+            return _check_call(replace(call, arguments=parsed.value, raw=None, repairs=repairs), tool)
         except InvalidArguments as error:
             problems = problems or error.problems
-        else:
-            repairs = (*call.repairs, *parsed.repairs)
-            repaired = replace(call, name=name, arguments=parsed.value, raw=None, repairs=repairs)
-            return ResolvedCall(repaired, arguments, tool=tool, checked=checked)
     if problems:
-        message = sentences.invalid_arguments_message(name, problems, language)
+        message = sentences.invalid_arguments_message(tool.name, problems, language)
     else:
-        message = sentences.unreadable_arguments_message(name, parsed.problem or "", call.arguments_json, language)
-    return _reject_call(call, name, message)
+        message = sentences.unreadable_arguments_message(tool.name, parsed.problem or "", call.arguments_json, language)
+    return _reject_call(call, tool.name, message)
+
+
+def _check_call(call: ToolCall, tool: RegisteredTool) -> ResolvedCall:
+    """Return a call with its validated arguments. Raises: `InvalidArguments`."""
+    arguments = _copy_arguments(call.arguments)
+    checked = check_call(tool, arguments)
+    named = call if tool.name == call.name else replace(call, name=tool.name)
+    return ResolvedCall(named, arguments, can_stream=tool.streams, checked=checked)
 
 
 def _copy_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,8 +188,9 @@ async def _execute_call(
     library: ToolLibrary,
     run_context: CallContext,
     turn: int,
-    report: Callable[[str], None] | None,
+    queue: asyncio.Queue[Any],
 ) -> ToolResult:
+    """Return the result of a call; what the tool reports while it runs goes to the queue."""
     call = resolved_call.call
     if (failure := resolved_call.failure) is not None:
         return replace(failure, content=localize(failure.content, run_context.language))
@@ -223,12 +198,8 @@ async def _execute_call(
         run_context,
         call_id=call.id,
         idempotency_key=f"{run_context.run_id}-{turn}-{call.id}",
-        report=report,
+        report=(lambda text: queue.put_nowait(ToolDelta(call, text))) if resolved_call.can_stream else None,
         requires_approval=resolved_call.requires_approval,
     )
     result = await library.call(call.name, resolved_call.arguments, context, resolved_call.checked)
     return replace(result, repairs=(*call.repairs, *result.repairs)) if call.repairs else result
-
-
-def _make_reporter(call: ToolCall, queue: "asyncio.Queue[Any]") -> Callable[[str], None]:
-    return lambda text: queue.put_nowait(ToolDelta(call, text))
