@@ -68,10 +68,8 @@ class SemanticParser:
         """Parse the first 4,000 characters of a question; relative times count from `today`."""
         text = question[:_MAX_QUESTION_CHARACTERS]
         time = find_time(text, today)
-        phrases = split_phrases(text, self._lexicon, time.spans)
-        state = RuleState(
-            phrases, self._semantics, time.time, time.spans, list(time.ambiguities), list(time.assumptions)
-        )
+        phrases = split_phrases(text, self._lexicon, time.text)
+        state = RuleState(phrases, self._semantics, time.time, time.text, time.ambiguities, time.assumptions)
         for rule in (_assign_roles, collect_filters, apply_numbers, _collect_groups, _flag_unsupported):
             rule(state)
         return _build_result(state)

@@ -1,12 +1,11 @@
 """Phrases of a question: the words that mean something together."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opposable.ask.intent.lexicon import TERM_AND_VALUE_KINDS, TERM_KINDS, Lexicon, Meaning, MeaningKind, Word, tokenize
 from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_number
-from opposable.ask.intent.time_expressions import Span
+from opposable.ask.intent.time_expressions import CONSUMED_CHARACTER
 from opposable.domain.text_normalization import lowercase_halfwidth
 
 _NUMBER = re.compile(NUMBER_PATTERN, re.ASCII)
@@ -41,12 +40,12 @@ class Phrase:
         return any(meaning.kind in kinds for meaning in self.meanings)
 
 
-def split_phrases(question: str, lexicon: Lexicon, excluded_spans: Sequence[Span]) -> list[Phrase]:
-    """Split a question from left to right into the longest phrases; skip `excluded_spans`, such as the time.
+def split_phrases(question: str, lexicon: Lexicon, remaining_text: str) -> list[Phrase]:
+    """Split a question from left to right into the longest phrases; skip the time, which `remaining_text` lacks.
 
     Adjacent unknown words are one phrase, so that they are reported as one.
     """
-    words = [w for w in tokenize(question) if not any(start <= w.start < end for start, end in excluded_spans)]
+    words = [word for word in tokenize(question) if remaining_text[word.start] != CONSUMED_CHARACTER]
     text = lowercase_halfwidth(question)
     phrases: list[Phrase] = []
     first = 0

@@ -1,12 +1,11 @@
 """Rules for filters and limits: values, named filters and numbers."""
 
-import math
-
 from opposable.ask.intent import messages
 from opposable.ask.intent.intent import MAX_LIMIT, IntentFilter, Operator
 from opposable.ask.intent.lexicon import MeaningKind
 from opposable.ask.intent.phrases import Phrase
 from opposable.ask.intent.rule_state import OPERATORS_AFTER_NUMBER, OPERATORS_BEFORE_NUMBER, RuleState
+from opposable.ask.intent.time_expressions import CONSUMED_CHARACTER
 from opposable.domain.localized_text import join_localized
 
 
@@ -92,9 +91,8 @@ def _describes_next_value(state: RuleState, position: int) -> bool:
 
 def precedes_time(state: RuleState, position: int, next_position: int | None) -> bool:
     """Return whether the time of the question is between two phrases, or after the first one without a second."""
-    first = state.phrases[position].end
-    last = math.inf if next_position is None else state.phrases[next_position].start
-    return any(first <= start < last for start, _ in state.time_spans)
+    last = None if next_position is None else state.phrases[next_position].start
+    return CONSUMED_CHARACTER in state.remaining_text[state.phrases[position].end : last]
 
 
 def _joins_alternatives(state: RuleState, position: int, negated_positions: set[int]) -> bool:

@@ -7,7 +7,6 @@ from opposable.ask.intent.intent import IntentFilter, Operator, TimeIntent
 from opposable.ask.intent.lexicon import MeaningKind
 from opposable.ask.intent.messages import SEVERAL_MEANINGS
 from opposable.ask.intent.phrases import Phrase
-from opposable.ask.intent.time_expressions import Span
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.localized_text import LocalizedText, join_localized
 
@@ -23,13 +22,13 @@ class RuleState:
 
     Positions are indexes into `phrases`. `metrics` holds the ids of the phrases that are metrics by position,
     `dimensions` all ids that a dimension may mean, `groups` ids. Phrases at `context_positions` are dimensions that
-    only describe a value or a bound. `time_spans` are the characters of the time, which no phrase contains.
+    only describe a value or a bound. `remaining_text` is the question with the characters of the time blank.
     """
 
     phrases: list[Phrase]
     model: SemanticModel
     time: TimeIntent | None
-    time_spans: Sequence[Span]
+    remaining_text: str
     ambiguities: list[LocalizedText]
     assumptions: list[LocalizedText]
     metrics: dict[int, str] = field(default_factory=dict)

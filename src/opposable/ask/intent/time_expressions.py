@@ -24,9 +24,6 @@ from opposable.ask.intent.periods import Period, get_granularity, get_unit, shif
 from opposable.domain.localized_text import LocalizedText
 from opposable.domain.text_normalization import lowercase_halfwidth
 
-Span = tuple[int, int]
-"""Start and end (exclusive) of some characters of the question."""
-
 ComparisonKind = Comparison | Literal["before"] | None
 """A comparison; "before" is one with the period before, whose length is not known yet."""
 
@@ -88,7 +85,7 @@ _YEAR_COMPARISON_PATTERN = r"\bvs\b|\bversus\b|compare|相比|对比|比较|增�
 _TREND_PATTERN = r"\b(?:trends?|over time)\b|趋势|走势"
 _SINGLE_DATE_PATTERN = rf"(?:\b(?:in|during|for|on|of) (?:the )?)?(?P<d>{DATE_PATTERN})"
 
-_CONSUMED_CHARACTER = chr(0)
+CONSUMED_CHARACTER = chr(0)
 """Replaces the characters that a rule has parsed, so that no other rule parses them."""
 
 _CHINESE_YEAR_DIGITS = re.compile(r"[零〇一二三四五六七八九]{4}(?=年)")
@@ -100,13 +97,12 @@ _DIGITS_BY_CHARACTER = str.maketrans("零〇一二三四五六七八九", "00123
 class QuestionTime:
     """The time of a question, and what the rules have concluded about it so far.
 
-    `spans` are the characters of the question that it was parsed from; they are blank in `text`.
+    The characters that it was parsed from are blank in `text`, which is as long as the question.
     """
 
     text: str
     today: datetime.date
     time: TimeIntent | None = None
-    spans: list[Span] = field(default_factory=list)
     ambiguities: list[LocalizedText] = field(default_factory=list)
     assumptions: list[LocalizedText] = field(default_factory=list)
     periods: list[Period] = field(default_factory=list)
@@ -119,8 +115,7 @@ class QuestionTime:
         for match in re.finditer(pattern, self.text, re.ASCII):
             if rule(self, match):
                 start, end = match.span()
-                self.spans.append((start, end))
-                self.text = self.text[:start] + _CONSUMED_CHARACTER * (end - start) + self.text[end:]
+                self.text = self.text[:start] + CONSUMED_CHARACTER * (end - start) + self.text[end:]
 
     def add_period(self, *dates: Period | None) -> bool:
         """Add the days from the first date to the last; reject a date that does not exist and a wrong order."""
@@ -246,7 +241,6 @@ _TIME_RULES: tuple[tuple[str, TimeRule], ...] = (
 
 def _conclude_time(state: QuestionTime) -> None:
     """Build the time from the periods, the comparison and the grain."""
-    state.spans.sort()
     periods = list(dict.fromkeys(state.periods))
     if len(periods) == 2:
         periods = _merge_period_pair(periods, state)
