@@ -1,27 +1,28 @@
 """SQL as sqlglot trees: parsed statements, names and templates."""
 
+from importlib import import_module
 from typing import Any
 
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema, Table, quote_name
 
 
-class _LazyExpressions:
-    """The module `sqlglot.exp`, which is imported when it is first used."""
+class _LazyModule:
+    """A module that is imported when it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        from sqlglot import exp
-
-        return getattr(exp, name)
+        return getattr(import_module(self._name), name)
 
 
-exp: Any = _LazyExpressions()
+sqlglot: Any = _LazyModule("sqlglot")
+exp: Any = _LazyModule("sqlglot.expressions")
 
 
 def parse_query(sql: str, dialect: Dialect) -> Any:
     """Return the tree of a statement, or None if sqlglot cannot parse it."""
-    import sqlglot
-
     try:
         return sqlglot.parse_one(sql, dialect=dialect)
     except (sqlglot.errors.SqlglotError, RecursionError, ValueError):
@@ -67,7 +68,6 @@ def build_is_not_null(tree: Any) -> Any:
 
 def fill_template(template: str, dialect: Dialect, **trees: Any) -> Any:
     """Parse SQL and replace its columns of the given names by copies of trees."""
-    import sqlglot
 
     def replace_column(node: Any) -> Any:
         is_named = isinstance(node, exp.Column) and not node.table and node.name in trees

@@ -98,13 +98,10 @@ class _Drafter:
         """Add the first join of a column that the linter accepts."""
         for other, key in self._find_join_candidates(ref, column):
             join = Join(many=ref, one=other, on=((column.name, key),))
-            await check_join(checks := self._start_checks(), join)
+            await check_join(checks := replace(self._state, findings=[]), join)
             if not checks.findings:
                 self._joins.append(join)
                 return
-
-    def _start_checks(self) -> LintState:
-        return replace(self._state, findings=[])
 
     def _find_join_candidates(self, ref: str, column: Column) -> list[tuple[str, str]]:
         """Return the tables that a column may refer to, with their keys.
@@ -134,10 +131,8 @@ class _Drafter:
         """Add the time, the dimension, or the sum and average of a column, by its type."""
         match get_column_kind(column):
             case "date" if ref not in self._times:
-                time = self._quote(column.name)
-                await check_time(
-                    checks := self._start_checks(), time, find_reachable_tables(self._state.model, ref), ()
-                )
+                time, reachable = self._quote(column.name), find_reachable_tables(self._state.model, ref)
+                await check_time(checks := replace(self._state, findings=[]), time, reachable, ())
                 if not checks.findings:
                     self._times[ref] = time
             case "number" if "bool" not in column.type.casefold():

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from opposable.ask.semantics.model import Metric, SemanticModel, Term
-from opposable.ask.sql_trees import build_identifier, exp, fill_template
+from opposable.ask.sql_trees import build_identifier, exp, fill_template, sqlglot
 from opposable.domain.errors import BadInput
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.name_similarity import suggest_names
@@ -134,15 +134,12 @@ def parse_expression(expr: str, dialect: str) -> Any:
     Raises:
         BadInput: The text is not a single expression, or contains a query, a window or an alias.
     """
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
     shown_expr = to_one_line(expr, 80)
     if len(expr) > _MAX_EXPRESSION_CHARACTERS:
         raise BadInput(f"the expression has {len(expr)} characters: at most {_MAX_EXPRESSION_CHARACTERS} are allowed.")
     try:
         trees = [tree for tree in sqlglot.parse(expr, dialect=dialect or None) if tree is not None]
-    except (SqlglotError, RecursionError) as error:
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
         raise BadInput(
             f"{shown_expr!r} is not a valid SQL expression: check quotes, commas and parentheses."
         ) from error

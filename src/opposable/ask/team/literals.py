@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opposable.ask.catalog.table_samples import get_column_kind
-from opposable.ask.sql_trees import exp, parse_query, resolve_sources
+from opposable.ask.sql_trees import exp, parse_query, resolve_sources, sqlglot
 from opposable.domain.errors import ToolError
 from opposable.sql.database import Database, QueryLimits
 from opposable.sql.name_similarity import compute_similarity, suggest_names
@@ -74,8 +74,6 @@ async def find_locations(database: Database, literal: TextLiteral) -> list[str]:
 
 async def _fetch_texts(database: Database, sql: str) -> list[str] | None:
     """Return the first column of a lookup, which is written for DuckDB; None if it fails."""
-    import sqlglot
-
     translated = sqlglot.transpile(sql, read="duckdb", write=database.dialect, identify=True)[0]
     try:
         rows = (await database.run(translated, None, LOOKUP_LIMITS)).rows
