@@ -2,7 +2,7 @@ import pytest
 from tests.ask.intent.questions import TODAY
 
 from opposable.ask.intent.parser import SemanticParser
-from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
+from opposable.ask.team.semantic_interpreter import interpret_question
 from opposable.ask.team.state import TeamState
 from opposable.domain.language import detect_language
 from opposable.domain.localized_text import localize
@@ -31,6 +31,6 @@ async def test_assumptions_are_in_the_language_of_the_question(question, assumpt
     database = await open_database(shop_urls["sqlite"])
     state = TeamState(question, detect_language(question))
     parser = SemanticParser(shop_model, AMBIGUOUS_VALUES)
-    SemanticModelInterpreter(shop_model, parser, database.dialect, lambda: TODAY).interpret(state)
+    interpret_question(state, parser, database.dialect, lambda: TODAY)
     await database.close()
     assert [localize(text, state.language) for text in state.assumptions] == assumptions

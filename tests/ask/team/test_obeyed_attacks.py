@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -23,7 +24,7 @@ from opposable.ask.semantics.lint import lint_semantic_model
 from opposable.ask.semantics.loader import parse_semantic_model
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.team.factory import open_team
-from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
+from opposable.ask.team.semantic_interpreter import interpret_question
 from opposable.ask.team.team import Team, TeamOptions
 from opposable.domain.errors import BadInput
 from opposable.domain.events import ToolFinished
@@ -304,11 +305,11 @@ async def test_a_semantic_model_that_attacks_changes_and_leaks_nothing(lure, ope
         try:
             semantics: SemanticModel = parse_semantic_model(text)
             outputs += [str(finding) for finding in await lint_semantic_model(semantics, database)]
-            layer = SemanticModelInterpreter(semantics, SemanticParser(semantics, {}), database.dialect)
+            parser = SemanticParser(semantics, {})
             team = Team(
                 ScriptedModel("I cannot."),
                 database,
-                interpreter=layer,
+                interpret=partial(interpret_question, parser=parser, dialect=database.dialect),
                 options=TeamOptions(allow_corrections=False),
             )
             for question in ("size by kind", "size in 2024", "size"):

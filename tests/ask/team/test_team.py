@@ -169,21 +169,21 @@ class FixedInterpreter:
         self._sql = sql
         self._definitions = definitions
 
-    def interpret(self, state: TeamState) -> None:
+    def __call__(self, state: TeamState) -> None:
         state.assumptions += ["salary is monthly"]
         state.notes += [self._definitions]
         state.pending_candidates += [Candidate(self._sql, 0.99, "semantics")] if self._sql else []
 
 
 async def test_what_the_semantic_model_covers_needs_no_model(shop):
-    interpreter = FixedInterpreter("SELECT sum(salary) FROM person")
-    answer, end = await Team(ScriptedModel("unused"), shop, interpreter=interpreter).answer("Total pay?")
+    interpret = FixedInterpreter("SELECT sum(salary) FROM person")
+    answer, end = await Team(ScriptedModel("unused"), shop, interpret=interpret).answer("Total pay?")
     assert (answer.text, answer.assumptions, end.usage.requests) == ("The answer is 60.", ("salary is monthly",), 0)
 
 
 async def test_definitions_are_in_the_prompt_if_the_semantic_model_does_not_cover_the_question(shop):
     model = ScriptedModel(format_sql_reply("SELECT max(salary) FROM person"))
-    await Team(model, shop, interpreter=FixedInterpreter(definitions="pay: sum(salary)")).answer("Highest pay?")
+    await Team(model, shop, interpret=FixedInterpreter(definitions="pay: sum(salary)")).answer("Highest pay?")
     assert "pay: sum(salary)" in model.requests[0].messages[-1].content
 
 

@@ -61,7 +61,7 @@ class SemanticParser:
     """Parser of questions in the terms of a semantic model, and of the values of its dimensions in the database."""
 
     def __init__(self, semantics: SemanticModel, values: Mapping[str, Sequence[str]]) -> None:
-        self._semantics = semantics
+        self.semantics = semantics
         self._lexicon = build_lexicon(semantics, values)
 
     def parse(self, question: str, today: datetime.date) -> ParsedIntent:
@@ -69,7 +69,7 @@ class SemanticParser:
         text = question[:_MAX_QUESTION_CHARACTERS]
         time = find_time(text, today)
         phrases = split_phrases(text, self._lexicon, time.text)
-        state = RuleState(phrases, self._semantics, time.time, time.text, time.ambiguities, time.assumptions)
+        state = RuleState(phrases, self.semantics, time.time, time.text, time.ambiguities, time.assumptions)
         for rule in (_assign_roles, collect_filters, apply_numbers, _collect_groups, _flag_unsupported):
             rule(state)
         return _build_result(state)

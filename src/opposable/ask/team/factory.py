@@ -3,12 +3,13 @@
 import datetime
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from opposable.ask.intent.dimension_values import load_dimension_values
 from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.team.examples import LoadExamples
-from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
+from opposable.ask.team.semantic_interpreter import interpret_question
 from opposable.ask.team.team import Team, TeamOptions
 from opposable.models.base import Model
 from opposable.sql.database import Database
@@ -28,17 +29,16 @@ async def open_team(
 
     `today` returns the date on which questions are asked, `load_examples` the confirmed questions of the database.
     """
-    interpreter = None
+    interpret = synonyms = None
     if semantics is not None:
-        values = await load_dimension_values(semantics, database)
-        parser = SemanticParser(semantics, values)
-        interpreter = SemanticModelInterpreter(semantics, parser, database.dialect, today)
-    synonyms = {table.source: table.synonyms for table in semantics.tables.values()} if semantics else None
+        parser = SemanticParser(semantics, await load_dimension_values(semantics, database))
+        interpret = partial(interpret_question, parser=parser, dialect=database.dialect, today=today)
+        synonyms = {table.source: table.synonyms for table in semantics.tables.values()}
     yield Team(
         model,
         database,
         synonyms=synonyms,
-        interpreter=interpreter,
+        interpret=interpret,
         options=options or TeamOptions(),
         load_examples=load_examples,
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import uuid4
@@ -13,7 +13,6 @@ from opposable.ask.catalog.catalog import Catalog, open_catalog
 from opposable.ask.team import evaluator, generator, messages, planner
 from opposable.ask.team.answer_record import build_answer
 from opposable.ask.team.examples import LoadExamples, select_examples
-from opposable.ask.team.semantic_interpreter import SemanticModelInterpreter
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamState
 from opposable.domain import events
 from opposable.domain.answers import DataAnswer
@@ -58,8 +57,8 @@ DEFAULT_TEAM_OPTIONS = TeamOptions()
 class Team:
     """Answers questions about one database, also several at once.
 
-    `synonyms` are other names of tables ("orders") and columns ("orders.amount"). `interpreter` interprets questions in
-    the terms of a semantic model. `load_examples` returns the confirmed questions of the database.
+    `synonyms` are other names of tables ("orders") and columns ("orders.amount"). `interpret` interprets the
+    question of a state in the terms of a semantic model. `load_examples` returns the confirmed questions of the database.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Team:
         database: Database,
         *,
         synonyms: Mapping[str, Sequence[str]] | None = None,
-        interpreter: SemanticModelInterpreter | None = None,
+        interpret: Callable[[TeamState], None] | None = None,
         options: TeamOptions = DEFAULT_TEAM_OPTIONS,
         load_examples: LoadExamples | None = None,
     ) -> None:
@@ -76,7 +75,7 @@ class Team:
         self._database = database
         self._synonyms = synonyms
         self._catalog: Catalog | None = None
-        self._interpreter = interpreter if options.use_semantics else None
+        self._interpret = interpret if options.use_semantics else None
         self._options = options
         self._load_examples = load_examples
         self._assisted = get_profile(model).assisted if options.assisted is None else options.assisted
@@ -157,12 +156,12 @@ class Team:
             return events.DecisionMade(last_action, messages.NO_SQL_IN_REPLY)
         if not self._options.allow_corrections and state.last_outcome is not None and not state.pending_candidates:
             return events.DecisionMade(last_action, state.last_outcome.problem or messages.CORRECTIONS_DISABLED)
-        return planner.decide_turn(state, self._interpreter is not None)
+        return planner.decide_turn(state, self._interpret is not None)
 
     async def _execute_turn(self, state: TeamState, decision: events.DecisionMade) -> EventStream:
-        if decision.action == "semantic_parser" and self._interpreter is not None:
+        if decision.action == "semantic_parser" and self._interpret is not None:
             state.has_parsed = True
-            self._interpreter.interpret(state)
+            self._interpret(state)
             return
         is_evaluation = decision.action == "result_evaluator" and bool(state.pending_candidates)
         async for event in self._run_candidate(state) if is_evaluation else self._generate_candidate(state, decision):
