@@ -19,7 +19,7 @@ from opposable.ask.intent.date_parsing import (
 )
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
 from opposable.ask.intent.messages import MONTHLY_TREND, ROLLING_PERIOD, SEVERAL_PERIODS
-from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_number
+from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_chinese_number, parse_number
 from opposable.ask.intent.periods import Period, get_granularity, get_unit, shift_day
 from opposable.domain.localized_text import LocalizedText
 from opposable.domain.text_normalization import lowercase_halfwidth
@@ -88,9 +88,8 @@ _SINGLE_DATE_PATTERN = rf"(?:\b(?:in|during|for|on|of) (?:the )?)?(?P<d>{DATE_PA
 CONSUMED_CHARACTER = chr(0)
 """Replaces the characters that a rule has parsed, so that no other rule parses them."""
 
-_CHINESE_YEAR_DIGITS = re.compile(r"[零〇一二三四五六七八九]{4}(?=年)")
+_CHINESE_YEAR = re.compile(r"[零〇一二三四五六七八九]{4}(?=年)")
 _DAY = datetime.timedelta(days=1)
-_DIGITS_BY_CHARACTER = str.maketrans("零〇一二三四五六七八九", "00123456789")
 
 
 @dataclass(slots=True)
@@ -135,9 +134,7 @@ def find_time(question: str, today: datetime.date) -> QuestionTime:
 
     Relative times, such as "last month", count from `today`.
     """
-    text = _CHINESE_YEAR_DIGITS.sub(
-        lambda match: match[0].translate(_DIGITS_BY_CHARACTER), lowercase_halfwidth(question)
-    )
+    text = _CHINESE_YEAR.sub(lambda match: f"{parse_chinese_number(match[0]):04}", lowercase_halfwidth(question))
     state = QuestionTime(text, today)
     for pattern, rule in _TIME_RULES:
         state.apply_rule(pattern, rule)

@@ -1,12 +1,13 @@
 """Apache Ossie core files, written in the short form.
 
-Filters, exclusions, default filters and a model's time are in a custom extension.
+Filters, exclusions, default filters and a model's time are in a custom extension. Unknown fields are ignored, because
+the schema grows.
 """
 
 import json
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from opposable.ask.semantics.expressions import parse_expression
 from opposable.ask.semantics.yaml_reader import YamlDocument, YamlPath, validate_yaml
@@ -20,18 +21,12 @@ _MODEL_PATH: YamlPath = ("semantic_model", 0)
 _TIME_TYPES = ("Date", "DateTime", "DateTimeTz")
 
 
-class _OssieBase(BaseModel):
-    """Base of the Ossie schema; unknown fields are ignored, because the schema grows."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class _DialectExpression(_OssieBase):
+class _DialectExpression(BaseModel):
     dialect: str
     expression: str
 
 
-class _OssieExpression(_OssieBase):
+class _OssieExpression(BaseModel):
     dialects: tuple[_DialectExpression, ...]
 
     @property
@@ -47,16 +42,16 @@ class _OssieExpression(_OssieBase):
         return self
 
 
-class _CustomExtension(_OssieBase):
+class _CustomExtension(BaseModel):
     vendor_name: str
     data: str
 
 
-class _DimensionRole(_OssieBase):
+class _DimensionRole(BaseModel):
     is_time: bool | None = None
 
 
-class _OssieItem(_OssieBase):
+class _OssieItem(BaseModel):
     name: str
     description: str = ""
     ai_context: str | dict[str, Any] = ""
@@ -89,7 +84,7 @@ class _Dataset(_OssieItem):
     fields: tuple[_DatasetField, ...] = ()
 
 
-class _Relationship(_OssieBase):
+class _Relationship(BaseModel):
     many: str = Field(alias="from")
     to: str
     from_columns: tuple[str, ...] = Field(min_length=1)

@@ -1,7 +1,7 @@
 """Runs SQL and reports what the engine and the data say about it."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -61,10 +61,11 @@ async def explain_empty_result(
 ) -> CandidateOutcome:
     """Report why a result is empty: a text that no row has, or a condition that no row satisfies.
 
-    A text that no row has is a warning. If similar values exist, or another column has it, it is a suspicion too, so
-    that the model can answer again. Values of private columns are not shown.
+    One row of NULLs and zeros is empty too. A text that no row has is a warning. If similar values exist, or another
+    column has it, it is a suspicion too, so that the model can answer again. Values of private columns are not shown.
     """
-    if not outcome.has_run or not is_empty_result(outcome.rows):
+    is_empty = not outcome.rows or (len(outcome.rows) == 1 and all(cell in (None, 0) for cell in outcome.rows[0]))
+    if not outcome.has_run or not is_empty:
         return outcome
     warnings: list[LocalizedText] = []
     has_alternatives = False
@@ -120,11 +121,6 @@ def _joins_tables_by_equality(tree: Any, schema: DatabaseSchema) -> bool:
     pairs = [*tree.find_all(exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)]
     is_pair = any(isinstance(pair.this, exp.Column) and isinstance(pair.expression, exp.Column) for pair in pairs)
     return bool(conditions) and all(conditions) and not is_pair and None not in resolve_sources(tree, schema).values()
-
-
-def is_empty_result(rows: Sequence[Sequence[Any]]) -> bool:
-    """Return whether a result has no rows, or one row of NULLs and zeros."""
-    return not rows or (len(rows) == 1 and all(cell in (None, 0) for cell in rows[0]))
 
 
 def _sanitize_message(message: str) -> str:
