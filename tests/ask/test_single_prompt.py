@@ -18,6 +18,8 @@ from opposable.ask.single_prompt import extract_sql
         ("```sql\nSELECT 1\n```\nAgain:\n```sql\nSELECT 1;\n```\n```text\nno select\n```", "SELECT 1"),
         ("First:\n```sql\nSELECT 1;\n```\nCorrected:\n```sql\nSELECT 2\n```", "SELECT 1;\nSELECT 2"),
         ("```sql\nSELECT 1; SELECT 2;\n```", "SELECT 1; SELECT 2"),
+        ("```sql\nUNPIVOT t ON a INTO NAME n VALUE v\n```", "UNPIVOT t ON a INTO NAME n VALUE v"),
+        ("```sql\n-- all rows\n/* of t */ FROM t\n```", "-- all rows\n/* of t */ FROM t"),
         ("no idea", ""),
     ],
 )

@@ -22,7 +22,10 @@ _MAX_CLOSING_FENCES = 20
 _OPENING_FENCE_PATTERN = re.compile(r"```([a-zA-Z]*)\s*\n")
 _CLOSING_FENCE_PATTERN = re.compile(r"(?<!`)```(?!`)")
 """Three backticks; a longer run is part of a name of MySQL, whose backticks are doubled."""
-_FENCED_STATEMENT_PATTERN = re.compile(r"\s*\(?\s*(?:VALUES|FROM|TABLE|WITH)\b|.*\bSELECT\b", re.DOTALL | re.IGNORECASE)
+_FENCED_STATEMENT_PATTERN = re.compile(
+    r"(?>\s|--[^\n]*|/\*.*?\*/)*+\(?\s*(?:VALUES|FROM|TABLE|WITH|PIVOT|UNPIVOT)\b|.*\bSELECT\b",
+    re.DOTALL | re.IGNORECASE,
+)
 _STATEMENT_PATTERN = re.compile(r"\b(?:SELECT\b|WITH\b(?=.*\bSELECT\b)).*", re.DOTALL | re.IGNORECASE)
 
 
@@ -41,9 +44,10 @@ async def generate_sql(model: Model, dialect: Dialect, schema: str, question: st
 def extract_sql(text: str, dialect: Dialect) -> str:
     """Return the SQL of a reply, or "".
 
-    It is in the fenced blocks of SQL with SELECT, or that begin with VALUES, FROM, TABLE or WITH. Different blocks are
-    joined by semicolons: several statements are refused, so that the model says which one it means. Without such a
-    block the SQL is the statement that begins with the first SELECT, or the first WITH before a SELECT.
+    It is in the fenced blocks of SQL with SELECT, or that begin with VALUES, FROM, TABLE, WITH, PIVOT or UNPIVOT, after
+    comments. Different blocks are joined by semicolons: several statements are refused, so that the model says which
+    one it means. Without such a block the SQL is the statement that begins with the first SELECT, or the first WITH
+    before a SELECT.
     """
     text = text.replace(WORD_JOINER, "")  # the prompt adds it to names that look like special tokens
     blocks = [block.strip() for block in _iter_sql_blocks(text, dialect) if _FENCED_STATEMENT_PATTERN.match(block)]
