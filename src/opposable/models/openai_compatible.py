@@ -244,7 +244,8 @@ def parse_completion(response: Any, model: str = "") -> Reply:
     message = choice["message"]
     raw_calls = message.get("tool_calls") or ()
     calls = tuple(_parse_call(raw) for raw in raw_calls)
-    reply_message = _create_message(model, *_read_text(message), calls, raw_calls)
+    content, thinking = _read_text(message)
+    reply_message = _create_message(model, content, thinking, calls, raw_calls)
     finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
     usage = parse_usage(response.get("usage") or {})
     return Reply(reply_message, finish, usage, _parse_tokens(choice.get("logprobs")))
@@ -353,8 +354,10 @@ def _create_message(
     fields = [
         {key: value for key, value in raw.items() if key not in CALL_FIELDS and value is not None} for raw in raw_calls
     ]
-    items = ({"type": "function", "id": call.id, **one} for call, one in zip(calls, fields, strict=True))
-    native = NativeReply(model, tuple(items)) if any(fields) else None
+    native = None
+    if any(fields):
+        items = ({"type": "function", "id": call.id, **one} for call, one in zip(calls, fields, strict=True))
+        native = NativeReply(model, tuple(items))
     return Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
 
 
