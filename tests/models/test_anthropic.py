@@ -189,6 +189,13 @@ def test_images_and_files_are_sent_as_blocks():
     assert message["content"][3]["content"] == [{"type": "text", "text": "done"}, image]
 
 
+def test_ids_of_other_servers_have_the_characters_of_the_api():
+    call = ToolCall("functions.add:0", "add", {"a": 1})
+    history = (user_message("add"), assistant_message("", (call,)), tool_message(call.id, "add", "1"))
+    _, reply, results = orjson.loads(build_request("m", history, (ADD,), ModelOptions()))["messages"]
+    assert (reply["content"][0]["id"], results["content"][0]["tool_use_id"]) == ("functions_add_0",) * 2
+
+
 THINKING = {"type": "thinking", "thinking": "hm", "signature": "c2lnbmVk"}
 REDACTED = {"type": "redacted_thinking", "data": "aGlkZGVu"}
 USE = {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}}

@@ -2,6 +2,7 @@
 
 import base64
 import itertools
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -222,16 +223,21 @@ def _encode_message(message: Message, model: str) -> dict[str, Any]:
         return {"role": "assistant", "content": list(items)}
     if message.role == "tool":
         content = _encode_parts(message) if message.parts else message.content
-        block: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.call_id, "content": content}
+        block: dict[str, Any] = {"type": "tool_result", "tool_use_id": _encode_id(message.call_id), "content": content}
         if message.is_error:
             block["is_error"] = True
         return {"role": "user", "content": [block]}
     blocks = _encode_parts(message)
     blocks += [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
+        {"type": "tool_use", "id": _encode_id(call.id), "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
     return {"role": message.role, "content": blocks or [{"type": "text", "text": "…"}]}
+
+
+def _encode_id(call_id: str) -> str:
+    """Return an id with the characters that the API accepts; other servers have ids such as `functions.add:0`."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
 
 
 def _has_calls(blocks: Sequence[dict[str, Any]], calls: Sequence[ToolCall]) -> bool:
