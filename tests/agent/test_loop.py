@@ -184,12 +184,17 @@ async def test_a_call_cut_off_by_the_token_limit_is_not_run():
     assert "cut off by the length limit" in result.content
 
 
+@pytest.mark.parametrize(("name", "arguments"), [("add", '{"a": 2, "b": 3}'), ("five", "{}")])
 @pytest.mark.parametrize(("times", "assistance"), [(1, False), (6, False), (1, True), (2, True)])
-async def test_a_whole_call_runs_after_it_was_cut_off_with_the_same_arguments(times, assistance):
-    cut = ToolCall.from_json("c1", "add", '{"a": 2, "b": 3}', truncated=True)
-    whole = reply_with_calls(tool_call("add", '{"a": 2, "b": 3}', "c2"))
+async def test_a_whole_call_runs_after_it_was_cut_off_with_the_same_arguments(times, assistance, name, arguments):
+    def five() -> int:
+        """Return five."""
+        return 5
+
+    cut = ToolCall.from_json("c1", name, arguments, truncated=True)
+    whole = reply_with_calls(tool_call(name, arguments, "c2"))
     model = ScriptedModel(*[Reply(assistant_message("", (cut,)), "length")] * times, whole, "5")
-    async with aclosing(Agent(model, [add], assistance=assistance).stream("2 + 3?")) as events:
+    async with aclosing(Agent(model, [add, five], assistance=assistance).stream("2 + 3?")) as events:
         result = [event.result async for event in events if type(event) is ToolFinished][-1]
     assert (result.failure, result.content) == (None, "5")
 

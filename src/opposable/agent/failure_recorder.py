@@ -39,7 +39,7 @@ class FailureRecorder(RunPolicy):
     def record(self, step: Step, arguments: dict[str, Any], *, is_made: bool = True) -> dict[str, Any] | None:
         """Record a call with these arguments, unless it was not made. Return the known correction of a failed one."""
         tool = self._library.find_registered_tool(step.call.name)
-        tool_id = "" if tool is None else tool.effective_tool.tool_id
+        tool_id = "" if tool is None else tool.tool_id
         if step.result.failure is None:
             self._record_success(step.call.name, tool_id, arguments)
             return None

@@ -3,9 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
 
-from opposable.agent.assistance.call_records import CallKey
 from opposable.agent.assistance.failed_call_follow_up import FailedCallFollowUp
 from opposable.agent.assistance.guard_options import GuardOptions
 from opposable.agent.assistance.known_failures import KnownFailures
@@ -29,7 +27,6 @@ from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
 from opposable.tools import failure_messages
 from opposable.tools.library import ToolLibrary
-from opposable.tools.result_cache import canonicalize_arguments
 
 RULES: dict[str, type[AssistanceRule]] = {
     "ordered_calls": OrderedCalls,
@@ -92,7 +89,7 @@ class AssistedModel(ModelWrapper):
         run, plan = self._run, reply.message.content.strip()
         calls: Sequence[ToolCall] = reply.message.tool_calls
         if calls:
-            run.calls, run.blocked_ids, run.suggested_arguments = {}, set(), {}
+            run.arguments, run.blocked_ids, run.suggested_arguments = {}, set(), {}
             if run.expects_plan and plan:
                 run.plan, run.expects_plan = plan, False
         for rule in self._rules:
@@ -110,23 +107,22 @@ class AssistancePolicy(RunPolicy):
 
     def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
         """Block a call that cannot succeed, and adjust what a spec allows to be adjusted."""
-        run = self._run
-        run.calls[call.call.id] = identify_call(call)
+        run, call_id, screened = self._run, call.call.id, call
+        is_unknown = call.failure is not None and call.failure.failure == "unknown_tool"
         for rule in self._rules:
             screened = rule.screen(call, steps)
             if screened.failure is not call.failure:
-                run.blocked_ids.add(call.call.id)
-                return screened
-            if screened is not call:
-                call = screened
-                run.calls[call.call.id] = identify_call(call)
-        return call
+                run.blocked_ids.add(call_id)
+                break
+            call = screened
+        run.arguments[call_id] = {} if is_unknown else call.arguments
+        return screened
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Show a call to the rules, and return their notes."""
         run = self._run
         run.steps = steps
-        if step.call.id not in run.calls or _is_run_limited(step.result, run.language):
+        if step.call.id not in run.arguments or _is_run_limited(step.result, run.language):
             return ""
         return join_localized(filter(None, [rule.annotate(step, steps) for rule in self._rules]), " ", " ")
 
@@ -140,16 +136,6 @@ class AssistancePolicy(RunPolicy):
         """Return how to go on: the end of the run first, then a request for a call, then another decision."""
         directives = filter(None, [await rule.after_turn(steps) for rule in self._rules])
         return min(directives, key=lambda one: (one.action != "complete", not one.message), default=None)
-
-
-def identify_call(resolved_call: ResolvedCall) -> tuple[CallKey, dict[str, Any]]:
-    """Return the identity of a call and its arguments. A call that was cut off never is a whole one."""
-    call, failure = resolved_call.call, resolved_call.failure
-    if failure is not None and (failure.failure == "unknown_tool" or not resolved_call.arguments):
-        text = "" if failure.failure == "unknown_tool" else call.arguments_json
-        return (call.name, text), {}
-    key = canonicalize_arguments(resolved_call.arguments)
-    return (call.name, f"truncated {key}" if call.truncated else key), resolved_call.arguments
 
 
 def _is_run_limited(result: ToolResult, language: Language) -> bool:

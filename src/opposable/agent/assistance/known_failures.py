@@ -32,7 +32,7 @@ class KnownFailures(AssistanceRule):
         if run.recorder is None:
             return ""
         is_made = step.call.id not in run.blocked_ids
-        correction = run.recorder.record(step, run.calls[step.call.id][1], is_made=is_made)
+        correction = run.recorder.record(step, run.arguments[step.call.id], is_made=is_made)
         failed, worked = format_correction(correction)
         if correction and worked:
             run.suggested_arguments[step.call.id] = dict(correction["right"])
@@ -40,5 +40,5 @@ class KnownFailures(AssistanceRule):
         return note.format(failed=failed, worked=worked) if worked and is_made else ""
 
     def _add_warnings(self, definition: ToolDefinition) -> ToolDefinition:
-        warnings = self.run.patterns.get_warnings(self.run.get_tool_id(definition.name), self.run.language)
+        warnings = self.run.patterns.get_warnings(self.run.library.get_tool_id(definition.name), self.run.language)
         return replace(definition, description=f"{definition.description}\n{warnings}") if warnings else definition

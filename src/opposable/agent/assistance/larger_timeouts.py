@@ -22,7 +22,7 @@ class LargerTimeouts(AssistanceRule):
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Record the arguments of a call that timed out."""
         if step.result.failure == "timeout" and step.call.id not in self.run.blocked_ids:
-            self._timed_out_arguments[step.call.name] = self.run.calls[step.call.id][1]
+            self._timed_out_arguments[step.call.name] = self.run.arguments[step.call.id]
         return ""
 
     def screen(self, call: ResolvedCall, steps: Sequence[Step]) -> ResolvedCall:
@@ -32,11 +32,11 @@ class LargerTimeouts(AssistanceRule):
         sufficient = self._find_sufficient_arguments(name) if too_small is None else {}
         if call.failure is not None or not (too_small or sufficient):
             return call
-        spec = self.run.get_spec(name)
+        spec, tool = self.run.get_spec(name), self.run.library.find_tool(name)
         maxima = spec.metadata.get(ADJUSTABLE_METADATA_KEY) if spec is not None else None
-        if not isinstance(maxima, dict):
+        if tool is None or not isinstance(maxima, dict):
             return call
-        properties = self.run.get_parameters(name).get("properties", {})
+        properties = tool.definition.parameters.get("properties", {})
         enlarged, changes = dict(call.arguments), []
         for field, maximum in maxima.items():
             default = about.get("default") if isinstance(about := properties.get(field), dict) else None
@@ -53,7 +53,7 @@ class LargerTimeouts(AssistanceRule):
 
     def _find_sufficient_arguments(self, name: str) -> dict[str, Any]:
         """Return the arguments that corrected a time-out in an earlier run."""
-        known = self.run.patterns.get_failures(self.run.get_tool_id(name))
+        known = self.run.patterns.get_failures(self.run.library.get_tool_id(name))
         corrections = (one.correction["right"] for one in known if one.kind == "timeout" and one.correction)
         return next(corrections, {})
 

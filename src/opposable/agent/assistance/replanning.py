@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from opposable.agent.assistance import prompts
-from opposable.agent.assistance.call_records import TRANSIENT_FAILURES
-from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
+from opposable.agent.assistance.rule import TRANSIENT_FAILURES, AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
 from opposable.domain.localized_text import join_localized
 

@@ -4,18 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from opposable.agent.assistance.call_records import TRANSIENT_FAILURES, CallKey
 from opposable.agent.failure_memory import NO_PATTERNS, FailurePatterns
 from opposable.agent.failure_recorder import FailureRecorder
 from opposable.agent.policy import RunPolicy, Step
 from opposable.domain.language import Language
 from opposable.domain.messages import Message
-from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
+from opposable.domain.tools import FailureKind, ToolCall, ToolDefinition, ToolResult
 from opposable.models.base import ToolChoice
 from opposable.tools.library import ToolLibrary
 
 if TYPE_CHECKING:  # specs are pydantic's, and only a run in trouble asks for them
     from opposable.domain.specs import AnyToolSpec
+
+TRANSIENT_FAILURES: tuple[FailureKind, ...] = ("timeout", "unavailable", "rate_limited")
+"""Failures that may be gone at the next attempt."""
 
 
 @dataclass(slots=True)
@@ -27,7 +29,7 @@ class AssistedRun:
         patterns: The failures known when the run started.
         recorder: Records the failures of this run, None without a memory.
         steps: The finished calls, oldest first, as the tools returned them.
-        calls: The calls of the turn by id: their identity and arguments.
+        arguments: The arguments of the calls of the turn, by call id; {} if they could not be read.
         blocked_ids: The calls of the turn that a rule blocked.
         suggested_arguments: Arguments that may correct a failed call of the turn, by call id.
         plan: What the model announced before its calls.
@@ -42,7 +44,7 @@ class AssistedRun:
     patterns: FailurePatterns = NO_PATTERNS
     recorder: FailureRecorder | None = None
     steps: Sequence[Step] = ()
-    calls: dict[str, tuple[CallKey, dict[str, Any]]] = field(default_factory=dict)
+    arguments: dict[str, dict[str, Any]] = field(default_factory=dict)
     blocked_ids: set[str] = field(default_factory=set)
     suggested_arguments: dict[str, dict[str, Any]] = field(default_factory=dict)
     plan: str = ""
@@ -53,12 +55,9 @@ class AssistedRun:
     @property
     def turn_steps(self) -> list[Step]:
         """The calls of the last turn."""
-        return [step for step in self.steps[len(self.steps) - len(self.calls) :] if step.turn == self.steps[-1].turn]
-
-    def get_tool_id(self, name: str) -> str:
-        """Return the id of a tool with its action; the name itself if there is no such tool."""
-        tool = self.library.find_tool(name)
-        return name if tool is None else tool.tool_id
+        return [
+            step for step in self.steps[len(self.steps) - len(self.arguments) :] if step.turn == self.steps[-1].turn
+        ]
 
     def get_owner_id(self, name: str) -> str:
         """Return the id that a tool is registered by; the name itself if there is no such tool."""
@@ -68,11 +67,6 @@ class AssistedRun:
     def get_spec(self, name: str) -> "AnyToolSpec | None":
         """Return the spec of a tool."""
         return self.library.get_spec(self.get_owner_id(name))
-
-    def get_parameters(self, name: str) -> dict[str, Any]:
-        """Return the JSON Schema of a tool."""
-        tool = self.library.find_tool(name)
-        return {} if tool is None else tool.definition.parameters
 
     def is_read_only(self, name: str) -> bool:
         """Return whether calls of a tool change nothing."""

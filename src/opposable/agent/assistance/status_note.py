@@ -108,7 +108,7 @@ def _iter_status_lines(run: AssistedRun, attempts: Sequence[Sequence[Step]], inc
         yield "已失败，不要原样重复：" if is_chinese else "Failed; do not repeat as they were:"
     yield from (_format_attempt(attempt, index < MAX_REASONS_SHOWN) for index, attempt in enumerate(shown))
     for name in dict.fromkeys(attempt[0].call.name for attempt in shown):
-        if warnings := run.patterns.get_warnings(run.get_tool_id(name), run.language):
+        if warnings := run.patterns.get_warnings(run.library.get_tool_id(name), run.language):
             yield _truncate_line(warnings)
     if include_all:
         for observation in observations[-MAX_OBSERVATIONS_SHOWN:]:

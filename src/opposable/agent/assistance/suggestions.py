@@ -20,7 +20,7 @@ class Suggestions(AssistanceRule):
             return ""
         notes = []
         if step.call.id not in run.suggested_arguments:
-            suggested = suggest_arguments(run.calls[step.call.id][1], result.content)
+            suggested = suggest_arguments(run.arguments[step.call.id], result.content)
             if suggested:
                 run.suggested_arguments[step.call.id] = dict(suggested)
                 notes.append(prompts.SIMILAR_ARGUMENTS.format(arguments=format_arguments(suggested.items())))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.agent.assistance.call_records import (
+from opposable.agent.assistance.repeated_calls import (
     CallRecord,
     record_attempt,
     should_block,
