@@ -262,7 +262,8 @@ class FailureMemory:
     async def _read(self, library: ToolLibrary, scope: str) -> None:
         """Read the failures of tools in batches, so that the event loop stays responsive."""
         assert self._store is not None
-        tool_ids, scopes = _list_owner_ids(library), list_read_scopes(scope)
+        tools, scopes = map(library.find_registered_tool, library.names), list_read_scopes(scope)
+        tool_ids = tuple({tool.entry.tool_id: None for tool in tools if tool is not None})
         limit_per_tool = max(
             MAX_WARNINGS_PER_TOOL,
             min(MAX_FAILURES_PER_TOOL, MAX_FAILURES_READ // (max(len(tool_ids), 1) * len(scopes))),
@@ -369,12 +370,6 @@ class ScopedMemory:
         )
         self.memory.add(failure)
         return failure
-
-
-def _list_owner_ids(library: ToolLibrary) -> tuple[str, ...]:
-    """Return the ids that the tools of a library are registered by."""
-    tools = map(library.find_registered_tool, library.names)
-    return tuple({tool.entry.tool_id: None for tool in tools if tool is not None})
 
 
 def _merge_changes(earlier: Failure | None, later: Failure | None) -> Failure | None:

@@ -67,7 +67,10 @@ def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Messa
     if all(is_included):
         return list(messages)
     trimmed = [message for group, included in zip(groups, is_included, strict=True) if included for message in group]
-    return _add_system_note(trimmed, OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)])
+    note, first = OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)], trimmed[0]
+    if first.role != "system":
+        return [system_message(note), *trimmed]
+    return [replace(first, content=f"{first.content}\n\n{note}"), *trimmed[1:]]
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
@@ -95,13 +98,6 @@ def _add_missing_results(reply: Message, *results: Message) -> list[Message]:
         for call in reply.tool_calls
     ]
     return [reply, *completed]
-
-
-def _add_system_note(messages: list[Message], note: str) -> list[Message]:
-    first = messages[0] if messages else None
-    if first is None or first.role != "system":
-        return [system_message(note), *messages]
-    return [replace(first, content=f"{first.content}\n\n{note}"), *messages[1:]]
 
 
 def _group_messages(messages: Sequence[Message]) -> list[list[Message]]:

@@ -32,7 +32,8 @@ class FailedCallFollowUp(AssistanceRule):
         run = self.run
         if self._failed is not None and self._failed.turn != step.turn:
             self._failed = None
-        if step.result.failure in (None, "denied") or run.is_outcome_unknown(step.result):
+        may_have_worked = step.result.failure == "timeout" and not run.is_retryable(step.result)
+        if step.result.failure in (None, "denied") or may_have_worked:
             return ""
         suggested = run.suggested_arguments
         if self._failed is None or (suggested.get(step.call.id) and not suggested.get(self._failed.call.id)):

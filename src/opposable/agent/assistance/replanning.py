@@ -65,18 +65,11 @@ class Replanning(AssistanceRule):
         return None
 
     def _find_replacements(self, step: Step) -> tuple[str, ...]:
-        """Return the tools that may replace one that has failed too often, the best first."""
-        failures = self._failures_by_tool.get(step.call.name, 0)
+        """Return the tools that may replace one that has failed too often, ranked by relevance and success rate."""
+        run, name = self.run, step.call.name
+        tool, failures = run.library.find_tool(name), self._failures_by_tool.get(name, 0)
         max_failures = 2 if step.result.failure in TRANSIENT_FAILURES else SWITCH_AFTER
-        if failures < max_failures or (failures - max_failures) % SWITCH_AFTER:
-            return ()
-        return self._find_alternative_tools(step.call.name)
-
-    def _find_alternative_tools(self, name: str) -> tuple[str, ...]:
-        """Return alternatives to a tool, ranked by relevance and success rate."""
-        run = self.run
-        tool = run.library.find_tool(name)
-        if tool is None:
+        if tool is None or failures < max_failures or (failures - max_failures) % SWITCH_AFTER:
             return ()
         failed_ids = {run.get_owner_id(other) for other in self._failures_by_tool}
         need = f"{tool.definition.description} {run.task[:500]}"

@@ -85,10 +85,6 @@ class AssistedRun:
             return False
         return result.failure in TRANSIENT_FAILURES
 
-    def is_outcome_unknown(self, result: ToolResult) -> bool:
-        """Return whether a failed call may have taken effect."""
-        return result.failure in TRANSIENT_FAILURES and not self.is_retryable(result)
-
 
 class AssistanceRule(RunPolicy):
     """One rule of assistance: a policy that can also change the requests and the replies."""
