@@ -51,7 +51,9 @@ class _Drafter:
         self._tables = tables
         self._used_ids: set[str] = set()
         self._joins: list[Join] = []
-        self._times: dict[str, str] = {}
+        self._table_entries: dict[str, dict[str, str]] = {
+            ref: {"source": table.source} if table.source != ref else {} for ref, table in state.model.tables.items()
+        }
         self._metrics: dict[str, Any] = {}
         self._dimensions: dict[str, Any] = {}
 
@@ -72,13 +74,9 @@ class _Drafter:
         """Return the draft as YAML."""
         import yaml
 
-        tables: dict[str, dict[str, str]] = {}
-        for ref, table in self._state.model.tables.items():
-            body = {"source": table.source if table.source != ref else "", "time": self._times.get(ref, "")}
-            tables[ref] = {key: text for key, text in body.items() if text}
         data: dict[str, Any] = {
             "name": re.sub(r"\.\w+$", "", self._state.database.name),
-            "tables": {ref: body for ref, body in tables.items() if body},
+            "tables": {ref: entry for ref, entry in self._table_entries.items() if entry},
             "joins": [join.text for join in self._joins],
         }
         data = {key: value for key, value in data.items() if value}
@@ -130,11 +128,11 @@ class _Drafter:
     async def _add_column_terms(self, ref: str, column: Column) -> None:
         """Add the time, the dimension, or the sum and average of a column, by its type."""
         match get_column_kind(column):
-            case "date" if ref not in self._times:
+            case "date" if "time" not in self._table_entries[ref]:
                 time, reachable = self._quote(column.name), find_reachable_tables(self._state.model, ref)
                 await check_time(checks := replace(self._state, findings=[]), time, reachable, ())
                 if not checks.findings:
-                    self._times[ref] = time
+                    self._table_entries[ref]["time"] = time
             case "number" if "bool" not in column.type.casefold():
                 if not _KEY_NAME_PATTERN.search(column.name) and not column.references:
                     self._add_sum_and_average(ref, column)
