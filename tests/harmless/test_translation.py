@@ -91,6 +91,23 @@ SEARCHED = {
     ],
 }
 """A reply of Claude with a web search that Anthropic ran. A citation splits a sentence into blocks."""
+COMPACTED = [{"role": "assistant", "content": [{"type": "compaction", "content": "So far: hi."}]}, *HI]
+"""A conversation whose beginning Anthropic has replaced by a summary."""
+FOUND_TOOLS = [
+    *HI,
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "find_tools", "input": {}}]},
+    {
+        "role": "user",
+        "content": [
+            {
+                "type": "tool_result",
+                "tool_use_id": "t1",
+                "content": [{"type": "tool_reference", "tool_name": name} for name in ("add", "sub")],
+            }
+        ],
+    },
+]
+"""A conversation with a search for tools that the client runs: the result names deferred tools."""
 SEARCHING = {**SEARCHED, "content": SEARCHED["content"][1:3]}
 """A reply of Claude that was paused after a web search."""
 FOUND = [
@@ -197,6 +214,12 @@ def create_responses(name, key, url):
         (create_chat, "messages", {"messages": [*HI, SEARCHED, *HI], "max_tokens": 9},
          {"messages": [*HI, {"role": "assistant", "content": "Let me look.\nIt is 5 (five) or 6, I think."}, *HI]}),
         (create_chat, "messages", {"messages": [*HI, SEARCHING], "max_tokens": 9}, {"messages": HI}),
+        (create_chat, "messages", {"messages": COMPACTED, "max_tokens": 9},
+         {"messages": [{"role": "assistant", "content": "So far: hi."}, *HI]}),
+        (create_chat, "messages", {"messages": FOUND_TOOLS, "max_tokens": 9}, {"messages": [*HI,
+         {"role": "assistant", "content": None, "tool_calls": [
+             {"id": "t1", "type": "function", "function": {"name": "find_tools", "arguments": "{}"}}]},
+         {"role": "tool", "content": "add\nsub", "tool_call_id": "t1"}]}),
         (create_chat, "responses", {"input": [*HI, *FOUND, *HI]},
          {"messages": [*HI, {"role": "assistant", "content": "It is 5."}, *HI]}),
         (create_chat, "responses", {"input": "JSON", "text": {"format": {"type": "json_object"}}},

@@ -185,6 +185,8 @@ def _parse_assistant(content: Any, path: str) -> Message:
                     texts.append(block["text"])
             case "thinking" if isinstance(block.get("thinking"), str):
                 thoughts.append(block["thinking"])
+            case "compaction" if isinstance(block.get("content"), str | None):
+                texts.append(block.get("content") or "")
             case "redacted_thinking":
                 pass
             case kind if _is_server_block(kind):
@@ -234,6 +236,8 @@ def _parse_block(block: dict[str, Any], path: str) -> ContentPart:
     kind = block.get("type")
     if kind == "text" and isinstance(block.get("text"), str):
         return TextPart(block["text"])
+    if kind == "tool_reference" and isinstance(block.get("tool_name"), str):
+        return TextPart(block["tool_name"])  # other servers get deferred tools from the beginning
     source = block.get("source")
     if kind == "search_result" and isinstance(source, str):
         return _parse_text_document(block, block.get("content"), f"{path}.content", source)
