@@ -323,7 +323,13 @@ async def test_an_error_chunk_raises():
 
 
 @pytest.mark.parametrize(
-    "chunk", [{"choices": [None]}, {"choices": {}, "usage": 3}, {"choices": [{"delta": {"tool_calls": [None]}}]}]
+    "chunk",
+    [
+        {"choices": [None]},
+        {"choices": {}, "usage": 3},
+        {"choices": [{"delta": {"tool_calls": [None]}}]},
+        {"choices": [{"delta": {"content": 5}}]},
+    ],
 )
 async def test_a_malformed_chunk_is_an_error_of_the_model(chunk):
     async with chat_server(respond_events(build_delta(content="a"), chunk)) as server:

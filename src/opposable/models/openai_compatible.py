@@ -331,7 +331,7 @@ def _read_text(message: Mapping[str, Any]) -> tuple[str, str]:
     """
     content = message.get("content") or message.get("refusal") or ""
     thinking = message.get("reasoning_content") or message.get("reasoning") or ""
-    if not isinstance(content, list):
+    if isinstance(content, str):
         return content, thinking
     thoughts = [thought for part in content for thought in part.get("thinking") or ()]
     return "".join(part.get("text") or "" for part in content), thinking or "".join(one["text"] for one in thoughts)
