@@ -44,6 +44,14 @@ async def test_the_intent_is_recorded_with_the_words_that_no_term_covers(shop):
     assert other.history[0].error == "the semantic model has no term for juniors"
 
 
+async def test_the_history_names_why_an_intent_has_no_sql(shop):
+    model = ScriptedModel(format_sql_reply("SELECT sum(salary) FROM person"))
+    unjoined = "metrics: {payroll: {expr: SUM(salary), table: person}}\ndimensions: {brand: {expr: name, table: toy}}"
+    async with open_team(model, shop, semantics=parse_semantic_model(unjoined)) as team:
+        answer, _ = await team.answer("payroll by brand")
+    assert "toy" in answer.history[0].error
+
+
 async def test_an_answer_that_is_given_up_has_its_candidates_too(shop):
     replies = [format_sql_reply(f"SELECT a{n} FROM nothing{n}") for n in range(9)]
     async with open_team(ScriptedModel(*replies), shop) as team:

@@ -10,7 +10,7 @@ from opposable.ask.intent.parser import SemanticParser
 from opposable.ask.intent.prompt_definitions import format_definitions
 from opposable.ask.intent.sql_compiler import CompiledQuery, compile_intent
 from opposable.ask.team.state import Candidate, TeamState
-from opposable.domain.localized_text import LocalizedText, localize
+from opposable.domain.localized_text import localize
 from opposable.sql.function_allowlist import Dialect
 
 
@@ -26,7 +26,7 @@ def interpret_question(
     parsed = parser.parse(state.question, date)
     intent = parsed.intent
     state.intent = intent.model_dump(mode="json", exclude_defaults=True) | {"intent_type": intent.intent_type}
-    problems: list[LocalizedText] = []
+    problems: list[str] = []
     compiled = compile_intent(intent, parser.semantics, dialect, date) if parsed.is_resolved else None
     if isinstance(compiled, CompiledQuery):
         state.assumptions += (*parsed.assumptions, *compiled.assumptions)
@@ -36,6 +36,7 @@ def interpret_question(
         state.intent = state.intent if has_terms else None
         state.notes.append(format_definitions(parser.semantics, intent if has_terms else None))
         problems = [*(UNKNOWN_WORD.format(word=word) for word in parsed.unmatched_words), *parsed.ambiguities]
+        problems += [compiled.reason] if compiled else []
     state.record_turn(
         "semantic_parser",
         state.question,
