@@ -6,7 +6,11 @@ from pydantic import StrictBool, StrictInt
 from opposable.agent.agent import Agent
 from opposable.agent.failure_memory import FailureMemory
 from opposable.agent.limits import Limits
+from opposable.agent.loop_detection import LoopDetection
+from opposable.agent.policy import Step
+from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.content import ImagePart
+from opposable.domain.tools import ToolCall, ToolResult
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
 pytestmark = pytest.mark.anyio
@@ -79,3 +83,39 @@ async def test_changed_images_restart_the_count():
     finished = await Agent(ScriptedModel(*calls, "done"), [look], limits=limits).run("go")
     contents = [message.content for message in finished.messages if message.role == "tool"]
     assert contents == ["the screen\n[image image/png, 1 bytes]"] * 4
+
+
+def build_step(name, failure, content, attempts=1):
+    call = ToolCall(f"c_{content}", name, {"id": 7})
+    return Step(1, call, ToolResult(call.id, name, content, failure, attempts=attempts))
+
+
+def screen_order(*steps):
+    """Return the failure that loop detection gives to the call `order(id=7)` after these steps; None if it runs."""
+    resolved = ResolvedCall(ToolCall("next", "order", {"id": 7}), {"id": 7})
+    return LoopDetection().screen(resolved, steps).failure
+
+
+def test_a_refusal_of_a_repeat_quotes_the_call_that_ran():
+    steps = [build_step("order", "refused", "There is no order 7.")]
+    for _ in range(3):
+        refusal = screen_order(*steps)
+        assert refusal.content.count("Not run") == 1
+        assert "There is no order 7." in refusal.content
+        steps.append(Step(1, ToolCall("again", "order", {"id": 7}), refusal))
+
+
+def test_a_tool_out_of_service_uses_up_no_retry():
+    steps = [build_step("order", "unavailable", "down"), *[build_step("order", "unavailable", "wait", 0)] * 6]
+    assert screen_order(*steps) is None
+    assert screen_order(*steps, *[build_step("order", "unavailable", "down")] * 3) is not None
+
+
+def test_a_refusal_of_a_retry_quotes_the_same_call():
+    steps = [*[build_step("order", "timeout", "too slow")] * 4, build_step("pay", "failed", "no money")]
+    assert "too slow" in screen_order(*steps).content
+    assert "no money" not in screen_order(*steps).content
+
+
+def test_a_call_that_a_person_denied_is_not_asked_for_again():
+    assert "no, thanks" in screen_order(build_step("order", "denied", "no, thanks", 0)).content

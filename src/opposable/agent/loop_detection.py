@@ -51,14 +51,15 @@ class LoopDetection(RunPolicy):
         """Set a failure on a call that would repeat its own failure."""
         if call.failure is not None or not steps or steps[-1].result.failure is None:
             return call
-        last = steps[-1]
-        if _is_same_call(last.call, call.call) and last.result.failure in PERMANENT_FAILURES:
+        failures = find_latest_failures(steps)
+        own = [step for step in failures if _is_same_call(step.call, call.call)]
+        if own and own[0] is failures[0] and own[0].result.failure in PERMANENT_FAILURES:
             message = _REFUSED_REPEAT
-        elif count_failures(call.call, steps) > MAX_RETRIES:
+        elif sum(step.result.failure != "cancelled" for step in own) > MAX_RETRIES:
             message = _REFUSED_RETRY
         else:
             return call
-        result = last.result.content
+        result = own[0].result.content
         quoted = result if len(result) <= _MAX_QUOTED_CHARACTERS else f"{result[:_MAX_QUOTED_CHARACTERS]}…"
         return call.refuse(message.format(name=call.call.name, count=MAX_RETRIES + 1, result=quoted))
 
@@ -85,14 +86,13 @@ def count_repeats(steps: Sequence[Step], minimum: int | None) -> int:
     return count if count >= minimum else 0
 
 
-def count_failures(call: ToolCall, steps: Sequence[Step]) -> int:
-    """Return how often a call has failed since another call succeeded."""
-    count = 0
-    for step in reversed(steps):
-        if step.result.failure is None:
-            break
-        count += _is_same_call(step.call, call) and step.result.failure != "cancelled"
-    return count
+def find_latest_failures(steps: Sequence[Step]) -> list[Step]:
+    """Return the calls that have failed since one succeeded, latest first.
+
+    Calls that reached neither their tool nor a person, as while a tool is out of service, are left out.
+    """
+    failures = itertools.takewhile(lambda step: step.result.failure is not None, reversed(steps))
+    return [step for step in failures if step.result.attempts or step.result.failure == "denied"]
 
 
 def _is_same_call(call: ToolCall, other: ToolCall) -> bool:

@@ -43,7 +43,7 @@ class ResolvedCall:
 
     def refuse(self, message: str) -> "ResolvedCall":
         """Return the call with a failure in place of its execution."""
-        return replace(self, failure=ToolResult(self.call.id, self.call.name, message, "refused"))
+        return replace(self, failure=ToolResult(self.call.id, self.call.name, message, "refused", attempts=0))
 
 
 def resolve_calls(reply: Reply, library: ToolLibrary, language: Language) -> Sequence[ResolvedCall]:
