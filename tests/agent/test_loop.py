@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import AfterValidator
 
-from opposable.agent.agent import Agent
+from opposable.agent.agent import Agent, run_agent
 from opposable.agent.limits import Limits
 from opposable.agent.loop import run
 from opposable.agent.loop_detection import LoopDetection
@@ -527,3 +527,7 @@ async def test_a_run_reports_its_cost_if_the_price_is_known():
 def test_a_limit_on_cost_without_a_price_is_refused():
     with pytest.raises(BadInput, match="needs the model's price"):
         Limits(cost=1.0)
+
+
+def test_the_events_of_a_run_without_memory_pass_one_generator():
+    assert run_agent(ScriptedModel("5"), ToolLibrary(), (user_message("2 + 3?"),)).ag_code is run.__code__

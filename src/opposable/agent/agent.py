@@ -135,7 +135,7 @@ class Agent:
         await self.aclose()
 
 
-async def run_agent(
+def run_agent(
     model: Model,
     library: ToolLibrary,
     messages: Sequence[Message],
@@ -155,23 +155,36 @@ async def run_agent(
     profile = get_profile(model)
     guards = profile.assisted if assistance is None else assistance
     library = library.for_model(limits.context or profile.context, disclosure)
-    policies: list[RunPolicy] = []
+    policies: list[RunPolicy] = [] if guards else [LoopDetection(limits)]
+    if after_untrusted != "allow":
+        policies.append(UntrustedTextPolicy(library, messages, after_untrusted))
+    start = functools.partial(run, limits=limits, options=options, context=context)
+    if not guards and failure_memory is None:
+        return start(model, library, messages, policies=policies)  # a generator around it would cost 10 % of a stream
+    return _run_with_memory(start, model, library, messages, policies, guards, failure_memory)
+
+
+async def _run_with_memory(
+    start: Callable[..., AsyncGenerator[Event, None]],
+    model: Model,
+    library: ToolLibrary,
+    messages: Sequence[Message],
+    policies: list[RunPolicy],
+    guards: bool | GuardOptions,
+    failure_memory: "ScopedMemory | None",
+) -> AsyncGenerator[Event, None]:
+    """Start a run that is assisted, or remembers failures, once it is known what failed before."""
     if guards:
         from opposable.agent.assistance.assistance_policy import assist  # lazy: loaded with the first assisted run
 
         messages = adapt_media(model, messages)
         model, policy = await assist(model, library, messages, ALL_GUARDS if guards is True else guards, failure_memory)
-        policies.append(policy)
-    else:
-        policies.append(LoopDetection(limits))
-        if failure_memory is not None:
-            from opposable.agent.failure_recorder import FailureRecorder  # lazy: as above
+        policies.insert(0, policy)
+    elif failure_memory is not None:
+        from opposable.agent.failure_recorder import FailureRecorder  # lazy: as above
 
-            patterns = await failure_memory.get_patterns(library)
-            policies.append(FailureRecorder(library, failure_memory, patterns))
-    if after_untrusted != "allow":
-        policies.append(UntrustedTextPolicy(library, messages, after_untrusted))
-    run_events = run(model, library, messages, limits=limits, options=options, context=context, policies=policies)
-    async with aclosing(run_events) as events:
+        patterns = await failure_memory.get_patterns(library)
+        policies.append(FailureRecorder(library, failure_memory, patterns))
+    async with aclosing(start(model, library, messages, policies=policies)) as events:
         async for event in events:
             yield event
