@@ -1,5 +1,7 @@
 """Anthropic's wire format against a real server on loopback."""
 
+import re
+
 import orjson
 import pytest
 from tests.models.chat_server import chat_server, respond_events, respond_json, respond_text
@@ -10,7 +12,7 @@ from opposable.domain.events import CallDelta, Reply, TextDelta, ThinkingDelta
 from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
-from opposable.models.anthropic import AnthropicModel, build_request
+from opposable.models.anthropic import AnthropicModel, build_request, parse_reply
 from opposable.models.base import ForcedTool, ModelOptions
 
 pytestmark = pytest.mark.anyio
@@ -189,11 +191,18 @@ def test_images_and_files_are_sent_as_blocks():
     assert message["content"][3]["content"] == [{"type": "text", "text": "done"}, image]
 
 
-def test_ids_of_other_servers_have_the_characters_of_the_api():
-    call = ToolCall("functions.add:0", "add", {"a": 1})
-    history = (user_message("add"), assistant_message("", (call,)), tool_message(call.id, "add", "1"))
+@pytest.mark.parametrize(
+    "given", [["functions.add:0", "functions.add:1"], ["a.0", "a:0", "a_0"], ["甲", "乙"], ["toolu_01Ab-c"]]
+)
+def test_ids_of_calls_have_the_characters_of_the_api_and_stay_apart(given):
+    calls = tuple(ToolCall(call_id, "add", {"a": 1}) for call_id in given)
+    history = (user_message("add"), assistant_message("", calls), *[tool_message(one, "add", "1") for one in given])
     _, reply, results = orjson.loads(build_request("m", history, (ADD,), ModelOptions()))["messages"]
-    assert (reply["content"][0]["id"], results["content"][0]["tool_use_id"]) == ("functions_add_0",) * 2
+    ids = [block["id"] for block in reply["content"]]
+    assert ids == [block["tool_use_id"] for block in results["content"]]
+    assert len(set(ids)) == len(given)
+    assert all(re.fullmatch("[a-zA-Z0-9_-]+", one) for one in ids)
+    assert [one for one in given if re.fullmatch("[a-zA-Z0-9_-]+", one)] == [one for one in ids if one in given]
 
 
 THINKING = {"type": "thinking", "thinking": "hm", "signature": "c2lnbmVk"}
@@ -237,3 +246,11 @@ async def test_thinking_of_a_reply_that_was_cut_is_not_passed_back():
     async with chat_server(respond_json(answer)) as server:
         [reply] = await collect_parts(server, ModelOptions(stream=False))
     assert reply.message.native is None
+
+
+def test_signed_thinking_goes_back_with_the_id_of_its_result():
+    answer = {"content": [THINKING, {**USE, "id": "functions.add:0"}], "stop_reason": "tool_use", "usage": {}}
+    history = (user_message("add"), parse_reply(answer, "m").message, tool_message("functions.add:0", "add", "1"))
+    _, reply, results = orjson.loads(build_request("m", history, (ADD,), ModelOptions()))["messages"]
+    assert reply["content"][0] == THINKING
+    assert reply["content"][1]["id"] == results["content"][0]["tool_use_id"] == "functions_2e_add_3a_0"

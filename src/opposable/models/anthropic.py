@@ -220,7 +220,8 @@ class _StreamAccumulator:
 def _encode_message(message: Message, model: str) -> dict[str, Any]:
     items = message.get_native_items(model)
     if items and _has_calls(items, message.tool_calls):
-        return {"role": "assistant", "content": list(items)}
+        content = [{**one, "id": _encode_id(one["id"])} if one["type"] == "tool_use" else one for one in items]
+        return {"role": "assistant", "content": content}
     if message.role == "tool":
         content = _encode_parts(message) if message.parts else message.content
         block: dict[str, Any] = {"type": "tool_result", "tool_use_id": _encode_id(message.call_id), "content": content}
@@ -236,8 +237,11 @@ def _encode_message(message: Message, model: str) -> dict[str, Any]:
 
 
 def _encode_id(call_id: str) -> str:
-    """Return an id with the characters that the API accepts; other servers have ids such as `functions.add:0`."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
+    """Return an id with the characters that the API accepts; other servers have ids such as `functions.add:0`.
+
+    Each other character becomes its code point in hex, so that different ids stay different.
+    """
+    return re.sub(r"[^a-zA-Z0-9_-]", lambda match: f"_{ord(match[0]):x}_", call_id)
 
 
 def _has_calls(blocks: Sequence[dict[str, Any]], calls: Sequence[ToolCall]) -> bool:
