@@ -220,8 +220,8 @@ class _StreamAccumulator:
 def _encode_message(message: Message, model: str) -> dict[str, Any]:
     items = message.get_native_items(model)
     if items and _has_calls(items, message.tool_calls):
-        content = [{**one, "id": _encode_id(one["id"])} if one["type"] == "tool_use" else one for one in items]
-        return {"role": "assistant", "content": content}
+        blocks = [{**one, "id": _encode_id(one["id"])} if one["type"] == "tool_use" else one for one in items]
+        return {"role": "assistant", "content": blocks}
     if message.role == "tool":
         content = _encode_parts(message) if message.parts else message.content
         block: dict[str, Any] = {"type": "tool_result", "tool_use_id": _encode_id(message.call_id), "content": content}
