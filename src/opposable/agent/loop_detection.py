@@ -89,7 +89,8 @@ def count_repeats(steps: Sequence[Step], minimum: int | None) -> int:
 def find_latest_failures(steps: Sequence[Step]) -> list[Step]:
     """Return the calls that have failed since one succeeded, latest first.
 
-    Calls that reached neither their tool nor a person, as while a tool is out of service, are left out.
+    Calls that a policy refused, or that came while their tool was out of service or over its rate limit, are left
+    out (`attempts` is 0). Those that a person denied, or whose arguments are invalid, are not.
     """
     failures = itertools.takewhile(lambda step: step.result.failure is not None, reversed(steps))
     return [step for step in failures if step.result.attempts or step.result.failure == "denied"]
