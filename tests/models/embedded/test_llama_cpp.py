@@ -67,7 +67,7 @@ async def test_a_model_that_was_never_asked_is_closed_twice_without_harm(tmp_pat
 
 
 class Server:
-    """Stands for the server of llama.cpp, whose release waits for its threads."""
+    """A fake of the server of llama.cpp."""
 
     released_in: threading.Thread | None = None
 
