@@ -216,6 +216,10 @@ NAMED = {"properties": {"name": TEXT}, "required": ["name"]}
             {**EMPTY, "properties": {"a": {"allOf": [NAMED], **NUMBERED, "title": "N"}}},
         ),
         (
+            {**EMPTY, "properties": {"a": {"$ref": "#/$defs/A", **NUMBERED, "allOf": [TEXT]}}, "$defs": {"A": NAMED}},
+            {**EMPTY, "properties": {"a": {"allOf": [NAMED, TEXT], **NUMBERED}}},
+        ),
+        (
             {**EMPTY, "unevaluatedProperties": {"$ref": "#/$defs/A"}, "$defs": {"A": TEXT}},
             {**EMPTY, "unevaluatedProperties": TEXT},
         ),
@@ -224,7 +228,7 @@ NAMED = {"properties": {"name": TEXT}, "required": ["name"]}
             {**EMPTY, "properties": {"a": {"additionalItems": TEXT}}},
         ),
     ],
-    ids=["the root", "a reference beside the same keywords", "other properties", "other items"],
+    ids=["the root", "a reference beside the same keywords", "beside allOf", "other properties", "other items"],
 )
 def test_every_reference_holds_its_meaning(given, right):
     assert normalize_parameters(given) == right

@@ -135,8 +135,9 @@ class _SchemaNormalizer:
                 target = {}
             target = target if isinstance(target, dict) else {}
             common = {key for key in target.keys() & siblings.keys() if target[key] != siblings[key]}
-            is_merged = common <= _ANNOTATIONS or "allOf" in siblings
-            resolved = {**target, **siblings} if is_merged else {"allOf": [target], **siblings}
+            others = siblings["allOf"] if isinstance(siblings.get("allOf"), list) else []
+            is_merged = common <= _ANNOTATIONS
+            resolved = {**target, **siblings} if is_merged else {**siblings, "allOf": [target, *others]}
             return self._normalize_node(resolved, (*path, reference))
         return {key: inner for key, value in node.items() for inner in self._normalize_keyword(key, value, path)}
 
