@@ -225,6 +225,7 @@ def test_rules_resolve_questions(question, shop_model):
         ("which city has the most customers by revenue", (), ("the best within each group",)),
         ("大于100的订单数", (), ("what the number 100 means",)),
         ("top 200,000 cities by revenue", (), ("what the number 200,000 means",)),
+        ("monthly revenue by \0", (), ("whether rows are wanted by by",)),
         ("销售额最高的100万个客户", (), ("what the number 100万 means",)),
         ("各城市大于100的订单数", (), ("what the number 100 means",)),
         ("各城市的订单数和100以上的订单数", (), ("what the number 100 means",)),

@@ -134,7 +134,8 @@ def find_time(question: str, today: datetime.date) -> QuestionTime:
 
     Relative times, such as "last month", count from `today`.
     """
-    text = _CHINESE_YEAR.sub(lambda match: f"{parse_chinese_number(match[0]):04}", lowercase_halfwidth(question))
+    text = lowercase_halfwidth(question).replace(CONSUMED_CHARACTER, " ")
+    text = _CHINESE_YEAR.sub(lambda match: f"{parse_chinese_number(match[0]):04}", text)
     state = QuestionTime(text, today)
     for pattern, rule in _TIME_RULES:
         state.apply_rule(pattern, rule)
