@@ -1,5 +1,6 @@
 """Tool calls through plain text, with each tool rendering."""
 
+import jsonschema_rs
 import orjson
 import pytest
 
@@ -175,6 +176,17 @@ def test_a_forced_choice_becomes_a_schema_of_the_reply():
     assert with_reply_schema((VALIDATE,), ModelOptions(), is_always_constrained=False).response_schema is None
     both = with_reply_schema((VALIDATE,), ModelOptions(), is_always_constrained=True).response_schema["anyOf"]
     assert [option["properties"]["action"]["const"] for option in both] == ["tool_call", "finish"]
+
+
+@pytest.mark.parametrize("choice", ["auto", "required", ForcedTool("add_tree")])
+@pytest.mark.parametrize("others", [(), (VALIDATE,)])
+def test_references_of_parameters_hold_in_the_schema_of_the_reply(choice, others):
+    tree = {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#"}}}, "required": ["id"]}
+    tools = (*others, ToolDefinition("add_tree", "", tree))
+    schema = with_reply_schema(tools, ModelOptions(tool_choice=choice), is_always_constrained=True).response_schema
+    for child, is_valid in (({"id": 2}, True), ({}, False)):
+        call = {"name": "add_tree", "arguments": {"id": 1, "children": [child]}}
+        assert jsonschema_rs.is_valid(schema, {"action": "tool_call", "tool_calls": [call]}) is is_valid
 
 
 ANSWERS = [

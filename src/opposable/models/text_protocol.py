@@ -160,8 +160,13 @@ def with_reply_schema(
     if not tools or choice == "none" or (choice == "auto" and not is_always_constrained):
         return options
     allowed_tools = [tool for tool in tools if not isinstance(choice, ForcedTool) or tool.name == choice.name]
+    path = "#/anyOf/0/properties/tool_calls/items" if choice == "auto" else "#/properties/tool_calls/items"
+    paths = [path] if len(allowed_tools) == 1 else [f"{path}/anyOf/{index}" for index in range(len(allowed_tools))]
     call_schemas = [
-        _build_object_schema(name={"const": tool.name}, arguments=tool.parameters) for tool in allowed_tools
+        _build_object_schema(
+            name={"const": tool.name}, arguments=_move_references(tool.parameters, f"{path}/properties/arguments")
+        )
+        for tool, path in zip(allowed_tools, paths, strict=True)
     ]
     calls = {
         "type": "array",
@@ -172,6 +177,18 @@ def with_reply_schema(
     call = _build_object_schema(action={"const": "tool_call"}, tool_calls=calls)
     finish = _build_object_schema(action={"const": "finish"}, content={"type": "string"})
     return replace(options, response_schema=call if choice != "auto" else {"anyOf": [call, finish]})
+
+
+def _move_references(schema: Any, path: str) -> Any:
+    """Return a schema whose local references begin at its path in the schema that contains it."""
+    if isinstance(schema, list):
+        return [_move_references(item, path) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: path + value[1:] if key == "$ref" and str(value).startswith("#") else _move_references(value, path)
+        for key, value in schema.items()
+    }
 
 
 def _build_object_schema(**properties: Any) -> dict[str, Any]:
