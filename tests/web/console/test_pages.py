@@ -146,6 +146,11 @@ async def test_the_failures_of_a_tool_are_pinned_and_deleted(tmp_path):
         page = await console.open("/chat?message=please+fail")
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_role("cell", name="coffee")).to_be_visible()
+        for _ in range(150):  # failures are stored in the background
+            stored = await page.request.get(console.url + "/api/tools/calculator/failures")
+            if (await stored.json())["items"]:
+                break
+            await asyncio.sleep(0.1)
         await page.goto(console.url + "/tools/calculator?tab=failures")
         await expect(page.get_by_text("zero")).to_have_count(2)
         await page.get_by_role("button", name="Pin").click()
