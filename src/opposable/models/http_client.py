@@ -4,7 +4,7 @@ import asyncio
 import email.utils
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from opposable.domain.errors import (
     ModelRejected,
     ModelUnavailable,
 )
+from opposable.domain.events import ModelEvent
 from opposable.domain.json_text import parse_json, parse_reply_json
 
 CONTEXT_OVERFLOW_PATTERN = re.compile(
@@ -299,6 +300,15 @@ def parse_chunk(line: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise ModelRejected(f"The server streamed invalid JSON: {line[:120]!r}") from error
     return chunk if isinstance(chunk, dict) else {}
+
+
+def parse_event(payload: bytes, add_event: Callable[[dict[str, Any]], list[ModelEvent]]) -> list[ModelEvent]:
+    """Return the parts that `add_event` makes of a streamed event. Raises: `ModelRejected` for a malformed one."""
+    event = parse_chunk(payload)
+    try:
+        return add_event(event)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelRejected(f"The server streamed a malformed event: {str(event)[:120]}") from error
 
 
 def _list_payloads(lines: Iterable[bytes]) -> list[bytes]:

@@ -12,7 +12,7 @@ from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
-from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk, to_model_error
+from opposable.models.http_client import Endpoint, RetryPolicy, parse_event, to_model_error
 from opposable.models.openai_compatible import (
     JSON_OBJECT,
     OpenAICompatibleModel,
@@ -81,12 +81,8 @@ class OpenAIResponsesModel:
         accumulator = _StreamAccumulator(self.name, self._endpoint)
         async with aclosing(self._endpoint.stream_data(body)) as received:
             async for payloads in received:
-                for event in map(parse_chunk, payloads):
-                    try:
-                        parts = accumulator.add_event(event)
-                    except (KeyError, TypeError, AttributeError) as error:
-                        raise ModelRejected(f"The server streamed a malformed event: {str(event)[:120]}") from error
-                    for part in parts:
+                for payload in payloads:
+                    for part in parse_event(payload, accumulator.add_event):
                         yield part
         yield accumulator.to_reply()
 
