@@ -11,8 +11,9 @@ _PLAIN_STRING_PATTERNS = {
 """The plain part of a string, including escaped characters."""
 _STRING_MARKS = ("<escape>", '<|"|>')
 _LOOK_BACK_CHARACTERS = 64
-_WAIT = -1
-_CONTINUE = -2
+WAIT = -1
+CONTINUE = -2
+"""What a step of a scan returns in place of an end: more text is needed, or the scan goes on."""
 
 
 class BracketScan:
@@ -51,7 +52,7 @@ class BracketScan:
                 step = self._scan_structure(text, final)
             if step >= 0:
                 return step
-            if step == _WAIT:
+            if step == WAIT:
                 break
         if not final:
             return None
@@ -66,19 +67,19 @@ class BracketScan:
         end = text.find(self._quote, self.at)
         if end < 0:
             self.at = max(self.at, len(text) - len(self._quote) + 1)
-            return _WAIT
+            return WAIT
         self.at = end + len(self._quote)
         self._quote = ""
-        return _CONTINUE
+        return CONTINUE
 
     def _scan_string(self, text: str, final: bool) -> int:
         match = _PLAIN_STRING_PATTERNS[self._quote].match(text, self.at)
         self.at = match.end() if match else self.at
         if self.at >= len(text):
-            return _WAIT
+            return WAIT
         char = text[self.at]
         if char == "\\":
-            return _WAIT if self.at + 1 >= len(text) else _CONTINUE
+            return WAIT if self.at + 1 >= len(text) else CONTINUE
         if char == self._quote:
             self._quote = ""
         elif match_stop(text, self.at):
@@ -87,15 +88,15 @@ class BracketScan:
             if self._fallback_end < 0:
                 self._fallback_end = self.at
         elif not final and may_become_stop(text, self.at):
-            return _WAIT
+            return WAIT
         self.at += 1
-        return _CONTINUE
+        return CONTINUE
 
     def _scan_structure(self, text: str, final: bool) -> int:
         match = _STRUCTURE_CHARACTERS.search(text, self.at)
         if match is None:
             self.at = len(text)
-            return _WAIT
+            return WAIT
         self.at, char = match.start(), match[0]
         if char == "<":
             return self._scan_marker(text, final)
@@ -109,23 +110,23 @@ class BracketScan:
                 return self.at
         elif char == '"' or _opens_string(text, self.at - 1):
             self._quote = char
-        return _CONTINUE
+        return CONTINUE
 
     def _scan_marker(self, text: str, final: bool) -> int:
         for string_mark in _STRING_MARKS:
             if text.startswith(string_mark, self.at):
                 self._quote = string_mark
                 self.at += len(string_mark)
-                return _CONTINUE
+                return CONTINUE
         if match_stop(text, self.at):
             return self.at
         upcoming = text[self.at : self.at + MAX_MARKER_CHARACTERS]
         if not final and (
             may_become_stop(text, self.at) or any(string_mark.startswith(upcoming) for string_mark in _STRING_MARKS)
         ):
-            return _WAIT
+            return WAIT
         self.at += 1
-        return _CONTINUE
+        return CONTINUE
 
 
 def _opens_string(text: str, at: int) -> bool:

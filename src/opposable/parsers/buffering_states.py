@@ -12,13 +12,13 @@ from opposable.parsers.call_candidates import (
     may_be_call,
 )
 from opposable.parsers.final_answer import FinalAnswerStates
+from opposable.parsers.lenient_json import skip_pattern, skip_whitespace
 from opposable.parsers.markers import CLOSERS, IGNORED_MARKERS, MAX_MARKER_CHARACTERS, OPENERS, TAGGED_CALL_STARTS
 from opposable.parsers.state_machine import (
     INLINE_MARKER_PATTERN,
     INLINE_MARKER_PREFIXES,
     MAX_LOOKAHEAD_CHARACTERS,
     WORD_PATTERN,
-    skip_whitespace,
 )
 
 _FENCE_OPEN = re.compile(r"(?P<ticks>`{3,16})[ \t]*(?P<info>[\w.+\-]{0,32})[ \t]*(?P<rest>[^\n`]*)")
@@ -44,7 +44,7 @@ class BufferingStates(FinalAnswerStates):
             return len(text) - start >= MAX_LOOKAHEAD_CHARACTERS and None
         if may_be is False or self._is_addressed_to_user:
             return None
-        self._emit_whitespace_until(start)
+        self._emit_until(start)
         self._start, self._bracket_scan = start, BracketScan(start)
         self._state = self._buffer_brackets
         return True
@@ -168,8 +168,7 @@ class BufferingStates(FinalAnswerStates):
     def _buffer_following_text(self, final: bool) -> bool:
         """Buffer the text after a candidate, which decides whether it is a call."""
         text, at = self._buffer, self._at
-        match = _CALL_SEPARATORS.match(text, at)
-        start = match.end() if match else at
+        start = skip_pattern(_CALL_SEPARATORS, text, at)
         if start >= len(text):
             return self._resolve_candidate("", same_line=False) if final else False
         if not final and text[start : start + MAX_MARKER_CHARACTERS] in INLINE_MARKER_PREFIXES:

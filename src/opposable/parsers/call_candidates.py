@@ -5,17 +5,11 @@ from dataclasses import dataclass
 
 from opposable.domain.json_text import parse_json
 from opposable.parsers import pythonic
-from opposable.parsers.call_section import CallSection, CallSpan, JsonCall
-from opposable.parsers.json_calls import FIRST_KEYS, RawCall, classify_value, find_broken_call
-from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, skip_space
+from opposable.parsers.call_section import CallSection, CallSpan, create_json_span
+from opposable.parsers.json_calls import FIRST_KEYS, classify_value, find_broken_call
+from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, skip_pattern, skip_space
 from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives
 from opposable.parsers.tool_names import ToolIndex
-
-FENCE_INFO_STRINGS = frozenset({
-    "", "json", "json5", "jsonc", "tool_call", "tool_calls", "tool-call", "toolcall", "tool_code", "tool", "tool_use", "tools",
-    "function_call", "function_calls", "function", "xml", "python", "py", "text", "plaintext", "txt", "plain",
-})  # fmt: skip
-"""Info strings of a code fence that may be a call."""
 
 CALL_INFO_STRINGS = frozenset(
     {
@@ -31,6 +25,11 @@ CALL_INFO_STRINGS = frozenset(
     }
 )
 """Info strings of a code fence that is always a call."""
+
+FENCE_INFO_STRINGS = CALL_INFO_STRINGS | {
+    "", "json", "json5", "jsonc", "tools", "function", "xml", "python", "py", "text", "plaintext", "txt", "plain",
+}  # fmt: skip
+"""Info strings of a code fence that may be a call."""
 
 _FIRST_KEY = re.compile(
     r"""\{[\s{]*(?P<quote>["'“‘]?)(?P<key>[^"'“”‘’:：=,{}\[\]\n]{0,64})(?P<end>["'”’]|\s*[:：=])?"""
@@ -125,15 +124,10 @@ def _parse_json_values(body: str, tools: ToolIndex) -> CallCandidate | None:
         shape = classify_value(value, tools, is_marked=False)
         if shape is None or (candidate.spans and not shape.calls):
             return None
-        candidate.spans.extend(_to_span(call, repairs, shape.parser) for call in shape.calls)
+        candidate.spans.extend(create_json_span(call, repairs, 0, 0, shape.parser) for call in shape.calls)
         candidate.answer = candidate.answer or shape.answer or ""
         candidate.thinking = candidate.thinking or shape.thinking
     return candidate
-
-
-def _to_span(call: RawCall, repairs: Repairs, parser: str) -> CallSpan:
-    repaired_call = RawCall(call.name, call.raw_arguments, call.id, (*repairs, *call.repairs))
-    return CallSpan(JsonCall(repaired_call, repairs.is_unfinished), 0, 0, parser, call.id)
 
 
 def _parse_json_value(body: str, at: int, repairs: Repairs) -> tuple[object, int]:
@@ -143,15 +137,10 @@ def _parse_json_value(body: str, at: int, repairs: Repairs) -> tuple[object, int
         except ValueError:
             pass
     value, at = LenientJsonParser(body, repairs).parse_value(at)
-    at = _skip_separators(body, at)
+    at = skip_pattern(_VALUE_SEPARATOR, body, at)
     while at < len(body) and body[at] in "}])":
         repairs.add("extra closing bracket dropped")
-        at = _skip_separators(body, at + 1)
+        at = skip_pattern(_VALUE_SEPARATOR, body, at + 1)
     if at < len(body) and body[at] not in "{[":
         raise UnreadableText("there is text after the JSON value")
     return value, at
-
-
-def _skip_separators(body: str, at: int) -> int:
-    match = _VALUE_SEPARATOR.match(body, at)
-    return match.end() if match else at

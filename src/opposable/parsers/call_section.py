@@ -1,13 +1,21 @@
 """Scanner for the calls after a marker, in any of the marked formats."""
 
 import re
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from opposable.parsers import minimax_m3, pythonic
 from opposable.parsers.arguments import ParsedArguments
-from opposable.parsers.bracket_scanner import BracketScan
+from opposable.parsers.bracket_scanner import CONTINUE, WAIT, BracketScan
 from opposable.parsers.json_calls import RawCall, classify_value, find_broken_call
-from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, parse_lenient
+from opposable.parsers.lenient_json import (
+    LenientJsonParser,
+    Repairs,
+    UnreadableText,
+    parse_lenient,
+    skip_pattern,
+    skip_whitespace,
+)
 from opposable.parsers.markers import (
     CLOSERS,
     FILLER_MARKERS,
@@ -34,7 +42,7 @@ _NAME_SEPARATORS = (
 _MARKER_LITERALS = (set(OPENERS) | CLOSERS | FILLER_MARKERS) - set(LINE_OPENERS)
 _MARKER_PATTERN = compile_alternatives(_MARKER_LITERALS)
 _MARKER_PREFIXES = get_prefixes(_MARKER_LITERALS)
-_WHITESPACE = re.compile(r"[\s\u3000]*")
+_WHITESPACE = re.compile(r"\s*")
 _CALL_SEPARATORS = re.compile(r"(?:[\s,;})]|\](?=[^<]))*")
 _BARE_NAME = re.compile(r":?(?:call:)?(?P<name>[^\s<>\[\]{}()\"'=,;|｜`]{1,128})")
 _NAME_SEPARATOR = re.compile(r"\s*(?:" + "|".join(re.escape(joint) for joint in _NAME_SEPARATORS) + r")")
@@ -42,8 +50,6 @@ _CALL_ID = re.compile(r"\s*\[CALL_ID\](?P<id>[^\[\]\s]{1,64})\s*\[ARGS\]")
 _FENCE = re.compile(r"\s*```[\w]*\s*")
 _NAME_COUNTER = re.compile(r"\A(?P<name>.+):\d+\Z")
 _CLOSER_STRINGS = tuple(CLOSERS)
-_WAIT = -1
-_CONTINUE = -2
 
 
 class UntypedCall(Protocol):
@@ -57,20 +63,18 @@ class UntypedCall(Protocol):
         """Parse the arguments and coerce them to the tool's schema."""
 
 
+@dataclass(frozen=True, slots=True)
 class CallSpan:
     """A call found in the text and its position.
 
-    `call` is None if the call could not be parsed.
+    `call` is None if the call could not be parsed. `id` is the model's id for it, or "".
     """
 
-    __slots__ = ("call", "end", "id", "parser", "start")
-
-    def __init__(self, call: UntypedCall | None, start: int, end: int, parser: str, call_id: str = "") -> None:
-        self.call = call
-        self.start = start
-        self.end = end
-        self.parser = parser
-        self.id = call_id
+    call: UntypedCall | None
+    start: int
+    end: int
+    parser: str
+    id: str = ""
 
 
 class CallSection:
@@ -108,9 +112,9 @@ class CallSection:
             step = (
                 self._scan_item(text, final) if self._active_scan is not None else self._scan_between_calls(text, final)
             )
-            if step == _WAIT:
+            if step == WAIT:
                 return None
-            if step != _CONTINUE:
+            if step != CONTINUE:
                 return step
 
     def _scan_item(self, text: str, final: bool) -> int:
@@ -118,7 +122,7 @@ class CallSection:
         assert scan is not None
         end = scan.scan(text, final)
         if end is None:
-            return _WAIT
+            return WAIT
         self._active_scan = None
         self.at = end
         if isinstance(scan, BracketScan):
@@ -128,7 +132,7 @@ class CallSection:
             parser = self.parser if self.parser not in ("", "hermes", "function_calls") else default_parser
             self.spans.append(CallSpan(scan, self._item_start, end, parser))
             self.allows_bare_names = False
-        return _CONTINUE
+        return CONTINUE
 
     def _finish_brackets(self, text: str, scan: BracketScan, end: int) -> None:
         if scan.ended_at_fallback:
@@ -145,7 +149,7 @@ class CallSection:
     def _finish_value(self, value: str, start: int, end: int) -> None:
         may_be_python = value[:1] not in ("{", "[") or pythonic.LIST_PATTERN.match(value)
         if may_be_python and (calls := pythonic.parse_python_calls(value, self.tools)) is not None:
-            self.spans.extend(CallSpan(call, start, end, self._get_parser_name("pythonic")) for call in calls)
+            self.spans.extend(CallSpan(call, start, end, self.parser or "pythonic") for call in calls)
             return
         repairs = Repairs()
         try:
@@ -153,38 +157,29 @@ class CallSection:
         except (UnreadableText, RecursionError):
             shape = None
         if shape is None or not shape.calls:
-            self.spans.append(CallSpan(find_broken_call(value, self.tools), start, end, self._get_parser_name("json")))
+            self.spans.append(CallSpan(find_broken_call(value, self.tools), start, end, self.parser or "json"))
             return
-        for call in shape.calls:
-            repaired_call = RawCall(call.name, call.raw_arguments, call.id, (*repairs, *call.repairs))
-            self.spans.append(
-                CallSpan(
-                    JsonCall(repaired_call, repairs.is_unfinished), start, end, self._get_parser_name("json"), call.id
-                )
-            )
-
-    def _get_parser_name(self, default: str) -> str:
-        return self.parser or default
+        self.spans.extend(create_json_span(call, repairs, start, end, self.parser or "json") for call in shape.calls)
 
     def _scan_between_calls(self, text: str, final: bool) -> int:
         """Scan the text between calls: a marker, the next call, or the end of the section."""
         if self._is_fenced and not self._skip_fence_end(text, final):
-            return _WAIT
+            return WAIT
         at = self._skip_separators(text)
         if at >= len(text):
-            return self.at if final else _WAIT
+            return self.at if final else WAIT
         if match := _MARKER_PATTERN.match(text, at):
             return self._handle_marker(match[0], at)
         if not final and (text[at : at + 64] in _MARKER_PREFIXES or may_become_call(text, at)):
-            return _WAIT
+            return WAIT
         if self._enter_tagged_call(text, at):
-            return _CONTINUE
+            return CONTINUE
         if self.is_closed:
             return self.at
         if text[at] in "{[":
             self._item_start = at
             self._active_scan = BracketScan(at, self.markers_end_strings)
-            return _CONTINUE
+            return CONTINUE
         if self.allows_bare_names:
             return self._enter_named_call(text, at, final)
         return self.at
@@ -194,7 +189,7 @@ class CallSection:
 
         Return False if it may still arrive.
         """
-        at = _skip_whitespace(text, self.at)
+        at = skip_whitespace(text, self.at)
         if not final and text[at : at + 3] in ("", "`", "``"):
             return False
         self.at = at + 3 if text.startswith("```", at) else self.at
@@ -202,8 +197,7 @@ class CallSection:
         return True
 
     def _skip_separators(self, text: str) -> int:
-        match = (_WHITESPACE if self.is_closed or not self.spans else _CALL_SEPARATORS).match(text, self.at)
-        at = match.end() if match else self.at
+        at = skip_pattern(_WHITESPACE if self.is_closed or not self.spans else _CALL_SEPARATORS, text, self.at)
         if not self.is_closed:
             self.at = at
         return at
@@ -218,7 +212,7 @@ class CallSection:
                 self.parser = opener.parser
         elif marker not in FILLER_MARKERS:
             self.is_closed = True
-        return _CONTINUE
+        return CONTINUE
 
     def _enter_tagged_call(self, text: str, at: int) -> bool:
         if not text.startswith(TAGGED_CALL_STARTS, at):
@@ -239,32 +233,32 @@ class CallSection:
         if match is not None and (final or match.end() < len(text)):
             self._item_start = at
             if self._enter_arguments(text, _strip_escaped_newlines(match["name"]), match.end(), final):
-                return _CONTINUE
-        return self.at if final or len(text) - at >= MAX_BARE_CALL_CHARACTERS else _WAIT
+                return CONTINUE
+        return self.at if final or len(text) - at >= MAX_BARE_CALL_CHARACTERS else WAIT
 
     def _enter_arguments(self, text: str, name: str, end: int, final: bool) -> bool:
         """Enter the arguments after a bare name; return False if the text is not a call."""
-        at = _skip_whitespace(text, end)
+        at = skip_whitespace(text, end)
         if (separator := _NAME_SEPARATOR.match(text, end)) and "sep" in separator[0]:
             if name == "function":
                 self.at = separator.end()
                 return True
-            at = _skip_whitespace(text, separator.end())
+            at = skip_whitespace(text, separator.end())
         if text.startswith("<arg_key>", at) or text.startswith(_CLOSER_STRINGS, at):
             self._active_scan = TaggedScan(KEY_VALUE_FORMAT, name, at, markers_end_strings=self.markers_end_strings)
             return True
         if call_id := _CALL_ID.match(text, end):
-            self._pending_id, at = call_id["id"], _skip_whitespace(text, call_id.end())
+            self._pending_id, at = call_id["id"], skip_whitespace(text, call_id.end())
         elif separator:
-            at = _skip_whitespace(text, separator.end())
+            at = skip_whitespace(text, separator.end())
         fence = _FENCE.match(text, at)
-        if fence:
-            at = fence.end()
+        at = fence.end() if fence else at
         if text.startswith("{", at):
             self._is_fenced = fence is not None
             return self._enter_json_arguments(name, at)
         if text.startswith("(", at):
-            self._active_scan = _PythonScan(at, self._item_start, self.markers_end_strings)
+            self._active_scan = BracketScan(at, self.markers_end_strings)
+            self._active_scan.start = self._item_start  # the call begins with the tool's name
             return True
         if final and at >= len(text) and self.tools.find(_strip_counter(name))[0]:
             self._active_scan = TaggedScan(KEY_VALUE_FORMAT, name, at)
@@ -279,37 +273,10 @@ class CallSection:
         return True
 
 
-class _PythonScan(BracketScan):
-    """The scan of a bare Python call, whose text begins with the tool's name."""
-
-    def __init__(self, at: int, start: int, markers_end_strings: bool) -> None:
-        super().__init__(at, markers_end_strings)
-        self.start = start
-
-
-class JsonCall:
-    """A call from a JSON value that may have lacked closing brackets."""
-
-    __slots__ = ("call", "is_unfinished", "name")
-
-    def __init__(self, call: RawCall, is_unfinished: bool) -> None:
-        self.call = call
-        self.name = call.name
-        self.is_unfinished = is_unfinished
-
-    def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
-        """Parse the arguments; report a truncated call if required ones are missing."""
-        result = self.call.parse_arguments(schema, truncated)
-        if result.value is None or not self.is_unfinished:
-            return result
-        if truncated or any(name not in result.value for name in schema.required_names()):
-            return ParsedArguments(None, "The call ends in the middle.", result.repairs, is_cut_off=True)
-        return result
-
-
-def _skip_whitespace(text: str, at: int) -> int:
-    match = _WHITESPACE.match(text, at)
-    return match.end() if match else at
+def create_json_span(call: RawCall, repairs: Repairs, start: int, end: int, parser: str) -> CallSpan:
+    """Return the span of a call in a JSON value that was parsed with `repairs`."""
+    repaired_call = replace(call, repairs=(*repairs, *call.repairs), is_unfinished=repairs.is_unfinished)
+    return CallSpan(repaired_call, start, end, parser, call.id)
 
 
 def _strip_escaped_newlines(name: str) -> str:

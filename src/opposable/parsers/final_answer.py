@@ -3,11 +3,12 @@
 import json
 import re
 
+from opposable.parsers.lenient_json import skip_pattern
 from opposable.parsers.passthrough_states import PassthroughStates
 
 _HEAD_TOKENS = ("{", '"action"', ":", '"finish"', ",", '"content"', ":", '"')
 _MAX_HEAD_CHARACTERS = 160
-_WHITESPACE = " \t\r\n"
+_WHITESPACE = re.compile(r"[ \t\r\n]*")
 _STOP = re.compile(r'["\\]')
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])", re.DOTALL)
 _MAX_ESCAPE_CHARACTERS = 12
@@ -27,14 +28,13 @@ class FinalAnswerStates(PassthroughStates):
         """
         at = start
         for token in _HEAD_TOKENS:
-            while at < len(text) and text[at] in _WHITESPACE:
-                at += 1
+            at = skip_pattern(_WHITESPACE, text, at)
             upcoming = text[at : at + len(token)]
             if upcoming != token:
                 may_continue = token.startswith(upcoming) and at + len(upcoming) == len(text)
                 return False if may_continue and not final and at - start < _MAX_HEAD_CHARACTERS else None
             at += len(token)
-        self._emit_whitespace_until(start)
+        self._emit_until(start)
         self._at = at
         self._state = self._parse_answer
         return True
@@ -83,16 +83,14 @@ class FinalAnswerStates(PassthroughStates):
         It does if a bracket or another field follows. Models forget to escape quotation marks inside an answer: those
         are emitted as text.
         """
-        at = self._at + 1
-        while at < len(text) and text[at] in _WHITESPACE:
-            at += 1
+        at = skip_pattern(_WHITESPACE, text, self._at + 1)
         if at >= len(text):
             return True if final or at - self._at > _MAX_END_CHARACTERS else None
         if text[at] == "}":
             return True
         if text[at] != ",":
             return False
-        after = text[at + 1 : at + 1 + _MAX_END_CHARACTERS].lstrip(_WHITESPACE)
+        after = text[at + 1 : at + 1 + _MAX_END_CHARACTERS].lstrip(" \t\r\n")
         if not after and not final and len(text) - at <= _MAX_END_CHARACTERS:
             return None
         return after[:1] == '"'

@@ -1,7 +1,7 @@
 """Classification of JSON values: the shapes in which models write calls."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opposable.domain.json_text import dump_json
@@ -31,16 +31,25 @@ MAX_ENVELOPES = 4
 
 @dataclass(frozen=True, slots=True)
 class RawCall:
-    """A call as written: the tool name is not resolved, the arguments are not typed."""
+    """A call as written: the tool name is not resolved, the arguments are not typed.
+
+    `is_unfinished` means that the JSON value around the call lacked closing brackets.
+    """
 
     name: str
     raw_arguments: Any
     id: str = ""
     repairs: tuple[str, ...] = ()
+    is_unfinished: bool = False
 
     def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
-        """Parse the arguments and coerce them to the tool's schema."""
-        return coerce_arguments(self.raw_arguments, schema, truncated, self.repairs)
+        """Parse the arguments and coerce them to the tool's schema; reject an unfinished call that lacks required ones."""
+        result = coerce_arguments(self.raw_arguments, schema, truncated, self.repairs)
+        if result.value is None or not self.is_unfinished:
+            return result
+        if truncated or any(name not in result.value for name in schema.required_names()):
+            return ParsedArguments(None, "The call ends in the middle.", result.repairs, is_cut_off=True)
+        return result
 
 
 @dataclass(slots=True)
@@ -93,7 +102,7 @@ def _classify_envelope(value: dict[str, Any], tools: ToolIndex, is_marked: bool,
         if isinstance(value.get(key), dict) and _has_only_keys(value, key):
             inner = classify_value(value[key], tools, is_marked, depth + 1)
             if inner:
-                calls = [call if call.id else _add_id(call, _get_id(value)) for call in inner.calls]
+                calls = [call if call.id else replace(call, id=_get_id(value)) for call in inner.calls]
                 return CallShape(calls, answer or None, thinking, "openai")
     if (
         _is_final_answer(value)
@@ -131,10 +140,6 @@ def _get_list_parser(value: dict[str, Any], key: str) -> str:
 def _has_only_keys(value: dict[str, Any], *keys: str) -> bool:
     """Return whether `value` has only `keys` and keys that commonly accompany a call."""
     return all(key in META_KEYS or key in keys for key in value)
-
-
-def _add_id(call: RawCall, call_id: str) -> RawCall:
-    return RawCall(call.name, call.raw_arguments, call_id, call.repairs)
 
 
 def _get_id(value: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from opposable.domain.json_text import parse_json
 MAX_DEPTH = 100
 
 _SPACE = re.compile(r"(?:[\s\u3000\ufeff\u200b]+|//[^\n]*|#[^\n]*|/\*.{0,2000}?\*/)*", re.DOTALL)
+_WHITESPACE = re.compile(r"\s*")
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _WORD = re.compile(r"[^\W\d][\w.$-]*")
 _LITERALS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
@@ -70,7 +71,17 @@ def parse_lenient(text: str, repairs: Repairs) -> Any:
 
 def skip_space(text: str, at: int) -> int:
     """Return the first position at or after `at` outside white space and comments."""
-    match = _SPACE.match(text, at)
+    return skip_pattern(_SPACE, text, at)
+
+
+def skip_whitespace(text: str, at: int) -> int:
+    """Return the first position at or after `at` that is not white space."""
+    return skip_pattern(_WHITESPACE, text, at)
+
+
+def skip_pattern(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Return where a match of `pattern` at `at` ends; `at` itself without one."""
+    match = pattern.match(text, at)
     return match.end() if match else at
 
 
@@ -232,7 +243,9 @@ class LenientJsonParser:
         if quote not in _CLOSING_QUOTE:
             raise UnreadableText(f"{self.text[at : at + 30]!r} is not a JSON value")
         if quote in "\"'" and self.text.startswith(quote * 3, at):
-            return self._parse_triple_quoted(at + 3, quote * 3)
+            value, at = self._parse_marked_string(at + 3, quote * 3)
+            self.repairs.add("triple quotes")
+            return value, at
         if quote != '"':
             self.repairs.add("single quotes" if quote == "'" else "other quotation marks")
         return self._parse_quoted(at + 1, quote, is_key)
@@ -242,13 +255,6 @@ class LenientJsonParser:
         if end < 0:
             raise UnreadableText("the text ends in the middle of a string", is_cut_off=True)
         return self.text[at:end], end + len(mark)
-
-    def _parse_triple_quoted(self, at: int, mark: str) -> tuple[str, int]:
-        end = self.text.find(mark, at)
-        if end < 0:
-            raise UnreadableText("the text ends in the middle of a string", is_cut_off=True)
-        self.repairs.add("triple quotes")
-        return self.text[at:end], end + 3
 
     def _parse_quoted(self, at: int, quote: str, is_key: bool) -> tuple[str, int]:
         text, closing, plain = self.text, _CLOSING_QUOTE[quote], _PLAIN_CHARACTERS[quote]

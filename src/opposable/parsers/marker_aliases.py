@@ -1,5 +1,6 @@
 """Model families whose markers are synonyms of markers the parser knows."""
 
+import copy
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -99,9 +100,7 @@ def create_translator(aliases: Mapping[str, str] | None) -> MarkerTranslator:
     """Create a translator for the built-in aliases and for `aliases`."""
     if aliases:
         return MarkerTranslator({**MARKER_ALIASES, **aliases})
-    result = MarkerTranslator.__new__(MarkerTranslator)
-    result.__dict__.update(_BUILT_IN_TRANSLATOR.__dict__)
-    return result
+    return copy.copy(_BUILT_IN_TRANSLATOR)
 
 
 def aliases_from_template(response_template: Mapping[str, Any]) -> dict[str, str]:

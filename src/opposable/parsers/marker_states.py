@@ -9,6 +9,7 @@ from opposable.parsers.buffering_states import BufferingStates
 from opposable.parsers.call_section import MAX_FALLBACKS, CallSection, CallSpan
 from opposable.parsers.harmony_headers import MAX_HEADER_CHARACTERS, MESSAGE_MARKER, parse_header
 from opposable.parsers.json_calls import RawCall
+from opposable.parsers.lenient_json import skip_whitespace
 from opposable.parsers.markers import (
     HEADER_MARKERS,
     IGNORED_MARKERS,
@@ -27,7 +28,6 @@ from opposable.parsers.state_machine import (
     INLINE_MARKER_PATTERN,
     INLINE_MARKER_PREFIXES,
     find_partial_marker,
-    skip_whitespace,
 )
 
 _THINKING_LITERALS = {
@@ -49,7 +49,7 @@ class MarkerStates(BufferingStates):
 
         `opener` is "" if the call has no marker.
         """
-        self._emit_whitespace_until(start)
+        self._emit_until(start)
         marker = OPENERS.get(opener)
         at = start + len(opener) - (marker.shared_characters if marker else 0)
         parser = marker.parser if marker else ("functionary" if opener == ">>>" else "")
@@ -212,7 +212,8 @@ class MarkerStates(BufferingStates):
         return True
 
     def _enter_header(self, start: int) -> bool:
-        self._emit_whitespace_until(start) if self._buffer[self._at : start].strip() else None
+        if self._buffer[self._at : start].strip():
+            self._emit_until(start)
         self._at = self._start = start
         self._state = self._parse_header
         return True
@@ -276,7 +277,7 @@ class MarkerStates(BufferingStates):
         return True
 
     def _enter_react(self, start: int) -> bool:
-        self._emit_whitespace_until(start)
+        self._emit_until(start)
         self._start = start
         self._react_scan = react.ReactScan(start, self._tools)
         self._state = self._parse_react

@@ -52,10 +52,8 @@ _TAG_OPENERS = {
 }
 _CONTROL_OPENERS = {
     **dict.fromkeys(
-        _deepseek_variants("tool_calls_begin"), OpeningMarker("deepseek", allows_bare_names=True, is_control_token=True)
-    ),
-    **dict.fromkeys(
-        _deepseek_variants("tool_call_begin"), OpeningMarker("deepseek", allows_bare_names=True, is_control_token=True)
+        [*_deepseek_variants("tool_calls_begin"), *_deepseek_variants("tool_call_begin")],
+        OpeningMarker("deepseek", allows_bare_names=True, is_control_token=True),
     ),
     "]<]minimax[>[<tool_call>": OpeningMarker("minimax_m3", is_control_token=True),
     "<｜DSML｜function_calls>": OpeningMarker("deepseek_dsml", is_control_token=True),

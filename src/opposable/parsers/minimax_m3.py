@@ -29,15 +29,13 @@ class MiniMaxM3Scan:
     """The scan of the body of one call, from after its opening tag to after its end."""
 
     name: str
+    start: int
     at: int
-    start: int = -1
     text: str = ""
     is_complete: bool = False
 
     def scan(self, text: str, final: bool) -> int | None:
         """Return the position after the call, or None if more text is needed."""
-        if self.start < 0:
-            self.start = self.at
         end = text.find(_CALL_END, self.at)
         if end >= 0:
             self.text, self.is_complete = text[self.start : end], True
@@ -63,7 +61,7 @@ class MiniMaxM3Scan:
 def match_opening_tag(text: str, at: int) -> MiniMaxM3Scan | None:
     """Return a scan of the call whose opening tag is at `at`, or None."""
     match = _CALL.match(text, at)
-    return MiniMaxM3Scan(match["name"], match.end()) if match else None
+    return MiniMaxM3Scan(match["name"], match.end(), match.end()) if match else None
 
 
 def _parse_elements(text: str) -> list[TagElement]:

@@ -15,20 +15,12 @@ class PassthroughStates(StateMachine):
     def _enter_code(self, ticks: str, end: int) -> bool:
         """Enter a code fence that is not a call."""
         self._closer = ticks
-        self._state = self._pass_code
+        self._state = self._pass_until_closer
         return self._emit_until(end)
 
-    def _pass_code(self, final: bool) -> bool:
-        """Emit a code fence unchanged."""
-        return self._pass_until(self._closer, final)
-
-    def _pass_quotation(self, final: bool) -> bool:
-        """Emit a quoted element unchanged."""
-        return self._pass_until(self._closer, final)
-
-    def _pass_until(self, closer: str, final: bool) -> bool:
-        """Emit text up to and including `closer`."""
-        text, at = self._buffer, self._at
+    def _pass_until_closer(self, final: bool) -> bool:
+        """Emit a code fence or a quoted element unchanged, up to and including its closing mark."""
+        text, at, closer = self._buffer, self._at, self._closer
         end = text.find(closer, at)
         if end >= 0:
             self._state = self._parse_text
@@ -38,8 +30,7 @@ class PassthroughStates(StateMachine):
             if final
             else next((n for n in range(min(len(closer) - 1, len(text) - at), 0, -1) if text.endswith(closer[:n])), 0)
         )
-        if len(text) - partial_size > at:
-            self._emit_until(len(text) - partial_size)
+        self._emit_until(len(text) - partial_size)
         return False
 
     def _pass_inline_code(self, final: bool) -> bool:
@@ -54,8 +45,7 @@ class PassthroughStates(StateMachine):
             self._state = self._parse_text
             return self._emit_until(line) if line > at else True
         partial_size = 0 if final or len(self._closer) == 1 or not text.endswith("`") else 1
-        if len(text) - partial_size > at:
-            self._emit_until(len(text) - partial_size)
+        self._emit_until(len(text) - partial_size)
         return False
 
     def _enter_thinking_block(self, marker: str) -> bool:

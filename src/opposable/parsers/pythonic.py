@@ -1,6 +1,7 @@
 """The Pythonic format: `f(x=1)`, `[f(x=1), g(y="a")]`, `print(f(x=1))`."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from opposable.parsers.json_calls import RawCall
@@ -36,12 +37,8 @@ def parse_python_calls(text: str, tools: ToolIndex) -> list[RawCall] | None:
     if is_list and at < len(text) and text[at] == "]":
         at = skip_space(text, at + 1)
     elif is_list:
-        calls = [_add_repair(call, "missing closing bracket added") for call in calls]
+        calls = [replace(call, repairs=(*call.repairs, "missing closing bracket added")) for call in calls]
     return calls if calls and at >= len(text) else None
-
-
-def _add_repair(call: RawCall, repair: str) -> RawCall:
-    return RawCall(call.name, call.raw_arguments, call.id, (*call.repairs, repair))
 
 
 def _parse_call(text: str, match: re.Match[str], tools: ToolIndex) -> tuple[RawCall | None, int]:

@@ -51,12 +51,8 @@ QUOTING_CUES = (
 )  # fmt: skip
 """Phrases before a call that is only quoted."""
 
-CONTAINER_CUES = (
-    *(
-        f"{article} {thing}"
-        for article in ("the", "this", "that", "a", "an", "its", "following")
-        for thing in CONTAINERS
-    ),
+CONTAINER_CUES = tuple(
+    f"{article} {thing}" for article in ("the", "this", "that", "a", "an", "its", "following") for thing in CONTAINERS
 )
 """Phrases right before a call that make the call part of the named thing, unless a calling cue occurs too."""
 

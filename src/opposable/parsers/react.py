@@ -4,6 +4,7 @@ import re
 from typing import Any, Literal
 
 from opposable.parsers.bracket_scanner import BracketScan
+from opposable.parsers.lenient_json import skip_whitespace
 from opposable.parsers.tool_names import ToolIndex
 
 _ACTION = re.compile(r"(?:Action[:：]|\*\*Action:\*\*|\*\*Action\*\*:)[ \t]*")
@@ -17,7 +18,6 @@ _STOP = re.compile(r"\n\s*(?:\*\*)?(?:Observation|Thought|Action|Final Answer|PA
 _OBSERVATION = re.compile(r"\s*(?:\*\*)?Observation")
 _THOUGHT = re.compile(r"^(?:\*\*)?Thought(?:\*\*)?\s*[:：].*$", re.MULTILINE)
 _FENCE_START = re.compile(r"```[\w]*\s*")
-_WHITESPACE = re.compile(r"\s*")
 MAX_LABEL_CHARACTERS = 64
 
 Verdict = Literal["call", "label", "text"]
@@ -69,8 +69,7 @@ class ReactScan:
         label = _ACTION.match(text, self.start)
         assert label is not None
         at = label.end()
-        whitespace = _WHITESPACE.match(text, at)
-        first = whitespace.end() if whitespace else at
+        first = skip_whitespace(text, at)
         if first >= len(text):
             return self._finish_as_text(at) if final else None
         if text[first] in "{[`":
@@ -96,18 +95,17 @@ class ReactScan:
             ):
                 return None
             if not is_known or not upcoming.startswith("{") or not final:
-                return self._scan_python_call(line, at, is_known, final)
-            match = _WHITESPACE.match(text, line.end("name"))
-        assert match is not None
+                return self._scan_python_call(line, at)
+        input_start = skip_whitespace(text, line.end("name")) if match is None else match.end()
         if not is_known and not re.fullmatch(r"[\w.\-]{1,64}", name):
             return self._finish_as_text(at)
         self.name = name
-        if match.end() >= len(text) and not final:
+        if input_start >= len(text) and not final:
             return None
-        self._input_start = self._search_from = match.end()
+        self._input_start = self._search_from = input_start
         return "call"
 
-    def _scan_python_call(self, line: re.Match[str], at: int, is_known: bool, final: bool) -> Verdict:
+    def _scan_python_call(self, line: re.Match[str], at: int) -> Verdict:
         name = line["name"].strip()
         if "(" in name and name.endswith(")") and self._tools.find(name.split("(")[0])[0]:
             self.name, self._input_text = name.split("(")[0], name[name.index("(") + 1 : -1]
@@ -137,11 +135,9 @@ class ReactScan:
         return self._finish_call(text, first, end, fence is not None, final)
 
     def _finish_call(self, text: str, first: int, end: int, is_fenced: bool, final: bool) -> Verdict | None:
-        whitespace = _WHITESPACE.match(text, end)
-        start = whitespace.end() if whitespace else end
+        start = skip_whitespace(text, end)
         if is_fenced and text.startswith("```", start):
-            whitespace = _WHITESPACE.match(text, start + 3)
-            end, start = start + 3, whitespace.end() if whitespace else start + 3
+            end, start = start + 3, skip_whitespace(text, start + 3)
         upcoming = text[start : start + 13]
         if (
             not final

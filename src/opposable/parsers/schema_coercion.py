@@ -137,17 +137,14 @@ def coerce_value(value: Any, schema: SchemaNode, repairs: Repairs) -> Any:
     if isinstance(value, str):
         return _coerce_string(value, schema, types, repairs)
     if isinstance(value, dict):
-        return _coerce_object(value, schema.get_alternative("object"), repairs)
+        schema = schema.get_alternative("object")
+        return {key: _coerce_property(item, schema.get_property(key), repairs) for key, item in value.items()}
     if isinstance(value, list):
         array_schema = schema.get_alternative("array")
         return [coerce_value(item, array_schema.get_item_schema(index), repairs) for index, item in enumerate(value)]
     if isinstance(value, bool) or value is None or not types:
         return value
     return _coerce_number(value, types, repairs)
-
-
-def _coerce_object(value: dict[str, Any], schema: SchemaNode, repairs: Repairs) -> dict[str, Any]:
-    return {key: _coerce_property(item, schema.get_property(key), repairs) for key, item in value.items()}
 
 
 def _coerce_property(value: Any, schema: SchemaNode, repairs: Repairs) -> Any:

@@ -35,12 +35,11 @@ INLINE_MARKERS = frozenset({
 INLINE_MARKER_PATTERN = compile_alternatives(INLINE_MARKERS)
 INLINE_MARKER_PREFIXES = get_prefixes(INLINE_MARKERS)
 SPECIAL_TEXT_PATTERN = re.compile("[\n`]|" + build_alternatives(INLINE_MARKERS))
-WHITESPACE_PATTERN = re.compile(r"[\s\u3000]*")
 WORD_PATTERN = re.compile(r"(?:functions\.|tools\.)?[^\W\d][\w.\-]{0,127}")
 MAX_LOOKAHEAD_CHARACTERS = 120
 _MARKER_START_PATTERN = re.compile(r"[<\[\]◁]")
 _PASSTHROUGH_STATES = frozenset(
-    {"_parse_text", "_parse_thinking", "_pass_code", "_pass_quotation", "_pass_inline_code", "_pass_thinking_body"}
+    {"_parse_text", "_parse_thinking", "_pass_until_closer", "_pass_inline_code", "_pass_thinking_body"}
 )
 """Names of the states that no longer need the text they have emitted."""
 
@@ -111,11 +110,6 @@ class StateMachine(ABC):
         self._at = end
         return True
 
-    def _emit_whitespace_until(self, start: int) -> None:
-        """Emit the white space that precedes buffered text."""
-        if start > self._at:
-            self._emit_until(start)
-
     def _drop_characters(self, count: int) -> bool:
         """Skip characters that are not shown to the user."""
         self._at += count
@@ -131,12 +125,6 @@ class StateMachine(ABC):
             and text[start : start + MAX_MARKER_CHARACTERS] in INLINE_MARKER_PREFIXES
             and len(text) - start > 1
         )
-
-
-def skip_whitespace(text: str, at: int) -> int:
-    """Return the first position at or after `at` that is not white space."""
-    match = WHITESPACE_PATTERN.match(text, at)
-    return match.end() if match else at
 
 
 def find_partial_marker(text: str, at: int, prefixes: frozenset[str]) -> int:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from opposable.domain.tools import new_call_id
 from opposable.parsers import quotation, react
 from opposable.parsers.bracket_scanner import BracketScan
+from opposable.parsers.lenient_json import skip_whitespace
 from opposable.parsers.marker_aliases import create_translator
 from opposable.parsers.marker_states import MarkerStates
 from opposable.parsers.markers import (
@@ -39,10 +40,8 @@ from opposable.parsers.passthrough_states import ANY_THINKING_END
 from opposable.parsers.state_machine import (
     INLINE_MARKER_PREFIXES,
     SPECIAL_TEXT_PATTERN,
-    WHITESPACE_PATTERN,
     WORD_PATTERN,
     find_partial_marker,
-    skip_whitespace,
 )
 from opposable.parsers.tool_names import ToolLike
 
@@ -138,10 +137,8 @@ class StreamParser(MarkerStates):
         if match is None:
             return self._emit_until(len(text) if final else find_partial_marker(text, at, INLINE_MARKER_PREFIXES))
         if match[0] == "\n":
-            whitespace = WHITESPACE_PATTERN.match(text, match.start())
-            return self._emit_until(whitespace.end() if whitespace else match.end())
-        if match.start() > self._at:
-            self._emit_until(match.start())
+            return self._emit_until(skip_whitespace(text, match.start()))
+        self._emit_until(match.start())
         if not final and len(text) - self._at < MAX_MARKER_CHARACTERS and text[self._at :] in INLINE_MARKER_PREFIXES:
             return False
         return self._enter_backticks(final) if match[0] == "`" else self._parse_marker(match[0], final)
@@ -208,7 +205,7 @@ class StreamParser(MarkerStates):
         if upcoming.startswith("(") and (
             self._emitter.has_no_text or quotation.announces_call(self._emitter.get_preceding_text())
         ):
-            self._emit_whitespace_until(start)
+            self._emit_until(start)
             self._start, self._bracket_scan = start, BracketScan(word.end())
             self._state = self._buffer_brackets
             return True
@@ -231,7 +228,7 @@ class StreamParser(MarkerStates):
             return self._enter_header(at)
         if marker in QUOTED_ELEMENTS:
             self._closer = QUOTED_ELEMENTS[marker]
-            self._state = self._pass_quotation
+            self._state = self._pass_until_closer
             return self._emit_until(at + len(marker))
         if marker in IGNORED_MARKERS and marker not in OPENERS:
             return self._drop_characters(len(marker))

@@ -7,8 +7,8 @@ from typing import Any
 
 from opposable.domain.json_text import parse_json
 from opposable.parsers.arguments import WRAPPER_KEYS, ParsedArguments, coerce_arguments
-from opposable.parsers.bracket_scanner import BracketScan
-from opposable.parsers.lenient_json import Repairs, UnreadableText
+from opposable.parsers.bracket_scanner import CONTINUE, WAIT, BracketScan
+from opposable.parsers.lenient_json import Repairs, skip_pattern
 from opposable.parsers.markers import (
     CLOSERS,
     OPENERS,
@@ -180,44 +180,44 @@ class TaggedScan:
                 end = self._scan_value(text, final)
             else:
                 end = self._scan_between_tags(text, final)
-            if end != -2:
-                return None if end == -1 else end
+            if end != CONTINUE:
+                return None if end == WAIT else end
 
     def _scan_json(self, text: str, final: bool) -> int:
         assert self._json_scan is not None
         end = self._json_scan.scan(text, final)
         if end is None:
-            return -1
+            return WAIT
         self.json_body = text[self._json_scan.start : end]
         self.is_cut_off = not self._json_scan.is_complete
         self.at, self._json_scan = end, None
-        return -2
+        return CONTINUE
 
     def _scan_between_tags(self, text: str, final: bool) -> int:
         """Scan the text between tags: a parameter, the end, or foreign text."""
-        self.at = _skip_whitespace(text, self.at)
+        self.at = skip_pattern(_WHITESPACE, text, self.at)
         if self.at >= len(text):
             if not final:
-                return -1
+                return WAIT
             self.repairs.add("missing end of the call")
             return self.at
         if match := self.tag_format.parameter_start.match(text, self.at):
             self._key, self._type_name = _unescape_attribute(match["key"]), match.groupdict().get("kind") or ""
             self._value_start = self.at = match.end()
-            return -2
+            return CONTINUE
         if text.startswith(self.tag_format.call_end, self.at):
             self.is_complete = True
             return self.at + len(self.tag_format.call_end)
         if text[self.at] in "{[" and not self.values and not self.json_body:
             self._json_scan = BracketScan(self.at)
-            return -2
+            return CONTINUE
         upcoming = text[self.at : self.at + MAX_TAG_CHARACTERS]
         if (
             not final
             and len(upcoming) < MAX_TAG_CHARACTERS
             and (upcoming in _FOLLOW_PREFIXES or upcoming.startswith(_PARAMETER_STARTS))
         ):
-            return -1
+            return WAIT
         self.repairs.add("missing end of the call")
         self.is_complete = _CALL_END_PATTERN.match(text, self.at) is not None
         self.is_cut_off = self.is_cut_off or any(
@@ -237,20 +237,20 @@ class TaggedScan:
                 return thinking_end.start()
             if end < 0:
                 self.at = max(self.at, len(text) - MAX_END_TAG_CHARACTERS)
-                return self._finish_unended_value(text) if final else -1
+                return self._finish_unended_value(text) if final else WAIT
             self._value_end = self.at = end + len(tag)
-        self.at = _skip_whitespace(text, self.at)
+        self.at = skip_pattern(_WHITESPACE, text, self.at)
         if self.at >= len(text) and not final:
-            return -1
+            return WAIT
         if self.at >= len(text) or _FOLLOW_PATTERN.match(text, self.at):
             self._store_value(text[self._value_start : self._value_end - len(tag)])
-            return -2
+            return CONTINUE
         if not final and text[self.at : self.at + MAX_TAG_CHARACTERS] in _FOLLOW_PREFIXES:
-            return -1
+            return WAIT
         if self._first_value_end < 0:
             self._first_value_end = self._value_end - len(tag)
         self._value_end = -1
-        return -2
+        return CONTINUE
 
     def _store_value(self, value: str) -> None:
         assert self._key is not None
@@ -273,7 +273,7 @@ class TaggedScan:
             self.at = value_end + (
                 len(self.tag_format.parameter_end) if text.startswith(self.tag_format.parameter_end, value_end) else 0
             )
-            return -2
+            return CONTINUE
         self.is_cut_off, self._key = True, None
         return len(text)
 
@@ -284,10 +284,7 @@ class TaggedScan:
         if not self.is_cut_off and (wrapped := _get_wrapped_arguments(self.values, schema)) is not None:
             return coerce_arguments(wrapped, schema, truncated, (*self.repairs, "wrapper around the arguments dropped"))
         repairs = Repairs(dict(self.repairs.entries))
-        try:
-            values = _split_merged_values(self, schema, repairs)
-        except UnreadableText as error:
-            return ParsedArguments(None, str(error), tuple(repairs))
+        values = _split_merged_values(self, schema, repairs)
         is_unfinished = "missing end of the call" in repairs.entries and not self.is_complete
         missing = [name for name in schema.required_names() if name not in dict(values)]
         if self.is_cut_off or (is_unfinished and (truncated or missing)):
@@ -342,8 +339,3 @@ def _strip_line_breaks(value: str) -> str:
     if value.startswith("\n"):
         return value[1:-1] if value.endswith("\n") and len(value) > 1 else value[1:]
     return value
-
-
-def _skip_whitespace(text: str, at: int) -> int:
-    match = _WHITESPACE.match(text, at)
-    return match.end() if match else at
