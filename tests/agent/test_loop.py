@@ -109,7 +109,7 @@ FAILURES = [
     ("add", '{"a": "two", "b": 3}', "invalid_arguments", '- a: must be a valid integer (given: "two")'),
     ("add", '{"a": 2}', "invalid_arguments", "- b: is required (missing)"),
     ("add", '{"a": 2, "b": 3, "c": 4}', "invalid_arguments", "there is no such parameter"),
-    ("add", "certainly!", "invalid_arguments", "cannot be read"),
+    ("add", "certainly!", "invalid_arguments", "add cannot be read: they should be a JSON object.\nGiven: certainly!"),
     ("no_such_tool", "{}", "unknown_tool", "The tools are: "),
     ("", "{}", "unknown_tool", "The tools are: "),
     ("boom", "{}", "failed", "RuntimeError: exploded"),
@@ -127,10 +127,19 @@ async def test_every_failure_goes_back_to_the_model_which_goes_on(name, argument
     assert events[-1].text == "sorry"
 
 
-async def test_failures_of_a_chinese_request_are_in_chinese():
-    model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 2}')), "好的")
+@pytest.mark.parametrize(
+    ("arguments", "content"),
+    [
+        ('{"a": 2}', "- b: 字段是必需的（缺失）"),
+        ("certainly!", "工具 add 的调用参数无法解析：不是有效的 JSON 对象。\n收到的内容：certainly!\n"),
+        ('{"a": 2, "b', "工具 add 的调用参数无法解析：内容不完整，中途结束。\n"),
+        ("", "工具 add 的调用参数无法解析：内容为空，但必须提供 a、b。\n"),
+    ],
+)
+async def test_failures_of_a_chinese_request_are_in_chinese(arguments, content):
+    model = ScriptedModel(reply_with_calls(tool_call("add", arguments)), "好的")
     await collect_events(model, said="请把两个数相加")
-    assert "- b: 字段是必需的（缺失）" in list_sent_texts(model, 1)[0][1]
+    assert content in list_sent_texts(model, 1)[0][1]
 
 
 REPAIRED = [

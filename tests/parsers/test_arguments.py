@@ -78,7 +78,7 @@ def test_empty_text_is_no_arguments_if_none_are_required():
 
 
 def test_missing_arguments_are_named():
-    assert parse_arguments("", ADD).problem == "The arguments cannot be read: they are empty, but a, b must be given."
+    assert parse_arguments("", ADD).problem == "they are empty, but a, b must be given"
 
 
 def test_invalid_values_are_left_for_the_validator():

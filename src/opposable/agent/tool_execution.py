@@ -12,7 +12,7 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments
 from opposable.domain.events import CUT_OFF, Reply, ToolDelta, ToolFinished
 from opposable.domain.language import Language
-from opposable.domain.localized_text import localize
+from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.messages import Message
 from opposable.domain.tools import FailureKind, ToolCall, ToolResult, new_call_id
 from opposable.tools import failure_messages as sentences
@@ -129,8 +129,8 @@ def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> R
     try:
         return _resolve_arguments(call, tool, language)
     except RecursionError:  # in a message that quotes an invalid value
-        problem, arguments_json = "nested too deeply", call.arguments_json
-        message = sentences.unreadable_arguments_message(tool.name, problem, arguments_json, language)
+        problem = LocalizedText("nested too deeply", "嵌套过深")
+        message = sentences.unreadable_arguments_message(tool.name, problem, call.arguments_json, language)
         return _reject_call(call, tool.name, message)
 
 

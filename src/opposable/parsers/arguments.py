@@ -7,6 +7,7 @@ from typing import Any
 
 from opposable.domain.errors import FieldProblem
 from opposable.domain.json_text import parse_json
+from opposable.domain.localized_text import LocalizedText
 from opposable.parsers.lenient_json import (
     LenientJsonParser,
     Repairs,
@@ -39,7 +40,7 @@ class ParsedArguments:
 
     Attributes:
         value: The arguments, or None if they cannot be parsed without guessing.
-        problem: A sentence for the model that says why `value` is None.
+        problem: Why `value` is None, such as "the text ends in the middle of a string".
         repairs: Short descriptions of the repairs.
         is_cut_off: Whether the text only ends too early.
     """
@@ -105,9 +106,9 @@ def coerce_arguments(
             _reject_unfinished(decoded, schema, truncated)
         coerced = coerce_value(decoded, schema, repairs)
     except UnreadableText as error:
-        return ParsedArguments(None, f"The arguments cannot be read: {error}.", tuple(repairs), error.is_cut_off)
+        return ParsedArguments(None, error.problem, tuple(repairs), error.is_cut_off)
     except RecursionError:
-        return ParsedArguments(None, "The arguments cannot be read: nested too deeply.", tuple(repairs))
+        return ParsedArguments(None, LocalizedText("nested too deeply", "嵌套过深"), tuple(repairs))
     return ParsedArguments(coerced, None, tuple(repairs))
 
 
@@ -160,7 +161,8 @@ def _decode_text(text: str, schema: SchemaNode, repairs: Repairs) -> Any:
 
 def _empty_arguments(schema: SchemaNode) -> dict[str, Any]:
     if missing := schema.required_names():
-        raise UnreadableText(f"they are empty, but {', '.join(missing)} must be given")
+        english = f"they are empty, but {', '.join(missing)} must be given"
+        raise UnreadableText(LocalizedText(english, f"内容为空，但必须提供 {'、'.join(missing)}"))
     return {}
 
 

@@ -48,7 +48,7 @@ class RawCall:
         if result.value is None or not self.is_unfinished:
             return result
         if truncated or any(name not in result.value for name in schema.required_names()):
-            return ParsedArguments(None, "The call ends in the middle.", result.repairs, is_cut_off=True)
+            return ParsedArguments(None, "the call ends in the middle", result.repairs, is_cut_off=True)
         return result
 
 

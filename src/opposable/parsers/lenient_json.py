@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opposable.domain.json_text import parse_json
+from opposable.domain.localized_text import LocalizedText
 
 MAX_DEPTH = 100
 
@@ -26,11 +27,14 @@ _PLAIN_CHARACTERS = {quote: re.compile(rf"[^\\{re.escape(end)}]+") for quote, en
 class UnreadableText(Exception):
     """The text cannot be parsed without guessing.
 
-    `is_cut_off` means that it only ends too early.
+    `problem` says why, in Chinese only roughly unless it was given so. `is_cut_off` means that the text only ends too
+    early.
     """
 
     def __init__(self, problem: str, is_cut_off: bool = False) -> None:
         super().__init__(problem)
+        chinese = "内容不完整，中途结束" if is_cut_off else "不是有效的 JSON 对象"
+        self.problem = problem if isinstance(problem, LocalizedText) else LocalizedText(problem, chinese)
         self.is_cut_off = is_cut_off
 
 

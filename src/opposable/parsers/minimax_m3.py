@@ -49,7 +49,7 @@ class MiniMaxM3Scan:
     def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
         """Parse the arguments and coerce them to the tool's schema."""
         if not self.is_complete:
-            return ParsedArguments(None, "The call ends in the middle.", is_cut_off=True)
+            return ParsedArguments(None, "the call ends in the middle", is_cut_off=True)
         repairs = Repairs()
         values = {
             item.name: _coerce_element(self.text, item, schema.get_property(item.name), repairs)

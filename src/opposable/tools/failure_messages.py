@@ -34,11 +34,11 @@ def unknown_tool_message(name: str, nearest_names: Sequence[str], all_names: Seq
 
 
 def unreadable_arguments_message(name: str, problem: str, raw_arguments: str, language: Language) -> str:
-    """Say that the arguments could not be parsed."""
+    """Say that the arguments could not be parsed; `problem` says why, without a final period."""
     preview = raw_arguments if len(raw_arguments) <= 300 else raw_arguments[:300] + "…"
     if language == "zh":
-        return f"工具 {name} 的调用参数无法解析：{problem}\n收到的内容：{preview}\n请用一个 JSON 对象给出参数后重试。"
-    return f"The arguments of {name} cannot be read: {problem}\nGiven: {preview}\nGive them as one JSON object and try again."
+        return f"工具 {name} 的调用参数无法解析：{localize(problem, 'zh')}。\n收到的内容：{preview}\n请用一个 JSON 对象给出参数后重试。"
+    return f"The arguments of {name} cannot be read: {problem}.\nGiven: {preview}\nGive them as one JSON object and try again."
 
 
 def truncated_call_message(name: str, language: Language) -> str:
