@@ -109,8 +109,7 @@ class AgentRepository:
         )
         agent_ids = [row.id for row in page.items]
         query = select(agent_tools).where(agent_tools.c.agent_id.in_(agent_ids)).order_by(agent_tools.c.tool_id)
-        async with self._database.begin_read() as connection:
-            binding_rows = (await connection.execute(query)).all()
+        binding_rows = await self._database.fetch(query)
         records = [
             _to_record(row, [binding for binding in binding_rows if binding.agent_id == row.id]) for row in page.items
         ]
@@ -119,8 +118,7 @@ class AgentRepository:
     async def list_versions(self, agent_id: str) -> tuple[AgentRecord, ...]:
         """Return every version of an agent, newest first. `updated_at` is the version's creation time."""
         query = select(agent_versions).where(agent_versions.c.agent_id == agent_id)
-        async with self._database.begin_read() as connection:
-            rows = (await connection.execute(query.order_by(agent_versions.c.version.desc()))).all()
+        rows = await self._database.fetch(query.order_by(agent_versions.c.version.desc()))
         created_at = rows[-1].created_at if rows else None
         return tuple(
             AgentRecord(_parse_spec(row.agent_id, row.spec), row.version, created_at, row.created_at) for row in rows

@@ -9,6 +9,7 @@ from opposable.domain.errors import BadInput
 from opposable.domain.records import Approval, ApprovalStatus, Page, get_utc_now
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
+from opposable.store.rows import to_record, to_row
 from opposable.store.tables import approvals
 
 
@@ -24,10 +25,9 @@ class ApprovalRepository:
         Raises:
             BadInput: The id is taken.
         """
-        row = {name: getattr(approval, name) for name in _FIELD_NAMES} | {"id": approval.approval_id}
+        row = to_row(approval, "approval_id") | {"id": approval.approval_id}
         try:
-            async with self._database.begin_write() as connection:
-                await connection.execute(approvals.insert().values(**row))
+            await self._database.execute(approvals.insert().values(**row))
         except IntegrityError as error:
             raise BadInput(f"The approval {approval.approval_id!r} already exists. Use a new id.") from error
 
@@ -36,11 +36,9 @@ class ApprovalRepository:
         [rows] = await self._database.fetch_inline(select(approvals).where(approvals.c.id == approval_id))
         return _to_approval(rows[0]) if rows else None
 
-    async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Approval, ...]:
-        """Return at most `limit` approvals whose id starts with a prefix, ordered by id."""
-        return await fetch_by_id_prefix(
-            self._database, select(approvals), approvals.c.id, _to_approval, id_prefix, limit=limit
-        )
+    async def list_by_id_prefix(self, id_prefix: str) -> tuple[Approval, ...]:
+        """Return the first two approvals whose id starts with a prefix, ordered by id."""
+        return await fetch_by_id_prefix(self._database, select(approvals), approvals.c.id, _to_approval, id_prefix)
 
     async def list(
         self, *, status: ApprovalStatus | None = None, owner: str | None = None, after: str = "", limit: int = 100
@@ -85,27 +83,8 @@ class ApprovalRepository:
         """Mark the pending approvals of a run as expired."""
         is_pending = (approvals.c.run_id == run_id) & (approvals.c.status == "pending")
         decision = {"status": "expired", "reason": reason, "decided_at": get_utc_now()}
-        async with self._database.begin_write() as connection:
-            await connection.execute(update(approvals).where(is_pending).values(**decision))
-
-
-_FIELD_NAMES = (
-    "run_id",
-    "call_id",
-    "tool_id",
-    "agent_id",
-    "conversation_id",
-    "owner",
-    "arguments",
-    "sha256",
-    "status",
-    "decided_by",
-    "reason",
-    "created_at",
-    "decided_at",
-)
-"""Fields of `Approval` that are columns of the same name."""
+        await self._database.execute(update(approvals).where(is_pending).values(**decision))
 
 
 def _to_approval(row: Row[Any]) -> Approval:
-    return Approval(approval_id=row.id, **{name: getattr(row, name) for name in _FIELD_NAMES})
+    return to_record(Approval, row, approval_id=row.id)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Row, String, Update, cast, func, select, update
+from sqlalchemy import Row, String, cast, func, select, update
 
 from opposable.domain.batches import ENDED_STATUSES, Batch, BatchProgress, BatchTask
 from opposable.domain.expected_texts import contains_expected
@@ -53,13 +53,12 @@ class BatchRepository:
 
     async def get(self, batch_id: str) -> Batch | None:
         """Return the batch with this id."""
-        async with self._database.begin_read() as connection:
-            row = (await connection.execute(select(batches).where(batches.c.id == batch_id))).one_or_none()
-        return None if row is None else to_batch(row)
+        rows = await self._database.fetch(select(batches).where(batches.c.id == batch_id))
+        return to_batch(rows[0]) if rows else None
 
-    async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Batch, ...]:
-        """Return at most `limit` batches whose id starts with a prefix, ordered by id."""
-        return await fetch_by_id_prefix(self._database, select(batches), batches.c.id, to_batch, id_prefix, limit=limit)
+    async def list_by_id_prefix(self, id_prefix: str) -> tuple[Batch, ...]:
+        """Return the first two batches whose id starts with a prefix, ordered by id."""
+        return await fetch_by_id_prefix(self._database, select(batches), batches.c.id, to_batch, id_prefix)
 
     async def list(self, *, owner: str | None = None, after: str = "", limit: int = 100) -> Page[Batch]:
         """Return a page of batches, newest first.
@@ -83,11 +82,9 @@ class BatchRepository:
         tokens = [func.coalesce(func.sum(_tasks.usage[name].as_integer()), 0) for name in _TOKEN_FIELDS]
         cost = func.coalesce(func.sum(_tasks.cost), 0.0)
         query = select(_tasks.batch_id, _tasks.status, func.count(), cost, *tokens)
-        async with self._database.begin_read() as connection:
-            query = query.where(_tasks.batch_id.in_(batch_ids)).group_by(_tasks.batch_id, _tasks.status)
-            rows = (await connection.execute(query)).all()
+        query = query.where(_tasks.batch_id.in_(batch_ids)).group_by(_tasks.batch_id, _tasks.status)
         rows_by_batch: dict[str, list[Sequence[Any]]] = {batch_id: [] for batch_id in batch_ids}
-        for row in rows:
+        for row in await self._database.fetch(query):
             rows_by_batch[row[0]].append(row)
         return {batch_id: _to_progress(batch_rows) for batch_id, batch_rows in rows_by_batch.items()}
 
@@ -95,23 +92,23 @@ class BatchRepository:
         """Stop or continue to start tasks. Return False if the batch has ended."""
         before, after = ("running", "paused") if paused else ("paused", "running")
         is_changeable = (batches.c.id == batch_id) & batches.c.status.in_((before, after))
-        return await self._change(update(batches).where(is_changeable).values(status=after)) > 0
+        return await self._database.execute(update(batches).where(is_changeable).values(status=after)) > 0
 
     async def finish_ended(self) -> None:
         """Mark running batches without open tasks as finished."""
         open_tasks = select(_tasks.id).where(_tasks.batch_id == batches.c.id, _tasks.status.in_(_OPEN_STATUSES))
         is_ended = (batches.c.status == "running") & ~open_tasks.exists()
-        await self._change(update(batches).where(is_ended).values(status="finished", ended_at=get_utc_now()))
+        await self._database.execute(update(batches).where(is_ended).values(status="finished", ended_at=get_utc_now()))
 
     async def retry_failed(self, batch_id: str) -> int:
         """Queue the failed and cancelled tasks again, each as a new run. Return how many."""
         attempt = _tasks.attempt + 1
         is_failed = (_tasks.batch_id == batch_id) & _tasks.status.in_(("failed", "cancelled"))
         values = {"status": "queued", "attempt": attempt, "run_id": _tasks.id + "-" + cast(attempt, String)}
-        count = await self._change(update(queued_runs).where(is_failed).values(**values, error=""))
+        count = await self._database.execute(update(queued_runs).where(is_failed).values(**values, error=""))
         if count:
             restart = update(batches).where(batches.c.id == batch_id).values(status="running", ended_at=None)
-            await self._change(restart)
+            await self._database.execute(restart)
         return count
 
     async def cancel(self, batch_id: str) -> None:
@@ -135,17 +132,12 @@ class BatchRepository:
         while True:
             is_next = (_tasks.batch_id == batch_id) & (_tasks.position > position)
             query = select(queued_runs).where(is_next, _tasks.status.in_(ENDED_STATUSES))
-            async with self._database.begin_read() as connection:
-                rows = (await connection.execute(query.order_by(_tasks.position).limit(RESULTS_PER_READ))).all()
+            rows = await self._database.fetch(query.order_by(_tasks.position).limit(RESULTS_PER_READ))
             for row in rows:
                 position = row.position
                 yield _to_result(row)
             if len(rows) < RESULTS_PER_READ:
                 return
-
-    async def _change(self, statement: Update) -> int:
-        async with self._database.begin_write() as connection:
-            return (await connection.execute(statement)).rowcount
 
 
 _TOKEN_FIELDS = ("input_tokens", "output_tokens")

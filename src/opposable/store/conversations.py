@@ -14,6 +14,7 @@ from opposable.domain.messages import Message
 from opposable.domain.records import Conversation, ConversationTurn, Page, get_utc_now
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import fetch_newest_first
+from opposable.store.rows import to_record
 from opposable.store.tables import conversations, messages
 
 
@@ -215,16 +216,12 @@ class SqlConversationRepository:
 
     async def rename(self, conversation_id: str, title: str) -> bool:
         """Change the title of a conversation. Return whether it exists."""
-        statement = update(conversations).where(conversations.c.id == conversation_id).values(title=title)
-        async with self._database.begin_write() as connection:
-            result = await connection.execute(statement)
-        return result.rowcount > 0
+        is_meant = conversations.c.id == conversation_id
+        return await self._database.execute(update(conversations).where(is_meant).values(title=title)) > 0
 
     async def delete(self, conversation_id: str) -> bool:
         """Delete a conversation and its messages. Return whether it existed."""
-        async with self._database.begin_write() as connection:
-            result = await connection.execute(delete(conversations).where(conversations.c.id == conversation_id))
-        return result.rowcount > 0
+        return await self._database.execute(delete(conversations).where(conversations.c.id == conversation_id)) > 0
 
 
 def _group_by_conversation(turns: Sequence[ConversationTurn]) -> list[list[ConversationTurn]]:
@@ -282,12 +279,4 @@ def build_conversation_conflict_error(conversation_id: str, message_count: int, 
 
 
 def _to_conversation(row: Row[Any]) -> Conversation:
-    return Conversation(
-        row.id,
-        row.owner,
-        row.agent_id,
-        row.title,
-        row._mapping["messages"],  # noqa: SLF001 - the documented name; a row may have methods of any name
-        row.created_at,
-        row.updated_at,
-    )
+    return to_record(Conversation, row, conversation_id=row.id)

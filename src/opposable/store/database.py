@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, Row, Select, Table, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, Row, Select, Table, UpdateBase, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -23,6 +23,12 @@ CONNECT_TIMEOUT_SECONDS = 10
 INLINE_READ_TIMEOUT_SECONDS = 0.5
 """Seconds an inline read waits for a lock on SQLite. The event loop is blocked meanwhile."""
 
+_ENGINE_OPTIONS: dict[str, Any] = {
+    "pool_timeout": CONNECT_TIMEOUT_SECONDS,
+    "json_serializer": to_json,
+    "json_deserializer": from_json,
+    "hide_parameters": True,  # error messages must not contain user data
+}
 InsertOnConflict = postgresql.Insert | sqlite.Insert
 
 
@@ -67,6 +73,16 @@ class StoreDatabase:
         with self._translate_errors(), self._inline_engine.connect() as inline_connection:
             return [inline_connection.execute(query).all() for query in queries]
 
+    async def fetch(self, query: Select[Any]) -> Sequence[Any]:
+        """Return the rows of a query, whose columns are attributes.
+
+        Raises:
+            StoreError, BadInput: As `begin_read`.
+        """
+        async with self.begin_read() as connection:
+            rows: Sequence[Any] = (await connection.execute(query)).all()
+            return rows
+
     @asynccontextmanager
     async def begin_write(self) -> AsyncIterator[AsyncConnection]:
         """Open a connection in a transaction that commits unless the block raises.
@@ -82,6 +98,15 @@ class StoreDatabase:
                 return
             async with self._write_lock, self._write_engine.begin() as connection:
                 yield connection
+
+    async def execute(self, statement: UpdateBase) -> int:
+        """Run a statement in a transaction of its own. Return the number of rows that it changed.
+
+        Raises:
+            StoreError, BadInput, IntegrityError: As `begin_write`.
+        """
+        async with self.begin_write() as connection:
+            return (await connection.execute(statement)).rowcount
 
     async def use_schema(self, schema: str) -> None:
         """Use this PostgreSQL schema for all further connections."""
@@ -147,11 +172,8 @@ def _create_postgresql_engine(url: URL) -> AsyncEngine:
         pool_pre_ping=True,  # a restarted server costs no request
         pool_size=10,
         max_overflow=10,
-        pool_timeout=CONNECT_TIMEOUT_SECONDS,
         connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "opposable"},
-        json_serializer=to_json,
-        json_deserializer=from_json,
-        hide_parameters=True,  # error messages must not contain user data
+        **_ENGINE_OPTIONS,
     )
 
 
@@ -166,11 +188,8 @@ def _create_sqlite_engine(url: URL) -> AsyncEngine:
         url,
         pool_size=5,
         max_overflow=5,
-        pool_timeout=CONNECT_TIMEOUT_SECONDS,
         connect_args={"timeout": CONNECT_TIMEOUT_SECONDS},
-        json_serializer=to_json,
-        json_deserializer=from_json,
-        hide_parameters=True,
+        **_ENGINE_OPTIONS,
     )
     event.listen(engine.sync_engine, "connect", _set_pragmas)
     event.listen(engine.sync_engine, "begin", _begin_transaction)
@@ -183,11 +202,8 @@ def _create_inline_engine(url: URL) -> Engine:
         url.set(drivername="sqlite+pysqlite"),
         pool_size=1,
         max_overflow=5,
-        pool_timeout=CONNECT_TIMEOUT_SECONDS,
         connect_args={"timeout": INLINE_READ_TIMEOUT_SECONDS},
-        json_serializer=to_json,
-        json_deserializer=from_json,
-        hide_parameters=True,
+        **_ENGINE_OPTIONS,
     )
     event.listen(engine, "connect", _set_read_only)
     event.listen(engine, "begin", _begin_transaction)

@@ -10,6 +10,7 @@ from opposable.domain.json_forms import execution_to_json
 from opposable.domain.records import Execution, ExecutionFilter, ExecutionStats, Page
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import MAX_PAGE_SIZE, fetch_by_id_prefix, fetch_newest_first
+from opposable.store.rows import to_record
 from opposable.store.tables import runs
 from opposable.store.tables import tool_executions as executions
 
@@ -32,15 +33,12 @@ class ExecutionRepository:
 
     async def get(self, execution_id: str) -> Execution | None:
         """Return the execution with this id."""
-        async with self._database.begin_read() as connection:
-            row = (await connection.execute(select(executions).where(executions.c.id == execution_id))).one_or_none()
-        return None if row is None else _to_execution(row)
+        rows = await self._database.fetch(select(executions).where(executions.c.id == execution_id))
+        return _to_execution(rows[0]) if rows else None
 
-    async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Execution, ...]:
-        """Return at most `limit` executions whose id starts with a prefix, ordered by id."""
-        return await fetch_by_id_prefix(
-            self._database, select(executions), executions.c.id, _to_execution, id_prefix, limit=limit
-        )
+    async def list_by_id_prefix(self, id_prefix: str) -> tuple[Execution, ...]:
+        """Return the first two executions whose id starts with a prefix, ordered by id."""
+        return await fetch_by_id_prefix(self._database, select(executions), executions.c.id, _to_execution, id_prefix)
 
     async def list(
         self, criteria: ExecutionFilter = NO_FILTER, *, after: str = "", limit: int = 100
@@ -68,13 +66,12 @@ class ExecutionRepository:
                 return
             after = page.next_cursor
 
-    async def get_statistics_by_tool(self, since: datetime, *, agent_id: str = "") -> dict[str, ExecutionStats]:
+    async def get_statistics_by_tool(self, since: datetime) -> dict[str, ExecutionStats]:
         """Return the statistics of each tool since a time, by tool id."""
         failure_count = func.sum(case((executions.c.failure.is_not(None), 1), else_=0))
         query = select(executions.c.tool_id, func.count(), failure_count, func.avg(executions.c.seconds))
-        query = query.where(*_build_conditions(ExecutionFilter(since=since, agent_id=agent_id)))
-        async with self._database.begin_read() as connection:
-            rows = (await connection.execute(query.group_by(executions.c.tool_id))).all()
+        query = query.where(*_build_conditions(ExecutionFilter(since=since)))
+        rows = await self._database.fetch(query.group_by(executions.c.tool_id))
         return {
             tool_id: ExecutionStats(calls, failures, mean_seconds) for tool_id, calls, failures, mean_seconds in rows
         }
@@ -107,22 +104,4 @@ def _to_row(execution: Execution) -> dict[str, Any]:
 
 
 def _to_execution(row: Row[Any]) -> Execution:
-    return Execution(
-        execution_id=row.id,
-        run_id=row.run_id,
-        call_id=row.call_id,
-        tool_id=row.tool_id,
-        name=row.name,
-        arguments=row.arguments,
-        result=row.result,
-        at=row.at,
-        seconds=row.seconds,
-        failure=row.failure,
-        attempts=row.attempts,
-        cached=row.cached,
-        repairs=tuple(row.repairs),
-        handle=row.handle,
-        trace_id=row.trace_id,
-        agent_id=row.agent_id,
-        conversation_id=row.conversation_id,
-    )
+    return to_record(Execution, row, execution_id=row.id, repairs=tuple(row.repairs))

@@ -23,6 +23,7 @@ from sqlalchemy import (
 from opposable.domain.records import SHARED_SCOPE, Failure, Page, get_utc_now
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
+from opposable.store.rows import to_record, to_row
 from opposable.store.tables import build_informative_condition, failures
 
 DELETE_BATCH_ROWS = 1000
@@ -80,17 +81,14 @@ class FailureRepository:
             for tool_id, failures_by_id in failures_by_tool.items()
         }
 
-    async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Failure, ...]:
-        """Return at most `limit` failures whose id starts with a prefix, ordered by id."""
-        return await fetch_by_id_prefix(
-            self._database, select(failures), failures.c.id, _to_failure, id_prefix, limit=limit
-        )
+    async def list_by_id_prefix(self, id_prefix: str) -> tuple[Failure, ...]:
+        """Return the first two failures whose id starts with a prefix, ordered by id."""
+        return await fetch_by_id_prefix(self._database, select(failures), failures.c.id, _to_failure, id_prefix)
 
     async def get(self, failure_id: str) -> Failure | None:
         """Return the failure with this id."""
-        async with self._database.begin_read() as connection:
-            row = (await connection.execute(select(failures).where(failures.c.id == failure_id))).one_or_none()
-        return None if row is None else _to_failure(row)
+        rows = await self._database.fetch(select(failures).where(failures.c.id == failure_id))
+        return _to_failure(rows[0]) if rows else None
 
     async def list(
         self, *, tool_id: str = "", scope: str | None = None, after: str = "", limit: int = 100
@@ -121,25 +119,19 @@ class FailureRepository:
 
     async def forget(self, failure_id: str) -> bool:
         """Delete a failure. Return whether it existed."""
-        async with self._database.begin_write() as connection:
-            result = await connection.execute(delete(failures).where(failures.c.id == failure_id))
-        return result.rowcount > 0
+        return await self._database.execute(delete(failures).where(failures.c.id == failure_id)) > 0
 
     async def forget_tool(self, tool_id: str, scope: str | None = None) -> int:
         """Delete the failures of a tool, or those in one scope. Return their number."""
         conditions = [failures.c.tool_id == tool_id, *([] if scope is None else [failures.c.scope == scope])]
-        async with self._database.begin_write() as connection:
-            return (await connection.execute(delete(failures).where(*conditions))).rowcount
+        return await self._database.execute(delete(failures).where(*conditions))
 
     async def forget_before(self, moment: datetime) -> int:
         """Delete failures last seen before `moment`, except pinned ones. Return their number."""
         outdated = select(failures.c.id).where(failures.c.last_seen < moment, ~failures.c.pinned)
         batch = outdated.order_by(failures.c.last_seen, failures.c.id).limit(DELETE_BATCH_ROWS)
-        async with (
-            self._database.begin_read() as connection
-        ):  # usually there is nothing to delete: do not lock out writers
-            if (await connection.execute(batch.limit(1))).first() is None:
-                return 0
+        if not await self._database.fetch(batch.limit(1)):  # as a rule: do not lock out writers
+            return 0
         total = 0
         while True:
             async with self._database.begin_write() as connection:
@@ -150,9 +142,7 @@ class FailureRepository:
                 return total
 
     async def _update(self, failure_id: str, **values: Any) -> bool:
-        async with self._database.begin_write() as connection:
-            result = await connection.execute(update(failures).where(failures.c.id == failure_id).values(**values))
-        return result.rowcount > 0
+        return await self._database.execute(update(failures).where(failures.c.id == failure_id).values(**values)) > 0
 
 
 def _expand_bound_list(name: str, is_sqlite: bool) -> FromClause:
@@ -188,36 +178,15 @@ def _select_pinned(is_sqlite: bool) -> Select[Any]:
 
 def _to_row(failure: Failure) -> dict[str, Any]:
     current_time = get_utc_now()
-    return {
+    return to_row(failure) | {
         "id": failure.failure_id,
-        "scope": failure.scope,
-        "tool_id": failure.tool_id,
-        "action": failure.action,
-        "kind": failure.kind,
-        "fingerprint": failure.fingerprint,
-        "message": failure.message,
-        "count": failure.count,
         "first_seen": failure.first_seen or failure.last_seen or current_time,
         "last_seen": failure.last_seen or current_time,
-        "correction": failure.correction,
-        "pinned": failure.pinned,
     }
 
 
 def _to_failure(row: Row[Any]) -> Failure:
-    return Failure(
-        tool_id=row.tool_id,
-        action=row.action,
-        kind=row.kind,
-        fingerprint=row.fingerprint,
-        scope=row.scope,
-        message=row.message,
-        count=row._mapping["count"],  # noqa: SLF001 - `row.count` is a method
-        first_seen=row.first_seen,
-        last_seen=row.last_seen,
-        correction=row.correction,
-        pinned=row.pinned,
-    )
+    return to_record(Failure, row)
 
 
 def _get_last_seen(failure: Failure) -> datetime:

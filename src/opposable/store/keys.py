@@ -2,7 +2,6 @@
 
 import hashlib
 import secrets
-from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +12,7 @@ from opposable.domain.errors import BadInput
 from opposable.domain.records import ApiKey, get_utc_now
 from opposable.domain.specs import RateLimit
 from opposable.store.database import StoreDatabase
+from opposable.store.rows import to_record, to_row
 from opposable.store.tables import api_keys
 
 KEY_PREFIX = "opp_"
@@ -52,22 +52,13 @@ class ApiKeyRepository:
         Raises:
             BadInput: Its id or hash is taken.
         """
-        row = {
+        row = to_row(key, "key_id") | {
             "id": key.key_id,
-            "name": key.name,
-            "prefix": key.prefix,
-            "sha256": key.sha256,
             "scopes": list(key.scopes),
             "rate_limit": None if key.rate_limit is None else key.rate_limit.model_dump(),
-            "token_budget": key.token_budget,
-            "tokens_used": key.tokens_used,
-            "created_at": key.created_at,
-            "last_used_at": key.last_used_at,
-            "revoked_at": key.revoked_at,
         }
         try:
-            async with self._database.begin_write() as connection:
-                await connection.execute(api_keys.insert().values(**row))
+            await self._database.execute(api_keys.insert().values(**row))
         except IntegrityError as error:
             raise BadInput(f"The key {key.name!r} already exists. Generate a new key.") from error
 
@@ -79,8 +70,7 @@ class ApiKeyRepository:
     async def list(self) -> tuple[ApiKey, ...]:
         """Return all keys, newest first."""
         query = select(api_keys).order_by(api_keys.c.created_at.desc(), api_keys.c.id)
-        async with self._database.begin_read() as connection:
-            return tuple(_to_api_key(row) for row in (await connection.execute(query)).all())
+        return tuple(_to_api_key(row) for row in await self._database.fetch(query))
 
     async def add_token_usage(self, key_id: str, tokens: int) -> int:
         """Add used tokens to a key and set its time of last use.
@@ -95,27 +85,12 @@ class ApiKeyRepository:
             result = await connection.execute(statement.returning(api_keys.c.tokens_used))
             return result.scalar_one_or_none() or 0
 
-    async def revoke(self, key_id: str, revoked_at: datetime | None = None) -> bool:
+    async def revoke(self, key_id: str) -> bool:
         """Revoke a key. Return whether it existed and was not revoked."""
         is_active = (api_keys.c.id == key_id) & api_keys.c.revoked_at.is_(None)
-        async with self._database.begin_write() as connection:
-            result = await connection.execute(
-                update(api_keys).where(is_active).values(revoked_at=revoked_at or get_utc_now())
-            )
-        return result.rowcount > 0
+        return await self._database.execute(update(api_keys).where(is_active).values(revoked_at=get_utc_now())) > 0
 
 
 def _to_api_key(row: Row[Any]) -> ApiKey:
-    return ApiKey(
-        key_id=row.id,
-        name=row.name,
-        prefix=row.prefix,
-        sha256=row.sha256,
-        created_at=row.created_at,
-        scopes=tuple(row.scopes),
-        rate_limit=None if row.rate_limit is None else RateLimit(**row.rate_limit),
-        token_budget=row.token_budget,
-        tokens_used=row.tokens_used,
-        last_used_at=row.last_used_at,
-        revoked_at=row.revoked_at,
-    )
+    rate_limit = None if row.rate_limit is None else RateLimit(**row.rate_limit)
+    return to_record(ApiKey, row, key_id=row.id, scopes=tuple(row.scopes), rate_limit=rate_limit)

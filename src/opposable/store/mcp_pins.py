@@ -3,10 +3,11 @@
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import delete, select, update
 
 from opposable.domain.records import ToolPin, get_utc_now
 from opposable.store.database import StoreDatabase
+from opposable.store.rows import to_record, to_row
 from opposable.store.tables import mcp_pins
 
 
@@ -22,16 +23,14 @@ class McpPinRepository:
         key = ("server_id", "tool")
         values = {field.name: insert.excluded[field.name] for field in fields(ToolPin) if field.name not in key}
         upsert = insert.on_conflict_do_update(index_elements=key, set_=values)
-        rows = [_to_row(pin) for pin in sorted(pins, key=lambda pin: pin.tool)]  # one lock order
+        rows = [to_row(pin) for pin in sorted(pins, key=lambda pin: pin.tool)]  # one lock order
         async with self._database.begin_write() as connection:
             await connection.execute(upsert, rows)
 
     async def list_for_server(self, server_id: str) -> tuple[ToolPin, ...]:
         """Return the pins of a server, ordered by tool name."""
         query = select(mcp_pins).where(mcp_pins.c.server_id == server_id).order_by(mcp_pins.c.tool)
-        async with self._database.begin_read() as connection:
-            rows = (await connection.execute(query)).all()
-        return tuple(_to_pin(row) for row in rows)
+        return tuple(to_record(ToolPin, row) for row in await self._database.fetch(query))
 
     async def accept(self, server_id: str, tool: str, sha256: str) -> bool:
         """Accept a changed tool definition.
@@ -56,20 +55,8 @@ class McpPinRepository:
             "pending": None,
             "pinned_at": get_utc_now(),
         }
-        async with self._database.begin_write() as connection:
-            result = await connection.execute(update(mcp_pins).where(is_pending).values(**accepted))
-        return result.rowcount > 0
+        return await self._database.execute(update(mcp_pins).where(is_pending).values(**accepted)) > 0
 
-    async def delete(self, server_id: str, tool: str | None = None) -> int:
-        """Delete the pin of a tool, or all pins of a server. Return their number."""
-        conditions = [mcp_pins.c.server_id == server_id, *([] if tool is None else [mcp_pins.c.tool == tool])]
-        async with self._database.begin_write() as connection:
-            return (await connection.execute(delete(mcp_pins).where(*conditions))).rowcount
-
-
-def _to_row(pin: ToolPin) -> dict[str, Any]:
-    return {field.name: getattr(pin, field.name) for field in fields(ToolPin)}
-
-
-def _to_pin(row: Row[Any]) -> ToolPin:
-    return ToolPin(row.server_id, row.tool, row.sha256, row.definition, row.pinned_at, row.pending_sha256, row.pending)
+    async def delete(self, server_id: str) -> int:
+        """Delete all pins of a server. Return their number."""
+        return await self._database.execute(delete(mcp_pins).where(mcp_pins.c.server_id == server_id))

@@ -65,8 +65,7 @@ class ModelUsageRepository:
         columns = model_usage.c
         tokens = func.sum(columns.input_tokens + columns.output_tokens)
         query = _sum_usage(since, until, columns.key_id, columns.model)
-        async with self._database.begin_read() as connection:
-            rows = (await connection.execute(query.order_by(tokens.desc(), columns.key_id, columns.model))).all()
+        rows = await self._database.fetch(query.order_by(tokens.desc(), columns.key_id, columns.model))
         return tuple(ModelUsage(row.key_id, row.model, _to_usage(row)) for row in rows)
 
     async def list_by_day(
@@ -75,8 +74,7 @@ class ModelUsageRepository:
         """Return the day, model and use of each day and model, the earliest day first. Arguments: see `list`."""
         columns = model_usage.c
         query = _sum_usage(since, until, columns.day, columns.model).order_by(columns.day, columns.model)
-        async with self._database.begin_read() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await self._database.fetch(query)
         return tuple((date.fromisoformat(row.day), row.model, _to_usage(row)) for row in rows)
 
 

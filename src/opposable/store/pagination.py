@@ -81,8 +81,7 @@ async def fetch_newest_first(
         position = tuple_(*decode_cursor(after), types=(time_column.type, key_column.type))
         query = query.where(tuple_(time_column, key_column) < position)
     query = query.order_by(time_column.desc(), key_column.desc()).limit(page_size + 1)
-    async with database.begin_read() as connection:
-        rows = (await connection.execute(query)).all()
+    rows = await database.fetch(query)
     items = tuple(to_item(row) for row in rows[:page_size])
     if len(rows) <= page_size:
         return Page(items)
@@ -96,10 +95,7 @@ async def fetch_by_id_prefix(
     key_column: ColumnElement[str],
     to_item: Callable[[Row[Any]], T],
     id_prefix: str,
-    *,
-    limit: int,
 ) -> tuple[T, ...]:
-    """Return at most `limit` rows whose key starts with `id_prefix`, ordered by key."""
-    query = query.where(key_column.startswith(id_prefix, autoescape=True)).order_by(key_column).limit(limit)
-    async with database.begin_read() as connection:
-        return tuple(to_item(row) for row in (await connection.execute(query)).all())
+    """Return the first two rows whose key starts with `id_prefix`, ordered by key: enough to see whether it is unique."""
+    query = query.where(key_column.startswith(id_prefix, autoescape=True)).order_by(key_column).limit(2)
+    return tuple(to_item(row) for row in await database.fetch(query))

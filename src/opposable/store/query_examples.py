@@ -6,6 +6,7 @@ from sqlalchemy import delete, select
 
 from opposable.domain.records import QueryExample
 from opposable.store.database import StoreDatabase
+from opposable.store.rows import to_record, to_row
 from opposable.store.tables import query_examples
 
 MAX_EXAMPLES = 1_000
@@ -25,27 +26,17 @@ class QueryExampleRepository:
                 table = query_examples.c
                 is_same = (table.database == example.database) & (table.question == example.question)
                 await connection.execute(delete(query_examples).where(is_same))
-                await connection.execute(
-                    query_examples.insert().values(
-                        id=example.example_id,
-                        database=example.database,
-                        question=example.question,
-                        sql=example.sql,
-                        created_at=example.created_at,
-                    )
-                )
+                row = to_row(example, "example_id") | {"id": example.example_id}
+                await connection.execute(query_examples.insert().values(**row))
 
     async def list_for_database(self, database: str) -> tuple[QueryExample, ...]:
         """Return the examples of a database, the latest first."""
         table = query_examples.c
         query = select(query_examples).where(table.database == database)
         query = query.order_by(table.created_at.desc(), table.id).limit(MAX_EXAMPLES)
-        async with self._database.begin_read() as connection:
-            rows = (await connection.execute(query)).all()
-        return tuple(QueryExample(row.id, row.database, row.question, row.sql, row.created_at) for row in rows)
+        rows = await self._database.fetch(query)
+        return tuple(to_record(QueryExample, row, example_id=row.id) for row in rows)
 
     async def delete(self, example_id: str) -> bool:
         """Delete an example and return whether it existed."""
-        async with self._database.begin_write() as connection:
-            result = await connection.execute(delete(query_examples).where(query_examples.c.id == example_id))
-        return result.rowcount > 0
+        return await self._database.execute(delete(query_examples).where(query_examples.c.id == example_id)) > 0

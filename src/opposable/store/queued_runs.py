@@ -33,8 +33,7 @@ class QueuedRunRepository:
             "attempt": 0,
             "status": "queued",
         }
-        async with self._database.begin_write() as connection:
-            await connection.execute(queued_runs.insert().values(**row))
+        await self._database.execute(queued_runs.insert().values(**row))
 
     async def get(self, run_id: str) -> QueuedRun | None:
         """Return a queued run with its batch."""
@@ -81,8 +80,7 @@ class QueuedRunRepository:
     async def set_status(self, run_ids: Sequence[str], status: QueuedRunStatus) -> None:
         """Change the status of runs that have not ended."""
         is_open = queued_runs.c.run_id.in_(run_ids) & queued_runs.c.status.in_(("queued", "submitted", "waiting"))
-        async with self._database.begin_write() as connection:
-            await connection.execute(update(queued_runs).where(is_open).values(status=status))
+        await self._database.execute(update(queued_runs).where(is_open).values(status=status))
 
     async def finish(self, run_id: str, outcome: RunOutcome) -> None:
         """Store how a run ended, and forget the attempts of its calls."""
@@ -103,8 +101,7 @@ class QueuedRunRepository:
         """Store how often a call was started."""
         insert = self._database.build_insert(call_attempts).values(key=key, run_id=run_id, attempts=attempts)
         upsert = insert.on_conflict_do_update(index_elements=["key"], set_={"attempts": attempts})
-        async with self._database.begin_write() as connection:
-            await connection.execute(upsert)
+        await self._database.execute(upsert)
 
     async def reserve_slot(self, key: str, limit: RateLimit) -> float:
         """Reserve the next of the evenly spaced times at which `key` may be used, over all processes.

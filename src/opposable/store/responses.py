@@ -4,6 +4,7 @@ from sqlalchemy import delete, select
 
 from opposable.domain.records import StoredResponse
 from opposable.store.database import StoreDatabase
+from opposable.store.rows import to_record, to_row
 from opposable.store.tables import responses
 
 
@@ -16,32 +17,20 @@ class ResponseRepository:
     async def add(self, *added: StoredResponse) -> None:
         """Store responses. The first one with an id stays."""
         rows = [
-            {
-                "id": response.response_id,
-                "owner": response.owner,
-                "model": response.model,
-                "url": response.url,
-                "items": list(response.items),
-                "body": response.body,
-                "created_at": response.created_at,
-            }
+            to_row(response, "response_id") | {"id": response.response_id, "items": list(response.items)}
             for response in added
         ]
         insert = self._database.build_insert(responses).values(rows).on_conflict_do_nothing(index_elements=["id"])
-        async with self._database.begin_write() as connection:
-            await connection.execute(insert)
+        await self._database.execute(insert)
 
     async def get(self, response_id: str) -> StoredResponse | None:
         """Return the response with this id."""
-        query = select(responses).where(responses.c.id == response_id)
-        async with self._database.begin_read() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        if row is None:
+        rows = await self._database.fetch(select(responses).where(responses.c.id == response_id))
+        if not rows:
             return None
-        items = row._mapping["items"]  # noqa: SLF001 - the documented name; a row may have methods of any name
-        return StoredResponse(row.id, row.owner, row.model, row.url, tuple(items), row.body, row.created_at)
+        items = rows[0]._mapping["items"]  # noqa: SLF001 - the documented name; a row may have methods of any name
+        return to_record(StoredResponse, rows[0], response_id=response_id, items=tuple(items))
 
     async def delete(self, response_id: str) -> None:
         """Delete the response with this id."""
-        async with self._database.begin_write() as connection:
-            await connection.execute(delete(responses).where(responses.c.id == response_id))
+        await self._database.execute(delete(responses).where(responses.c.id == response_id))

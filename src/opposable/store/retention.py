@@ -76,9 +76,8 @@ class Retention:
     ) -> tuple[datetime, str] | None:
         """Return the time and id of the newest row beyond `max_count` rows."""
         query = select(time_column, table.c.id).order_by(time_column.desc(), table.c.id.desc())
-        async with self._database.begin_read() as connection:
-            row = (await connection.execute(query.offset(max_count).limit(1))).one_or_none()
-        return None if row is None else (row[0], row[1])
+        rows = await self._database.fetch(query.offset(max_count).limit(1))
+        return (rows[0][0], rows[0][1]) if rows else None
 
     async def _delete_where(self, table: Table, time_column: Column[Any], condition: Any) -> int:
         conditions = [condition]

@@ -11,6 +11,7 @@ from opposable.domain.records import Page, Run, RunEvent, RunKind, RunStatus
 from opposable.domain.usage import Usage
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
+from opposable.store.rows import to_record, to_row
 from opposable.store.tables import batches, queued_runs, run_events, runs
 
 _ENDED_STATUSES: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
@@ -40,9 +41,9 @@ class RunRepository:
         [rows] = await self._database.fetch_inline(select(runs).where(runs.c.id == run_id))
         return _to_run(rows[0]) if rows else None
 
-    async def list_by_id_prefix(self, id_prefix: str, limit: int = 2) -> tuple[Run, ...]:
-        """Return at most `limit` runs whose id starts with a prefix, ordered by id."""
-        return await fetch_by_id_prefix(self._database, select(runs), runs.c.id, _to_run, id_prefix, limit=limit)
+    async def list_by_id_prefix(self, id_prefix: str) -> tuple[Run, ...]:
+        """Return the first two runs whose id starts with a prefix, ordered by id."""
+        return await fetch_by_id_prefix(self._database, select(runs), runs.c.id, _to_run, id_prefix)
 
     async def list(
         self,
@@ -97,9 +98,7 @@ class RunRepository:
     async def request_cancel(self, run_id: str) -> bool:
         """Request the cancellation of a run. Return whether the run is active."""
         is_active = (runs.c.id == run_id) & runs.c.status.not_in(_ENDED_STATUSES)
-        async with self._database.begin_write() as connection:
-            result = await connection.execute(update(runs).where(is_active).values(cancel_requested=True))
-        return result.rowcount > 0
+        return await self._database.execute(update(runs).where(is_active).values(cancel_requested=True)) > 0
 
     async def list_cancel_requested(self, run_ids: Collection[str]) -> frozenset[str]:
         """Return which of these runs have a cancellation request, of their own or of their batch."""
@@ -114,25 +113,14 @@ class RunRepository:
         if not new_events:
             return
         insert = self._database.build_insert(run_events).on_conflict_do_nothing(index_elements=["run_id", "sequence"])
-        rows = [
-            {
-                "run_id": run_event.run_id,
-                "sequence": run_event.sequence,
-                "kind": run_event.kind,
-                "data": run_event.data,
-                "at": run_event.at,
-            }
-            for run_event in new_events
-        ]
         async with self._database.begin_write() as connection:
-            await connection.execute(insert, rows)
+            await connection.execute(insert, [to_row(run_event) for run_event in new_events])
 
     async def list_events(self, run_id: str, *, after: int = 0, limit: int = 1000) -> tuple[RunEvent, ...]:
         """Return at most `limit` events of a run, in order, with a sequence number above `after`."""
         query = select(run_events).where(run_events.c.run_id == run_id, run_events.c.sequence > after)
-        async with self._database.begin_read() as connection:
-            rows = (await connection.execute(query.order_by(run_events.c.sequence).limit(limit))).all()
-        return tuple(RunEvent(row.run_id, row.sequence, row.kind, row.data, row.at) for row in rows)
+        rows = await self._database.fetch(query.order_by(run_events.c.sequence).limit(limit))
+        return tuple(to_record(RunEvent, row) for row in rows)
 
 
 def _to_row(run: Run) -> dict[str, Any]:
@@ -147,22 +135,4 @@ def _to_row(run: Run) -> dict[str, Any]:
 
 
 def _to_run(row: Row[Any]) -> Run:
-    return Run(
-        run_id=row.id,
-        started_at=row.started_at,
-        status=row.status,
-        agent_id=row.agent_id,
-        conversation_id=row.conversation_id,
-        owner=row.owner,
-        trace_id=row.trace_id,
-        task=row.task,
-        text=row.text,
-        reason=row.reason,
-        usage=Usage(row.input_tokens, row.output_tokens, row.requests),
-        turns=row.turns,
-        tool_calls=row.tool_calls,
-        ended_at=row.ended_at,
-        cancel_requested=row.cancel_requested,
-        worker=row.worker,
-        kind=row.kind,
-    )
+    return to_record(Run, row, run_id=row.id, usage=Usage(row.input_tokens, row.output_tokens, row.requests))

@@ -102,8 +102,7 @@ class ToolRepository:
             query = query.where(tools.c.enabled.is_(enabled))
         if tool_type is not None:
             query = query.where(tools.c.tool_type == tool_type)
-        async with self._database.begin_read() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await self._database.fetch(query)
         specs: list[AnyToolSpec] = []
         unreadable_rows: dict[str, str] = {}
         for row in rows[:limit]:
@@ -119,19 +118,15 @@ class ToolRepository:
         A tool that was stored before versions existed has none until it is saved again.
         """
         query = select(tool_versions).where(tool_versions.c.tool_id == tool_id)
-        async with self._database.begin_read() as connection:
-            rows = (await connection.execute(query.order_by(tool_versions.c.version.desc()))).all()
+        rows = await self._database.fetch(query.order_by(tool_versions.c.version.desc()))
         return tuple(
             ToolVersion(_parse_spec(tool_id, row.spec), row.version, row.saved_by, row.created_at) for row in rows
         )
 
     async def set_enabled(self, tool_id: str, enabled: bool) -> bool:
         """Enable or disable a tool. Return whether it exists."""
-        async with self._database.begin_write() as connection:
-            result = await connection.execute(
-                update(tools).where(tools.c.id == tool_id).values(enabled=enabled, updated_at=get_utc_now())
-            )
-        return result.rowcount > 0
+        values = {"enabled": enabled, "updated_at": get_utc_now()}
+        return await self._database.execute(update(tools).where(tools.c.id == tool_id).values(**values)) > 0
 
     async def delete(self, tool_id: str) -> bool:
         """Delete a tool, its versions and the agents' bindings to it. Return whether it existed."""

@@ -32,13 +32,11 @@ class WorkerRepository:
         """Record that a worker is alive."""
         insert = self._database.build_insert(workers).values(id=worker_id, seen_at=utc_now())
         upsert = insert.on_conflict_do_update(index_elements=["id"], set_={"seen_at": utc_now()})
-        async with self._database.begin_write() as connection:
-            await connection.execute(upsert)
+        await self._database.execute(upsert)
 
     async def delete(self, worker_id: str) -> None:
         """Delete a worker that is ending. Other workers may then fail its unfinished runs."""
-        async with self._database.begin_write() as connection:
-            await connection.execute(delete(workers).where(workers.c.id == worker_id))
+        await self._database.execute(delete(workers).where(workers.c.id == worker_id))
 
     async def fail_lost_runs(self, max_silence: timedelta) -> Sequence[str]:
         """Mark the active runs of dead workers as failed.
