@@ -34,6 +34,11 @@ _REFUSAL_PATTERN = (
     r"|multiple commands|row-level security|READ ONLY transaction|command denied|Access denied"
 )
 
+_DETAILS_PATTERN = re.compile(
+    "Traceback \\(most recent|\n\nLINE |\n\nPossible solutions|\n\nSee also|\nDatabase is launched in"
+)
+"""Where the part of an engine's message begins that models do not need."""
+
 
 class QueryTimedOut(ToolFailed, TimeoutError):
     """A query that exceeded its time limit and was stopped."""
@@ -60,14 +65,7 @@ def translate_engine_error(error: BaseException, path: Path | None) -> ToolError
 
 def format_engine_message(error: BaseException, path: Path | None) -> str:
     """Return the engine's message on one line, without SQL or folders."""
-    text = (
-        str(error)
-        .split("Traceback (most recent")[0]
-        .split("\n\nLINE ")[0]
-        .split("\n\nPossible solutions")[0]
-        .split("\n\nSee also")[0]
-    )
-    text = text.split("\nDatabase is launched in")[0]
+    text = _DETAILS_PATTERN.split(str(error), 1)[0]
     for location in {str(path), str(path.absolute()), str(path.resolve())} if path else ():
         text = text.replace(location, path.name if path else "")
     text = re.sub(r"(?<![\w.])(?:/[^/\s\"':]+){2,}/?", "…", text)

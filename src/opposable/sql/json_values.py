@@ -33,7 +33,7 @@ def _convert(value: Any) -> Any:
         case None | bool():
             return value
         case str():
-            return value.encode("utf-8", "replace").decode() if _has_surrogates(value) else value
+            return value if value.isascii() else value.encode("utf-8", "replace").decode()
         case int():
             return value if -_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER else str(value)
         case float():
@@ -80,7 +80,3 @@ def _decimal_to_json(value: Decimal) -> Any:
 
 def _format_non_finite(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _has_surrogates(text: str) -> bool:
-    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)

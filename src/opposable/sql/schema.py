@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.name_similarity import suggest_names
@@ -50,10 +50,6 @@ class Table:
         """Return the column of this name in any letter case."""
         wanted = fold_name(name)
         return next((column for column in self.columns if fold_name(column.name) == wanted), None)
-
-    def similar_columns(self, name: str) -> tuple[str, ...]:
-        """Return up to three similar column names, most similar first."""
-        return suggest_names(name, [column.name for column in self.columns])
 
 
 @dataclass(frozen=True)
@@ -158,20 +154,12 @@ def _column_to_ddl(column: Column, values: list[Any], dialect: Dialect) -> tuple
     return " ".join(part for part in parts if part), f" -- {notes}" if notes else ""
 
 
-@overload
-def to_one_line(text: str, max_characters: int = ...) -> str: ...
-@overload
-def to_one_line(text: None, max_characters: int = ...) -> None: ...
-@overload
-def to_one_line(text: str | None, max_characters: int = ...) -> str | None: ...
-def to_one_line(text: str | None, max_characters: int = 200) -> str | None:
-    """Return text on one line, truncated and without control characters.
+def to_one_line(text: str | None, max_characters: int = 200) -> str:
+    """Return text on one line, truncated and without control characters; "" for None.
 
     Such text can neither imitate lines of the schema nor control a terminal.
     """
-    if text is None:
-        return None
-    spaced = (" " if char.isspace() else char for char in text[: 8 * max_characters])
+    spaced = (" " if char.isspace() else char for char in (text or "")[: 8 * max_characters])
     flat = " ".join("".join(char for char in spaced if unicodedata.category(char)[0] != "C").split())
     return flat if len(flat) <= max_characters else flat[: max_characters - 1] + "…"
 
@@ -185,8 +173,11 @@ def quote_name(name: str, dialect: Dialect = "sqlite") -> str:
     unread = dialect == "clickhouse" and not name.isascii()
     if name.isidentifier() and name.casefold() not in _RESERVED and not folded and not unread:
         return name
-    if dialect == "clickhouse":
-        name = name.replace("\\", "\\\\")
+    return quote_identifier(name.replace("\\", "\\\\") if dialect == "clickhouse" else name)
+
+
+def quote_identifier(name: str) -> str:
+    """Return a name in double quotes, as SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -201,6 +201,7 @@ def _parse(sql: str, dialect: Dialect) -> Any:
 def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
     from sqlglot import exp
 
+    allowed_classes = (exp.Func, exp.Binary, exp.Unary, exp.Predicate, exp.JSONPathPart, exp.JSONPath, exp.TimeUnit)
     for node in tree.walk():
         name = type(node).__name__
         if isinstance(node, exp.Apply):  # the function that it names has no parenthesis
@@ -212,13 +213,9 @@ def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
                 raise ToolRefused(messages.clause_not_allowed(clause.upper()))
         if name == "Select" and not node.expressions and not node.args.get("from_"):
             raise build_invalid_sql_error("A SELECT here selects nothing: name its columns.", node.sql())
-        if name in _ALLOWED_NODES or isinstance(
-            node, exp.Func | exp.Binary | exp.Unary | exp.Predicate | exp.JSONPathPart
-        ):
-            continue
-        if isinstance(node, exp.JSONPath | exp.Interval | exp.TimeUnit):
-            continue
-        raise ToolRefused(messages.clause_not_allowed(_split_class_name(name)))
+        if name not in _ALLOWED_NODES and not isinstance(node, allowed_classes):
+            words = "".join(f" {char}" if char.isupper() and i else char for i, char in enumerate(name))
+            raise ToolRefused(messages.clause_not_allowed(words.upper()))
 
 
 def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect) -> None:
@@ -353,7 +350,3 @@ def _format_syntax_error(error: Exception) -> str:
 def _get_statement_name(sql: str) -> str:
     words = sql.split(None, 1)
     return words[0].split("(")[0].upper()[:40] if words and words[0].split("(")[0] else "This statement"
-
-
-def _split_class_name(class_name: str) -> str:
-    return "".join(f" {char}" if char.isupper() and i else char for i, char in enumerate(class_name)).upper()

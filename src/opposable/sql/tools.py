@@ -132,12 +132,12 @@ class SqlTools:
             sql: The query.
             read_dialect: The SQL dialect it is written in, if it is another one. It is translated from that dialect.
         """
-        schema, corrections, candidate = await self._database.get_schema(), [], sql
+        corrections, candidate = [], sql
         try:
             if read_dialect is not None and read_dialect != self._database.dialect:
                 candidate = _translate(sql, read_dialect, self._database.dialect)
                 corrections = [f"translated from {read_dialect}"]
-            bound = bind_placeholders(candidate, self._database.dialect, missing_is_null=True, identifiers=schema.names)
+            bound = await self._bind_with_nulls(candidate)
             if await self._accept(bound):
                 return {"sql": candidate, "valid": True, "corrections": corrections, "problem": None}
             repaired = await self._repair(bound)

@@ -15,7 +15,7 @@ from opposable.tools.result_media import find_media, replace_media
 def value_to_text(value: Any) -> str:
     """Return text as it is and any other value as JSON."""
     if isinstance(value, str):  # a member of a `StrEnum` is one too, and formats as its name
-        return value.encode("utf-8", "replace").decode() if _has_surrogates(value) else str.__str__(value)
+        return str.__str__(value) if value.isascii() else value.encode("utf-8", "replace").decode()
     if find_media(value) and not isinstance(value, dict):
         value = replace_media(value)
         return value if isinstance(value, str) else "\n".join(value_to_text(item) for item in value)
@@ -58,16 +58,6 @@ def encode_value(value: Any) -> Any:
     """Convert a value that orjson cannot serialize, as `default` of `orjson.dumps`: the way models get it, else its text."""
     converted = _to_jsonable(value)
     return str(value) if converted is value else converted
-
-
-def _has_surrogates(text: str) -> bool:
-    if text.isascii():
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _to_jsonable(value: Any) -> Any:

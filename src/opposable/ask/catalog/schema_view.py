@@ -24,7 +24,7 @@ class TableView:
 
     def to_ddl(self, dialect: Dialect) -> str:
         """Return the table as CREATE TABLE, with comments and values as SQL comments."""
-        notes = [to_one_line(self.table.comment, _MAX_COMMENT_CHARACTERS) or ""]
+        notes = [to_one_line(self.table.comment, _MAX_COMMENT_CHARACTERS)]
         about = "" if self.table.is_row_count_exact else "about "
         notes += [f"{about}{self.table.row_count} rows"] if self.table.row_count else []
         lines = [self._format_column(column, dialect) for column in self.columns]
@@ -36,13 +36,13 @@ class TableView:
 
     def _format_column(self, column: Column, dialect: Dialect) -> tuple[str, str]:
         """Return the definition of a column and its SQL comment."""
-        parts = [to_one_line(quote_name(column.name, dialect)) or "", shorten_type(column.type)]
+        parts = [to_one_line(quote_name(column.name, dialect)), shorten_type(column.type)]
         parts += ["PRIMARY KEY"] if column.primary_key else []
         if column.references:
             table, key = quote_reference(column.references, dialect)
             parts.append(f"REFERENCES {table}({key})" if table else f"REFERENCES {key}")
         samples = self._select_samples(column)
-        notes = [to_one_line(column.comment, _MAX_COMMENT_CHARACTERS) or ""]
+        notes = [to_one_line(column.comment, _MAX_COMMENT_CHARACTERS)]
         notes += [f"e.g. {', '.join(samples)}"] if samples else []
         return " ".join(part for part in parts if part), _format_notes(notes)
 
@@ -83,7 +83,7 @@ def _format_notes(notes: list[str]) -> str:
 
 def shorten_type(name: str) -> str:
     """Shorten the name of a type: `character varying(80)` becomes `varchar`."""
-    shortened = re.sub(r"\bcharacter varying\b", "varchar", to_one_line(name, 60) or "", flags=re.IGNORECASE)
+    shortened = re.sub(r"\bcharacter varying\b", "varchar", to_one_line(name, 60), flags=re.IGNORECASE)
     shortened = re.sub(r"\btimestamp with(out)? time zone\b", "timestamp", shortened, flags=re.IGNORECASE)
     if not re.match(r"(?i)struct|map|enum", shortened):
         shortened = re.sub(r"\s*\([\d, ]*\)", "", shortened)

@@ -30,7 +30,7 @@ def format_definitions(model: SemanticModel, intent: StructuredIntent | None = N
 
 
 def _format_term(term: Term) -> str:
-    notes = [f"of {term.table}" if term.table else "", to_one_line(term.description, 120) or ""]
+    notes = [f"of {term.table}" if term.table else "", to_one_line(term.description, 120)]
     if isinstance(term, Metric):
         notes += [f"time {term.time}" if term.time else "", f"unit {term.unit}" if term.unit else ""]
         notes += [f"only rows where {', '.join(term.default_filters)}"] if term.default_filters else []

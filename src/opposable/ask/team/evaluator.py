@@ -127,7 +127,7 @@ def _sanitize_message(message: str) -> str:
     """Shorten a message that may quote cells, and escape a model's special tokens in it."""
 
     def sanitize(text: str) -> str:
-        return escape_special_tokens(to_one_line(text, 600) or "")
+        return escape_special_tokens(to_one_line(text, 600))
 
     if isinstance(message, LocalizedText):
         return LocalizedText(sanitize(message), sanitize(message.chinese))

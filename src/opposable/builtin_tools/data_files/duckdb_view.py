@@ -21,6 +21,7 @@ from opposable.domain.text_normalization import find_close_names, remove_separat
 from opposable.safety.filesystem.allowed_roots import AllowedRoots, OpenFile
 from opposable.safety.filesystem.text_decoding import detect_encoding
 from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
+from opposable.sql.schema import quote_identifier
 
 READER_FUNCTIONS = {
     ".csv": "read_csv",
@@ -155,11 +156,6 @@ def get_suffix(name: str) -> str:
 def get_descriptor_path(stream: BinaryIO) -> str:
     """Return the path of an open file within this process, so that the checked file is the one that is read."""
     return f"/dev/fd/{stream.fileno()}"
-
-
-def quote_identifier(name: str) -> str:
-    """Quote a name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 @contextmanager

@@ -131,7 +131,7 @@ def _estimate_growth(node: dict[str, Any]) -> float:
     if name in _SIZED_FUNCTIONS:
         return _get_length_growth(name, arguments[1:2])
     if name in _REPLACE_FUNCTIONS:
-        return _get_replacement_growth(name, arguments[2:3])
+        return _get_replacement_growth(arguments[2:3])
     if name in _FORMAT_FUNCTIONS:
         _refuse_format(name, arguments[:1])
     return 1.0
@@ -169,7 +169,7 @@ def _get_length_growth(name: str, arguments: list[dict[str, Any]]) -> float:
     return 1.0 if int(text) <= _UNCOUNTED_GROWTH else float(text)
 
 
-def _get_replacement_growth(name: str, arguments: list[dict[str, Any]]) -> float:
+def _get_replacement_growth(arguments: list[dict[str, Any]]) -> float:
     text = _get_literal_text(arguments[0]) if arguments else ""
     if text is None:
         return 1.0 if arguments[0].get("class") == "COLUMN_REF" else math.inf

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from opposable.sql.schema import quote_identifier
+
 READER_ROLE = "pg_read_all_data"
 """Predefined role (PostgreSQL 14 and later) with SELECT on every table and no other right."""
 
@@ -53,7 +55,7 @@ class ReadAccess:
     def build_begin_sql(self, seconds: float) -> str:
         """Return the statements that begin a read-only transaction with a time limit."""
         milliseconds = max(1, int(seconds * 1_000))
-        path = ", ".join(["pg_catalog", *(_quote_identifier(schema) for schema in self.search_path), "pg_temp"])
+        path = ", ".join(["pg_catalog", *(quote_identifier(schema) for schema in self.search_path), "pg_temp"])
         statements = [
             "BEGIN TRANSACTION READ ONLY",
             f"SET LOCAL statement_timeout = {milliseconds}",
@@ -65,7 +67,7 @@ class ReadAccess:
         ]
         if self.assumed_role:
             # Row security hides rows from this role that the connection's own role sees: an error is better.
-            statements += ["SET LOCAL row_security = off", f"SET LOCAL ROLE {_quote_identifier(self.assumed_role)}"]
+            statements += ["SET LOCAL row_security = off", f"SET LOCAL ROLE {quote_identifier(self.assumed_role)}"]
         return "; ".join(statements)
 
 
@@ -85,7 +87,3 @@ async def read_access(connection: Any) -> ReadAccess:
     return ReadAccess(
         str(user), become, bool(can_write and not become), bool(superuser), bool(reaches_files), tuple(path)
     )
-
-
-def _quote_identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -18,8 +18,8 @@ from opposable.sql.errors import QueryTimedOut, format_engine_message, translate
 from opposable.sql.function_allowlist import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS, Dialect
 from opposable.sql.interruptible_threads import run_interruptible
 from opposable.sql.result_rows import build_query_result
-from opposable.sql.schema import DatabaseSchema, Table, fold_name
-from opposable.sql.sqlite.schema_reader import quote_identifier, read_schema
+from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_identifier
+from opposable.sql.sqlite.schema_reader import read_schema
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 
 from opposable.sql.ddl_comments import parse_column_comments
-from opposable.sql.schema import Column, DatabaseSchema, Table
+from opposable.sql.schema import Column, DatabaseSchema, Table, quote_identifier
 
 _COUNT_SECONDS = 0.3
 """Time to count rows of all tables; the rest are estimated."""
@@ -27,11 +27,6 @@ def read_schema(connection: sqlite3.Connection) -> DatabaseSchema:
         kind = "view" if kind == "view" else "table"
         tables.append(Table(name, columns, kind=kind, row_count=rows, is_row_count_exact=exact))
     return DatabaseSchema(tuple(tables))
-
-
-def quote_identifier(name: str) -> str:
-    """Return a name in double quotes, as SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _read_columns(connection: sqlite3.Connection, table: str, comments: dict[str, str]) -> tuple[Column, ...]:
