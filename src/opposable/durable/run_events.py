@@ -34,8 +34,7 @@ class DurableEventLog:
     """
 
     def __init__(self, run_id: str, recorder: Recorder, recorded: Sequence[RunEvent]) -> None:
-        self._recorder = recorder
-        self._log = RunEventLog(run_id, self._record)
+        self._log = RunEventLog(run_id, recorder.record)
         self._log.events.extend(recorded)
         self._recorded = Counter(
             _get_key(event.kind, event.data)
@@ -59,10 +58,6 @@ class DurableEventLog:
     def close(self) -> None:
         """Record the pending delta."""
         self._log.close()
-
-    def _record(self, events: Sequence[RunEvent]) -> None:
-        for event in events:
-            self._recorder.record(event)
 
 
 def _count_fruitless_takeovers(recorded: Sequence[RunEvent]) -> int:

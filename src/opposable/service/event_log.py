@@ -1,7 +1,7 @@
 """The event log of a run, with live readers."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from opposable.domain.records import RunEvent, get_utc_now
@@ -21,10 +21,10 @@ class RunEventLog:
 
     Args:
         run_id: The id of the run.
-        on_append: Called with the new events, to record them. It must not block.
+        on_append: Called with each new event, to record it. It must not block.
     """
 
-    def __init__(self, run_id: str, on_append: Callable[[Sequence[RunEvent]], None]) -> None:
+    def __init__(self, run_id: str, on_append: Callable[[RunEvent], None]) -> None:
         self.run_id = run_id
         self.events: list[RunEvent] = []
         self.is_closed = False
@@ -75,7 +75,7 @@ class RunEventLog:
     def _append_event(self, kind: str, data: dict[str, Any]) -> None:
         event = RunEvent(self.run_id, len(self.events) + 1, kind, data, get_utc_now())
         self.events.append(event)
-        self._on_append((event,))
+        self._on_append(event)
         self._notify_followers()
 
     def _flush_pending_delta(self) -> None:

@@ -35,7 +35,7 @@ class RemoteRuns:
         run = replace(run, status="queued", worker=DURABLE_WORKER)
         await self._store.runs.save(run)
         await self._store.queued_runs.add(QueuedRun(run.run_id, request))
-        remote_run = ActiveRun(run, RunEventLog(run.run_id, lambda events: None), is_remote=True)
+        remote_run = ActiveRun(run, RunEventLog(run.run_id, lambda event: None), is_remote=True)
         remote_run.task = asyncio.create_task(self._follow(remote_run), name=f"run {run.run_id}")
         return remote_run
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
 
@@ -58,7 +58,6 @@ class ActiveRun:
     Attributes:
         run: The current record of the run.
         event_log: Its events.
-        messages: The messages that the run added, once it has finished.
         finished_event: The last event of an agent's run, once it has finished.
         data_answer: The answer to a question about data.
         finished_calls: The calls so far, with their results.
@@ -72,7 +71,6 @@ class ActiveRun:
 
     run: Run
     event_log: RunEventLog
-    messages: tuple[Message, ...] = ()
     finished_event: RunFinished | None = None
     data_answer: DataAnswered | None = None
     finished_calls: list[ToolFinished] = field(default_factory=list)
@@ -104,7 +102,6 @@ class Runner:
         get_tool_id: Returns the tool id for the name that a model called.
         approval_seconds: How long a call waits for a person.
         grace_seconds: How long the exit waits for active runs before it cancels them.
-        heartbeat: The heartbeat of this process, by default a new one.
 
     Attributes:
         on_event: Callbacks for every event of every run. They must not block or raise.
@@ -119,7 +116,6 @@ class Runner:
         *,
         approval_seconds: float = 600.0,
         grace_seconds: float = 0.0,
-        heartbeat: Heartbeat | None = None,
     ) -> None:
         self.grace_seconds = grace_seconds
         self.on_event: list[Callable[[ActiveRun, Event], None]] = []
@@ -129,14 +125,14 @@ class Runner:
         self._get_tool_id = get_tool_id
         self._approval_seconds = approval_seconds
         self._turn_writer = TurnWriter(store.conversations)
-        self._heartbeat = heartbeat or Heartbeat(store.workers)
+        self._heartbeat = Heartbeat(store.workers)
         self._active_runs: dict[str, ActiveRun] = {}
         self._ended_runs: dict[str, ActiveRun] = {}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "Runner":
-        await self._stack.enter_async_context(self._heartbeat)
-        await self._stack.enter_async_context(self._turn_writer)
+        await self._stack.enter_async_context(self._heartbeat.run())
+        await self._stack.enter_async_context(self._turn_writer.run())
         polling = run_in_background(self._poll_cancel_requests(), "cancellation requests")
         await self._stack.enter_async_context(polling)
         return self
@@ -177,7 +173,7 @@ class Runner:
             self._recorder.wake()
         else:
             self._recorder.record(run)
-        active_run = ActiveRun(run, RunEventLog(run.run_id, self._record_events))
+        active_run = ActiveRun(run, RunEventLog(run.run_id, self._recorder.record))
         self._active_runs[run.run_id] = active_run
         approver = Approver(
             self._store.approvals, self._create_approval_listener(active_run), run.owner, self._approval_seconds
@@ -303,7 +299,6 @@ class Runner:
                 active_run.turns += 1
             case RunFinished():
                 active_run.finished_event = event
-                active_run.messages = event.messages
             case DataAnswered():
                 active_run.data_answer = event
         for callback in self.on_event:
@@ -311,9 +306,10 @@ class Runner:
 
     async def _save_turn(self, active_run: ActiveRun, user_message: Message | None) -> None:
         """Store the turn of a finished run in its conversation."""
-        if user_message is None or not active_run.run.conversation_id or active_run.finished_event is None:
+        finished = active_run.finished_event
+        if user_message is None or not active_run.run.conversation_id or finished is None:
             return
-        await self._turn_writer.write(turn_from_run(active_run.run, (user_message, *active_run.messages)))
+        await self._turn_writer.write(turn_from_run(active_run.run, (user_message, *finished.messages)))
 
     async def _save_conversation(self, active_run: ActiveRun, user_message: Message | None) -> None:
         """Store the conversation of an unfinished run, without messages: else it is in no list. Never raises."""
@@ -345,10 +341,6 @@ class Runner:
             asyncio.get_running_loop().call_later(ENDED_RUN_CACHE_SECONDS, self._evict_run, run_id)
         else:
             self._ended_runs.pop(run_id, None)
-
-    def _record_events(self, events: Sequence[RunEvent]) -> None:
-        for event in events:
-            self._recorder.record(event)
 
     def _create_approval_listener(self, active_run: ActiveRun) -> Callable[[str, dict[str, object]], None]:
         def on_approval_event(kind: str, data: dict[str, object]) -> None:

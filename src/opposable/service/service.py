@@ -360,17 +360,14 @@ class Service:
             stored_specs = {spec.tool_id: spec for spec in await load_stored_specs(self.store)}
             for tool_id, spec in stored_specs.items():
                 if self._loaded_specs.get(tool_id) != spec:
-                    await self._load_spec(spec)
+                    if spec.enabled:
+                        await self.spec_loader.load(spec, replace=True)
+                    else:
+                        await self.spec_loader.remove(tool_id)
                     self._loaded_specs[tool_id] = spec
             for tool_id in self._loaded_specs.keys() - stored_specs.keys():
                 await self.spec_loader.remove(tool_id)
                 del self._loaded_specs[tool_id]
-
-    async def _load_spec(self, spec: AnyToolSpec) -> None:
-        if not spec.enabled:
-            await self.spec_loader.remove(spec.tool_id)
-            return
-        await self.spec_loader.load(spec, replace=True)
 
     @staticmethod
     def _resolve_tool_choice(agent: AgentSpec, library: ToolLibrary) -> ToolChoice:

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import BadInput, OpposableError, StoreError, StoreUnavailable
 from opposable.domain.records import ConversationTurn
+from opposable.service.background import run_in_background
 from opposable.store.conversations import ConversationRepository
 
 MAX_RETRY_SECONDS = 60.0
@@ -30,43 +31,35 @@ class _QueuedTurn:
 
 
 class TurnWriter:
-    """An async context manager that writes turns.
+    """Writes turns while the block of `run` runs.
 
     Turns that arrive during a write form the next batch.
     """
 
-    def __init__(self, conversations: ConversationRepository, max_retry_seconds: float = MAX_RETRY_SECONDS) -> None:
+    def __init__(self, conversations: ConversationRepository) -> None:
         self._conversations = conversations
-        self._max_retry_seconds = max_retry_seconds
         self._queue: list[_QueuedTurn] = []
         self._turns_queued = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "TurnWriter":
-        self._task = asyncio.create_task(self._run(), name="turns")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._task is not None
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
+    def run(self) -> AbstractAsyncContextManager[None]:
+        """Write the queued turns while the block runs."""
+        return run_in_background(self._write_turns(), "turns")
 
     async def write(self, turn: ConversationTurn) -> None:
         """Write a turn and return when it is stored.
 
         Raises:
-            StoreUnavailable: If the store stays unavailable for `max_retry_seconds`.
+            StoreUnavailable: If the store stays unavailable for `MAX_RETRY_SECONDS`.
             BadInput: If the conversation belongs to another owner.
             StoreError: If the store rejects the turn.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
-        self._queue.append(_QueuedTurn(turn, future, loop.time() + self._max_retry_seconds))
+        self._queue.append(_QueuedTurn(turn, future, loop.time() + MAX_RETRY_SECONDS))
         self._turns_queued.set()
         await future
 
-    async def _run(self) -> None:
+    async def _write_turns(self) -> None:
         while True:
             await self._turns_queued.wait()
             self._turns_queued.clear()
