@@ -325,3 +325,14 @@ async def test_an_invalid_call_is_corrected_once_on_every_api(path, stream):
     assert b'"a":7' in raw
     assert len(model.inner.requests) == 2
     assert "- a: " in model.inner.requests[1].messages[-1].content
+
+
+async def test_the_first_chunk_of_a_reply_with_calls_alone_has_the_role():
+    model = NativeModel(reply_with_calls(tool_call("add", '{"a": 7}')))
+    async with serve_models(model) as url, aiohttp.ClientSession() as session:
+        body = {"model": "m", **BODIES["chat/completions"], "stream": True}
+        async with session.post(f"{url}/chat/completions", json=body) as response:
+            first, second, *_ = (await response.read()).split(b"\n\n")
+    deltas = [orjson.loads(event.removeprefix(b"data: "))["choices"][0]["delta"] for event in (first, second)]
+    assert deltas[0] == {"role": "assistant", "content": ""}
+    assert deltas[1]["tool_calls"][0]["function"]["name"] == "add"

@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from opposable.domain.events import Reply, TextDelta, ThinkingDelta
 from opposable.models.base import Model
 from opposable.models.upstream import ClientRequest
 from opposable.web.gateway.completions import fetch_reply, stream_reply
@@ -53,12 +52,6 @@ async def stream_completion(model: Model, client: ClientRequest) -> AsyncGenerat
     opening = serializer.serialize_opening()
     async with aclosing(stream_reply(model, request)) as events:
         async for event in events:
-            if type(event) is TextDelta:
-                yield opening + serializer.serialize_text(event.text)
-            elif type(event) is ThinkingDelta:
-                yield opening + serializer.serialize_thinking(event.text)
-            elif type(event) is Reply:
-                yield (
-                    opening + serializer.serialize_calls(event.message.tool_calls) + serializer.serialize_ending(event)
-                )
-            opening = b""
+            if chunks := serializer.serialize(event):
+                yield opening + chunks
+                opening = b""

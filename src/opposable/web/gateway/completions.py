@@ -69,7 +69,16 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
 
 async def fetch_reply(model: Model, request: CompletionRequest) -> Reply:
     """Return the whole reply. Raises: as `stream_reply`."""
-    async with aclosing(stream_reply(model, request)) as events:
+    return await read_reply(stream_reply(model, request))
+
+
+async def read_reply(stream: AsyncGenerator[ModelEvent, None]) -> Reply:
+    """Return the reply at the end of a stream.
+
+    Raises:
+        GatewayError: 502, if the stream has no reply.
+    """
+    async with aclosing(stream) as events:
         async for event in events:
             if type(event) is Reply:
                 return event
@@ -186,28 +195,18 @@ async def _stream_with_response_format(model: Model, request: CompletionRequest)
     schema = request.options.response_schema or {}
     messages = _add_schema_instruction(request.messages, schema)
     unenforced = replace(request, messages=messages, options=replace(request.options, response_schema=None))
-    reply = await _get_reply(stream_with_calls(model, unenforced))
+    reply = await read_reply(stream_with_calls(model, unenforced))
     if not reply.message.tool_calls and reply.finish == "stop":
         text = _extract_matching_json(reply.message.content, schema)
         if text is None:
             options: ModelOptions = replace(request.options, tool_choice="none", stream=False)
-            enforced = await _get_reply(model.stream(messages, request.tools, options))
+            enforced = await read_reply(model.stream(messages, request.tools, options))
             reply = replace(enforced, usage=reply.usage + enforced.usage)
             text = _extract_matching_json(reply.message.content, schema) or reply.message.content
         reply = replace(reply, message=assistant_message(text, (), reply.message.thinking))
     if request.options.stream and reply.message.content:
         yield TextDelta(reply.message.content)
     yield reply
-
-
-async def _get_reply(stream: AsyncGenerator[ModelEvent, None]) -> Reply:
-    """Read a stream to its end and return the reply."""
-    reply = Reply(assistant_message(""))
-    async with aclosing(stream) as events:
-        async for event in events:
-            if type(event) is Reply:
-                reply = event
-    return reply
 
 
 def _add_schema_instruction(messages: Sequence[Message], schema: dict[str, Any]) -> tuple[Message, ...]:

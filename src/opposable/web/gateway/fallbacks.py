@@ -17,16 +17,12 @@ async def fetch_first(model: Model, client: ClientRequest, fetch: Fetch) -> byte
 
     Raises: as the last one.
     """
-    if not isinstance(model, FallbackModel):
-        return await fetch(model, client)
-    for candidate in model.candidates[:-1]:
-        try:
-            return await fetch(candidate, client)
-        except ModelError as error:
-            if not model.allows_fallback(error):
-                raise
-            client.response_headers.clear()
-    return await fetch(model.candidates[-1], client)
+
+    async def yield_answer(candidate: Model, client: ClientRequest) -> AsyncGenerator[bytes, None]:
+        yield await fetch(candidate, client)
+
+    async with aclosing(stream_first(model, client, yield_answer)) as answers:
+        return await anext(answers)
 
 
 async def stream_first(model: Model, client: ClientRequest, stream: Stream) -> AsyncGenerator[bytes, None]:

@@ -38,7 +38,7 @@ def parse_messages_request(body: Mapping[str, Any], *, is_count: bool = False) -
     model = parse_model_name(body)
     if body.get("thread"):
         raise _build_thread_error()
-    max_tokens = parse_number(body, "max_tokens", low=1, is_integer=True)
+    max_tokens = parse_number(body, "max_tokens", int, low=1)
     if max_tokens is None and not is_count:
         raise bad_request_error("max_tokens", "max_tokens is missing.")
     tools = parse_tools(_to_chat_tools(body.get("tools")))
@@ -49,8 +49,8 @@ def parse_messages_request(body: Mapping[str, Any], *, is_count: bool = False) -
     options = ModelOptions(
         stream=body.get("stream") is True,
         tool_choice=choice,
-        max_tokens=None if max_tokens is None else int(max_tokens),
-        temperature=parse_number(body, "temperature", low=0, high=1),
+        max_tokens=max_tokens,
+        temperature=parse_number(body, "temperature", float, low=0, high=1),
         stop=parse_stop(body.get("stop_sequences"), "stop_sequences"),
         response_schema=_parse_output_schema(body),
     )

@@ -8,7 +8,6 @@ from opposable.domain.events import FinishReason, ModelEvent, Reply, TextDelta, 
 from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
-from opposable.web.openai_errors import to_messages_error
 
 STOP_REASONS: dict[FinishReason, str] = {
     "stop": "end_turn",
@@ -48,20 +47,22 @@ class MessageEventSerializer:
     def serialize(self, event: ModelEvent) -> bytes:
         """Return the events for a part of the reply; a `Reply` ends the message."""
         if isinstance(event, TextDelta):
-            return self._serialize_delta("text", {"type": "text", "text": ""}, "text_delta", "text", event.text)
+            return self._serialize_delta("text", event.text)
         if isinstance(event, ThinkingDelta):
-            block = {"type": "thinking", "thinking": "", "signature": ""}
-            return self._serialize_delta("thinking", block, "thinking_delta", "thinking", event.text)
+            return self._serialize_delta("thinking", event.text, signature="")
         return self._serialize_ending(event) if isinstance(event, Reply) else b""
 
-    def _serialize_delta(self, kind: str, block: dict[str, Any], delta_kind: str, field: str, text: str) -> bytes:
-        opening = self._start() if self._open_kind == kind else self._start() + self._close() + self._open(kind, block)
-        return opening + self._delta({"type": delta_kind, field: text})
+    def _serialize_delta(self, kind: str, text: str, **more: str) -> bytes:
+        """Return the events for a text of this kind, whose block has more fields."""
+        opening = self._start()
+        if self._open_kind != kind:
+            opening += self._close() + self._open({"type": kind, kind: "", **more})
+        return opening + self._delta({"type": f"{kind}_delta", kind: text})
 
     def _serialize_ending(self, reply: Reply) -> bytes:
         events = [self._start(), self._close()]
         for call in reply.message.tool_calls:
-            events.append(self._open("tool_use", _open_call(call)))
+            events.append(self._open(_open_call(call)))
             arguments = _wrap_unreadable_arguments(call).arguments_json
             events.append(self._delta({"type": "input_json_delta", "partial_json": arguments}))
             events.append(self._close())
@@ -76,8 +77,8 @@ class MessageEventSerializer:
         self._is_started = True
         return format_event("message_start", message=_open_message(self._model))
 
-    def _open(self, kind: str, block: dict[str, Any]) -> bytes:
-        self._open_kind = kind
+    def _open(self, block: dict[str, Any]) -> bytes:
+        self._open_kind = block["type"]
         self._block_index += 1
         return format_event("content_block_start", index=self._block_index, content_block=block)
 
@@ -99,9 +100,9 @@ def format_event(kind: str, **fields: Any) -> bytes:
     return b"event: " + kind.encode() + b"\ndata: " + dump_json({"type": kind, **fields}) + b"\n\n"
 
 
-def format_error_event(error: Exception) -> bytes:
-    """Return the last event of a stream that failed."""
-    return b"event: error\ndata: " + to_messages_error(error).to_json() + b"\n\n"
+def format_error_event(error: bytes) -> bytes:
+    """Return the last event of a stream that failed, from the JSON of its error."""
+    return b"event: error\ndata: " + error + b"\n\n"
 
 
 def _serialize_usage(usage: Usage) -> dict[str, int]:

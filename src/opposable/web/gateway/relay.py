@@ -12,7 +12,7 @@ from typing import Any
 
 from opposable.agent.history import match_results_to_calls
 from opposable.domain.errors import ModelRejected
-from opposable.domain.events import CUT_OFF, Reply, TextDelta, ThinkingDelta
+from opposable.domain.events import CUT_OFF, Reply, TextDelta
 from opposable.domain.json_text import dump_json, parse_reply_json
 from opposable.domain.messages import Message, assistant_message, tool_message
 from opposable.domain.tools import ToolCall
@@ -23,10 +23,10 @@ from opposable.models.profile import get_profile
 from opposable.models.upstream import ClientRequest, Upstream, find_upstream
 from opposable.parsers import escape_special_tokens
 from opposable.web.gateway.call_rewriting import CallRewriter, parse_frame
-from opposable.web.gateway.completions import finalize_reply, stream_with_calls
+from opposable.web.gateway.completions import finalize_reply, read_reply, stream_with_calls
 from opposable.web.gateway.relay_meter import RelayMeter
 from opposable.web.gateway.request import CompletionRequest, parse_body
-from opposable.web.gateway.response import ChunkSerializer, serialize_call
+from opposable.web.gateway.response import ChunkSerializer, get_finish_reason, serialize_call, serialize_usage
 from opposable.web.gateway.tool_calls import resolve_native_calls, triage_calls
 from opposable.web.openai_errors import GatewayError
 
@@ -141,9 +141,12 @@ class CompletionRelay:
         if checked.sent_calls is not None:
             CallRewriter(reply, checked.sent_calls, checked.reply.finish).rewrite_completion(response)
         elif checked.needs_correction:
-            _replace_reply(response, await self._correct(checked.reply), is_corrected=True)
+            assert self._request is not None
+            corrected = await read_reply(stream_with_calls(self._model, self._request, checked.reply))
+            _replace_reply(response, corrected)
+            response["usage"] = serialize_usage(corrected.usage)
         else:
-            _replace_reply(response, checked.reply, is_corrected=False)
+            _replace_reply(response, checked.reply)
         return dump_json(response)
 
     def _parse_response(self, raw: bytes) -> dict[str, Any]:
@@ -217,19 +220,14 @@ class CompletionRelay:
         if not checked.needs_correction:
             rest = checked.reply.message.content
             if self._is_searched and rest.startswith(sent_text) and len(rest) > len(sent_text):
-                yield serializer.serialize_text(rest[len(sent_text) :])
-            calls = serializer.serialize_calls(checked.reply.message.tool_calls)
-            yield calls + serializer.serialize_ending(checked.reply)
+                yield serializer.serialize(TextDelta(rest[len(sent_text) :]))
+            yield serializer.serialize(checked.reply)
             return
         assert self._request is not None
         async with aclosing(stream_with_calls(self._model, self._request, checked.reply)) as events:
             async for event in events:
-                if type(event) is TextDelta:
-                    yield serializer.serialize_text(event.text)
-                elif type(event) is ThinkingDelta:
-                    yield serializer.serialize_thinking(event.text)
-                elif type(event) is Reply:
-                    yield serializer.serialize_calls(event.message.tool_calls) + serializer.serialize_ending(event)
+                if chunks := serializer.serialize(event):
+                    yield chunks
 
     def _check(self, reply: Reply) -> _CheckedReply | None:
         """Return the reply for the client, None if it is unchanged."""
@@ -256,15 +254,6 @@ class CompletionRelay:
         valid = [n for n, call in enumerate(received) if not call.truncated and call not in invalid_calls]
         sent = dict(zip(valid, final.message.tool_calls, strict=False))
         return _CheckedReply(final, tuple(sent.get(n) for n in range(len(received))))
-
-    async def _correct(self, reply: Reply) -> Reply:
-        assert self._request is not None
-        corrected = reply
-        async with aclosing(stream_with_calls(self._model, self._request, reply)) as events:
-            async for event in events:
-                if type(event) is Reply:
-                    corrected = event
-        return corrected
 
     @property
     def _is_usage_requested(self) -> bool:
@@ -330,7 +319,7 @@ def _has_finish_reason(frame: bytes) -> bool:
     return bool(choices and choices[0].get("finish_reason"))
 
 
-def _replace_reply(response: dict[str, Any], reply: Reply, *, is_corrected: bool) -> None:
+def _replace_reply(response: dict[str, Any], reply: Reply) -> None:
     """Replace the text and calls of a completion."""
     choice = response["choices"][0]
     message = choice["message"]
@@ -338,10 +327,4 @@ def _replace_reply(response: dict[str, Any], reply: Reply, *, is_corrected: bool
     message["content"] = reply.message.content or (None if reply.message.tool_calls else message.get("content"))
     if reply.message.tool_calls:
         message["tool_calls"] = [serialize_call(call, call.arguments_json) for call in reply.message.tool_calls]
-    choice["finish_reason"] = "length" if reply.finish == "incomplete" else reply.finish
-    if is_corrected:
-        response["usage"] = {
-            "prompt_tokens": reply.usage.input_tokens,
-            "completion_tokens": reply.usage.output_tokens,
-            "total_tokens": reply.usage.total_tokens,
-        }
+    choice["finish_reason"] = get_finish_reason(reply)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
@@ -17,6 +17,8 @@ from opposable.parsers import parse_arguments
 from opposable.web.gateway.parameters import HINTS, OWNED_PARAMETERS, select_parameters
 from opposable.web.gateway.tool_schemas import parse_tools
 from opposable.web.openai_errors import GatewayError, bad_request_error
+
+Number = TypeVar("Number", int, float)
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -133,34 +135,32 @@ def parse_body(body: Mapping[str, Any]) -> CompletionRequest:
 
 def _parse_options(body: Mapping[str, Any], stream: bool, choice: ToolChoice) -> ModelOptions:
     limit_name = "max_completion_tokens" if body.get("max_completion_tokens") is not None else "max_tokens"
-    max_tokens = parse_number(body, limit_name, low=1, is_integer=True)
-    seed = parse_number(body, "seed", low=-(2**63), is_integer=True)
     return ModelOptions(
         stream=stream,
         tool_choice=choice,
-        max_tokens=None if max_tokens is None else int(max_tokens),
-        temperature=parse_number(body, "temperature", low=0, high=2),
+        max_tokens=parse_number(body, limit_name, int, low=1),
+        temperature=parse_number(body, "temperature", float, low=0, high=2),
         stop=parse_stop(body.get("stop")),
-        seed=None if seed is None else int(seed),
+        seed=parse_number(body, "seed", int, low=-(2**63)),
         response_schema=parse_response_format(body.get("response_format")),
     )
 
 
 def parse_number(
-    body: Mapping[str, Any], name: str, *, low: float, high: float = float("inf"), is_integer: bool = False
-) -> float | None:
-    """Return a number of a body, None without one.
+    body: Mapping[str, Any], name: str, kind: type[Number], *, low: float, high: float = float("inf")
+) -> Number | None:
+    """Return a number of a body, None without one. An integer is a `float` too.
 
     Raises:
         GatewayError: 400, if it is not a number of this range.
     """
-    value = body.get(name)
+    value: Number | None = body.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int if is_integer else int | float) or not low <= value <= high:
-        kind = "an integer" if is_integer else "a number"
+    if isinstance(value, bool) or not isinstance(value, (int, kind)) or not low <= value <= high:
+        expected = "an integer" if kind is int else "a number"
         allowed_range = f"from {low} to {high}" if high != float("inf") else f"of at least {low}"
-        raise bad_request_error(name, f"{name} must be {kind} {allowed_range}, not {value!r}.", "invalid_value")
+        raise bad_request_error(name, f"{name} must be {expected} {allowed_range}, not {value!r}.", "invalid_value")
     return value
 
 

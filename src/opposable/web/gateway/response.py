@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import orjson
 
-from opposable.domain.events import Reply
+from opposable.domain.events import ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
@@ -32,8 +32,8 @@ def serialize_completion(model: str, reply: Reply) -> bytes:
             "object": "chat.completion",
             "created": int(time.time()),
             "model": model,
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": _get_finish_reason(reply)}],
-            "usage": _serialize_usage(reply.usage),
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": get_finish_reason(reply)}],
+            "usage": serialize_usage(reply.usage),
         }
     )
 
@@ -64,15 +64,20 @@ class ChunkSerializer:
         """Return the first chunk, with the role."""
         return self._delta_prefix + b'{"role":"assistant","content":""}' + self._delta_suffix
 
-    def serialize_text(self, text: str) -> bytes:
-        """Return a text delta."""
-        return self._delta_prefix + b'{"content":' + dump_json(text) + b"}" + self._delta_suffix
+    def serialize(self, event: ModelEvent) -> bytes:
+        """Return the chunks for a part of the reply; a `Reply` ends the completion.
 
-    def serialize_thinking(self, text: str) -> bytes:
-        """Return a reasoning delta, in the field that DeepSeek introduced."""
-        return self._delta_prefix + b'{"reasoning_content":' + dump_json(text) + b"}" + self._delta_suffix
+        A reasoning delta has the field that DeepSeek introduced.
+        """
+        if type(event) is TextDelta:
+            return self._delta_prefix + b'{"content":' + dump_json(event.text) + b"}" + self._delta_suffix
+        if type(event) is ThinkingDelta:
+            return self._delta_prefix + b'{"reasoning_content":' + dump_json(event.text) + b"}" + self._delta_suffix
+        if type(event) is Reply:
+            return self._serialize_calls(event.message.tool_calls) + self._serialize_ending(event)
+        return b""
 
-    def serialize_calls(self, calls: Sequence[ToolCall]) -> bytes:
+    def _serialize_calls(self, calls: Sequence[ToolCall]) -> bytes:
         """Return the calls, each in two chunks: its id and name, then its arguments."""
         deltas: list[dict[str, Any]] = []
         for index, call in enumerate(calls):
@@ -82,12 +87,12 @@ class ChunkSerializer:
             [self._delta_prefix + dump_json({"tool_calls": [delta]}) + self._delta_suffix for delta in deltas]
         )
 
-    def serialize_ending(self, reply: Reply) -> bytes:
+    def _serialize_ending(self, reply: Reply) -> bytes:
         """Return the finish reason, the token counts if requested, and the end marker."""
-        last = b'{},"logprobs":null,"finish_reason":"%s"}]' % _get_finish_reason(reply).encode()
+        last = b'{},"logprobs":null,"finish_reason":"%s"}]' % get_finish_reason(reply).encode()
         if not self._include_usage:
             return self._delta_prefix + last + b"}\n\n" + DONE_EVENT
-        counts = self._head + b'],"usage":' + orjson.dumps(_serialize_usage(reply.usage)) + b"}\n\n"
+        counts = self._head + b'],"usage":' + orjson.dumps(serialize_usage(reply.usage)) + b"}\n\n"
         return self._delta_prefix + last + b',"usage":null}\n\n' + counts + DONE_EVENT
 
 
@@ -96,7 +101,8 @@ def serialize_call(call: ToolCall, arguments: str) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
-def _serialize_usage(usage: Usage) -> dict[str, Any]:
+def serialize_usage(usage: Usage) -> dict[str, Any]:
+    """Return the tokens of a reply."""
     counts: dict[str, Any] = {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
@@ -113,6 +119,6 @@ def _create_id() -> str:
     return f"chatcmpl-{uuid4().hex}"
 
 
-def _get_finish_reason(reply: Reply) -> str:
+def get_finish_reason(reply: Reply) -> str:
     """Return the finish reason of the API; an incomplete stream counts as too long."""
     return "length" if reply.finish == "incomplete" else reply.finish

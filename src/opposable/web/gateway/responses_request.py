@@ -101,13 +101,12 @@ def parse_response_request(body: Mapping[str, Any], history: Sequence[dict[str, 
     flat_tools, namespaces = _flatten_namespaces(body.get("tools"))
     chat_tools, custom_tools = _to_chat_tools(flat_tools)
     choice, tools = parse_tool_choice(_to_chat_choice(body.get("tool_choice")), parse_tools(chat_tools))
-    max_tokens = parse_number(body, "max_output_tokens", low=1, is_integer=True)
     text = body.get("text") if isinstance(body.get("text"), dict) else {}
     options = ModelOptions(
         stream=body.get("stream") is True,
         tool_choice=choice,
-        max_tokens=None if max_tokens is None else int(max_tokens),
-        temperature=parse_number(body, "temperature", low=0, high=2),
+        max_tokens=parse_number(body, "max_output_tokens", int, low=1),
+        temperature=parse_number(body, "temperature", float, low=0, high=2),
         response_schema=_parse_format(text.get("format") if text else None),
     )
     instructions = body.get("instructions")

@@ -5,9 +5,9 @@ from typing import Any
 from uuid import uuid4
 
 from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta, ThinkingDelta
-from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
+from opposable.web.gateway.messages_response import format_event
 from opposable.web.gateway.responses_request import ResponseRequest
 from opposable.web.openai_errors import to_gateway_error
 
@@ -71,10 +71,10 @@ class ResponseSerializer:
             head = {**self._build_head("in_progress"), "output": [], "usage": None}
             opening = self._event("response.created", response=head)
             opening += self._event("response.in_progress", response=head)
-        if isinstance(event, TextDelta):
-            return opening + self._switch("message") + self._add_text(event.text)
-        if isinstance(event, ThinkingDelta):
-            return opening + self._switch("reasoning") + self._add_thinking(event.text)
+        if isinstance(event, TextDelta | ThinkingDelta):
+            opening += self._switch("message" if isinstance(event, TextDelta) else "reasoning")
+            self._text.append(event.text)
+            return opening + self._text_event("delta", delta=event.text)
         return opening + self._serialize_ending(event) if isinstance(event, Reply) else opening
 
     def serialize_error(self, error: Exception) -> bytes:
@@ -120,10 +120,7 @@ class ResponseSerializer:
     def _close_item(self) -> bytes:
         """Return the events that end the open item, and add it to the output."""
         text = "".join(self._text)
-        if self._open_kind == "message":
-            done = self._event("response.output_text.done", **self._place, content_index=0, text=text, logprobs=[])
-        else:
-            done = self._event("response.reasoning_summary_text.done", **self._place, summary_index=0, text=text)
+        done = self._text_event("done", text=text)
         part = self._part_event("done", text)
         item = self._build_item(text)
         ended = self._event("response.output_item.done", output_index=len(self._output), item=item)
@@ -132,22 +129,18 @@ class ResponseSerializer:
 
     def _part_event(self, action: str, text: str) -> bytes:
         if self._open_kind == "message":
-            part = _build_text(text)
-            return self._event(f"response.content_part.{action}", **self._place, content_index=0, part=part)
-        summary = {"type": "summary_text", "text": text}
-        return self._event(f"response.reasoning_summary_part.{action}", **self._place, summary_index=0, part=summary)
+            return self._event(f"response.content_part.{action}", **self._place, part=_build_text(text))
+        return self._event(f"response.reasoning_summary_part.{action}", **self._place, part=_build_summary(text))
 
-    def _add_text(self, text: str) -> bytes:
-        self._text.append(text)
-        return self._event("response.output_text.delta", **self._place, content_index=0, delta=text, logprobs=[])
-
-    def _add_thinking(self, text: str) -> bytes:
-        self._text.append(text)
-        return self._event("response.reasoning_summary_text.delta", **self._place, summary_index=0, delta=text)
+    def _text_event(self, action: str, **fields: str) -> bytes:
+        if self._open_kind == "message":
+            return self._event(f"response.output_text.{action}", **self._place, **fields, logprobs=[])
+        return self._event(f"response.reasoning_summary_text.{action}", **self._place, **fields)
 
     @property
     def _place(self) -> dict[str, Any]:
-        return {"item_id": self._item_id, "output_index": len(self._output)}
+        index = "content_index" if self._open_kind == "message" else "summary_index"
+        return {"item_id": self._item_id, "output_index": len(self._output), index: 0}
 
     def _build_item(self, text: str) -> dict[str, Any]:
         """Return the open item with this text."""
@@ -193,8 +186,7 @@ class ResponseSerializer:
 
     def _event(self, kind: str, **fields: Any) -> bytes:
         self._sequence_number += 1
-        data = {"type": kind, "sequence_number": self._sequence_number, **fields}
-        return b"event: " + kind.encode() + b"\ndata: " + dump_json(data) + b"\n\n"
+        return format_event(kind, sequence_number=self._sequence_number, **fields)
 
 
 def _build_text(text: str) -> dict[str, Any]:
@@ -211,8 +203,12 @@ def _build_message(item_id: str, text: str) -> dict[str, Any]:
     }
 
 
+def _build_summary(text: str) -> dict[str, Any]:
+    return {"type": "summary_text", "text": text}
+
+
 def _build_reasoning(item_id: str, text: str) -> dict[str, Any]:
-    return {"id": item_id, "type": "reasoning", "summary": [{"type": "summary_text", "text": text}]}
+    return {"id": item_id, "type": "reasoning", "summary": [_build_summary(text)]}
 
 
 def _serialize_usage(usage: Usage) -> dict[str, Any]:

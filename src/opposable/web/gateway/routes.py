@@ -1,7 +1,6 @@
 """The routes of the gateway: chat completions, messages, responses, embeddings, completions, models, health."""
 
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
@@ -73,8 +72,10 @@ def create_gateway_routes(
     stored_responses = StoredResponses(responses, served)
     signatures = CallSignatures()
 
-    async def answer(request: Request, fetch: Fetch, stream: Stream | None, to_error: ToError) -> Response:
-        """Answer a request, streamed if it asks for that; every error has the format of its API."""
+    async def answer(
+        request: Request, fetch: Fetch, stream: Stream | None, to_error: ToError, **options: Any
+    ) -> Response:
+        """Answer a request, streamed with these options if it asks for that; errors have the format of the API."""
         client = _build_client_request(request)
         to_client_error = partial(_to_client_error, client, to_error)
         try:
@@ -82,7 +83,7 @@ def create_gateway_routes(
             model = await served.find(parse_model_name(client.body), request)
             if stream is not None and client.body.get("stream") is True:
                 events = stream_first(model, client, stream)
-                return SseResponse(events, to_client_error, headers=client.response_headers)
+                return SseResponse(events, to_client_error, headers=client.response_headers, **options)
             content = await run_while_connected(request.receive, fetch_first(model, client, fetch))
         except (ClientDisconnect, ClientDisconnected):
             return CLIENT_CLOSED_REQUEST
@@ -94,8 +95,9 @@ def create_gateway_routes(
         return await answer(request, create_completion, stream_completion, to_gateway_error)
 
     async def create_anthropic_message(request: Request) -> Response:
-        stream: Stream = lambda model, client: _end_with_error(stream_message(model, client, signatures))  # noqa: E731
-        return await answer(request, partial(create_message, signatures=signatures), stream, to_messages_error)
+        fetch = partial(create_message, signatures=signatures)
+        stream = partial(stream_message, signatures=signatures)
+        return await answer(request, fetch, stream, to_messages_error, format_error=format_error_event)
 
     async def count_message_tokens(request: Request) -> Response:
         return await answer(request, count_tokens, None, to_messages_error)
@@ -183,20 +185,6 @@ def create_health_router() -> APIRouter:
     router.add_api_route("/healthz", get_health, methods=["GET"], openapi_extra=docs.HEALTH_DOCS)
     router.add_api_route("/healthz", get_health, methods=["HEAD"], include_in_schema=False)
     return router
-
-
-async def _end_with_error(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a message; an error after the first one becomes the last event."""
-    is_started = False
-    try:
-        async with aclosing(events):
-            async for event in events:
-                is_started = True
-                yield event
-    except Exception as error:
-        if not is_started:
-            raise
-        yield format_error_event(error)
 
 
 def _to_client_error(client: ClientRequest, to_error: ToError, error: Exception) -> GatewayError:

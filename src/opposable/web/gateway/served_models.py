@@ -40,7 +40,10 @@ class ServedModels:
         is_allowed = self._is_allowed(name, request)
         model = self._models.get(name) if is_allowed else None
         if model is None and is_allowed and self._service is not None and name.startswith(AGENT_PREFIX):
-            model = await self._find_agent(self._service, name.removeprefix(AGENT_PREFIX), request)
+            record = await self._service.store.agents.get(name.removeprefix(AGENT_PREFIX))
+            if record is not None:
+                owner, trace_id = get_principal(request).key_id, get_trace_id(request)
+                model = AgentModel(self._service, record.spec, owner, trace_id)
         if model is None:
             names = [entry["id"] for entry in await self.list(request)]
             message = f"There is no model {name[:200]!r}. Available models: {', '.join(names)}."
@@ -71,10 +74,3 @@ class ServedModels:
     def serialize(self, name: str) -> dict[str, Any]:
         """Return the entry of a model."""
         return {"id": name, "object": "model", "created": self._created, "owned_by": "opposable"}
-
-    @staticmethod
-    async def _find_agent(service: Service, agent_id: str, request: Request) -> Model | None:
-        record = await service.store.agents.get(agent_id)
-        if record is None:
-            return None
-        return AgentModel(service, record.spec, get_principal(request).key_id, get_trace_id(request))

@@ -69,7 +69,11 @@ def build_correction_messages(reply: Reply, triage: CallTriage, request: Complet
         choice = request.options.tool_choice
         names = [choice.name] if isinstance(choice, ForcedTool) else [tool.name for tool in request.tools]
         return [assistant_message(reply.message.content), user_message(_build_call_demand(names, language))]
-    calls = assign_unique_ids([_make_history_safe(call) for call, _ in triage.invalid_calls])
+    sendable = [  # in a form that every provider accepts in a conversation
+        make_sendable(call, to_safe_name(call.name or "unnamed"), max_characters=2000)
+        for call, _ in triage.invalid_calls
+    ]
+    calls = assign_unique_ids(sendable)
     problems = [
         tool_message(call.id, call.name, problem)
         for call, (_, problem) in zip(calls, triage.invalid_calls, strict=True)
@@ -136,11 +140,6 @@ def _find_tool(name: str, tools: Sequence[ToolDefinition]) -> ToolDefinition | N
             return tool
     similar = [tool for tool in tools if normalize_name(tool.name) == normalize_name(name)]
     return similar[0] if len(similar) == 1 else None
-
-
-def _make_history_safe(call: ToolCall) -> ToolCall:
-    """Return an invalid call in a form that every provider accepts in a conversation."""
-    return make_sendable(call, to_safe_name(call.name or "unnamed"), max_characters=2000)
 
 
 def _build_call_demand(names: Sequence[str], language: Language) -> str:
