@@ -51,8 +51,26 @@ class ErrorBody(BaseModel):
     error: ErrorDetail
 
 
-class ApiError(Exception):
-    """An error response of the API; `str(error)` is its message."""
+class ErrorResponse(Exception):
+    """An error response in the format of an API; `str(error)` is its message."""
+
+    def __init__(self, status: int, message: str, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    def to_json(self) -> bytes:
+        """Return the body."""
+        return orjson.dumps(self.body)
+
+    def to_response(self) -> Response:
+        """Return the HTTP response."""
+        return Response(self.to_json(), self.status, self.headers, "application/json")
+
+
+class ApiError(ErrorResponse):
+    """An error response of the API."""
 
     def __init__(
         self,
@@ -63,20 +81,9 @@ class ApiError(Exception):
         headers: dict[str, str] | None = None,
         fields: Sequence[tuple[str, str]] = (),
     ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = headers
-        self.body: dict[str, Any] = {"error": {"kind": kind, "message": message}}
+        super().__init__(status, message, {"error": {"kind": kind, "message": message}}, headers)
         if fields:
             self.body["error"]["fields"] = [{"field": field, "problem": problem} for field, problem in fields]
-
-    def to_json(self) -> bytes:
-        """Return the body."""
-        return orjson.dumps(self.body)
-
-    def to_response(self) -> Response:
-        """Return the HTTP response."""
-        return Response(self.to_json(), self.status, self.headers, "application/json")
 
 
 def not_found_error(message: str) -> ApiError:

@@ -1,10 +1,8 @@
 """Errors of the gateway in the formats of OpenAI and of Anthropic."""
 
 import logging
-from typing import Any
 
 import orjson
-from starlette.responses import Response
 
 from opposable.domain.errors import (
     BadInput,
@@ -16,7 +14,7 @@ from opposable.domain.errors import (
     ModelUnavailable,
     StoreUnavailable,
 )
-from opposable.web.errors import RETRY_AFTER_HEADERS
+from opposable.web.errors import RETRY_AFTER_HEADERS, ErrorResponse
 
 log = logging.getLogger("opposable.web")
 
@@ -37,8 +35,8 @@ MESSAGES_ERROR_TYPES = {
 }
 
 
-class GatewayError(Exception):
-    """An error response of the gateway; `str(error)` is its message."""
+class GatewayError(ErrorResponse):
+    """An error response of the gateway."""
 
     def __init__(
         self,
@@ -50,18 +48,8 @@ class GatewayError(Exception):
         code: str | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = headers
-        self.body: dict[str, Any] = {"error": {"message": message, "type": kind, "param": param, "code": code}}
-
-    def to_json(self) -> bytes:
-        """Return the body."""
-        return orjson.dumps(self.body)
-
-    def to_response(self) -> Response:
-        """Return the HTTP response."""
-        return Response(self.to_json(), self.status, self.headers, "application/json")
+        detail = {"message": message, "type": kind, "param": param, "code": code}
+        super().__init__(status, message, {"error": detail}, headers)
 
 
 def bad_request_error(param: str, message: str, code: str | None = None) -> GatewayError:

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from opposable.domain.errors import ModelUnavailable
+from opposable.web.errors import ErrorResponse
 
 T = TypeVar("T")
 
@@ -25,18 +26,6 @@ SSE_HEADERS = [
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 ]
-
-
-class ErrorResponse(Protocol):
-    """An error in the format of an API."""
-
-    def to_json(self) -> bytes:
-        """Return the body."""
-        ...
-
-    def to_response(self) -> Response:
-        """Return the HTTP response."""
-        ...
 
 
 class ClientDisconnected(Exception):

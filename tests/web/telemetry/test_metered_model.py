@@ -11,7 +11,7 @@ from opposable.domain.messages import assistant_message, user_message
 from opposable.domain.usage import Usage
 from opposable.models.base import ModelOptions
 from opposable.models.scripted import ScriptedModel
-from opposable.web.middleware.authentication import CURRENT_CALLER, ApiKeyCache, Caller
+from opposable.web.middleware.authentication import CURRENT_CALLER, Caller
 from opposable.web.middleware.request_limits import TokenUsageRecorder
 from opposable.web.principal import Principal
 from opposable.web.telemetry.metered_model import MeteredModel
@@ -25,8 +25,7 @@ QUESTION = (user_message("x" * 400),)  # about 108 tokens
 def token_usage():
     """The tokens of a key with a budget of 1000 tokens, of which other processes used 400."""
     recorder = TokenUsageRecorder(keys=None)
-    cache = ApiKeyCache(keys=None, limiter=None, token_usage=recorder)
-    token = CURRENT_CALLER.set(Caller(Principal("k", token_budget=1000), cache, 400))
+    token = CURRENT_CALLER.set(Caller(Principal("k", token_budget=1000), recorder, 400))
     yield recorder
     CURRENT_CALLER.reset(token)
 

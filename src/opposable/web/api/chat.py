@@ -67,7 +67,8 @@ async def chat(
     Without a `conversation_id`, a new conversation starts; the response has its id. Closing the connection stops the
     run.
     """
-    return await _wait_for_answer(body, request, service, principal, agent_id, detach=False, serialize=serialize_answer)
+    active_run = await start_run(body, request, service, principal, agent_id, create_conversation=True)
+    return await respond_with_answer(request, active_run, serialize_answer)
 
 
 @router.post(
@@ -94,15 +95,13 @@ async def ask_agent(
     Deltas of the answer are unnamed events with `content`; other events have a name. The last event is
     `data: [DONE]`. Closing the connection stops the run, unless `detach` is true.
     """
-    if not body.stream:
-        return await _wait_for_answer(
-            body, request, service, principal, agent_id, detach=body.detach, serialize=_serialize_with_content
-        )
-    run_id, after = parse_last_event_id(last_event_id)
+    run_id, after = parse_last_event_id(last_event_id) if body.stream else ("", 0)
     if run_id:
         run = await load_own_run(service, principal, run_id)
         return respond_with_run_events(service, run.run_id, after)
     active_run = await start_run(body, request, service, principal, agent_id, create_conversation=True)
+    if not body.stream:
+        return await respond_with_answer(request, active_run, _serialize_with_content, detach=body.detach)
     on_end = None if body.detach else active_run.stop
     return respond_with_run_events(service, active_run.run.run_id, 0, on_end)
 
@@ -161,20 +160,6 @@ async def _load_attachments(text: str, attachments: Sequence[Attachment]) -> tup
 async def resolve_agent(service: Service, agent_id: str | None) -> AgentSpec:
     """Return the requested agent, else the default agent. Raises: `ApiError` 404 if it does not exist."""
     return (await load_agent(service, agent_id or DEFAULT_AGENT_ID)).spec
-
-
-async def _wait_for_answer(
-    body: ChatRequest,
-    request: Request,
-    service: Service,
-    principal: Principal,
-    agent_id: str | None,
-    *,
-    detach: bool,
-    serialize: Callable[[ActiveRun], dict[str, Any]],
-) -> Response:
-    active_run = await start_run(body, request, service, principal, agent_id, create_conversation=True)
-    return await respond_with_answer(request, active_run, serialize, detach=detach)
 
 
 async def respond_with_answer(

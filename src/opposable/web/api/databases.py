@@ -48,6 +48,8 @@ class DatabaseResponse(BaseModel):
 class ColumnResponse(BaseModel):
     """A column. `references` is "table.column" for a foreign key."""
 
+    model_config = {"from_attributes": True}
+
     name: str
     type: str
     primary_key: bool
@@ -135,10 +137,7 @@ async def get_database_schema(
                 kind=table.kind,
                 comment=table.comment,
                 row_count=table.row_count,
-                columns=[
-                    ColumnResponse(**{name: getattr(column, name) for name in ColumnResponse.model_fields})
-                    for column in table.columns
-                ],
+                columns=[ColumnResponse.model_validate(column) for column in table.columns],
             )
             for table in schema.tables
         ],

@@ -10,12 +10,6 @@ from opposable.web.errors import missing_scope_error
 from opposable.web.principal import OWNER, PRINCIPAL_SCOPE_KEY, Principal, Scope
 
 
-def get_service(request: Request) -> Service:
-    """Return the service of the application."""
-    service: Service = request.app.state.service
-    return service
-
-
 def get_principal(request: Request) -> Principal:
     """Return the principal of the authentication middleware, or the owner without it."""
     principal: Principal = request.scope.get(PRINCIPAL_SCOPE_KEY, OWNER)
@@ -26,13 +20,8 @@ class RequireScope:
     """A dependency that requires a scope, or one of several: `Depends(RequireScope("chat"))`."""
 
     def __init__(self, scope: Scope, *alternatives: Scope) -> None:
-        self._scope: Scope = scope
+        self.scope: Scope = scope
         self._alternatives = alternatives
-
-    @property
-    def scope(self) -> Scope:
-        """The required scope."""
-        return self._scope
 
     async def __call__(self, request: Request) -> None:  # async, because FastAPI runs sync dependencies in threads
         """Check the scope of the principal.
@@ -41,12 +30,13 @@ class RequireScope:
             ApiError: 403, if the principal does not have it.
         """
         principal = get_principal(request)
-        if not any(principal.has_scope(scope) for scope in (self._scope, *self._alternatives)):
-            raise missing_scope_error(self._scope)
+        if not any(principal.has_scope(scope) for scope in (self.scope, *self._alternatives)):
+            raise missing_scope_error(self.scope)
 
 
 async def _provide_service(request: Request) -> Service:
-    return get_service(request)
+    service: Service = request.app.state.service
+    return service
 
 
 async def _provide_principal(request: Request) -> Principal:

@@ -24,6 +24,8 @@ ScopeQuery = Annotated[
 class FailureResponse(BaseModel):
     """A failed call that agents remember across runs."""
 
+    model_config = {"from_attributes": True}
+
     failure_id: str
     tool_id: str
     action: str
@@ -58,7 +60,9 @@ async def list_failures(
 ) -> PageResponse[FailureResponse]:
     """List the failures of a tool, the latest first."""
     page = await service.store.failures.list(tool_id=tool_id, scope=scope, after=after, limit=limit)
-    return PageResponse(items=[_to_response(failure) for failure in page.items], next=page.next_cursor)
+    return PageResponse(
+        items=[FailureResponse.model_validate(failure) for failure in page.items], next=page.next_cursor
+    )
 
 
 @router.get("/failures", responses=error_responses(), summary="List the failures of all tools")
@@ -81,7 +85,7 @@ async def pin_failure(
     await _load_failure(service, tool_id, failure_id)
     await service.store.failures.set_pinned(failure_id, pinning.pinned)
     service.failure_memory.invalidate()
-    return _to_response(await _load_failure(service, tool_id, failure_id))
+    return FailureResponse.model_validate(await _load_failure(service, tool_id, failure_id))
 
 
 @router.delete(
@@ -108,7 +112,3 @@ async def _load_failure(service: Service, tool_id: str, failure_id: str) -> Fail
     if failure is None or failure.tool_id != tool_id:
         raise not_found_error(f"There is no failure {failure_id!r} of the tool {tool_id!r}.")
     return failure
-
-
-def _to_response(failure: Failure) -> FailureResponse:
-    return FailureResponse(**{name: getattr(failure, name) for name in FailureResponse.model_fields})

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
-from opposable.web.errors import error_responses, not_found_error
+from opposable.web.errors import error_responses
 from opposable.web.telemetry.metrics import Metrics
 
 router = APIRouter(tags=["service"])
@@ -62,9 +62,7 @@ async def get_readiness(service: ServiceDep, principal: PrincipalDep, response: 
 )
 async def get_metrics(request: Request) -> Response:
     """Get the requests, runs, tool calls, tokens and records of this process."""
-    metrics: Metrics | None = getattr(request.app.state, "metrics", None)
-    if metrics is None:
-        raise not_found_error("This service has no metrics, because prometheus-client is not installed.")
+    metrics: Metrics = request.app.state.metrics
     body, media_type = metrics.render()
     return Response(body, headers={"content-type": media_type})
 

@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Depends, Path, Response
 from pydantic import BaseModel, Field
 
-from opposable.domain.records import ApiKey
 from opposable.domain.specs import RateLimit
 from opposable.store.keys import generate_key
 from opposable.web.api.dependencies import RequireScope, ServiceDep
@@ -35,6 +34,8 @@ class CreateKeyRequest(BaseModel):
 class KeyResponse(BaseModel):
     """An API key without its secret."""
 
+    model_config = {"from_attributes": True}
+
     key_id: str
     name: str
     prefix: str = Field(description="The first characters of the key.", examples=["opp_Ab3dEf9h"])
@@ -57,7 +58,7 @@ class CreateKeyResponse(BaseModel):
 @router.get("", responses=error_responses(), summary="List API keys")
 async def list_keys(service: ServiceDep) -> PageResponse[KeyResponse]:
     """List all API keys without their secrets, including revoked ones, newest first."""
-    return PageResponse(items=[_to_response(key) for key in await service.store.keys.list()])
+    return PageResponse(items=[KeyResponse.model_validate(key) for key in await service.store.keys.list()])
 
 
 @router.post("", status_code=201, responses=error_responses(), summary="Create an API key")
@@ -72,7 +73,7 @@ async def create_key(
     key, stored_key = generate_key(body.name, scopes, body.rate_limit, body.token_budget)
     await service.store.keys.add(stored_key)
     log.info("key created", extra={"key_id": stored_key.key_id, "scopes": " ".join(scopes)})
-    return CreateKeyResponse(key=key, details=_to_response(stored_key))
+    return CreateKeyResponse(key=key, details=KeyResponse.model_validate(stored_key))
 
 
 @router.delete("/{key_id}", status_code=204, responses=error_responses(404), summary="Revoke an API key")
@@ -82,9 +83,3 @@ async def revoke_key(service: ServiceDep, key_id: Annotated[str, Path(max_length
         raise not_found_error(f"There is no active key {key_id!r}.")
     log.info("key revoked", extra={"key_id": key_id})
     return Response(status_code=204)
-
-
-def _to_response(key: ApiKey) -> KeyResponse:
-    return KeyResponse(
-        **{name: getattr(key, name) for name in KeyResponse.model_fields if name != "scopes"}, scopes=list(key.scopes)
-    )

@@ -18,8 +18,9 @@ from opposable.domain.language import Language
 from opposable.domain.records import execution_from_result
 from opposable.domain.tools import ToolResult, new_call_id
 from opposable.domain.validation_problems import describe_unknown_field
+from opposable.service.service import Service
 from opposable.tools.result_text import encode_value
-from opposable.web.api.dependencies import get_principal, get_service, get_trace_id
+from opposable.web.api.dependencies import get_principal, get_trace_id
 from opposable.web.cancelled_calls import create_cancelled_result
 from opposable.web.errors import ApiError, error_responses, missing_scope_error, not_found_error, validation_error
 from opposable.web.principal import CALL_SCOPE
@@ -163,7 +164,7 @@ async def call_and_record(request: Request, tool_id: str, action: str, arguments
     Raises:
         ApiError: 404, if there is no such tool.
     """
-    service = get_service(request)
+    service: Service = request.app.state.service
     if service.library.get_spec(tool_id) is None:
         raise not_found_error(f"There is no enabled tool {tool_id!r}.")
     trace_id = get_trace_id(request)

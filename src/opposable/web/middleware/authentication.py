@@ -57,6 +57,9 @@ class ApiKeyCache:
     """A cache of the stored API keys, by hash, for `KEY_CACHE_SECONDS`.
 
     Once the store has a key, revoked or not, every request must carry one.
+
+    Attributes:
+        token_usage: Counts the tokens of the keys.
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class ApiKeyCache:
     ) -> None:
         self._keys = keys
         self._limiter = limiter
-        self._token_usage = token_usage
+        self.token_usage = token_usage
         self._clock = clock
         self._cached_keys: OrderedDict[str, CachedKey] = OrderedDict()
         self._requires_key_until = -1.0
@@ -114,17 +117,9 @@ class ApiKeyCache:
         now = self._clock()
         if now - cached_key.usage_noted_at > LAST_USED_INTERVAL_SECONDS:
             cached_key.usage_noted_at = now
-            self._token_usage.record_tokens(principal.key_id, 0)
-        tokens_used = cached_key.stored_tokens_used + self._token_usage.get_recorded_tokens(principal.key_id)
+            self.token_usage.record_tokens(principal.key_id, 0)
+        tokens_used = cached_key.stored_tokens_used + self.token_usage.get_recorded_tokens(principal.key_id)
         return check_token_budget(principal, tokens_used) or await check_rate_limit(principal, self._limiter)
-
-    def get_recorded_tokens(self, key_id: str) -> int:
-        """Return the tokens of a key recorded in this process."""
-        return self._token_usage.get_recorded_tokens(key_id)
-
-    def record_tokens(self, key_id: str, tokens: int) -> None:
-        """Record tokens that a key used."""
-        self._token_usage.record_tokens(key_id, tokens)
 
     async def _look_up(self, digest: str, previous: CachedKey | None) -> CachedKey:
         stored_key = await self._keys.get_by_hash(digest)
@@ -132,7 +127,7 @@ class ApiKeyCache:
         if stored_key is not None:
             if stored_key.revoked_at is None and hmac.compare_digest(stored_key.sha256, digest):
                 principal = _to_principal(stored_key)
-            tokens_used = stored_key.tokens_used - self._token_usage.get_stored_tokens(stored_key.key_id)
+            tokens_used = stored_key.tokens_used - self.token_usage.get_stored_tokens(stored_key.key_id)
         usage_noted_at = previous.usage_noted_at if previous is not None else float("-inf")
         cached_key = CachedKey(principal, tokens_used, self._clock() + KEY_CACHE_SECONDS, usage_noted_at)
         self._cached_keys[digest] = cached_key
@@ -144,27 +139,27 @@ class ApiKeyCache:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The principal of the current request, and the cache that records its tokens.
+    """The principal of the current request, and what counts its tokens.
 
     `stored_tokens_used` are the tokens that other processes have recorded.
     """
 
     principal: Principal
-    key_cache: ApiKeyCache | None
+    token_usage: TokenUsageRecorder | None
     stored_tokens_used: int = 0
 
     def get_remaining_tokens(self) -> int | None:
         """Return what is left of the token budget of the caller, None without a budget."""
         principal = self.principal
-        if principal.token_budget is None or self.key_cache is None:
+        if principal.token_budget is None or self.token_usage is None:
             return None
-        recorded = self.key_cache.get_recorded_tokens(principal.key_id)
+        recorded = self.token_usage.get_recorded_tokens(principal.key_id)
         return principal.token_budget - self.stored_tokens_used - recorded
 
     def record_tokens(self, tokens: int) -> None:
         """Record tokens that the caller used."""
-        if self.key_cache is not None and self.principal.key_id:
-            self.key_cache.record_tokens(self.principal.key_id, tokens)
+        if self.token_usage is not None and self.principal.key_id:
+            self.token_usage.record_tokens(self.principal.key_id, tokens)
 
 
 _DEFAULT_CALLER = Caller(OWNER, None)
@@ -214,7 +209,8 @@ class AuthenticationMiddleware:
             principal, cached_key = authenticated
             scope[PRINCIPAL_SCOPE_KEY] = principal
             stored_tokens_used = 0 if cached_key is None else cached_key.stored_tokens_used
-            CURRENT_CALLER.set(Caller(principal, self._key_cache, stored_tokens_used))
+            token_usage = None if self._key_cache is None else self._key_cache.token_usage
+            CURRENT_CALLER.set(Caller(principal, token_usage, stored_tokens_used))
             if is_open:
                 return None
             if scope["path"].startswith(GATEWAY_PREFIX) and not principal.has_scope("chat"):
@@ -258,14 +254,9 @@ def _format_error(error: ApiError, path: str) -> ApiError | GatewayError:
     """Return the error in the format of the API with this path."""
     if not path.startswith(GATEWAY_PREFIX):
         return error
-    gateway_error = _to_gateway_error(error)
+    kind, code = "server_error" if error.status >= 500 else "invalid_request_error", error.body["error"]["kind"]
+    gateway_error = GatewayError(error.status, str(error), kind=kind, code=code, headers=error.headers)
     return MessagesError(gateway_error) if path.startswith(MESSAGES_PREFIX) else gateway_error
-
-
-def _to_gateway_error(error: ApiError) -> GatewayError:
-    """Return the error in the format of OpenAI."""
-    kind = "server_error" if error.status >= 500 else "invalid_request_error"
-    return GatewayError(error.status, str(error), kind=kind, code=error.body["error"]["kind"], headers=error.headers)
 
 
 @lru_cache(maxsize=64)
@@ -285,14 +276,9 @@ def _check_local_request(headers: dict[bytes, bytes], origins: frozenset[str]) -
     """Return the error for a request from another host or origin, else None."""
     host = headers.get(b"host", b"").decode("latin-1")
     if not is_loopback(_get_hostname(host)):
-        return _host_not_allowed_error(host)
+        message = f"Without an API key, requests must be sent to localhost, not to {host[:100]!r}."
+        return ApiError(403, "host_not_allowed", message)
     origin = headers.get(b"origin", b"").decode("latin-1")
     if not origin or origin in origins or is_loopback(_get_hostname(origin.partition("://")[2])):
         return None
     return ApiError(403, "origin_not_allowed", f"Requests from the origin {origin[:100]!r} need an API key.")
-
-
-def _host_not_allowed_error(host: str) -> ApiError:
-    return ApiError(
-        403, "host_not_allowed", f"Without an API key, requests must be sent to localhost, not to {host[:100]!r}."
-    )

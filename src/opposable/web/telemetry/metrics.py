@@ -86,7 +86,6 @@ class Metrics:
         )
         self._state: list[tuple[Any, Callable[[], float]]] = []
         self._tool_labels: dict[str, str] = {}
-        self._children: dict[tuple[str, ...], Any] = {}
 
     def watch(self, service: "Service") -> None:
         """Count what the service records, and export the state of its recorder and runs."""
@@ -130,28 +129,28 @@ class Metrics:
         """Count a tool call or a run that has ended."""
         if isinstance(record, Execution):
             tool = self._get_tool_label(record.tool_id, service)
-            self._get_child("calls", tool, record.failure or "none").inc()
-            self._get_child("call_seconds", tool).observe(record.seconds)
+            self._calls.labels(tool, record.failure or "none").inc()
+            self._call_seconds.labels(tool).observe(record.seconds)
         elif isinstance(record, Run) and record.status not in ACTIVE_STATUSES:
-            self._get_child("runs", record.status).inc()
+            self._runs.labels(record.status).inc()
             if record.ended_at is not None:
                 self._run_seconds.observe((record.ended_at - record.started_at).total_seconds())
 
     def count_model_call(self, call: ModelCall) -> None:
         """Count one request to a model, with its tokens and duration."""
         model, usage = call.model, call.usage
-        self._get_child("tokens", model, "input").inc(usage.input_tokens)
-        self._get_child("tokens", model, "output").inc(usage.output_tokens)
-        self._get_child("model_seconds", model).observe(call.seconds)
+        self._tokens.labels(model, "input").inc(usage.input_tokens)
+        self._tokens.labels(model, "output").inc(usage.output_tokens)
+        self._model_seconds.labels(model).observe(call.seconds)
         if call.failure:
-            self._get_child("failures", model, call.failure).inc()
+            self._failures.labels(model, call.failure).inc()
         else:
-            self._get_child("replies", model).inc()
+            self._replies.labels(model).inc()
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        self._get_child("requests", method, route, str(status)).inc()
-        self._get_child("request_seconds", route).observe(seconds)
+        self._requests.labels(method, route, str(status)).inc()
+        self._request_seconds.labels(route).observe(seconds)
 
     def render(self) -> tuple[bytes, str]:
         """Return the metrics of all processes in the text format of Prometheus, and its media type."""
@@ -165,14 +164,6 @@ class Metrics:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry), CONTENT_TYPE_LATEST
-
-    def _get_child(self, metric: str, *labels: str) -> Any:
-        """Return the child of the attribute `_<metric>` with these labels, cached."""
-        key = (metric, *labels)
-        child = self._children.get(key)
-        if child is None:
-            child = self._children[key] = getattr(self, f"_{metric}").labels(*labels)
-        return child
 
     def _get_tool_label(self, tool_id: str, service: "Service") -> str:
         """Return the label of a tool: its id, or "other".
