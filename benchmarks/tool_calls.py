@@ -137,9 +137,9 @@ async def main(seconds: float) -> None:
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     if arguments[:1] in (["plain"], ["service"]):
-        from opposable.web.http_server import get_loop_factory
+        from uvicorn.loops.auto import auto_loop_factory
 
-        with asyncio.Runner(loop_factory=get_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
             runner.run(serve_plain() if arguments[0] == "plain" else serve_service(arguments[1]))
     else:
         asyncio.run(main(float(arguments[0]) if arguments else 5.0))

@@ -22,7 +22,7 @@ from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.factory import create_unwrapped_model
 from opposable.models.python_protocol.model import PythonProtocolModel
 from opposable.models.python_protocol.pipeline import OPTIONAL_STEPS
-from opposable.web.gateway.request import parse_request
+from opposable.web.gateway.request import parse_body
 from opposable.web.gateway.tool_calls import triage_calls
 
 Results = dict[str, list[bool]]
@@ -122,7 +122,7 @@ async def _measure(
 async def _ask_question(model: Model, question: BerkeleyQuestion, max_tokens: int) -> list[ToolCallPair]:
     """Return the calls of the answer, as the gateway would send them."""
     body = {"model": "local", "messages": question.messages, "tools": question.tools, "max_tokens": max_tokens}
-    request = parse_request(json.dumps({**body, "temperature": 0}).encode())
+    request = parse_body({**body, "temperature": 0})
     asked = replace(request.options, stream=False)
     async with aclosing(model.stream(request.messages, request.tools, asked)) as parts:
         async for part in parts:

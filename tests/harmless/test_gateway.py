@@ -14,7 +14,7 @@ from opposable.models.profile import ModelProfile
 from opposable.models.scripted import ScriptedModel
 from opposable.tools.result_text import value_to_text
 from opposable.web.gateway.completions import stream_reply
-from opposable.web.gateway.request import parse_request
+from opposable.web.gateway.request import parse_body
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +65,7 @@ async def test_a_trace_passes_through_the_gateway_unchanged(trace, calling, stre
         inner = ScriptedModel(expected)
         model = inner if calling == "native" else MarkerCallsModel(inner, ModelProfile("auto"))
         body = {"model": "m", "messages": history, "tools": DEFINITIONS, "stream": stream}
-        parts = [part async for part in stream_reply(model, parse_request(orjson.dumps(body)))]
+        parts = [part async for part in stream_reply(model, parse_body(orjson.loads(orjson.dumps(body))))]
         assert len(inner.requests) == 1
         assert [to_json(message)["content"] for message in inner.requests[0].messages] == [
             message["content"] for message in history

@@ -1,6 +1,5 @@
 """The spec loader: creates the tools of a spec and registers them in a library."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,7 +59,6 @@ class SpecLoader:
         library: Where the tools are registered.
         permissions: What the tools may access.
         pins: Stores MCP tools as they were accepted (by default in memory).
-        environ: Where secrets are looked up.
     """
 
     def __init__(
@@ -69,12 +67,10 @@ class SpecLoader:
         permissions: ToolPermissions = ToolPermissions(),
         *,
         pins: "PinStore | None" = None,
-        environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.library = library
         self.permissions = permissions
         self._pins = pins
-        self._environ = environ
         self._servers: dict[str, McpServer] = {}
 
     async def load(self, spec: AnyToolSpec, *, replace: bool = False) -> Registration:
@@ -184,7 +180,7 @@ class SpecLoader:
         name = get_internal_tool_name(spec, INTERNAL_FUNCTIONS)
         if name is not None:
             return FunctionTool(INTERNAL_FUNCTIONS[name], tool_id=spec.tool_id, description=spec.description)
-        return HttpTool(spec, self.client, self._environ)
+        return HttpTool(spec, self.client)
 
     async def _connect_mcp_server(self, spec: McpServerSpec) -> Registration:
         from opposable.tools.mcp.registration import register_server  # lazy: needs the extra "mcp"

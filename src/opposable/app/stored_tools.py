@@ -58,14 +58,13 @@ def require_postgresql(settings: Settings) -> str:
     return url
 
 
-def permissions_from_settings(settings: Settings, *, allow_programs: bool = True) -> ToolPermissions:
+def permissions_from_settings(settings: Settings) -> ToolPermissions:
     """Return the permissions of tools that the settings grant."""
     return ToolPermissions(
         roots=tuple(root.resolve() for root in settings.roots),
         private_hosts=settings.private_hosts,
         api_hosts=settings.api_hosts,
         allowed_modules=(*DEFAULT_ALLOWED_FUNCTIONS, *settings.modules),
-        allow_programs=allow_programs,
         allowed_files=open_allowed_files(),
     )
 

@@ -1,4 +1,4 @@
-"""Factories of tools: from a function spec, the built-in tools, the SQL tools."""
+"""Factories of tools: the built-in tools, the SQL tools."""
 
 from collections.abc import Sequence
 from pathlib import Path

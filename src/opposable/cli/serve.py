@@ -79,6 +79,8 @@ def serve(
 
     Example: opposable serve --model local
     """
+    from uvicorn.loops.auto import auto_loop_factory  # lazy: needs the extra "serve"
+
     from opposable.web import http_server, server  # lazy: needs the extra "serve"
     from opposable.web.multiprocess import run_workers  # lazy: needs the extra "serve"
     from opposable.web.telemetry.logs import log_to_stderr  # lazy: needs the extra "serve"
@@ -93,7 +95,7 @@ def serve(
     model_names = () if only == "skills" else tuple(model or [settings.model])
     served = ServedSelection(model_names, load_gateway_config(config) if config else None, only)
     api_key = server.read_api_key(api_key_env)
-    with asyncio.Runner(loop_factory=http_server.get_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
         name = runner.run(_check_startup(settings, served, host, api_key, allow_download=download))
         listen_socket = http_server.open_listening_socket(host, port)
         on_ready = partial(_report_ready, settings, served, name, http_server.get_base_url(host, listen_socket))
@@ -187,9 +189,9 @@ def _run_worker(
     on_ready: Callable[[], None],
 ) -> None:
     """Serve in one of several processes."""
-    from opposable.web import http_server  # lazy: needs the extra "serve"
+    from uvicorn.loops.auto import auto_loop_factory  # lazy: needs the extra "serve"
 
-    with asyncio.Runner(loop_factory=http_server.get_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
         settings = read_service_settings(log_format)
         runner.run(_serve_until_stopped(settings, served, host, key, durable, listen_socket, on_ready))
 

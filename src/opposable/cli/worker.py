@@ -30,7 +30,8 @@ def worker(
         raise BadInput(
             f'Workers need the extra "durable" ({error.name} is missing). Run: pip install "opposable[durable]".'
         ) from error
-    from opposable.web.http_server import get_loop_factory  # lazy: needs the extra "serve"
+    from uvicorn.loops.auto import auto_loop_factory  # lazy: needs the extra "serve"
+
     from opposable.web.telemetry.logs import log_to_stderr  # lazy: needs the extra "serve"
 
     review_changed_files()
@@ -48,6 +49,6 @@ def worker(
                 on_ready=lambda worker_id: err.print(style_text(f"Worker {worker_id} is ready.")),
             )
 
-    with asyncio.Runner(loop_factory=get_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
         runner.run(run())
     err.print("Stopped.")

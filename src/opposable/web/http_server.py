@@ -25,15 +25,6 @@ Otherwise a request is lost that is sent just when the server closes its connect
 """
 
 
-def get_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the factory of uvloop, or None for asyncio's own loop."""
-    try:
-        import uvloop
-    except ImportError:  # not available on Windows
-        return None
-    return uvloop.new_event_loop
-
-
 async def serve(
     app: FastAPI,
     host: str,

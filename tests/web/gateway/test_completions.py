@@ -16,7 +16,7 @@ from opposable.models.scripted import ScriptedModel as NativeModel
 from opposable.models.scripted import reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web.gateway.completions import stream_reply
-from opposable.web.gateway.request import parse_request
+from opposable.web.gateway.request import parse_body
 from opposable.web.telemetry.metered_model import MeteredModel
 
 pytestmark = pytest.mark.anyio
@@ -35,13 +35,13 @@ ONE = Usage(10, 5, 1)
 TWO = ONE + ONE
 
 
-def parse_body(**body):
+def parse(**body):
     asked = {"model": "m", "messages": [{"role": "user", "content": "add 1"}], "tools": [ADD, SUB], **body}
-    return parse_request(orjson.dumps(asked))
+    return parse_body(orjson.loads(orjson.dumps(asked)))
 
 
 async def collect_parts(model, **body):
-    return [part async for part in stream_reply(model, parse_body(**body))]
+    return [part async for part in stream_reply(model, parse(**body))]
 
 
 async def get_reply(model, **body):

@@ -12,7 +12,7 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.python_protocol import prompts as python_texts
-from opposable.web.gateway.request import CompletionRequest, parse_request
+from opposable.web.gateway.request import CompletionRequest, parse_body, parse_json_object
 from opposable.web.openai_errors import GatewayError
 
 HI = [{"role": "user", "content": "hi"}]
@@ -23,17 +23,17 @@ CHAIN = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(1500)}
 CHAINED = {"type": "function", "function": {"name": "chained", "parameters": {"$ref": "#/$defs/d0", "$defs": CHAIN}}}
 
 
-def parse_body(**body):
-    return parse_request(json.dumps({"model": "m", "messages": HI, **body}).encode())
+def parse(**body):
+    return parse_body(parse_json_object(json.dumps({"model": "m", "messages": HI, **body}).encode()))
 
 
 def normalize_parameters(parameters):
-    [made] = parse_body(tools=[{"type": "function", "function": {"name": "t", "parameters": parameters}}]).tools
+    [made] = parse(tools=[{"type": "function", "function": {"name": "t", "parameters": parameters}}]).tools
     return made.parameters
 
 
 def test_a_plain_request_is_parsed_and_parameters_without_effect_are_dropped():
-    assert parse_body(logprobs=False, n=1, logit_bias=None, store=False) == CompletionRequest(
+    assert parse(logprobs=False, n=1, logit_bias=None, store=False) == CompletionRequest(
         "m", (user_message("hi"),), (), ModelOptions(stream=False)
     )
 
@@ -41,12 +41,12 @@ def test_a_plain_request_is_parsed_and_parameters_without_effect_are_dropped():
 def test_parameters_that_the_gateway_does_not_use_are_passed_on():
     extra = {"top_p": 1, "presence_penalty": 0, "made_up": [1]}
     hints = {"user": "u", "metadata": {}, "reasoning_effort": "low"}
-    request = parse_body(**extra, **hints)
+    request = parse(**extra, **hints)
     assert (request.extra, request.hints) == (extra, hints)
 
 
 def test_every_option_is_accepted():
-    asked = parse_body(
+    asked = parse(
         stream=True,
         stream_options={"include_usage": True},
         tools=[ADD],
@@ -75,7 +75,7 @@ def test_every_option_is_accepted():
 
 def test_all_roles_and_content_parts_are_parsed():
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
-    asked = parse_body(
+    asked = parse(
         messages=[
             {"role": "developer", "content": [{"type": "text", "text": "be"}, {"type": "text", "text": "kind"}]},
             {"role": "user", "content": "add", "name": "ann"},
@@ -100,7 +100,7 @@ def test_all_roles_and_content_parts_are_parsed():
 
 def test_separated_calls_and_results_are_matched_and_results_are_unchanged():
     made = [{"id": n, "type": "function", "function": {"name": f"t_{n}", "arguments": "{}"}} for n in "ab"]
-    asked = parse_body(
+    asked = parse(
         messages=[
             {"role": "tool", "tool_call_id": "lost", "content": "0"},
             {"role": "assistant", "tool_calls": made},
@@ -130,7 +130,7 @@ def test_separated_calls_and_results_are_matched_and_results_are_unchanged():
 )
 def test_arguments_of_earlier_calls_become_json_objects(given, right):
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": given}}
-    said = parse_body(messages=[*HI, {"role": "assistant", "tool_calls": [call]}]).messages[1]
+    said = parse(messages=[*HI, {"role": "assistant", "tool_calls": [call]}]).messages[1]
     assert said.tool_calls[0].arguments == right
 
 
@@ -150,7 +150,7 @@ ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools
     ],
 )
 def test_each_tool_choice_is_parsed(given, right, left):
-    asked = parse_body(tools=[ADD, SUB], tool_choice=given)
+    asked = parse(tools=[ADD, SUB], tool_choice=given)
     assert (asked.options.tool_choice, [tool.name for tool in asked.tools]) == (right, left)
 
 
@@ -302,7 +302,7 @@ REFUSED = {
 @pytest.mark.parametrize(("body", "param"), REFUSED.values(), ids=REFUSED)
 def test_invalid_parameters_are_reported_with_their_path(body, param):
     with pytest.raises(GatewayError) as caught:
-        parse_body(**body)
+        parse(**body)
     error = caught.value.body["error"]
     assert (caught.value.status, error["type"], error["param"]) == (400, "invalid_request_error", param)
     assert param.rpartition(".")[2].partition("[")[0] in error["message"] or "tool" in error["message"]
@@ -311,7 +311,7 @@ def test_invalid_parameters_are_reported_with_their_path(body, param):
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000])
 def test_a_body_that_is_not_a_json_object_is_rejected(raw):
     with pytest.raises(GatewayError) as caught:
-        parse_request(raw)
+        parse_json_object(raw)
     assert caught.value.body["error"]["code"] == "invalid_json"
 
 
@@ -364,7 +364,7 @@ BODY = st.fixed_dictionaries({"model": st.just("m"), "messages": MESSAGES, "tool
 @given(BODY)
 def test_any_json_is_parsed_or_rejected(body):
     try:
-        asked = parse_request(orjson.dumps(body))
+        asked = parse_body(parse_json_object(orjson.dumps(body)))
     except GatewayError:
         return
     assert protocol_texts.render_instructions(asked.tools, "auto", "en")

@@ -71,15 +71,6 @@ def estimate_request_tokens(request: CompletionRequest) -> int:
     return estimate_tokens(request.messages) + tools
 
 
-def parse_request(raw: bytes) -> CompletionRequest:
-    """Parse a request from bytes.
-
-    Raises:
-        GatewayError: 400, with the path of the wrong parameter.
-    """
-    return parse_body(parse_json_object(raw))
-
-
 def parse_json_object(raw: bytes) -> dict[str, Any]:
     """Return the JSON object of a body.
 

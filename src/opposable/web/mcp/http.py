@@ -9,12 +9,13 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from opposable.app.execution_log import RecordCall
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.tools.library import ToolLibrary
 from opposable.web.errors import ApiError, to_api_error
 from opposable.web.http_server import serve
 from opposable.web.mcp.endpoint import MCP_PATH
-from opposable.web.mcp.server import SERVER_NAME, LibraryServer, RecordCall
+from opposable.web.mcp.server import SERVER_NAME, LibraryServer
 from opposable.web.middleware.authentication import is_loopback
 from opposable.web.principal import PRINCIPAL_SCOPE_KEY, Principal
 

@@ -35,6 +35,7 @@ from mcp.types import (
 from mcp.types import Tool as ServedTool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from opposable.app.execution_log import RecordCall
 from opposable.domain.call_context import CallContext
 from opposable.domain.content import FilePart, ImagePart
 from opposable.domain.json_text import parse_json
@@ -55,9 +56,6 @@ PAGE_SIZE = 100
 TOOL_POLL_SECONDS = 0.5
 """Seconds between checks for changes of the library."""
 SERVER_NAME = "opposable"
-
-RecordCall = Callable[[str, Mapping[str, Any], ToolResult], None]
-"""Records a finished call: the name of the tool, the arguments and the result. Must neither wait nor raise."""
 
 
 class _Server(Server[Any]):

@@ -103,7 +103,7 @@ class SpanRecorder:
         trace.model_calls.clear()
 
     def _record_run(self, run: Run, calls: list[Execution]) -> None:
-        from opentelemetry import trace as api
+        from opentelemetry.trace import set_span_in_context
 
         trace = CURRENT_TRACE.get()
         attributes: dict[str, Any] = {
@@ -122,20 +122,16 @@ class SpanRecorder:
                 "gen_ai.output.messages": _serialize_message("assistant", run.text),
             }
         span = self._start_span(f"invoke_agent {run.agent_id}", run.started_at, attributes, _get_parent_context(trace))
-        context = api.set_span_in_context(span)
+        context = set_span_in_context(span)
         for call in calls:
             self._record_tool_call(call, context)
         for model_call in trace.model_calls:
             self._record_model_call(model_call, context)
         trace.model_calls.clear()
-        if run.status != "finished":
-            span.set_status(api.StatusCode.ERROR)
-            span.set_attribute("error.type", run.status)
-        span.end(_to_nanoseconds(run.ended_at or run.started_at))
+        failure = "" if run.status == "finished" else run.status
+        _end_span(span, failure, _to_nanoseconds(run.ended_at or run.started_at))
 
     def _record_tool_call(self, call: Execution, parent: Any) -> None:
-        from opentelemetry.trace import StatusCode
-
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": call.name,
@@ -149,14 +145,9 @@ class SpanRecorder:
         ended_at_ns = _to_nanoseconds(call.at)
         started_at_ns = ended_at_ns - int(call.seconds * 1e9)
         span = self._start_span(f"execute_tool {call.name}", started_at_ns, attributes, parent)
-        if call.failure is not None:
-            span.set_status(StatusCode.ERROR)
-            span.set_attribute("error.type", call.failure)
-        span.end(ended_at_ns)
+        _end_span(span, call.failure, ended_at_ns)
 
     def _record_model_call(self, call: ModelCall, parent: Any) -> None:
-        from opentelemetry.trace import StatusCode
-
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": call.provider or UNKNOWN_PROVIDER,
@@ -165,10 +156,7 @@ class SpanRecorder:
             "gen_ai.usage.output_tokens": call.usage.output_tokens,
         }
         span = self._start_span(f"chat {call.model}", call.started_at_ns, attributes, parent, is_client=True)
-        if call.failure:
-            span.set_status(StatusCode.ERROR)
-            span.set_attribute("error.type", call.failure)
-        span.end(call.ended_at_ns)
+        _end_span(span, call.failure, call.ended_at_ns)
 
     def _start_span(
         self, name: str, started_at: datetime | int, attributes: dict[str, Any], parent: Any, *, is_client: bool = False
@@ -179,6 +167,16 @@ class SpanRecorder:
         kind = SpanKind.CLIENT if is_client else SpanKind.INTERNAL
         attributes = {key: value for key, value in attributes.items() if value != ""}
         return self._tracer.start_span(name, context=parent, kind=kind, attributes=attributes, start_time=started_at_ns)
+
+
+def _end_span(span: Any, failure: str | None, ended_at_ns: int) -> None:
+    """End a span, as an error of this kind if there is one."""
+    from opentelemetry.trace import StatusCode
+
+    if failure:
+        span.set_status(StatusCode.ERROR)
+        span.set_attribute("error.type", failure)
+    span.end(ended_at_ns)
 
 
 def _get_parent_context(trace: RequestTrace) -> Any:
