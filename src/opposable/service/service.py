@@ -317,18 +317,8 @@ class Service:
         model_name = agent.model or next(iter(self.models))
         per_million = self.settings.prices.get(model_name)
         price = Price(*per_million) if per_million else FREE_PRICE if model_name == "local" else None
-        limits = agent.limits
-        cost = limits.cost if price is not None else None
-        return Limits(
-            limits.turns,
-            limits.tool_calls,
-            limits.tokens,
-            limits.seconds,
-            cost=cost,
-            price=price,
-            noted_repeats=limits.noted_repeats,
-            repeats=limits.repeats,
-        )
+        limits = agent.limits.model_dump(exclude={"cost"} if price is None else None)
+        return Limits(**limits, price=price)
 
     async def get_conversation(self, conversation_id: str, owner: str) -> Conversation | None:
         """Return the conversation if it exists and belongs to the owner, else None."""

@@ -144,7 +144,7 @@ def _install_telemetry(app: FastAPI, service: Service, exporter: "SpanExporter |
     spans = None
     if service.settings.traces:
         spans = SpanRecorder(include_content=service.settings.traces_content, exporter=exporter)
-        spans.watch(service)
+        service.recorder.add_watcher(spans.handle_record)
         listeners.append(lambda call: CURRENT_TRACE.get().model_calls.append(call))
     service.models = wrap_models(service.models, listeners)
     return spans

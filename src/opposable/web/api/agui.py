@@ -35,7 +35,7 @@ from ag_ui.core import (
     UrlSource,
 )
 from ag_ui.encoder import EventEncoder
-from fastapi import APIRouter, Body, Depends, Request
+from fastapi import APIRouter, Body, Depends
 from starlette.responses import Response
 
 from opposable.domain.errors import OpposableError
@@ -79,7 +79,6 @@ EVENT_STREAM_CONTENT: dict[str, Any] = {
 async def run_agui_agent(
     service: ServiceDep,
     principal: PrincipalDep,
-    request: Request,
     agent_id: AgentIdPath,
     body: Annotated[RunAgentInput, Body(openapi_examples={"sum": {"summary": "A question", "value": INPUT_EXAMPLE}})],
 ) -> Response:
@@ -94,7 +93,7 @@ async def run_agui_agent(
     chat_request = AgentChatRequest.model_validate(
         {"message": text, "attachments": attachments, "conversation_id": body.thread_id, "stream": True}
     )
-    active_run = await start_run(chat_request, request, service, principal, agent_id)
+    active_run = await start_run(chat_request, service, principal, agent_id)
     return SseResponse(_encode_events(service, active_run, body), to_api_error, on_end=active_run.stop)
 
 

@@ -15,11 +15,12 @@ from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
 from opposable.web.api.chat import resolve_agent, respond_with_answer
 from opposable.web.api.databases import select_database
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep, get_trace_id
+from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.run_event_sse import respond_with_run_events
 from opposable.web.api.schemas import AgentHeader
 from opposable.web.errors import error_responses
 from opposable.web.principal import Principal
+from opposable.web.telemetry.tracing import CURRENT_TRACE
 
 router = APIRouter(tags=["ask"], dependencies=[Depends(RequireScope("chat"))])
 
@@ -114,15 +115,13 @@ async def ask_data(
     the event `data_answered`. Closing the connection stops the run.
     """
     spec = await resolve_agent(service, agent_id)
-    active_run = await _start_run(body, request, service, principal, spec)
+    active_run = await _start_run(body, service, principal, spec)
     if body.stream:
         return respond_with_run_events(service, active_run.run.run_id, 0, active_run.stop)
     return await respond_with_answer(request, active_run, _serialize_answer)
 
 
-async def _start_run(
-    body: AskRequest, request: Request, service: Service, principal: Principal, spec: AgentSpec
-) -> ActiveRun:
+async def _start_run(body: AskRequest, service: Service, principal: Principal, spec: AgentSpec) -> ActiveRun:
     database, semantics = select_database(principal, spec, body.database, body.semantics)
     return await service.ask(
         validate_task(body.question),
@@ -130,7 +129,7 @@ async def _start_run(
         semantics,
         agent=spec,
         owner=principal.key_id,
-        trace_id=get_trace_id(request),
+        trace_id=CURRENT_TRACE.get().trace_id,
         earlier_questions=[validate_task(earlier) for earlier in body.history],
     )
 

@@ -17,7 +17,7 @@ from opposable.domain.specs import AgentSpec
 from opposable.service.runner import ActiveRun
 from opposable.service.service import DEFAULT_AGENT_ID, Service
 from opposable.web.api.agents import load_agent
-from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep, get_trace_id
+from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.run_event_sse import parse_last_event_id, respond_with_run_events
 from opposable.web.api.runs import load_own_run
 from opposable.web.api.schemas import (
@@ -38,6 +38,7 @@ from opposable.web.errors import (
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.principal import Principal
 from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, run_while_connected
+from opposable.web.telemetry.tracing import CURRENT_TRACE
 
 router = APIRouter(tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
 
@@ -67,7 +68,7 @@ async def chat(
     Without a `conversation_id`, a new conversation starts; the response has its id. Closing the connection stops the
     run.
     """
-    active_run = await start_run(body, request, service, principal, agent_id, create_conversation=True)
+    active_run = await start_run(body, service, principal, agent_id, create_conversation=True)
     return await respond_with_answer(request, active_run, serialize_answer)
 
 
@@ -99,7 +100,7 @@ async def ask_agent(
     if run_id:
         run = await load_own_run(service, principal, run_id)
         return respond_with_run_events(service, run.run_id, after)
-    active_run = await start_run(body, request, service, principal, agent_id, create_conversation=True)
+    active_run = await start_run(body, service, principal, agent_id, create_conversation=True)
     if not body.stream:
         return await respond_with_answer(request, active_run, _serialize_with_content, detach=body.detach)
     on_end = None if body.detach else active_run.stop
@@ -108,7 +109,6 @@ async def ask_agent(
 
 async def start_run(
     body: ChatRequest,
-    request: Request,
     service: Service,
     principal: Principal,
     agent_id: str | None,
@@ -119,7 +119,6 @@ async def start_run(
 
     Args:
         body: The message, with the conversation and limits.
-        request: The request, for its trace.
         service: The service.
         principal: The owner of the run.
         agent_id: The agent, None for the default one.
@@ -141,7 +140,7 @@ async def start_run(
         message,
         conversation_id=uuid4().hex if is_new_conversation else body.conversation_id or "",
         owner=principal.key_id,
-        trace_id=get_trace_id(request),
+        trace_id=CURRENT_TRACE.get().trace_id,
         limits=_apply_request_limits(service.get_agent_limits(spec), body),
         stream=getattr(body, "stream", False),
         is_new_conversation=is_new_conversation,

@@ -45,8 +45,3 @@ async def _provide_principal(request: Request) -> Principal:
 
 ServiceDep = Annotated[Service, Depends(_provide_service)]
 PrincipalDep = Annotated[Principal, Depends(_provide_principal)]
-
-
-def get_trace_id(request: Request) -> str:
-    """Return the trace id of a request, "" without the tracing middleware."""
-    return str(getattr(request.scope.get("opposable.trace"), "trace_id", ""))

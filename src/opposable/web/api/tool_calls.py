@@ -20,11 +20,12 @@ from opposable.domain.tools import ToolResult, new_call_id
 from opposable.domain.validation_problems import describe_unknown_field
 from opposable.service.service import Service
 from opposable.tools.result_text import encode_value
-from opposable.web.api.dependencies import get_principal, get_trace_id
+from opposable.web.api.dependencies import get_principal
 from opposable.web.cancelled_calls import create_cancelled_result
 from opposable.web.errors import ApiError, error_responses, missing_scope_error, not_found_error, validation_error
 from opposable.web.principal import CALL_SCOPE
 from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, run_while_connected
+from opposable.web.telemetry.tracing import CURRENT_TRACE
 
 router = APIRouter(tags=["tools"])
 
@@ -167,7 +168,7 @@ async def call_and_record(request: Request, tool_id: str, action: str, arguments
     service: Service = request.app.state.service
     if service.library.get_spec(tool_id) is None:
         raise not_found_error(f"There is no enabled tool {tool_id!r}.")
-    trace_id = get_trace_id(request)
+    trace_id = CURRENT_TRACE.get().trace_id
     owner = get_principal(request).key_id
     context = CallContext(call_id=new_call_id(), owner=owner, trace_id=trace_id, language=_get_language(request))
     started_at = time.perf_counter()

@@ -9,9 +9,10 @@ from starlette.requests import Request
 from opposable.domain.records import load_all_pages
 from opposable.models.base import Model
 from opposable.service.service import Service
-from opposable.web.api.dependencies import get_principal, get_trace_id
+from opposable.web.api.dependencies import get_principal
 from opposable.web.gateway.agent_models import AGENT_PREFIX, AgentModel
 from opposable.web.openai_errors import GatewayError
+from opposable.web.telemetry.tracing import CURRENT_TRACE
 
 
 class ServedModels:
@@ -42,7 +43,7 @@ class ServedModels:
         if model is None and is_allowed and self._service is not None and name.startswith(AGENT_PREFIX):
             record = await self._service.store.agents.get(name.removeprefix(AGENT_PREFIX))
             if record is not None:
-                owner, trace_id = get_principal(request).key_id, get_trace_id(request)
+                owner, trace_id = get_principal(request).key_id, CURRENT_TRACE.get().trace_id
                 model = AgentModel(self._service, record.spec, owner, trace_id)
         if model is None:
             names = [entry["id"] for entry in await self.list(request)]

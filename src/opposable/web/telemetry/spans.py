@@ -14,7 +14,6 @@ from opposable.domain.errors import BadInput
 from opposable.domain.json_text import dump_json
 from opposable.domain.records import Execution, Run
 from opposable.safety.redaction import redact
-from opposable.service.service import Service
 from opposable.store.recorder import Record
 from opposable.web.telemetry.metrics import ACTIVE_STATUSES
 from opposable.web.telemetry.tracing import CURRENT_TRACE, ModelCall, RequestTrace
@@ -63,10 +62,6 @@ class SpanRecorder:
         self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer(SERVICE_NAME)
         self._pending_calls: dict[str, list[Execution]] = {}
-
-    def watch(self, service: Service) -> None:
-        """Create spans from everything that the service records from now on."""
-        service.recorder.add_watcher(self.handle_record)
 
     @asynccontextmanager
     async def flush_on_exit(self) -> AsyncIterator[None]:

@@ -12,7 +12,6 @@ from opposable.domain.usage import Usage
 
 _TRACEPARENT_PATTERN = re.compile(rb"^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$")
 _TRACE_ID_PATTERN = re.compile(rb"^[\w.\-]{1,64}$", re.ASCII)
-TRACE_SCOPE_KEY = "opposable.trace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +72,12 @@ class TracingMiddleware:
         self._on_end = on_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, with its trace in the scope and in `CURRENT_TRACE`."""
+        """Pass the request on, with its trace in `CURRENT_TRACE`."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         trace = parse_trace(scope["headers"])
         header = (b"x-trace-id", trace.trace_id.encode())
-        scope[TRACE_SCOPE_KEY] = trace
         CURRENT_TRACE.set(trace)
 
         async def send_with_trace_id(message: Message) -> None:
