@@ -94,7 +94,10 @@ async def create_agent(service: ServiceDep, principal: PrincipalDep, spec: Agent
 )
 async def import_agent(request: Request, service: ServiceDep, principal: PrincipalDep) -> AgentResponse:
     """Create the agent in the body, or the next version of an existing agent."""
-    spec = await asyncio.to_thread(_parse_agent, await _read_body(request))
+    body = await request.body()
+    if len(body) > MAX_YAML_BYTES:
+        raise BadInput(f"The YAML has {len(body):,} bytes. The maximum is {MAX_YAML_BYTES:,} bytes.")
+    spec = await asyncio.to_thread(_parse_agent, body)
     previous = await service.store.agents.get(spec.agent_id)
     await authorize_agent(spec, service, principal, None if previous is None else previous.spec)
     record = await service.store.agents.update(spec) or await service.store.agents.add(spec)
@@ -205,13 +208,6 @@ def to_agent_response(record: AgentRecord, service: Service | None = None) -> Ag
             for warning in (service.find_agent_warnings(record.spec) if service is not None else ())
         ],
     )
-
-
-async def _read_body(request: Request) -> bytes:
-    body = await request.body()
-    if len(body) > MAX_YAML_BYTES:
-        raise BadInput(f"The YAML has {len(body):,} bytes. The maximum is {MAX_YAML_BYTES:,} bytes.")
-    return body
 
 
 def _parse_agent(body: bytes) -> AgentSpec:

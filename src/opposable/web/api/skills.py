@@ -49,7 +49,7 @@ async def list_skills(service: ServiceDep) -> SkillListResponse:
 
 async def run_skill(request: Request) -> Response:
     """Run a skill, by its id or its name for models."""
-    body = await parse_call_body(request, "arguments")
+    body = await parse_call_body(request)
     tool = request.app.state.service.library.find_registered_tool(request.path_params["skill_id"])
     if tool is None:
         raise not_found_error(
@@ -64,12 +64,7 @@ router.add_api_route(
     methods=["POST"],
     responses=error_responses(404),
     response_class=Response,
-    openapi_extra={
-        **describe_call_route("arguments", {}, {"arguments": {"expression": "25*4"}}, "Run a skill"),
-        "parameters": [
-            {"name": "skill_id", "in": "path", "required": True, "schema": {"type": "string"}, "example": "calculator"}
-        ],
-    },
+    openapi_extra=describe_call_route("Run a skill", "skill_id"),
 )
 
 

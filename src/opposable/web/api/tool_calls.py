@@ -78,19 +78,17 @@ RESULT_SCHEMA: dict[str, Any] = {
 }
 
 
-def describe_call_route(
-    arguments_field: str, extra_properties: dict[str, Any], example: dict[str, Any], summary: str
-) -> dict[str, Any]:
+def describe_call_route(summary: str, path_parameter: str, **extra_properties: dict[str, Any]) -> dict[str, Any]:
     """Return the OpenAPI description of a route that calls a tool.
 
     Args:
-        arguments_field: The field of the body with the arguments.
-        extra_properties: The schemas of its other fields.
-        example: The example of the body.
         summary: The summary of the route.
+        path_parameter: The parameter of the path that names the tool.
+        extra_properties: The schemas of the fields of the body besides `arguments`.
     """
-    properties = {arguments_field: {"type": "object", "description": "The arguments, by name."}, **extra_properties}
+    properties = {"arguments": {"type": "object", "description": "The arguments, by name."}, **extra_properties}
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    example = {"arguments": {"expression": "25*4"}}
     success = {
         "description": "The result of the call.",
         "content": {"application/json": {"schema": RESULT_SCHEMA, "example": RESULT_EXAMPLE}},
@@ -100,17 +98,24 @@ def describe_call_route(
         "x-scope": CALL_SCOPE,
         "requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}},
         "responses": {"200": success},
+        "parameters": [
+            {
+                "name": path_parameter,
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string"},
+                "example": "calculator",
+            }
+        ],
     }
 
 
-ACTION_PROPERTY = {
-    "action": {"type": "string", "description": "The name of the action, for a tool with several actions."}
-}
+ACTION_PROPERTY = {"type": "string", "description": "The name of the action, for a tool with several actions."}
 
 
 async def call_tool(request: Request) -> Response:
     """Call a tool. A call that fails has the status 200 and `success: false`."""
-    body = await parse_call_body(request, "arguments", "action")
+    body = await parse_call_body(request, "action")
     return await call_and_record(request, request.path_params["tool_id"], body.get("action", ""), body["arguments"])
 
 
@@ -120,17 +125,12 @@ router.add_api_route(
     methods=["POST"],
     responses=error_responses(404),
     response_class=Response,
-    openapi_extra={
-        **describe_call_route("arguments", ACTION_PROPERTY, {"arguments": {"expression": "25*4"}}, "Call a tool"),
-        "parameters": [
-            {"name": "tool_id", "in": "path", "required": True, "schema": {"type": "string"}, "example": "calculator"}
-        ],
-    },
+    openapi_extra=describe_call_route("Call a tool", "tool_id", action=ACTION_PROPERTY),
 )
 
 
-async def parse_call_body(request: Request, arguments_field: str, *text_fields: str) -> dict[str, Any]:
-    """Return the body: an object with the arguments and optional string fields.
+async def parse_call_body(request: Request, *text_fields: str) -> dict[str, Any]:
+    """Return the body: an object with `arguments` and optional string fields.
 
     Raises:
         ApiError: 403 without the scope, 400 or 422 for a body that is not valid.
@@ -148,14 +148,14 @@ async def parse_call_body(request: Request, arguments_field: str, *text_fields: 
         raise ApiError(422, "invalid_request", f"The body is not valid JSON: {error}.") from error
     if not isinstance(body, dict):
         raise validation_error([("body", "must be a JSON object")])
-    known_fields = (arguments_field, *text_fields)
     for name, value in body.items():
-        if name == arguments_field and not isinstance(value, dict):
+        if name == "arguments" and not isinstance(value, dict):
             raise validation_error([(f"body.{name}", "must be a JSON object with the arguments by name")])
-        if name != arguments_field and (name not in text_fields or not isinstance(value, str)):
-            problem = "must be text" if name in text_fields else describe_unknown_field(name, known_fields)
+        if name != "arguments" and (name not in text_fields or not isinstance(value, str)):
+            is_known = name in text_fields
+            problem = "must be text" if is_known else describe_unknown_field(name, ("arguments", *text_fields))
             raise validation_error([(f"body.{name}", problem)])
-    body.setdefault(arguments_field, {})
+    body.setdefault("arguments", {})
     return body
 
 

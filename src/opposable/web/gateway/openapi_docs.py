@@ -73,45 +73,12 @@ def _describe_responses(example: Any, **errors: str) -> dict[str, Any]:
     return {"200": success, **error_responses}
 
 
-CHAT_COMPLETIONS_DOCS: dict[str, Any] = {
-    "summary": "Create a chat completion",
-    "description": "Create a chat completion, whole or streamed, with tool calls for any model.",
-    "tags": ["gateway"],
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "properties": {
-                        "model": {"type": "string"},
-                        "messages": {"type": "array", "items": {"type": "object"}, "minItems": 1},
-                        "tools": {"type": "array", "items": {"type": "object"}},
-                        "tool_choice": {},
-                        "parallel_tool_calls": {"type": "boolean"},
-                        "stream": {"type": "boolean"},
-                        "stream_options": {"type": "object"},
-                        "max_completion_tokens": {"type": "integer", "minimum": 1},
-                        "temperature": {"type": "number", "minimum": 0, "maximum": 2},
-                        "stop": {},
-                        "seed": {"type": "integer"},
-                        "response_format": {"type": "object"},
-                    },
-                    "required": ["model", "messages"],
-                },
-                "example": _REQUEST_EXAMPLE,
-            }
-        },
-    },
-    "responses": _describe_responses(_COMPLETION_EXAMPLE, **_ERRORS),
-}
-
-
 def _describe_route(
-    summary: str, description: str, request: dict[str, Any], example: Any, *fields: str
+    summary: str, description: str, request: dict[str, Any], example: Any, *fields: str, **properties: dict[str, Any]
 ) -> dict[str, Any]:
-    """Describe a route with a JSON body that has these required fields."""
-    schema = {"type": "object", "properties": {"model": {"type": "string"}}, "required": ["model", *fields]}
+    """Describe a route with a JSON body that has these required fields, and properties with these schemas."""
+    all_properties = {"model": {"type": "string"}, **properties}
+    schema = {"type": "object", "properties": all_properties, "required": ["model", *fields]}
     return {
         "summary": summary,
         "description": description,
@@ -121,6 +88,24 @@ def _describe_route(
     }
 
 
+CHAT_COMPLETIONS_DOCS = _describe_route(
+    "Create a chat completion",
+    "Create a chat completion, whole or streamed, with tool calls for any model.",
+    _REQUEST_EXAMPLE,
+    _COMPLETION_EXAMPLE,
+    "messages",
+    messages={"type": "array", "items": {"type": "object"}, "minItems": 1},
+    tools={"type": "array", "items": {"type": "object"}},
+    tool_choice={},
+    parallel_tool_calls={"type": "boolean"},
+    stream={"type": "boolean"},
+    stream_options={"type": "object"},
+    max_completion_tokens={"type": "integer", "minimum": 1},
+    temperature={"type": "number", "minimum": 0, "maximum": 2},
+    stop={},
+    seed={"type": "integer"},
+    response_format={"type": "object"},
+)
 _USER_MESSAGES = [{"role": "user", "content": "How many bolts are in stock?"}]
 MESSAGES_DOCS = _describe_route(
     "Create a message",

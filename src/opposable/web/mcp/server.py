@@ -135,10 +135,6 @@ class LibraryServer:
         next_cursor = str(end) if end < len(self._listed_tools) else None
         return ListToolsResult(tools=self._listed_tools[start:end], next_cursor=next_cursor)
 
-    def _get_output_schema(self, name: str) -> dict[str, Any] | None:
-        tool = self._library.find_tool(name)
-        return None if tool is None else get_output_schema(tool)
-
     def _get_input_schema(self, name: str) -> dict[str, Any] | None:
         tool = self._library.find_tool(name)
         return None if tool is None else tool.definition.parameters
@@ -158,7 +154,8 @@ class LibraryServer:
         finally:
             if self._record_call is not None:
                 self._record_call(name, arguments, result or create_cancelled_result(call, name, started_at))
-        return to_mcp_result(result, has_output_schema=self._get_output_schema(name) is not None)
+        tool = self._library.find_tool(name)
+        return to_mcp_result(result, has_output_schema=tool is not None and get_output_schema(tool) is not None)
 
 
 @contextlib.asynccontextmanager
