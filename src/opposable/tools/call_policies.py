@@ -117,7 +117,7 @@ async def run_once(
             state.circuit_breaker.record_end(answered=False)
         return result
     breaker, answered = state.circuit_breaker, None
-    breaker.try_begin()
+    breaker.record_start()
     try:
         result = await invoke(tool, arguments, context, timeout_seconds, tool.failure_when)
         answered = _did_answer(result)

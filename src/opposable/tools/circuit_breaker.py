@@ -52,12 +52,10 @@ class CircuitBreaker:
             return remaining
         return 1.0 if self._is_probing else 0.0
 
-    def try_begin(self) -> bool:
-        """Return whether a call may be made now, and record its start. Report its end with `record_end`."""
-        if self.get_wait_seconds() > 0:
-            return False
-        self._is_probing = self._opened_at is not None
-        return True
+    def record_start(self) -> None:
+        """Record the start of a call, made while `get_wait_seconds` is 0. Report its end with `record_end`."""
+        if self.get_wait_seconds() <= 0:
+            self._is_probing = self._opened_at is not None
 
     def record_end(self, answered: bool | None) -> None:
         """Record the end of a call.

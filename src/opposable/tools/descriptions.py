@@ -48,7 +48,8 @@ _LABELS: dict[Language, dict[str, str]] = {
 def describe_entries(entries: Iterable[RegistryEntry], detail: Detail, language: Language) -> str:
     """Describe entries: "short" with one line per tool, "full" with all parameters and an example."""
     if detail == "short":
-        return "\n".join(line for entry in entries for line in _describe_briefly(entry))
+        tools = [tool for entry in entries for tool in entry.tools]
+        return "\n".join(f"- {tool.name}: {_get_first_sentence(tool.outline.description)}" for tool in tools)
     return "\n\n".join(_describe_in_full(entry, language) for entry in entries)
 
 
@@ -60,10 +61,6 @@ def get_examples(spec: "AnyToolSpec", action: str = "") -> "tuple[Example, ...]"
         if capability.name == action or not action
         for example in capability.examples
     )
-
-
-def _describe_briefly(entry: RegistryEntry) -> list[str]:
-    return [f"- {tool.name}: {_get_first_sentence(tool.outline.description)}" for tool in entry.tools]
 
 
 def _get_first_sentence(text: str) -> str:

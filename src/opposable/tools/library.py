@@ -163,7 +163,12 @@ class ToolLibrary:
             build_tools: Creates the tools of a changed spec, if the change affects how a tool is made.
         """
         view = copy.copy(self)
-        return view._use_registry(BoundRegistry(self._registry, bindings, build_tools))  # noqa: SLF001 - a copy of self
+        view._registry, view._meta_tools = BoundRegistry(self._registry, bindings, build_tools), None  # noqa: SLF001
+        find_alternative_names = view._find_alternative_names  # noqa: SLF001
+        view._policy_context = dataclasses.replace(  # noqa: SLF001
+            self._policy_context, find_alternative_names=find_alternative_names
+        )
+        return view
 
     def for_model(self, context_window: int | None, disclosure: ToolDisclosure | None = None) -> "ToolLibrary":
         """Return a view for one model; it follows the changes of this library.
@@ -448,14 +453,6 @@ class ToolLibrary:
         )
 
     # Internals
-
-    def _use_registry(self, registry: BoundRegistry) -> "ToolLibrary":
-        """Turn this copy of a library into a view of `registry`."""
-        self._registry, self._meta_tools = registry, None
-        self._policy_context = dataclasses.replace(
-            self._policy_context, find_alternative_names=self._find_alternative_names
-        )
-        return self
 
     def _get_writable_registry(self) -> Registry:
         if isinstance(self._registry, BoundRegistry):

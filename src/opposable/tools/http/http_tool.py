@@ -1,5 +1,6 @@
 """An HTTP endpoint as a tool."""
 
+import copy
 import os
 from collections.abc import Collection, Mapping
 from contextlib import aclosing
@@ -12,7 +13,7 @@ from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolRegi
 from opposable.domain.specs import HttpToolSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.safety.network.guarded_client import GuardedClient
-from opposable.tools.http.argument_defaults import ArgumentSchema
+from opposable.tools.http.argument_validation import compile_argument_validator
 from opposable.tools.http.request import build_request, plan_endpoint, read_secrets
 from opposable.tools.http.response import (
     EVENT_STREAM,
@@ -55,7 +56,12 @@ class HttpTool:
         transform = spec.response_transform
         self._plan = plan_endpoint(spec.tool_id, spec.endpoint, tuple(spec.parameters.get("properties", {})))
         schema = _require_path_parameters(spec.parameters, self._plan.template.path_parameters)
-        self._argument_schema = ArgumentSchema(spec.tool_id, schema)
+        self._validate_arguments = compile_argument_validator(spec.tool_id, schema)
+        self._defaults = {
+            name: parameter["default"]
+            for name, parameter in schema["properties"].items()
+            if isinstance(parameter, dict) and "default" in parameter
+        }
         self._response_options = ResponseOptions(
             compile_extract(spec.tool_id, transform.extract),
             transform.max_bytes,
@@ -81,8 +87,9 @@ class HttpTool:
             InvalidArguments: They do not fit the schema.
         """
         if self.spec.endpoint.defaults:
-            arguments = self._argument_schema.fill_defaults(arguments)
-        return self._argument_schema.validate(arguments)
+            missing = {name: copy.deepcopy(value) for name, value in self._defaults.items() if name not in arguments}
+            arguments = {**arguments, **missing}
+        return self._validate_arguments(arguments)
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Call the endpoint and return its answer. A streaming answer is reported in deltas and returned joined.

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.specs import EndpointConfig, HttpToolSpec, ParameterPlacement, ResponseTransform
-from opposable.tools.http.argument_defaults import ArgumentSchema
+from opposable.tools.http.argument_validation import compile_argument_validator
 from opposable.tools.http.openapi.document import OpenApiDocument, get_map, to_short_text
 from opposable.tools.http.openapi.operation import OperationInputs, add_body, add_parameters
 from opposable.tools.http.openapi.schemas import SchemaConverter, SchemaTooLarge, remove_patterns
@@ -175,7 +175,7 @@ def _collect_inputs(
     method, _, path = location.partition(" ")
     inputs = OperationInputs()
     add_parameters(document, schemas, inputs, _get_parameters(document, item, operation), location)
-    described = {place.name or name for name, place in _get_explicit_places(inputs) if _is_in_path(place)}
+    described = _get_path_names(inputs)
     for name in dict.fromkeys(re.findall(r"\{([^{}]+)\}", path)):
         if name not in described:
             inputs.add_parameter(name, {"type": "string"}, ParameterPlacement(place="path"), required=True)
@@ -196,17 +196,15 @@ def _get_parameters(document: OpenApiDocument, item: Mapping[str, Any], operatio
     return list(parameters.values())
 
 
-def _get_explicit_places(inputs: OperationInputs) -> list[tuple[str, ParameterPlacement]]:
-    return [(name, place) for name, place in inputs.places.items() if isinstance(place, ParameterPlacement)]
-
-
-def _is_in_path(place: ParameterPlacement) -> bool:
-    return place.place == "path"
+def _get_path_names(inputs: OperationInputs) -> dict[str, str]:
+    """Return the tool's names of the parameters of a path, by their names in the path."""
+    places = [(name, place) for name, place in inputs.places.items() if isinstance(place, ParameterPlacement)]
+    return {place.name or name: name for name, place in places if place.place == "path"}
 
 
 def _to_url_template(path: str, inputs: OperationInputs) -> str:
     """Return a path with the tool's names of its parameters."""
-    names = {place.name or name: name for name, place in _get_explicit_places(inputs) if _is_in_path(place)}
+    names = _get_path_names(inputs)
     return re.sub(r"\{([^{}]+)\}", lambda match: f"{{{names.get(match[1], match[1])}}}", path)
 
 
@@ -253,10 +251,10 @@ def _create_parameters_schema(
     schema |= {"required": inputs.required} if inputs.required else {}
     schema |= {"$defs": schemas.definitions} if schemas.definitions else {}
     try:
-        ArgumentSchema(tool_id, schema)
+        compile_argument_validator(tool_id, schema)
     except ToolRegistrationError:
         schema = remove_patterns(schema)
-        ArgumentSchema(tool_id, schema)
+        compile_argument_validator(tool_id, schema)
         document.skipped_parts.append(
             (location, "its patterns are not checked: they are in another language of expressions")
         )
