@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import TracebackType
@@ -211,11 +212,9 @@ class Recorder:
 
     async def _wait_for_wake(self, seconds: float) -> None:
         self._wake.clear()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
-        except TimeoutError:
-            return
 
     async def _write_batch(self, batch: list[Record]) -> None:
         """Write a batch and remove it from the queue. A record that the store rejects is logged and dropped alone."""

@@ -6,6 +6,7 @@ import io
 import time
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -65,9 +66,7 @@ class LogTransform:
         return result | ({"notes": notes} if notes else {})
 
     def _suggest_files(self, rooted_path: RootedPath) -> str:
-        files = [
-            self._roots.format_path(file) for _, file in zip(range(5), self._roots.walk(rooted_path), strict=False)
-        ]
+        files = [self._roots.format_path(file) for file in islice(self._roots.walk(rooted_path), 5)]
         return f", such as {' or '.join(files)}" if files else ""
 
     def _read_lines(self, file: OpenFile, display_path: str, notes: list[str]) -> Iterator[str]:

@@ -63,7 +63,7 @@ class Sandbox:
 
     async def get_isolation_problem(self) -> str:
         """Return why this system cannot isolate programs, "" where it can."""
-        if self._probe_task is None or (self._probe_task.done() and self._probe_task.cancelled()):
+        if self._probe_task is None or self._probe_task.cancelled():
             self._probe_task = asyncio.create_task(self._probe_isolation())
         return await asyncio.shield(self._probe_task)
 
@@ -93,22 +93,11 @@ class Sandbox:
         variables = _ENVIRONMENT | dict(environment or {})
         async with self._semaphore:
             if not await self.get_isolation_problem():
-                return await self._run_isolated(command, stdin, mounts, bounds, variables)
+                launch_command = self._build_launch_command(self.python_program, command, bounds)
+                return _map_signal_exit(await _run_in_namespaces(launch_command, stdin, mounts, bounds, variables))
             if not self._allow_unprotected:
                 raise ToolUnavailable(await self.get_isolation_problem())
             return await self._run_unprotected(command, stdin, mounts, bounds, variables)
-
-    async def _run_isolated(
-        self,
-        command: Sequence[str],
-        stdin: bytes,
-        read_only_mounts: Mapping[str, Path],
-        limits: SandboxLimits,
-        environment: Mapping[str, str],
-    ) -> ProcessResult:
-        launch_command = self._build_launch_command(bubblewrap.find_python().program, command, limits)
-        result = await _run_in_namespaces(launch_command, stdin, read_only_mounts, limits, environment)
-        return _map_signal_exit(result)
 
     async def _run_unprotected(
         self,
@@ -143,7 +132,16 @@ class Sandbox:
         if not unprotected:  # without a namespace the limit counts every process of the user
             bounds["RLIMIT_NPROC"] = limits.processes
         user = 0 if unprotected or os.geteuid() != 0 else next(self._user_ids)
-        return [python, "-I", "-S", "-c", _read_launcher_source(), str(user), orjson.dumps(bounds).decode(), *command]
+        return [
+            python,
+            "-I",
+            "-S",
+            "-c",
+            inspect.getsource(launcher),
+            str(user),
+            orjson.dumps(bounds).decode(),
+            *command,
+        ]
 
     async def _probe_isolation(self) -> str:
         if not sys.platform.startswith("linux"):
@@ -195,10 +193,6 @@ async def _run_in_namespaces(
         )
     finally:
         os.close(filter_fd)
-
-
-def _read_launcher_source() -> str:
-    return inspect.getsource(launcher)
 
 
 def _to_host_path(word: str, host_paths: Mapping[str, Path]) -> str:

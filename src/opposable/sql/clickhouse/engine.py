@@ -23,7 +23,7 @@ from opposable.sql.database import QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import run_interruptible
-from opposable.sql.result_rows import build_query_result
+from opposable.sql.result_rows import SAMPLED_ROWS, build_query_result
 from opposable.sql.schema import DatabaseSchema, quote_name, to_one_line
 from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
 
@@ -33,8 +33,6 @@ URL_FORM = "clickhouse:///path/to/directory"
 _POOL_THREADS = 4
 _OPEN_SECONDS = 60.0
 _MAX_SCHEMA_ROWS = 1_000_000
-_SAMPLED_ROWS = 1_000
-"""Rows that are read for a column's sample values."""
 _SETTINGS = {
     "readonly": 1,
     "max_memory_usage": 512 * 1024 * 1024,
@@ -108,7 +106,7 @@ class ClickhouseDatabase:
             assert known_table is not None
             name = quote_name(column.name, "clickhouse")
             path = f"{quote_name(known_table.schema or 'default')}.{quote_name(known_table.name, 'clickhouse')}"
-            source = f"SELECT {name} AS v FROM {path} LIMIT {_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
+            source = f"SELECT {name} AS v FROM {path} LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
             sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL ORDER BY v LIMIT {int(limit)}"  # noqa: S608 - built above
             result = await self.run(sql, limits=QueryLimits(limit, 80))
             samples[column.name] = [row[0] for row in result.rows]

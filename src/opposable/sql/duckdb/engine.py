@@ -23,14 +23,12 @@ from opposable.sql.duckdb.untrusted_views import UntrustedViews, find_untrusted_
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import run_interruptible
-from opposable.sql.result_rows import build_query_result
+from opposable.sql.result_rows import SAMPLED_ROWS, build_query_result
 from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_name
 
 T = TypeVar("T")
 
 _POOL_THREADS = 4
-_SAMPLED_ROWS = 1_000
-"""Rows that are read for a column's sample values."""
 _TEXT_TYPES = re.compile(r"\b(?:INTERVAL|TIMESTAMP_NS|TIME_NS)\b")
 """Types that Python cannot represent, also within others: it has no intervals of months and years, no nanoseconds."""
 CONNECTION_CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -207,7 +205,7 @@ def _read_samples(cursor: Any, table: Table, limit: int) -> dict[str, list[Any]]
     samples: dict[str, list[Any]] = {}
     for column in table.columns:
         name = quote_name(column.name)
-        source = f"SELECT {name} AS v FROM {quote_full_path(table)} LIMIT {_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
+        source = f"SELECT {name} AS v FROM {quote_full_path(table)} LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
         sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL ORDER BY 1 LIMIT {int(limit)}"  # noqa: S608 - made above
         result = build_query_result(
             ("v",), cursor.execute(sql).fetchall(), QueryLimits(max_rows=limit, max_cell_characters=80), 0.0

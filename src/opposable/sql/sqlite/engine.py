@@ -17,7 +17,7 @@ from opposable.sql.database import QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS, Dialect
 from opposable.sql.interruptible_threads import run_interruptible
-from opposable.sql.result_rows import build_query_result
+from opposable.sql.result_rows import SAMPLED_ROWS, build_query_result
 from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_identifier
 from opposable.sql.sqlite.schema_reader import read_schema
 
@@ -26,8 +26,6 @@ T = TypeVar("T")
 _POOL_THREADS = 4
 _STEPS_PER_CLOCK_CHECK = 1_000
 """Virtual machine steps between two time checks: about 50 µs."""
-_SAMPLED_ROWS = 1_000
-"""Rows that are read for a column's sample values."""
 _MAX_VALUE_BYTES = 1_000_000
 """Size limit of a text or blob: SQLite cannot interrupt a function, and some take quadratic time."""
 _MAX_HEAP_BYTES = 512 * 1024 * 1024
@@ -230,7 +228,7 @@ def _read_samples(connection: sqlite3.Connection, table: Table, limit: int) -> d
     samples: dict[str, list[Any]] = {}
     for column in table.columns:
         name = quote_identifier(column.name)
-        source = f"SELECT {name} AS v FROM {quote_identifier(table.name)} LIMIT {_SAMPLED_ROWS}"  # noqa: S608 - names in quotes
+        source = f"SELECT {name} AS v FROM {quote_identifier(table.name)} LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
         sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL AND length(v) <= 200 LIMIT {int(limit)}"  # noqa: S608 - made above
         result = build_query_result(
             ("v",), connection.execute(sql).fetchall(), QueryLimits(max_rows=limit, max_cell_characters=80), 0.0
