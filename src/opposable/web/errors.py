@@ -140,11 +140,9 @@ def to_api_error(error: Exception, data_type: Any = None) -> ApiError:
             return ApiError(status, kind, str(message), headers=dict(error.headers or {}))
         case BadInput():
             return bad_input_error(str(error))
-        case StoreUnavailable():
-            return ApiError(503, get_error_kind(error), str(error), headers=RETRY_AFTER_HEADERS)
         case StoreConflict():
             return conflict_error(str(error))
-        case ModelUnavailable():
+        case StoreUnavailable() | ModelUnavailable():
             return ApiError(503, get_error_kind(error), str(error), headers=RETRY_AFTER_HEADERS)
         case ContextFull() | ModelRejected():
             return ApiError(400, get_error_kind(error), str(error))

@@ -13,6 +13,7 @@ from opposable.domain.errors import (
     ModelRejected,
     ModelUnavailable,
     StoreUnavailable,
+    get_error_kind,
 )
 from opposable.web.errors import RETRY_AFTER_HEADERS, ErrorResponse
 
@@ -77,20 +78,15 @@ def to_gateway_error(error: Exception) -> GatewayError:
             return GatewayError(404, str(error), param="model", code="api_not_found")
         case BadInput():
             return GatewayError(400, str(error), code="bad_input")
-        case StoreUnavailable():
-            return GatewayError(
-                503, str(error), kind="server_error", code="store_unavailable", headers=RETRY_AFTER_HEADERS
-            )
+        case StoreUnavailable() | ModelUnavailable():
+            code = get_error_kind(error)
+            return GatewayError(503, str(error), kind="server_error", code=code, headers=RETRY_AFTER_HEADERS)
         case ContextFull():
             full = bad_request_error("messages", str(error), "context_length_exceeded")
             relayed = _parse_error_body(error)
             return relayed if relayed and relayed.body["error"].get("code") == full.body["error"]["code"] else full
         case ModelRejected():
             return GatewayError(400, str(error), code="rejected_by_model_server")
-        case ModelUnavailable():
-            return GatewayError(
-                503, str(error), kind="server_error", code="model_unavailable", headers=RETRY_AFTER_HEADERS
-            )
         case ModelRefusedKey():
             return GatewayError(502, str(error), kind="server_error", code="model_server_refused_key")
         case ModelError():

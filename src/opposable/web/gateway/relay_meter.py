@@ -12,9 +12,7 @@ from opposable.models.base import Model
 from opposable.models.upstream import ClientRequest, Upstream
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.openai_errors import GatewayError
-from opposable.web.telemetry.metered_model import is_model_failure, record_usage
-
-BYTES_PER_TOKEN = 4
+from opposable.web.telemetry.metered_model import BYTES_PER_TOKEN, is_model_failure, record_usage
 
 
 class RelayMeter:

@@ -9,7 +9,7 @@ from contextlib import aclosing
 
 from opposable.agent.model_requests import estimate_prompt_tokens, lower_max_tokens
 from opposable.domain.errors import ModelError, ModelRejected, get_error_kind
-from opposable.domain.events import CallDelta, ModelEvent, Reply
+from opposable.domain.events import CallDelta, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import NO_USAGE, Usage
@@ -19,6 +19,9 @@ from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.telemetry.tracing import ModelCall
 
 log = logging.getLogger("opposable.models")
+
+BYTES_PER_TOKEN = 4
+"""The estimate for replies that are cut, as for a prompt: a Chinese character has three bytes."""
 
 OnModelCall = Callable[[ModelCall], None]
 """Called with each reply and each failure of a model."""
@@ -46,24 +49,24 @@ class MeteredModel(ModelWrapper):
         """Stream the reply of the wrapped model, with the same errors."""
         started_at_ns = time.time_ns()
         options = _bound_by_budget(messages, tools, options)
-        received, has_reply = _ReceivedText(), False
+        received_bytes, has_reply = 0, False
         try:
             async with aclosing(self.inner.stream(messages, tools, options)) as parts:
                 async for part in parts:
-                    if type(part) is Reply:
+                    if isinstance(part, Reply):
                         has_reply = True
                         self.record_usage(part.usage, started_at_ns)
                     else:
-                        received.add(part)
+                        received_bytes += _count_bytes(part)
                     yield part
         except BaseException as error:  # a client that leaves must not get its tokens for nothing
             if isinstance(error, ModelError):
                 fields = {"model": self.name, "kind": type(error).__name__, "reason": str(error)[:300]}
                 log.warning("model failed", extra=fields)
-            is_cut = received.characters or isinstance(error, GeneratorExit | asyncio.CancelledError)
+            is_cut = received_bytes or isinstance(error, GeneratorExit | asyncio.CancelledError)
             usage = NO_USAGE
             if is_cut:
-                usage = Usage(estimate_prompt_tokens(messages, tools), received.estimate_tokens(), 1)
+                usage = Usage(estimate_prompt_tokens(messages, tools), math.ceil(received_bytes / BYTES_PER_TOKEN), 1)
             if not has_reply and (is_cut or isinstance(error, ModelError)):
                 self.record_usage(usage, started_at_ns, error)
             raise
@@ -96,21 +99,9 @@ def _get_failure(error: BaseException | None) -> str:
     return ""
 
 
-class _ReceivedText:
-    """Counts the text of a reply, to estimate its tokens if it is cut."""
-
-    def __init__(self) -> None:
-        self.characters = 0
-        self._bytes = 0
-
-    def add(self, part: ModelEvent) -> None:
-        text = part.arguments if isinstance(part, CallDelta) else part.text if not isinstance(part, Reply) else ""
-        self.characters += len(text)
-        self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-
-    def estimate_tokens(self) -> int:
-        """Return a token for four bytes, as for a prompt: a Chinese character has three."""
-        return math.ceil(self._bytes / 4)
+def _count_bytes(part: TextDelta | ThinkingDelta | CallDelta) -> int:
+    text = part.arguments if isinstance(part, CallDelta) else part.text
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def _bound_by_budget(
