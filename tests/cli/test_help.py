@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -67,6 +69,14 @@ def test_every_command_has_an_example_on_one_line_and_names_values_in_words() ->
         assert tuple(words[: len(path) + 1]) == ("opposable", *path)
         assert "......" not in text
         assert not re.search(r"<(str|int|list|path|Path)|\{[a-zA-Z]", text), path
+
+
+def test_a_command_imports_no_other_command() -> None:
+    code = "import sys; from opposable.cli import cli; cli(['tools', 'list', '--json'], standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "opposable.cli.tools" in loaded
+    assert loaded & {"opposable.cli.run", "opposable.cli.serve", "opposable.cli.evals", "sqlalchemy"} == set()
 
 
 async def test_the_version_is_printed(tmp_path: Path) -> None:

@@ -1,38 +1,76 @@
 """The command line `opposable`: its commands and its entry point."""
 
+import pkgutil
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from opposable.cli import (
-    agents,
-    approvals,
-    batch,
-    chat,
-    doctor,
-    errors,
-    evals,
-    examples,
-    executions,
-    failures,
-    keys,
-    mcp,
-    models,
-    run,
-    runs,
-    semantics,
-    serve,
-    store,
-    tools,
-    worker,
-)
+from opposable.cli import errors
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import err, out
 
+_COMMANDS = {
+    "run": "run:run",
+    "ask": "run:ask",
+    "chat": "chat:chat",
+    "serve": "serve:serve",
+    "worker": "worker:worker",
+    "mcp-serve": "mcp:mcp_serve",
+    "doctor": "doctor:doctor",
+    "tools": "tools:cli",
+    "agents": "agents:cli",
+    "runs": "runs:cli",
+    "executions": "executions:cli",
+    "approvals": "approvals:cli",
+    "models": "models:cli",
+    "semantics": "semantics:cli",
+    "examples": "examples:cli",
+    "batch": "batch:cli",
+    "failures": "failures:cli",
+    "keys": "keys:cli",
+    "store": "store:cli",
+    "eval": "evals:cli",
+}
+"""Each command and the function or group it is, as module and name, in the order of the help."""
+
+
+class _LazyCommands(Mapping[str, Any]):
+    """The commands by name: the module of a command is imported when the command is looked up."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            command = pkgutil.resolve_name(f"{__name__}.{_COMMANDS[name]}")
+            parent = typer.Typer(cls=HelpGroup, rich_markup_mode=None)
+            if isinstance(command, typer.Typer):
+                parent.add_typer(command, name=name)
+            else:
+                parent.command(name)(command)
+            self._loaded |= typer.main.get_group(parent).commands
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+
+class _RootGroup(HelpGroup):
+    """The program: importing all its commands would take longer than most of them run."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = _LazyCommands()
+
+
 cli = typer.Typer(
     name="opposable",
-    cls=HelpGroup,
+    cls=_RootGroup,
     help="Tool use for any model.\n\nExample: opposable run 'What is the average of 12.5, 18, 7 and 30.5?'",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -55,25 +93,6 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-for command in (run.run, run.ask, chat.chat, serve.serve, worker.worker):
-    cli.command()(command)
-cli.command("mcp-serve")(mcp.mcp_serve)
-cli.command()(doctor.doctor)
-cli.add_typer(tools.cli, name="tools")
-cli.add_typer(agents.cli, name="agents")
-cli.add_typer(runs.cli, name="runs")
-cli.add_typer(executions.cli, name="executions")
-cli.add_typer(approvals.cli, name="approvals")
-cli.add_typer(models.cli, name="models")
-cli.add_typer(semantics.cli, name="semantics")
-cli.add_typer(examples.cli, name="examples")
-cli.add_typer(batch.cli, name="batch")
-cli.add_typer(failures.cli, name="failures")
-cli.add_typer(keys.cli, name="keys")
-cli.add_typer(store.cli, name="store")
-cli.add_typer(evals.cli, name="eval")
 
 
 def main() -> None:
