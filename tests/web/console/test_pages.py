@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestServer
 from benchmarks.console import add_run, create_call_events, create_table_events
 from playwright.async_api import Page, expect
 from tests.servers import postgresql  # noqa: F401 - a fixture
+from tests.service.processes import wait_for
 from tests.tools.mcp.node_servers import get_script
 from tests.waiting import wait_until
 from tests.web.console.serving import ROOT, SAMPLE, Console, serve_console
@@ -146,11 +147,12 @@ async def test_the_failures_of_a_tool_are_pinned_and_deleted(tmp_path):
         page = await console.open("/chat?message=please+fail")
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_role("cell", name="coffee")).to_be_visible()
-        for _ in range(150):  # failures are stored in the background
-            stored = await page.request.get(console.url + "/api/tools/calculator/failures")
-            if (await stored.json())["items"]:
-                break
-            await asyncio.sleep(0.1)
+
+        async def list_stored_failures() -> list[object]:
+            response = await page.request.get(console.url + "/api/tools/calculator/failures")
+            return (await response.json())["items"]
+
+        await wait_for(list_stored_failures)  # they are stored in the background
         await page.goto(console.url + "/tools/calculator?tab=failures")
         await expect(page.get_by_text("zero")).to_have_count(2)
         await page.get_by_role("button", name="Pin").click()
