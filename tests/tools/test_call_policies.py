@@ -89,7 +89,7 @@ async def test_a_circuit_opens_allows_one_trial_call_and_closes():
     service.script = ["here"]
     assert (await library.call("fetch", {})).content == "here"
     health = library.get_health("fetch")
-    assert (health.state, health.calls, health.failures) == ("ok", 5, {"unavailable": 5})
+    assert (health.state, health.calls, health.failures) == ("ok", 6, {"unavailable": 5})
     assert [found.name for found in library.find_alternatives("fetch")] == ["fetch_copy"]
     assert library.find_alternatives("fetch", failed_tool_ids=["fetch_copy"]) == []
 

@@ -14,7 +14,8 @@ class ToolHealthReport:
     """The calls of a tool since it was registered, and whether it is in service.
 
     `state` is "open" while the tool is out of service, for another `retry_after_seconds`. It is "half_open" until
-    the next call shows whether the tool answers again. `mean_seconds` is the mean wall time of a call.
+    the next call shows whether the tool answers again. `calls`, `failures` and `mean_seconds` cover every call, like
+    the recorded calls and the metrics: also one that was refused before the tool ran, such as a denied one.
     `missing_dependencies` are ids of tools that the spec depends on and that are no longer registered.
     """
 

@@ -415,9 +415,8 @@ class ToolLibrary:
         is_unknown = result.failure == "timeout" or result.outcome_unknown
         if is_unknown and result.attempts and not tool.traits.idempotent:
             result.content = failure_messages.unknown_outcome_message(result.content, context.language)
-        if result.attempts:
-            state.calls += 1
-            state.total_seconds += seconds
+        state.calls += 1
+        state.total_seconds += seconds
         if result.failure is not None:
             state.failures[result.failure] = state.failures.get(result.failure, 0) + 1
             state.last_failure = result.content[:MAX_FAILURE_CHARACTERS]

@@ -32,7 +32,8 @@ RESERVED_NAMES = frozenset({"search_tools", "read_result"})
 class ToolState:
     """Whether a tool is enabled, and how its calls went. All views of a tool share its state.
 
-    `total_seconds` is the wall time of all calls together. `circuit_breaker` is created with the first call that the
+    `calls` and `failures` count every call, also one that was refused before the tool ran. `total_seconds` is the
+    wall time of all calls together. `circuit_breaker` is created with the first call that the
     tool does not answer.
     """
 

@@ -64,9 +64,9 @@ class ToolHealthResponse(BaseModel):
 
     tool_id: str
     state: str = Field(description="ok, disabled, open (out of service), half_open, or away (unreachable server).")
-    calls: int
-    failures: dict[str, int] = Field(description="The number of failed calls by kind of failure.")
-    mean_seconds: float
+    calls: int = Field(description="All calls, also those refused before the tool ran.")
+    failures: dict[str, int] = Field(description="How many of the calls failed or were refused, by kind of failure.")
+    mean_seconds: float = Field(description="The mean wall time of all calls.")
     last_failure: str = ""
     retry_in: float = Field(default=0.0, description="Seconds until a tool out of service is retried.")
     missing: list[str] = Field(default=[], description="Dependencies that are no longer available.")
