@@ -61,6 +61,16 @@ async def test_other_paths_need_a_key_and_stay_json(tmp_path):
         assert (await ask("POST", "/chat", {})).status_code == 404
 
 
+async def test_a_browser_gets_a_page_for_an_unknown_path(tmp_path):
+    async with open_service_client(tmp_path) as ask:
+        browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+        page = await ask("GET", "/nowhere", key="", headers=browser)
+        assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert (await ask("GET", "/nowhere")).json()["error"]["kind"] == "not_found"
+        assert (await ask("GET", "/api/tools/nothing", headers=browser)).json()["error"]["kind"] == "not_found"
+        assert (await ask("GET", "/api/tools", key="", headers=browser)).status_code == 401
+
+
 async def test_the_cookie_counts_only_for_requests_of_the_console(tmp_path):
     async with open_service_client(tmp_path) as ask:
         signed_in = await ask("POST", "/api/session")

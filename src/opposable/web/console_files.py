@@ -8,6 +8,7 @@ from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 CONSOLE_DIRECTORY = Path(__file__).parent / "console"
@@ -49,6 +50,8 @@ class ConsoleMiddleware:
             return
         if scope["method"] in ("GET", "HEAD"):
             response = get_console_response(scope["path"], dict(scope["headers"]))
+            if response is None and is_unknown_page(scope):
+                response = _create_page_response(404)
             if response is not None:
                 await response(scope, receive, send)
                 return
@@ -67,6 +70,13 @@ def get_console_response(path: str, headers: dict[bytes, bytes]) -> Response | N
     return _create_file_response(name, headers.get(b"if-none-match", b""), is_gzip_accepted=is_gzip_accepted)
 
 
+def is_unknown_page(scope: Scope) -> bool:
+    """Return whether a browser navigates to a path without a route. Other clients get the JSON error of the API."""
+    if b"text/html" not in dict(scope["headers"]).get(b"accept", b""):
+        return False
+    return all(route.matches(scope)[0] is Match.NONE for route in scope["app"].routes)
+
+
 @lru_cache(maxsize=1)
 def list_console_files() -> frozenset[str]:
     """Return the paths of the built files except `index.html`, relative to the console."""
@@ -74,7 +84,7 @@ def list_console_files() -> frozenset[str]:
     return frozenset(path.relative_to(CONSOLE_DIRECTORY).as_posix() for path in files) - {"index.html"}
 
 
-def _create_page_response() -> Response:
+def _create_page_response(status: int = 200) -> Response:
     page = CONSOLE_DIRECTORY / "index.html"
     if not page.is_file():
         return Response("The console has not been built. Run `make console`.", 404, media_type="text/plain")
@@ -82,7 +92,7 @@ def _create_page_response() -> Response:
     body = _read_file("index.html").replace(NONCE_PLACEHOLDER, nonce.encode())
     policy = CONTENT_SECURITY_POLICY.format(nonce=nonce)
     headers = {"content-security-policy": policy, "cache-control": "no-store"}
-    return Response(body, media_type="text/html", headers=headers)
+    return Response(body, status, media_type="text/html", headers=headers)
 
 
 def _create_file_response(name: str, known_etag: bytes, *, is_gzip_accepted: bool) -> Response:

@@ -68,6 +68,11 @@ async def test_a_batch_belongs_to_its_key(ask):
     assert (await ask.request_json("GET", "/api/batches", key=key))["items"] == []
 
 
+async def test_a_batch_that_does_not_exist_is_named(ask):
+    error = (await ask.request_json("GET", "/api/batches/nope", status=404))["error"]
+    assert error["message"] == "There is no batch 'nope'."
+
+
 async def test_wrong_batches_are_rejected(ask):
     for body in ({"tasks": []}, {"tasks": [{"id": "1", "task": "x"}] * 2}, {"tasks": [{"id": "1", "task": " "}]}):
         assert (await ask("POST", "/api/batches", body)).status_code in (400, 422)

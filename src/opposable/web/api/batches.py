@@ -22,7 +22,7 @@ from opposable.web.errors import conflict_error, error_responses, not_found_erro
 from opposable.web.principal import Principal
 
 router = APIRouter(prefix="/api/batches", tags=["batches"], dependencies=[Depends(RequireScope("chat"))])
-BatchId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", examples=["0" * 32])]
+BatchId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,64}$", examples=["0" * 32])]
 Concurrency = Annotated[int, Field(ge=1, le=1000)]
 JSON_LINES = "application/x-ndjson"
 RESULTS_CONTENT: dict[str, Any] = {
