@@ -8,7 +8,7 @@ import {
   stringifySearchWith,
 } from "@tanstack/react-router";
 import { Shell } from "./components/Shell";
-import { PageError } from "./components/States";
+import { NotFound, PageError } from "./components/States";
 
 /** Return a function that keeps the string parameters of a URL with these names. */
 function search<Name extends string>(...names: Name[]) {
@@ -121,6 +121,7 @@ export const router = createRouter({
     settings,
   ]),
   defaultErrorComponent: ({ error }) => <PageError error={error} />,
+  defaultNotFoundComponent: NotFound,
   defaultPreload: "intent",
   parseSearch: parseSearchWith((text) => text), // every parameter is text
   stringifySearch: stringifySearchWith(String),

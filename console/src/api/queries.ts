@@ -65,6 +65,7 @@ export const healthQuery = (toolId: string) =>
   queryOptions({
     queryKey: ["tools", toolId, "health"],
     queryFn: () => api<ToolHealth>(`/api/tools/${encodeURIComponent(toolId)}/health`),
+    refetchInterval: 5_000,
   });
 export const conversationsQuery = queryOptions({
   queryKey: ["conversations"],

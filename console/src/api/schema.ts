@@ -5005,16 +5005,22 @@ export interface components {
              * @description ok, disabled, open (out of service), half_open, or away (unreachable server).
              */
             state: string;
-            /** Calls */
+            /**
+             * Calls
+             * @description All calls, also those refused before the tool ran.
+             */
             calls: number;
             /**
              * Failures
-             * @description The number of failed calls by kind of failure.
+             * @description How many of the calls failed or were refused, by kind of failure.
              */
             failures: {
                 [key: string]: number;
             };
-            /** Mean Seconds */
+            /**
+             * Mean Seconds
+             * @description The mean wall time of all calls.
+             */
             mean_seconds: number;
             /**
              * Last Failure

@@ -11,12 +11,20 @@ export type ChartProps = {
   series: Series[];
   height?: number;
   label: string;
+  /** The names of the x and the y axis; "" for none. */
+  axes?: [string, string];
 };
 
+const NO_NAMES: [string, string] = ["", ""];
+const GROUP_WIDTH = 0.6;
+/** Distances of ticks where all values are whole numbers: 1, 2, 5, 10, … */
+const WHOLE_STEPS = Array.from({ length: 16 }, (_, power) =>
+  [1, 2, 5].map((step) => step * 10 ** power),
+).flat();
 const COLORS = ["#0f9c8c", "#e07a3f", "#5b7fd9", "#b4569e", "#8a9a2b"];
 
 /** A chart of values over categories or times, named by their labels. */
-export default function Chart({ kind, labels, series, height = 260, label }: ChartProps) {
+export default function Chart({ kind, labels, series, height = 260, label, axes = NO_NAMES }: ChartProps) {
   const host = useRef<HTMLDivElement>(null);
   const scheme = useComputedColorScheme("light");
   useEffect(() => {
@@ -28,7 +36,11 @@ export default function Chart({ kind, labels, series, height = 260, label }: Cha
       grid: { stroke: line, width: 1 },
       ticks: { show: false },
       font: "11px system-ui",
+      labelFont: "11px system-ui",
+      labelSize: 18,
     };
+    const isWhole = series.every(({ values }) => values.every(Number.isInteger));
+    const [xName, yName] = axes;
     const plot = new uPlot(
       {
         width: element.clientWidth,
@@ -40,15 +52,22 @@ export default function Chart({ kind, labels, series, height = 260, label }: Cha
           {
             ...axis,
             grid: { show: false },
+            label: xName || undefined,
             size: 30,
             splits: () => pickTicks(labels.length, element.clientWidth),
             values: (_, ticks) => ticks.map((tick) => shorten(labels[tick] ?? "")),
           },
-          { ...axis, size: 58, values: (_, ticks) => ticks.map(formatTick) },
+          {
+            ...axis,
+            label: yName || undefined,
+            size: 58,
+            incrs: isWhole ? WHOLE_STEPS : undefined,
+            values: (_, ticks) => ticks.map(formatTick),
+          },
         ],
         series: [
           { label: "", value: (_, index) => (index === null ? "" : (labels[index] ?? "")) },
-          ...series.map(({ label: name }, index) => createSeries(kind, name, index)),
+          ...series.map(({ label: name }, index) => createSeries(kind, name, index, series.length)),
         ],
       },
       [labels.map((_, index) => index), ...series.map(({ values }) => values)],
@@ -60,20 +79,20 @@ export default function Chart({ kind, labels, series, height = 260, label }: Cha
       observer.disconnect();
       plot.destroy();
     };
-  }, [kind, labels, series, height, scheme]);
+  }, [kind, labels, series, height, scheme, axes]);
   return <div ref={host} role="img" aria-label={label} style={{ width: "100%", minHeight: height }} />;
 }
 
-function createSeries(kind: ChartKind, label: string, index: number): uPlot.Series {
+function createSeries(kind: ChartKind, label: string, index: number, count: number): uPlot.Series {
   const color = COLORS[index % COLORS.length] as string;
   if (kind === "bar") {
     return {
       label,
       stroke: color,
       width: 0,
-      fill: `${color}cc`,
+      fill: color,
       points: { show: false },
-      paths: uPlot.paths.bars?.({ size: [0.6, 64] }),
+      paths: count > 1 ? createGroupedBars(index, count) : uPlot.paths.bars?.({ size: [GROUP_WIDTH, 64] }),
     };
   }
   if (kind === "line") return { label, stroke: color, width: 2, fill: `${color}18`, points: { size: 4 } };
@@ -84,6 +103,18 @@ function createSeries(kind: ChartKind, label: string, index: number): uPlot.Seri
     paths: () => null,
     points: { show: true, size: 7, fill: color },
   };
+}
+
+/** Draw the bars of one series of several, next to those of the others. */
+function createGroupedBars(index: number, count: number) {
+  const width = GROUP_WIDTH / count;
+  const offset = index * width - GROUP_WIDTH / 2;
+  return uPlot.paths.bars?.({
+    disp: {
+      x0: { unit: 1, values: ({ data }) => Array.from(data[0], (x) => x + offset) },
+      size: { unit: 1, values: () => [width] },
+    },
+  });
 }
 
 function getRange(_: uPlot, low: number | null, high: number | null): [number, number] {

@@ -14,7 +14,11 @@ export function ExecutionTable({ executions }: { executions: Execution[] }) {
   const { t } = useTranslation();
   const [open, setOpen] = useState<Execution | null>(null);
   if (executions.length === 0) {
-    return <Empty icon={<IconActivity size={32} stroke={1.3} />} title={t("runs.noCalls")} />;
+    return (
+      <Empty icon={<IconActivity size={32} stroke={1.3} />} title={t("runs.noCalls")}>
+        {t("runs.noCallsText")}
+      </Empty>
+    );
   }
   const columns: Column<Execution>[] = [
     {

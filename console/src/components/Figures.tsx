@@ -10,7 +10,7 @@ export function Figures({ figures }: { figures: [string, ReactNode][] }) {
           <Text size="xs" c="dimmed" className="capital">
             {label}
           </Text>
-          <Text size="sm" fw={600} component="div" lineClamp={2}>
+          <Text size="sm" fw={600} component="div" style={{ overflowWrap: "anywhere" }}>
             {value}
           </Text>
         </Paper>

@@ -167,9 +167,7 @@ function ResultChart({ columns, rows, suggested }: ResultChartProps) {
           label: t(`chart.${value}`),
         }))}
       />
-      {kind !== "none" && (
-        <Chart kind={kind} labels={chart.labels} series={chart.series} label={t("data.chart")} />
-      )}
+      {kind !== "none" && <Chart kind={kind} {...chart} label={t("data.chart")} />}
     </Stack>
   );
 }

@@ -73,6 +73,12 @@ export function PageError({ error }: { error: unknown }) {
   );
 }
 
+/** The page of a path that the console does not have. */
+export function NotFound() {
+  const { t } = useTranslation();
+  return <Empty title={t("notFound", { path: location.pathname })}>{t("notFoundText")}</Empty>;
+}
+
 export function Loading() {
   const { t } = useTranslation();
   return (

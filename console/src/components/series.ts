@@ -2,11 +2,11 @@ import type { Series } from "./Chart";
 
 const MAX_CHART_ROWS = 500;
 
-/** Return the labels and the numeric columns of rows that a chart can show, or null. */
+/** Return the labels, the numeric columns and the names of the axes of rows that a chart can show, or null. */
 export function pickSeries(
   columns: string[],
   rows: unknown[][],
-): { labels: string[]; series: Series[] } | null {
+): { labels: string[]; series: Series[]; axes: [string, string] } | null {
   if (rows.length < 2 || rows.length > MAX_CHART_ROWS) return null;
   const isNumeric = columns.map((_, index) =>
     rows.every((row) => row[index] === null || typeof row[index] === "number"),
@@ -18,5 +18,6 @@ export function pickSeries(
     label: columns[index] ?? "",
     values: rows.map((row) => row[index] as number | null),
   }));
-  return { labels: rows.map((row) => String(row[x] ?? "")), series };
+  const yName = series.length === 1 ? (series[0]?.label ?? "") : ""; // a legend names several series
+  return { labels: rows.map((row) => String(row[x] ?? "")), series, axes: [columns[x] ?? "", yName] };
 }

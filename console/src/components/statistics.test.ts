@@ -51,6 +51,7 @@ it("picks the first text column as labels and the numbers as series", () => {
       { label: "id", values: [1, 2] },
       { label: "total", values: [2.5, null] },
     ],
+    axes: ["country", ""],
   });
   expect(pickSeries(["a"], [["x"], ["y"]])).toBeNull();
 });

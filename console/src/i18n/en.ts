@@ -20,6 +20,8 @@ export const en = {
   more: "Load more",
   saved: "Saved.",
   nothingFound: "Nothing matches.",
+  notFound: "There is no page {{path}}",
+  notFoundText: "Check the address, or select a page in the navigation.",
   back: "Go back",
   theme: { light: "Use light colors", dark: "Use dark colors" },
   errors: {
@@ -183,9 +185,11 @@ export const en = {
     descriptionText: "The name, description and schema that a model receives.",
     schema: "Schema",
     correction: "Correction",
-    noFailures: "No failures",
-    noFailuresText: "Failed calls and what corrected them appear here.",
-    noAgents: "No agent uses this tool.",
+    noFailures: "No failures learned in runs",
+    failuresText:
+      "What agents learned from failed calls in runs, with the correction that worked. The tab “Calls” lists all failed calls.",
+    noAgents: "No agent uses this tool",
+    noAgentsText: "Open an agent on the page “Agents” and select the tool there.",
     server: "Server",
     versions: "Versions",
     restore: "Restore",
@@ -275,6 +279,7 @@ export const en = {
     none: "No runs",
     noneText: "Runs appear here as soon as an agent gets a message.",
     noCalls: "No calls",
+    noCallsText: "Try a tool, send a message to an agent, or change the filters.",
     task: "Task",
     status: "Status",
     tool: "Tool",
@@ -352,13 +357,13 @@ export const en = {
     databaseText: "Only admins can set it.",
     semantics: "Semantic model",
     semanticsText: "A YAML file with metrics and dimensions.",
-    afterUntrusted: "After text of other people",
+    afterUntrusted: "After untrusted text",
     afterUntrustedText:
       "What happens to calls that change something once a web page, mail or foreign server was read.",
     warning: {
       unusable_tool: "{{tool}} cannot be used: {{reason}}",
       untrusted_text:
-        "This agent reads text of other people ({{readers}}) and can act on it ({{actors}}). Ask a person or refuse such calls under “{{field}}”.",
+        "This agent reads untrusted text ({{readers}}) and can act on it ({{actors}}). Ask a person or refuse such calls under “{{field}}”.",
     },
     untrusted: { allow: "Run them", approve: "Ask a person", refuse: "Refuse them" },
     learning: "Failure memory",

@@ -370,7 +370,7 @@ function Skills() {
   const { t } = useTranslation();
   const [path, setPath] = useState("");
   return (
-    <ImportForm createBody={() => ({ path })} path="skill">
+    <ImportForm createBody={() => ({ path })} path="skill" isIncomplete={!path.trim()}>
       <TextInput
         label={t("newTool.folder")}
         description={t("newTool.folderText")}
@@ -385,10 +385,12 @@ function Skills() {
 function ImportForm({
   createBody,
   path,
+  isIncomplete = false,
   children,
 }: {
   createBody: () => object;
   path: string;
+  isIncomplete?: boolean;
   children: ReactNode;
 }) {
   const { t } = useTranslation();
@@ -409,7 +411,7 @@ function ImportForm({
     <Stack maw={820} component="form" onSubmit={submit}>
       {children}
       <ErrorAlert error={load.error} />
-      <Button type="submit" loading={load.isPending} w="fit-content">
+      <Button type="submit" loading={load.isPending} disabled={isIncomplete} w="fit-content">
         {t("tools.add")}
       </Button>
       {load.data && <Outcome outcome={load.data} />}

@@ -182,6 +182,7 @@ function CallList() {
   const query = useQuery({
     queryKey: ["executions", filter],
     queryFn: () => api<ListPage<Execution>>(withQuery("/api/executions", { ...filter, limit: 200 })),
+    refetchInterval: 5_000,
   });
   const download = useMutation({
     mutationFn: async () => {
@@ -235,6 +236,7 @@ function Charts() {
       ]);
       return { calls: calls.items, runs: runs.items.filter((run) => run.started_at >= start), usage };
     },
+    refetchInterval: 5_000,
   });
   return (
     <Stack>

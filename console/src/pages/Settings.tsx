@@ -248,6 +248,7 @@ function UsageTable() {
       const since = new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
       return api<Usage>(withQuery("/api/usage", { since }));
     },
+    refetchInterval: 5_000,
   });
   return (
     <Stack>

@@ -102,7 +102,7 @@ export function ToolPage() {
           </Tabs.Panel>
           <Tabs.Panel value="try">
             {current ? (
-              <TryIt key={current.skill_id} skill={current} />
+              <TryIt key={current.skill_id} skill={current} toolId={toolId} />
             ) : (
               <Empty title={t("tool.unavailable")}>{t("tool.unavailableText")}</Empty>
             )}
@@ -170,12 +170,16 @@ function Health({ health }: { health: ToolHealth }) {
     [t("tool.callCount"), formatNumber(health.calls)],
     [t("tool.failureCount"), formatNumber(failed)],
     [t("tool.meanTime"), health.calls ? formatSeconds(health.mean_seconds) : "–"],
-    [t("tool.lastFailure"), health.last_failure || t("none")],
   ];
-  return <Figures figures={figures} />;
+  return (
+    <Stack gap="xs">
+      <Figures figures={figures} />
+      {health.last_failure && <Figures figures={[[t("tool.lastFailure"), health.last_failure]]} />}
+    </Stack>
+  );
 }
 
-function TryIt({ skill }: { skill: Skill }) {
+function TryIt({ skill, toolId }: { skill: Skill; toolId: string }) {
   const { t } = useTranslation();
   const client = useQueryClient();
   const [values, setValues] = useState<Record<string, unknown>>({});
@@ -185,7 +189,11 @@ function TryIt({ skill }: { skill: Skill }) {
         method: "POST",
         body: { arguments: values },
       }),
-    onSuccess: () => client.invalidateQueries({ queryKey: ["executions"] }),
+    onSuccess: () =>
+      Promise.all([
+        client.invalidateQueries({ queryKey: ["executions"] }),
+        client.invalidateQueries(healthQuery(toolId)),
+      ]),
   });
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="xl">
@@ -260,6 +268,7 @@ function Failures({ path }: { path: string }) {
   const query = useQuery({
     queryKey: ["failures", path],
     queryFn: () => api<ListPage<Failure>>(`${path}/failures`),
+    refetchInterval: 5_000,
   });
   const pin = useMutation({
     mutationFn: (failure: Failure) =>
@@ -274,9 +283,12 @@ function Failures({ path }: { path: string }) {
     <QueryView query={query}>
       {({ items }) =>
         items.length === 0 ? (
-          <Empty title={t("tool.noFailures")}>{t("tool.noFailuresText")}</Empty>
+          <Empty title={t("tool.noFailures")}>{t("tool.failuresText")}</Empty>
         ) : (
           <Stack gap="xs">
+            <Text size="sm" c="dimmed">
+              {t("tool.failuresText")}
+            </Text>
             <ErrorAlert error={pin.error ?? forget.error} />
             {items.map((failure) => (
               <Paper key={failure.failure_id} className="bordered" p="sm" bg="transparent">
@@ -364,7 +376,7 @@ function Users({ toolId }: { toolId: string }) {
     <QueryView query={query}>
       {({ items }) => {
         const users = items.filter(({ agent }) => agent.tools?.some((binding) => binding.tool_id === toolId));
-        if (users.length === 0) return <Empty title={t("tool.noAgents")} />;
+        if (users.length === 0) return <Empty title={t("tool.noAgents")}>{t("tool.noAgentsText")}</Empty>;
         return (
           <Stack gap="xs">
             {users.map(({ agent }) => (

@@ -121,7 +121,7 @@ async def test_tools_are_filtered_by_type_tag_and_health(tmp_path):
         await expect(page.get_by_role("img", name="Calls")).to_be_visible()
         await expect(page.get_by_role("img", name="Mean call time (ms)")).to_be_visible()
         await page.get_by_role("tab", name="Agents").click()
-        await expect(page.get_by_text("No agent uses this tool.")).to_be_visible()
+        await expect(page.get_by_text("No agent uses this tool")).to_be_visible()
 
 
 async def test_an_earlier_version_of_a_tool_is_compared_and_restored(tmp_path):
@@ -158,7 +158,7 @@ async def test_the_failures_of_a_tool_are_pinned_and_deleted(tmp_path):
         await page.get_by_role("button", name="Pin").click()
         await expect(page.get_by_role("button", name="Unpin")).to_be_visible()
         await page.get_by_role("tabpanel").get_by_role("button", name="Delete").click()
-        await expect(page.get_by_role("heading", name="No failures")).to_be_visible()
+        await expect(page.get_by_role("heading", name="No failures learned in runs")).to_be_visible()
 
 
 async def test_a_tool_is_changed_disabled_and_deleted(tmp_path):
@@ -595,7 +595,7 @@ async def test_an_agent_is_created_and_changed(tmp_path):
         await page.get_by_role("checkbox", name="echo").check()
         await page.get_by_label("Model turns").fill("7")
         await page.get_by_label("Seconds").fill("")
-        await page.get_by_role("combobox", name="After text of other people").click()
+        await page.get_by_role("combobox", name="After untrusted text").click()
         await page.get_by_role("option", name="Refuse them").click()
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_text("clerk, version 2")).to_be_visible()
@@ -638,9 +638,9 @@ async def test_an_agent_that_can_act_on_untrusted_text_shows_a_warning(tmp_path)
         agent = {"agent_id": "clerk", "tools": [{"tool_id": "mail"}, {"tool_id": "pay"}]}
         assert (await page.request.post(console.url + "/api/agents", data=agent)).ok
         await page.goto(console.url + "/agents/clerk")
-        await expect(page.get_by_role("alert")).to_contain_text("reads text of other people (mail)")
+        await expect(page.get_by_role("alert")).to_contain_text("reads untrusted text (mail)")
         await page.get_by_role("button", name="Change the language to Chinese").click()
-        await expect(page.get_by_role("alert")).to_contain_text("会读取他人的文本（mail），并且能据此执行操作（pay）")
+        await expect(page.get_by_role("alert")).to_contain_text("会读取不可信的文本（mail），并且能据此执行操作（pay）")
 
 
 async def test_a_key_is_shown_once_and_revoked(tmp_path):
