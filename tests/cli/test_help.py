@@ -1,5 +1,6 @@
 """Every command explains itself."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -71,9 +72,10 @@ def test_every_command_has_an_example_on_one_line_and_names_values_in_words() ->
         assert not re.search(r"<(str|int|list|path|Path)|\{[a-zA-Z]", text), path
 
 
-def test_a_command_imports_no_other_command() -> None:
+def test_a_command_imports_no_other_command(tmp_path: Path) -> None:
     code = "import sys; from opposable.cli import cli; cli(['tools', 'list', '--json'], standalone_mode=False); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    environment = os.environ | {"OPPOSABLE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     loaded = set(done.stdout.splitlines()[-1].split())
     assert "opposable.cli.tools" in loaded
     assert loaded & {"opposable.cli.run", "opposable.cli.serve", "opposable.cli.evals", "sqlalchemy"} == set()

