@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.async_api import CDPSession, Page
-from tests.web.console.serving import Console, serve_console
+from tests.web.console.serving import Console, launch_browser, serve_console
 
 from opposable.domain.records import Run, RunEvent
 
@@ -116,7 +116,7 @@ async def measure() -> dict[str, dict[str, float]]:
     """Return the figures of each page."""
     figures: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        async with serve_console(Path(folder)) as console:
+        async with launch_browser() as browser, serve_console(browser, Path(folder)) as console:
             await add_run(console, "calls", create_call_events(), "chat")
             await add_run(console, "table", create_table_events(), "data")
             timeline = "section[tabindex='0']:has(.timeline)"

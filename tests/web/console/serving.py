@@ -181,22 +181,35 @@ async def open_proxy(url: str) -> AsyncIterator[tuple[str, BreakableProxy]]:
 
 
 @asynccontextmanager
-async def serve_console(folder: Path, *, api_key: str = "", **settings) -> AsyncIterator[Console]:
-    """Serve the console with a scripted model, an agent that needs approval and a database."""
+async def launch_browser() -> AsyncIterator[Browser]:
+    """Start Chromium."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=EXECUTABLE, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+@asynccontextmanager
+async def serve_console(browser: Browser, folder: Path, *, api_key: str = "", **settings) -> AsyncIterator[Console]:
+    """Serve the console with a scripted model, an agent that needs approval and a database.
+
+    The contexts of the browser are closed at the end.
+    """
     model = ConsoleModel()
     models = {"scripted": model, "other": ConsoleModel("other", images=False)}
     service_settings = Settings(_env_file=None, home=folder, roots=(folder,), **settings)
     async with (
         open_service(service_settings, models) as service,
         serve_in_background(create_app(service, api_key=api_key)) as url,
-        async_playwright() as playwright,
     ):
         await add_agents(service)
-        browser = await playwright.chromium.launch(executable_path=EXECUTABLE, args=["--no-sandbox"])
         try:
             yield Console(url.removesuffix("/v1"), service, browser, model)
         finally:
-            await browser.close()
+            for context in browser.contexts:
+                await context.close()
 
 
 async def add_agents(service: Service) -> None:

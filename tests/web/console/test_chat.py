@@ -18,8 +18,8 @@ async def send(page, text: str) -> None:
     await page.get_by_role("button", name="Send").click()
 
 
-async def test_a_message_is_answered_and_stays_after_a_reload(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_message_is_answered_and_stays_after_a_reload(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open()
         await send(page, "run parallel calls")
         await expect(page.locator("[data-tool-call]")).to_have_count(2)
@@ -31,8 +31,8 @@ async def test_a_message_is_answered_and_stays_after_a_reload(tmp_path):
         await expect(page.locator("[data-tool-call]")).to_have_count(2)
 
 
-async def test_conversations_are_found_renamed_and_deleted(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_conversations_are_found_renamed_and_deleted(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open()
         await send(page, "good morning")
         row = page.get_by_role("link", name="good morning")
@@ -52,8 +52,8 @@ async def test_conversations_are_found_renamed_and_deleted(tmp_path):
 
 
 @pytest.mark.parametrize(("decision", "outcome"), [("Approve", "Succeeded"), ("Deny", "Not run")])
-async def test_a_call_waits_for_the_decision_on_its_arguments(tmp_path, decision, outcome):
-    async with serve_console(tmp_path) as console:
+async def test_a_call_waits_for_the_decision_on_its_arguments(browser, tmp_path, decision, outcome):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/chat?agent=careful")
         await send(page, "calculate")
         card = page.get_by_role("region", name="Allow calculator to run with exactly these arguments?")
@@ -63,8 +63,8 @@ async def test_a_call_waits_for_the_decision_on_its_arguments(tmp_path, decision
         await expect(page.get_by_role("cell", name="coffee")).to_be_visible()
 
 
-async def test_a_run_is_stopped(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_run_is_stopped(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open()
         await send(page, "slow")
         await expect(page.get_by_text("word word")).to_be_visible()
@@ -73,8 +73,8 @@ async def test_a_run_is_stopped(tmp_path):
         await wait_until(lambda: console.service.runner.active_count == 0)
 
 
-async def test_a_failed_run_is_retried_in_its_conversation(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_failed_run_is_retried_in_its_conversation(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open()
         await send(page, "unreachable")
         await expect(page.get_by_role("alert", name="The run failed")).to_contain_text("out of memory")
@@ -90,8 +90,8 @@ async def test_a_failed_run_is_retried_in_its_conversation(tmp_path):
         await expect(row).to_have_count(1)
 
 
-async def test_a_broken_connection_is_resumed(tmp_path):
-    async with serve_console(tmp_path) as console, open_proxy(console.url) as (url, proxy):
+async def test_a_broken_connection_is_resumed(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console, open_proxy(console.url) as (url, proxy):
         page = await console.open(url)
         await send(page, "slow")
         await expect(page.get_by_text("word word")).to_be_visible()
@@ -104,8 +104,8 @@ async def test_a_broken_connection_is_resumed(tmp_path):
         assert console.service.runner.active_count == 1
 
 
-async def test_images_are_attached_pasted_and_still_there_after_a_reload(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_images_are_attached_pasted_and_still_there_after_a_reload(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open()
         await page.locator("input[type=file]").set_input_files(
             {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"text"}
@@ -134,9 +134,9 @@ async def test_images_are_attached_pasted_and_still_there_after_a_reload(tmp_pat
         await expect(page.get_by_role("button", name="This model takes text only")).to_be_disabled()
 
 
-async def test_images_of_tools_and_answers_are_shown_and_remote_ones_are_not_loaded(tmp_path):
+async def test_images_of_tools_and_answers_are_shown_and_remote_ones_are_not_loaded(browser, tmp_path):
     module = "tests.web.console.serving"
-    async with serve_console(tmp_path, modules=(module,)) as console:
+    async with serve_console(browser, tmp_path, modules=(module,)) as console:
         spec = FunctionToolSpec(tool_id="draw", module_path=module, function_name="draw")
         await console.service.store.tools.add(spec)
         await console.service.refresh()
@@ -156,8 +156,8 @@ async def test_images_of_tools_and_answers_are_shown_and_remote_ones_are_not_loa
         await expect(page.get_by_role("region", name="Timeline").locator("img")).to_have_count(1)
 
 
-async def test_hostile_output_is_shown_as_text(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_hostile_output_is_shown_as_text(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open()
         requests: list[str] = []
         page.on("request", lambda request: requests.append(request.url))

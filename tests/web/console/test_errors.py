@@ -31,8 +31,8 @@ async def expect_error(page: Page, headline: str, *details: str) -> None:
         await expect(alert).to_contain_text(detail)
 
 
-async def test_a_wrong_key_and_a_missing_scope_are_explained_in_chinese(tmp_path):
-    async with serve_console(tmp_path, api_key="sesame") as console:
+async def test_a_wrong_key_and_a_missing_scope_are_explained_in_chinese(browser, tmp_path):
+    async with serve_console(browser, tmp_path, api_key="sesame") as console:
         key = await create_key(console, scopes=["chat"])
         page = await console.open("/agents/careful", locale="zh-CN")
         await sign_in(page, "wrong")
@@ -41,24 +41,24 @@ async def test_a_wrong_key_and_a_missing_scope_are_explained_in_chinese(tmp_path
         await expect_error(page, "不允许此操作。", "does not have the scope 'tools:read'")
 
 
-async def test_too_many_requests_are_explained_in_chinese(tmp_path):
-    async with serve_console(tmp_path, api_key="sesame") as console:
+async def test_too_many_requests_are_explained_in_chinese(browser, tmp_path):
+    async with serve_console(browser, tmp_path, api_key="sesame") as console:
         key = await create_key(console, scopes=["chat"], rate_limit={"calls": 1, "seconds": 3600})
         page = await console.open("/runs", locale="zh-CN")
         await sign_in(page, key)
         await expect_error(page, "请求过于频繁，请稍后再试。", "allows 1 requests in 3600 seconds")
 
 
-async def test_a_used_up_budget_is_explained_in_chinese(tmp_path):
-    async with serve_console(tmp_path, api_key="sesame") as console:
+async def test_a_used_up_budget_is_explained_in_chinese(browser, tmp_path):
+    async with serve_console(browser, tmp_path, api_key="sesame") as console:
         key = await create_key(console, scopes=["chat"], token_budget=0)
         page = await console.open("/chat", locale="zh-CN")
         await sign_in(page, key)
         await expect_error(page, "API 密钥的词元预算已用完。", "has used its budget of 0 tokens")
 
 
-async def test_missing_pages_and_rejected_forms_are_explained_in_chinese(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_missing_pages_and_rejected_forms_are_explained_in_chinese(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/tools/missing", locale="zh-CN")
         await expect_error(page, "该对象不存在，或属于另一个 API 密钥。", "There is no tool 'missing'.")
         await page.goto(console.url + "/agents")
@@ -82,8 +82,8 @@ async def test_missing_pages_and_rejected_forms_are_explained_in_chinese(tmp_pat
         await expect_error(page, "输入不是有效的 JSON。")
 
 
-async def test_a_failing_model_is_explained_in_chinese(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_failing_model_is_explained_in_chinese(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/chat?message=unreachable", locale="zh-CN")
         await page.get_by_role("button", name="发送").click()
         alert = page.get_by_role("alert", name="运行失败")
@@ -91,8 +91,8 @@ async def test_a_failing_model_is_explained_in_chinese(tmp_path):
         await expect(alert).to_contain_text("The model server is out of memory.")
 
 
-async def test_a_broken_store_and_a_lost_network_are_explained_in_chinese(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_broken_store_and_a_lost_network_are_explained_in_chinese(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/settings", locale="zh-CN")
         with sqlite3.connect(tmp_path / "opposable.sqlite") as database:
             database.execute("UPDATE agents SET spec = '{'")
@@ -106,8 +106,8 @@ async def test_a_broken_store_and_a_lost_network_are_explained_in_chinese(tmp_pa
         await expect_error(page, "服务器没有响应。", "请确认 opposable serve 正在运行，且网络正常。")
 
 
-async def test_an_export_that_fails_says_so(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_an_export_that_fails_says_so(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/agents/careful", locale="zh-CN")
         await expect(page.get_by_role("textbox", name="名称")).to_be_visible()
         await page.context.set_offline(offline=True)

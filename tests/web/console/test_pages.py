@@ -81,8 +81,8 @@ async def measure_width(page: Page) -> int:
     return width
 
 
-async def test_a_tool_is_found_and_tried(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_tool_is_found_and_tried(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/tools")
         await page.get_by_role("textbox", name="Search tools").fill("arithmetic expression")
         await expect(page).to_have_url(re.compile("q=arithmetic"))
@@ -100,8 +100,8 @@ async def test_a_tool_is_found_and_tried(tmp_path):
         await expect(page.get_by_role("button", name="calculator")).to_have_count(2)
 
 
-async def test_tools_are_filtered_by_type_tag_and_health(tmp_path):
-    async with serve_console(tmp_path, private_hosts=("127.0.0.1",)) as console:
+async def test_tools_are_filtered_by_type_tag_and_health(browser, tmp_path):
+    async with serve_console(browser, tmp_path, private_hosts=("127.0.0.1",)) as console:
         failing = {"tool_id": "flaky", "tool_type": "http", "tags": ["shop"], "description": "Fails."}
         failing["endpoint"] = {"url_template": "http://127.0.0.1:9/", "method": "GET"}
         page = await console.open("/tools")
@@ -124,8 +124,8 @@ async def test_tools_are_filtered_by_type_tag_and_health(tmp_path):
         await expect(page.get_by_text("No agent uses this tool")).to_be_visible()
 
 
-async def test_an_earlier_version_of_a_tool_is_compared_and_restored(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_an_earlier_version_of_a_tool_is_compared_and_restored(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/tools")
         spec = {"tool_id": "sum", "tool_type": "http", "endpoint": {"url_template": "internal://calculator"}}
         assert (await page.request.post(console.url + "/api/tools", data=spec | {"description": "Adds."})).ok
@@ -142,8 +142,8 @@ async def test_an_earlier_version_of_a_tool_is_compared_and_restored(tmp_path):
         assert (stored.description, stored.enabled) == ("Adds.", False)
 
 
-async def test_the_failures_of_a_tool_are_pinned_and_deleted(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_the_failures_of_a_tool_are_pinned_and_deleted(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/chat?message=please+fail")
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_role("cell", name="coffee")).to_be_visible()
@@ -161,8 +161,8 @@ async def test_the_failures_of_a_tool_are_pinned_and_deleted(tmp_path):
         await expect(page.get_by_role("heading", name="No failures learned in runs")).to_be_visible()
 
 
-async def test_a_tool_is_changed_disabled_and_deleted(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_tool_is_changed_disabled_and_deleted(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/tools")
         spec = {"tool_id": "sum", "tool_type": "http", "endpoint": {"url_template": "internal://calculator"}}
         assert (await page.request.post(console.url + "/api/tools", data=spec | {"description": "Adds."})).ok
@@ -182,8 +182,8 @@ async def test_a_tool_is_changed_disabled_and_deleted(tmp_path):
         assert await console.service.store.tools.get("sum") is None
 
 
-async def test_runs_and_calls_are_filtered_and_calls_are_exported(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_runs_and_calls_are_filtered_and_calls_are_exported(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         await create_runs(console)
         page = await console.open("/runs")
         await page.get_by_role("combobox", name="Status").click()
@@ -201,8 +201,8 @@ async def test_runs_and_calls_are_filtered_and_calls_are_exported(tmp_path):
         assert "sql_execute" not in text
 
 
-async def test_operations_of_an_openapi_document_are_chosen(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_operations_of_an_openapi_document_are_chosen(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/tools/new?kind=openapi")
         operations = {
             f"/{name}": {"get": {"operationId": name, "responses": {"200": {"description": "ok"}}}}
@@ -219,11 +219,11 @@ async def test_operations_of_an_openapi_document_are_chosen(tmp_path):
         assert await console.service.store.tools.get("owners") is None
 
 
-async def test_a_skill_of_an_allowed_folder_is_added(tmp_path):
+async def test_a_skill_of_an_allowed_folder_is_added(browser, tmp_path):
     folder = tmp_path / "skills" / "greet"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: greet\ndescription: Greets a person.\n---\nSay hello.\n")
-    async with serve_console(tmp_path, skills=(tmp_path / "skills",)) as console:
+    async with serve_console(browser, tmp_path, skills=(tmp_path / "skills",)) as console:
         page = await console.open("/tools/new?kind=skill")
         await page.get_by_role("textbox", name="Folder").fill("greet")
         await page.get_by_role("button", name="Add tools").click()
@@ -231,8 +231,8 @@ async def test_a_skill_of_an_allowed_folder_is_added(tmp_path):
         await expect(page.get_by_text("Greets a person.").first).to_be_visible()
 
 
-async def test_a_function_of_an_allowed_module_is_added(tmp_path):
-    async with serve_console(tmp_path, modules=("tests.web.console.serving",)) as console:
+async def test_a_function_of_an_allowed_module_is_added(browser, tmp_path):
+    async with serve_console(browser, tmp_path, modules=("tests.web.console.serving",)) as console:
         page = await console.open("/tools/new?kind=function")
         await page.get_by_label("Id", exact=True).fill("draw")
         await page.get_by_label("Module").fill("os")
@@ -249,13 +249,13 @@ async def test_a_function_of_an_allowed_module_is_added(tmp_path):
         await expect(page.locator("[data-blocked-image]")).to_have_count(1)
 
 
-async def test_an_http_tool_is_tried_before_it_is_saved(tmp_path):
+async def test_an_http_tool_is_tried_before_it_is_saved(browser, tmp_path):
     async def get_stock(request: web.Request) -> web.Response:
         return web.json_response({"item": request.match_info["item"], "pieces": 4})
 
     app = web.Application()
     app.router.add_get("/items/{item}", get_stock)
-    async with TestServer(app) as server, serve_console(tmp_path, private_hosts=("127.0.0.1",)) as console:
+    async with TestServer(app) as server, serve_console(browser, tmp_path, private_hosts=("127.0.0.1",)) as console:
         page = await console.open("/tools/new")
         await page.get_by_label("Id", exact=True).fill("stock")
         await page.get_by_label("URL").fill(f"http://127.0.0.1:{server.port}/items/{{item}}")
@@ -269,8 +269,8 @@ async def test_an_http_tool_is_tried_before_it_is_saved(tmp_path):
         await expect(page.get_by_label("item")).to_be_visible()
 
 
-async def test_a_question_is_answered_with_sql_that_runs_again(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_question_is_answered_with_sql_that_runs_again(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/data?agent=analyst")
         await page.get_by_role("textbox", name="Question").fill("Which countries bring the most revenue?")
         await page.get_by_role("button", name="Ask", exact=True).click()
@@ -303,8 +303,8 @@ async def ask_data(page: Page, question: str) -> None:
     await page.get_by_role("button", name="Ask", exact=True).click()
 
 
-async def test_doubts_and_errors_of_an_answer_are_shown(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_doubts_and_errors_of_an_answer_are_shown(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/data?agent=analyst")
         await ask_data(page, "Show the totals of the invoices from Atlantis")
         await expect(page.get_by_role("alert", name="Doubts about this answer")).to_contain_text("Atlantis")
@@ -313,8 +313,8 @@ async def test_doubts_and_errors_of_an_answer_are_shown(tmp_path):
         await expect(page.get_by_text("Confidence")).to_be_hidden()
 
 
-async def test_an_answer_is_confirmed_and_found_again(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_an_answer_is_confirmed_and_found_again(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/data?agent=analyst")
         await ask_data(page, "Which countries bring the most revenue?")
         await page.get_by_role("button", name="Confirm", exact=True).click()
@@ -337,8 +337,8 @@ async def test_an_answer_is_confirmed_and_found_again(tmp_path):
         await expect(page.get_by_role("button", name="Confirm", exact=True)).to_be_enabled()
 
 
-async def test_other_queries_that_were_tried_can_be_opened(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_other_queries_that_were_tried_can_be_opened(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/data?agent=analyst")
         await ask_data(page, "Show the two drafts")
         others = page.get_by_role("region", name="Other queries that were tried")
@@ -346,11 +346,11 @@ async def test_other_queries_that_were_tried_can_be_opened(tmp_path):
         await expect(page.get_by_label("SQL", exact=True)).to_contain_text("SELECT Name FROM Genres")
 
 
-async def test_the_metrics_and_the_check_of_a_semantic_model_are_shown(tmp_path):
+async def test_the_metrics_and_the_check_of_a_semantic_model_are_shown(browser, tmp_path):
     metrics = """{revenue: {expr: "sum(invoice.Total)", table: invoice, synonyms: [sales], unit: USD},
   mistake: {expr: "sum(invoice.Price)", table: invoice}}"""
     (tmp_path / "model.yaml").write_text(f"tables: {{invoice: {{source: Invoice}}}}\nmetrics: {metrics}\n")
-    async with serve_console(tmp_path) as console:
+    async with serve_console(browser, tmp_path) as console:
         semantics = str(tmp_path / "model.yaml")
         spec = AgentSpec(agent_id="seller", name="Seller", database=f"sqlite:///{SAMPLE}", semantics=semantics)
         await console.service.store.agents.add(spec)
@@ -363,7 +363,7 @@ async def test_the_metrics_and_the_check_of_a_semantic_model_are_shown(tmp_path)
         await expect(model).to_contain_text("sales")
 
 
-async def test_a_server_is_added_by_its_configuration_and_a_changed_tool_waits(tmp_path):
+async def test_a_server_is_added_by_its_configuration_and_a_changed_tool_waits(browser, tmp_path):
     tools = [
         {"name": name, "description": f"{name.title()}s a word.", "inputSchema": {"type": "object"}}
         for name in ("find", "count")
@@ -371,7 +371,7 @@ async def test_a_server_is_added_by_its_configuration_and_a_changed_tool_waits(t
     definitions = tmp_path / "tools.json"
     definitions.write_text(json.dumps(tools))
     server = {"command": sys.executable, "args": [str(RAW_SERVER), str(definitions)]}
-    async with serve_console(tmp_path, programs=True) as console:
+    async with serve_console(browser, tmp_path, programs=True) as console:
         page = await console.open("/tools/new?kind=mcp")
         await page.get_by_role("textbox", name="Configuration").fill(json.dumps({"mcpServers": {"words": server}}))
         await page.get_by_role("button", name="Add tools").click()
@@ -394,8 +394,8 @@ async def test_a_server_is_added_by_its_configuration_and_a_changed_tool_waits(t
         await expect(page.get_by_text("accepted", exact=True)).to_have_count(2, timeout=30_000)
 
 
-async def test_a_new_tool_of_a_server_waits_until_it_is_accepted(tmp_path):
-    async with serve_console(tmp_path, programs=True) as console:
+async def test_a_new_tool_of_a_server_waits_until_it_is_accepted(browser, tmp_path):
+    async with serve_console(browser, tmp_path, programs=True) as console:
         await add_waiting_server(console, tmp_path)
         page = await console.open("/tools?state=quarantine")
         await expect(page.get_by_role("link", name="words")).to_contain_text("in quarantine")
@@ -410,8 +410,8 @@ async def test_a_new_tool_of_a_server_waits_until_it_is_accepted(tmp_path):
         await expect(page.get_by_role("region", name="Result")).to_contain_text("raw")
 
 
-async def test_an_agent_shows_how_its_model_is_used_and_loads_an_earlier_version(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_an_agent_shows_how_its_model_is_used_and_loads_an_earlier_version(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/agents/careful")
         await expect(page.get_by_role("group", name="Model profile")).to_contain_text("Tool calls: native")
         await page.get_by_role("combobox", name="Assistance for small models").click()
@@ -427,9 +427,9 @@ async def test_an_agent_shows_how_its_model_is_used_and_loads_an_earlier_version
         assert (await console.service.get_agent("careful")).spec.assisted is None
 
 
-async def test_a_batch_is_shown_and_controlled(tmp_path, postgresql):  # noqa: F811
+async def test_a_batch_is_shown_and_controlled(browser, tmp_path, postgresql):  # noqa: F811
     url = postgresql.new_database()
-    async with serve_console(tmp_path, database_url=url) as console:
+    async with serve_console(browser, tmp_path, database_url=url) as console:
         store = console.service.store
         tasks = [BatchTask("1", "one"), BatchTask("2", "two")]
         batch = await create_batch(store, AgentSpec(agent_id="clerk"), tasks)
@@ -463,8 +463,8 @@ async def test_a_batch_is_shown_and_controlled(tmp_path, postgresql):  # noqa: F
     postgresql.drop_database(url)
 
 
-async def test_a_run_is_shown_with_its_calls(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_run_is_shown_with_its_calls(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/chat?message=please+fail")
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_role("cell", name="coffee")).to_be_visible()
@@ -479,8 +479,8 @@ async def test_a_run_is_shown_with_its_calls(tmp_path):
         await expect(page.get_by_role("dialog").get_by_role("region", name="Arguments")).to_contain_text("1/0")
 
 
-async def test_a_run_is_replayed_and_exported(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_run_is_replayed_and_exported(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         await add_run(console, "calls", create_call_events()[-7:], "chat")
         page = await console.open("/runs/calls?step=1")
         timeline = page.get_by_role("region", name="Timeline")
@@ -497,8 +497,8 @@ async def test_a_run_is_replayed_and_exported(tmp_path):
         assert (exported["run"]["run_id"], len(exported["events"])) == ("calls", 5)
 
 
-async def test_charts_and_usage_show_tokens_and_cost(tmp_path):
-    async with serve_console(tmp_path, prices={"openai:gpt-5": (1_000_000, 2_000_000)}) as console:
+async def test_charts_and_usage_show_tokens_and_cost(browser, tmp_path):
+    async with serve_console(browser, tmp_path, prices={"openai:gpt-5": (1_000_000, 2_000_000)}) as console:
         today = datetime.now(UTC).date()
         await console.service.store.model_usage.add([ModelUsage("", "gpt-5", Usage(1200, 300, 4))], today)
         page = await console.open("/settings?tab=usage")
@@ -512,8 +512,8 @@ async def test_charts_and_usage_show_tokens_and_cost(tmp_path):
             await expect(page.get_by_role("img", name=name, exact=name != "Tokens")).to_be_visible()
 
 
-async def test_a_page_that_cannot_be_loaded_says_so_and_can_be_retried(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_page_that_cannot_be_loaded_says_so_and_can_be_retried(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/settings")
         await page.route("**/api/runs?*", lambda route: route.abort())
         await open_item(page, "Runs")
@@ -523,8 +523,8 @@ async def test_a_page_that_cannot_be_loaded_says_so_and_can_be_retried(tmp_path)
         await expect(page.get_by_role("heading", name="No runs")).to_be_visible()
 
 
-async def test_a_run_shows_the_doubts_and_the_error_of_its_answer(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_run_shows_the_doubts_and_the_error_of_its_answer(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/data?agent=analyst")
         await ask_data(page, "Show the totals of the invoices from Atlantis")
         await expect(page.get_by_role("alert", name="Doubts about this answer")).to_be_visible()
@@ -539,8 +539,8 @@ async def test_a_run_shows_the_doubts_and_the_error_of_its_answer(tmp_path):
         await expect(page.get_by_role("region", name="SQL")).to_contain_text("BillingCountry")
 
 
-async def test_a_failed_run_says_why(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_failed_run_says_why(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/chat?message=unreachable")
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_role("alert", name="The run failed")).to_contain_text("out of memory")
@@ -548,8 +548,8 @@ async def test_a_failed_run_says_why(tmp_path):
         await expect(page.get_by_role("alert", name="The run failed")).to_contain_text("out of memory")
 
 
-async def test_stopping_a_run_asks_first(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_stopping_a_run_asks_first(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/chat?message=slow")
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_text("word word")).to_be_visible()
@@ -566,8 +566,8 @@ async def test_stopping_a_run_asks_first(tmp_path):
         await wait_until(lambda: console.service.runner.active_count == 0)
 
 
-async def test_a_long_run_and_a_large_table_draw_only_what_is_visible(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_long_run_and_a_large_table_draw_only_what_is_visible(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         await add_run(console, "calls", create_call_events(), "chat")
         await add_run(console, "table", create_table_events(), "data")
         page = await console.open("/runs/calls")
@@ -582,8 +582,8 @@ async def test_a_long_run_and_a_large_table_draw_only_what_is_visible(tmp_path):
         assert await page.evaluate("document.querySelectorAll('*').length") < 1_500
 
 
-async def test_an_agent_is_created_and_changed(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_an_agent_is_created_and_changed(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/agents")
         await page.get_by_role("button", name="Create an agent").click()
         await page.get_by_role("textbox", name="Id").fill("clerk")
@@ -608,8 +608,8 @@ async def test_an_agent_is_created_and_changed(tmp_path):
         assert await console.service.store.agents.get("clerk") is None
 
 
-async def test_an_agent_is_exported_and_imported_as_yaml(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_an_agent_is_exported_and_imported_as_yaml(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/agents/careful")
         async with page.expect_download() as download:
             await page.get_by_role("button", name="YAML").click()
@@ -627,8 +627,8 @@ async def test_an_agent_is_exported_and_imported_as_yaml(tmp_path):
         assert copied == original.model_copy(update={"agent_id": "copy"})
 
 
-async def test_an_agent_that_can_act_on_untrusted_text_shows_a_warning(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_an_agent_that_can_act_on_untrusted_text_shows_a_warning(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/agents")
         for tool_id, method in (("mail", "GET"), ("pay", "POST")):
             endpoint = {"url_template": f"https://api.example.com/{tool_id}", "method": method}
@@ -643,8 +643,8 @@ async def test_an_agent_that_can_act_on_untrusted_text_shows_a_warning(tmp_path)
         await expect(page.get_by_role("alert")).to_contain_text("会读取不可信的文本（mail），并且能据此执行操作（pay）")
 
 
-async def test_a_key_is_shown_once_and_revoked(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_a_key_is_shown_once_and_revoked(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/settings?tab=keys")
         await page.get_by_role("button", name="Create a key").click()
         await page.get_by_role("textbox", name="Name").fill("front end")
@@ -662,8 +662,8 @@ async def test_a_key_is_shown_once_and_revoked(tmp_path):
         await expect(page.get_by_label("API key")).to_be_visible()
 
 
-async def test_the_tour_leads_through_three_steps(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_the_tour_leads_through_three_steps(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/", tour=True)
         await page.get_by_role("button", name="Ask a question").click()
         await expect(page.get_by_role("textbox", name="Write a message")).to_have_value("What is 17% of 2,340?")
@@ -689,12 +689,12 @@ async def create_runs(console: Console) -> list[str]:
         question = {"question": "Show the totals of the invoices from Atlantis", "stream": False}
         async with session.post("/api/ask", json=question, headers={"X-Agent-ID": "analyst"}) as response:
             await response.read()
-        for _ in range(150):  # the runs are stored in the background
-            if len(paths := await list_run_paths(session)) == 3:
-                break
-            await asyncio.sleep(0.1)
-    assert len(paths) == 3
-    return paths
+
+        async def list_three_runs() -> list[str]:
+            paths = await list_run_paths(session)
+            return paths if len(paths) == 3 else []
+
+        return await wait_for(list_three_runs)  # they are stored in the background
 
 
 async def add_waiting_server(console: Console, folder: Path) -> None:
@@ -724,9 +724,9 @@ async def find_serious_problems(page: Page) -> list[tuple[str, str, list[str]]]:
     return problems
 
 
-async def test_pages_are_accessible_and_fit_narrow_screens(tmp_path):
+async def test_pages_are_accessible_and_fit_narrow_screens(browser, tmp_path):
     problems: dict[str, object] = {}
-    async with serve_console(tmp_path, programs=True) as console:
+    async with serve_console(browser, tmp_path, programs=True) as console:
         await add_waiting_server(console, tmp_path)
         runs = await create_runs(console)
         answer = await console.service.store.runs.list(limit=3)
@@ -745,8 +745,8 @@ async def test_pages_are_accessible_and_fit_narrow_screens(tmp_path):
         assert problems == {}
 
 
-async def test_dialogs_and_the_sign_in_are_accessible(tmp_path):
-    async with serve_console(tmp_path, api_key="sesame") as console:
+async def test_dialogs_and_the_sign_in_are_accessible(browser, tmp_path):
+    async with serve_console(browser, tmp_path, api_key="sesame") as console:
         page = await console.open("/", locale="zh-CN")
         await page.locator("input[type=password]").fill("wrong")
         await page.get_by_role("button", name="登录").click()
@@ -768,8 +768,8 @@ async def test_dialogs_and_the_sign_in_are_accessible(tmp_path):
         assert {name: found for name, found in problems.items() if found} == {}
 
 
-async def test_the_first_load_is_small_and_from_this_server(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_the_first_load_is_small_and_from_this_server(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open("/")
         await expect(page.get_by_role("textbox", name="Write a message")).to_be_visible()
         loaded = await page.evaluate("performance.getEntriesByType('resource').map((e) => [e.name, e.encodedBodySize])")

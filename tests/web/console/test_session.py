@@ -7,8 +7,8 @@ from tests.web.console.serving import serve_console
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_key_signs_in_and_is_out_of_reach_of_scripts(tmp_path):
-    async with serve_console(tmp_path, api_key="sesame") as console:
+async def test_a_key_signs_in_and_is_out_of_reach_of_scripts(browser, tmp_path):
+    async with serve_console(browser, tmp_path, api_key="sesame") as console:
         page = await console.open("/runs")
         await page.get_by_label("API key").fill("wrong")
         await page.get_by_role("button", name="Sign in").click()
@@ -24,8 +24,8 @@ async def test_a_key_signs_in_and_is_out_of_reach_of_scripts(tmp_path):
         await expect(page.get_by_label("API key")).to_be_visible()
 
 
-async def test_the_language_and_the_colors_change(tmp_path):
-    async with serve_console(tmp_path) as console:
+async def test_the_language_and_the_colors_change(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
         page = await console.open(locale="zh-CN")
         await expect(page.get_by_role("link", name="对话", exact=True)).to_be_visible()
         await page.get_by_role("button", name="切换为英文").click()
