@@ -74,6 +74,22 @@ def test_null_fits_where_the_schema_says_nullable():
         validate({"due": None, "name": None})
 
 
+@pytest.mark.parametrize(
+    ("text_format", "text"),
+    [
+        ("date-time", "2026-11-22T09:00"),
+        ("uri", "https://例子.中国/路径"),
+        ("email", "jörg@exämple.de"),
+        ("time", "09:00"),
+    ],
+)
+@pytest.mark.parametrize("draft", [None, "http://json-schema.org/draft-07/schema#"])
+def test_a_format_rejects_no_text_in_any_draft(draft, text_format, text):
+    schema = {"type": "object", "properties": {"a": {"type": "string", "format": text_format}}}
+    arguments = {"a": text}
+    assert compile_validator(schema | ({"$schema": draft} if draft else {}))(arguments) == arguments
+
+
 def test_nothing_is_fetched():
     with pytest.raises(BadInput, match=r"refers to http://127\.0\.0\.1:9/schema"):
         compile_validator({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}})

@@ -40,7 +40,7 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
     """Compile a JSON Schema into a validator. Compile once per tool, since it is slow.
 
     The declared default of a parameter is always valid: many schemas have `"type": "string", "default": null`. So is
-    null where a schema has `"nullable": true`.
+    null where a schema has `"nullable": true`. A `format` describes a text and rejects none, in every draft.
 
     Raises:
         BadInput: `parameters` is not a JSON Schema of type object, or refers to another document.
@@ -50,7 +50,7 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
     if parameters.get("type", "object") != "object":
         raise BadInput(f"its parameters must be a JSON Schema of type object, not {parameters['type']!r}.")
     try:
-        validator = jsonschema_rs.validator_for(parameters, retriever=_reject_reference)
+        validator = jsonschema_rs.validator_for(parameters, retriever=_reject_reference, validate_formats=False)
     except (ValueError, TypeError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
         raise BadInput(f"its parameters are not a valid JSON Schema: {_get_first_line(error)}") from error
     properties = parameters.get("properties", {})
