@@ -75,6 +75,24 @@ def test_null_fits_where_the_schema_says_nullable():
 
 
 @pytest.mark.parametrize(
+    "reference",
+    [
+        {"$ref": "#/$defs/user"},
+        {"allOf": [{"$ref": "#/$defs/user"}]},
+        {"oneOf": [{"$ref": "#/$defs/user"}, {"type": "string"}]},
+    ],
+)
+def test_null_fits_where_a_nullable_schema_refers_to_others(reference):
+    definitions = {"user": {"type": "object", "properties": {"id": {"type": "integer"}}}}
+    properties = {"owner": reference | {"nullable": True}, "author": reference}
+    validate = compile_validator({"type": "object", "properties": properties, "$defs": definitions})
+    assert validate({"owner": None}) == {"owner": None}
+    for wrong in ({"author": None}, {"owner": {"id": None}}):
+        with pytest.raises(InvalidArguments):
+            validate(wrong)
+
+
+@pytest.mark.parametrize(
     ("text_format", "text"),
     [
         ("date-time", "2026-11-22T09:00"),

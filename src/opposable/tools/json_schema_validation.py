@@ -13,6 +13,7 @@ from opposable.domain.argument_problems import (
     unknown_parameter,
 )
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
+from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.json_text import preview_json
 
 ValidateArguments = Callable[[dict[str, Any]], dict[str, Any]]
@@ -28,6 +29,8 @@ _TYPE_PHRASES = {
     "null": "null",
 }
 _JSON_TYPES: dict[str, JsonType] = {name: name for name in get_args(JsonType)}
+_IN_PLACE_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "$ref"})
+"""Keywords whose schemas apply to the same value."""
 _COMPARISONS: dict[str, Comparison] = {
     "minimum": "minimum",
     "exclusiveMinimum": "exclusive minimum",
@@ -83,13 +86,19 @@ def _is_default(error: Any, defaults: dict[str, Any]) -> bool:
 
 
 def _is_allowed_null(error: Any, schema: dict[str, Any]) -> bool:
-    """Return whether the wrong value is null, and its schema has the `nullable` of OpenAPI 3.0."""
-    if error.instance is not None or error.kind.name not in ("type", "enum"):
+    """Return whether the wrong value is null, and a schema that applies to it has the `nullable` of OpenAPI 3.0."""
+    if error.instance is not None:
         return False
     node: Any = schema
-    for step in error.schema_path[:-1]:
-        node = node[step]
-    return node.get("nullable") is True
+    is_nullable = False
+    for step in error.evaluation_path[:-1]:
+        try:
+            node = resolve_pointer(schema, node["$ref"]) if step == "$ref" else node[step]
+        except LookupError:
+            return False
+        is_here = isinstance(step, int) or step in _IN_PLACE_KEYWORDS
+        is_nullable = (isinstance(node, dict) and node.get("nullable") is True) or (is_nullable and is_here)
+    return is_nullable
 
 
 def _reject_reference(uri: str) -> Any:

@@ -101,6 +101,8 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/components/schemas/
     [
         ("3.0.3", {"type": "string", "nullable": True}, {"type": ["string", "null"]}),
         ("3.0.3", {"type": "string", "enum": ["a"], "nullable": True}, {"type": ["string", "null"], "enum": ["a", None]}),
+        ("3.0.3", {"allOf": [{"$ref": "#/components/schemas/a~1b%20c"}], "nullable": True}, {"allOf": [{"type": "integer"}], "nullable": True}),
+        ("3.0.3", {"$ref": "#/components/schemas/a~1b%20c", "nullable": True}, {"type": "integer", "nullable": True}),
         ("3.0.3", {"type": "integer", "minimum": 1, "exclusiveMinimum": True}, {"type": "integer", "exclusiveMinimum": 1}),
         ("3.0.3", {"type": "integer", "maximum": 9, "exclusiveMaximum": False}, {"type": "integer", "maximum": 9}),
         ("3.1.0", {"type": "integer", "exclusiveMinimum": 1}, {"type": "integer", "exclusiveMinimum": 1}),

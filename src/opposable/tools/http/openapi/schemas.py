@@ -23,6 +23,8 @@ _COPIED_KEYWORDS = frozenset(
 _SUBSCHEMA_KEYWORDS = frozenset({"items", "not", "contains", "propertyNames", "if", "then", "else"})
 _SUBSCHEMA_LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SUBSCHEMA_MAP_KEYWORDS = frozenset({"patternProperties", "dependentSchemas"})
+_COMPOSITION_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf"})
+"""Keywords beside which `nullable` is kept: null could not be added to a type."""
 _BINARY_FORMATS = frozenset({"binary", "byte"})
 
 
@@ -127,6 +129,8 @@ class SchemaConverter:
     def _convert_reference(self, node: dict[str, Any], context: _Context) -> dict[str, Any]:
         reference = node["$ref"]
         siblings = self._convert_description(node)
+        if self._document.is_openapi_30 and node.get("nullable") is True:
+            siblings["nullable"] = True
         try:
             self._document.resolve_reference(reference)
         except LookupError as error:
@@ -165,6 +169,8 @@ class SchemaConverter:
         values = node.get("enum")
         if isinstance(values, list) and values and is_small(values, MAX_VALUE_NODES):
             converted["enum"] = [*values, None] if nullable and None not in values else values
+        if nullable and not _COMPOSITION_KEYWORDS.isdisjoint(node):
+            converted["nullable"] = True
         return converted
 
     def _convert_description(self, node: dict[str, Any]) -> dict[str, Any]:
