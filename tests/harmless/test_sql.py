@@ -1,17 +1,28 @@
 """A perfect writer's SQL runs as written: by the tool, by the team and over HTTP, with one request and no doubt."""
 
+import contextlib
+import datetime
+import math
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import orjson
+import psycopg
 import pytest
 from tests.ask.hostile import make_database
+from tests.harmless.disguised_statements import DISGUISED_SQL
+from tests.harmless.reading_statements import ENGINE_SCHEMA, READING_SQL, TEXT_ROWS
+from tests.harmless.reading_statements import SCHEMA as READING_SCHEMA
 from tests.harmless.statements import SCHEMA, STATEMENTS
 from tests.servers import MysqlServer, PostgresServer, make_clickhouse, mysql, postgresql  # noqa: F401
 from tests.web.api.chat_serving import serve_service
 
 from opposable.ask.team.factory import open_team
+from opposable.domain.errors import InvalidArguments, ToolError, ToolRefused
 from opposable.domain.messages import Message
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.database import Database
@@ -128,3 +139,101 @@ async def test_a_similar_table_is_never_run_instead(shop):
         answer, _ = await team.answer("Total of 2022")
     assert (answer.success, answer.rows) == (False, ())
     assert "orders_2022" in answer.error
+
+
+SERVED_ENGINES = ("sqlite", "duckdb", "postgres", "mysql")
+
+
+def quote_names(engine: str, sql: str) -> str:
+    """Write names in backticks for MySQL."""
+    if engine != "mysql":
+        return sql
+    return "'".join(part if number % 2 else part.replace('"', "`") for number, part in enumerate(sql.split("'")))
+
+
+def list_statements(engine: str, sql_by_engines: dict[tuple[str, ...], list[str]]) -> list[str]:
+    """Return the statements of an engine; those of several engines have names in double quotes."""
+    return [
+        quote_names(engine, sql) if len(engines) > 1 else sql
+        for engines, statements in sql_by_engines.items()
+        for sql in statements
+        if engine in engines
+    ]
+
+
+def fetch_with_driver(engine: str, url: str, server: MysqlServer | None, statements: Sequence[str]) -> list[Any]:
+    """Return the column names and the rows of every statement, read without the library."""
+    if engine == "postgres":
+        connection: Any = psycopg.connect(url)
+    elif server is not None:
+        connection = server.connect(url.split("/")[3].partition("?")[0])
+    else:
+        connection = sqlite3.connect(url) if engine == "sqlite" else duckdb.connect(url, read_only=True)
+    cursor = psycopg.RawCursor(connection) if engine == "postgres" else connection.cursor()
+    if engine == "mysql":
+        cursor.execute("SET SESSION sql_mode = DEFAULT")
+    fetched = []
+    for sql in statements:
+        cursor.execute(sql)
+        fetched.append(([column[0] for column in cursor.description], cursor.fetchall()))
+    connection.close()
+    return fetched
+
+
+def is_same_value(value: Any, expected: Any) -> bool:
+    """Whether a JSON value represents the value of a driver, with all its digits."""
+    if expected is None or isinstance(expected, bool):
+        return value is expected
+    if isinstance(expected, int):
+        return bool(value == (expected if abs(expected) < 2**53 else str(expected))) and not isinstance(value, bool)
+    if isinstance(expected, float) and math.isfinite(expected):
+        return not isinstance(value, str | bool | None) and float(value) == expected
+    if isinstance(expected, Decimal) and expected.is_finite():
+        return not isinstance(value, bool | None) and Decimal(str(value)) == expected
+    if isinstance(expected, float | Decimal):
+        return bool(value == ("NaN" if expected != expected else "Infinity" if expected > 0 else "-Infinity"))
+    if isinstance(expected, bytes):
+        return bool(value == f"<blob {len(expected)} bytes>")
+    if isinstance(expected, list | tuple):
+        return len(value) == len(expected) and all(map(is_same_value, value, expected))
+    if isinstance(expected, dict):
+        return list(value) == [*map(str, expected)] and is_same_value([*value.values()], [*expected.values()])
+    if isinstance(expected, datetime.datetime | datetime.date | datetime.time):
+        return bool(value == expected.isoformat())
+    return bool(value == str(expected))
+
+
+@pytest.mark.parametrize("engine", SERVED_ENGINES)
+async def test_reading_statements_return_the_columns_and_rows_of_the_driver(engine, tmp_path, request):
+    server = request.getfixturevalue("mysql") if engine == "mysql" else None
+    location = request.getfixturevalue("postgresql").new_database() if engine == "postgres" else str(tmp_path)
+    url = make_database(engine, server or location, [*READING_SCHEMA, *ENGINE_SCHEMA[engine]])
+    statements = list_statements(engine, READING_SQL)
+    fetched = fetch_with_driver(engine, url, server, statements)
+    database = await open_database(url)
+    changed: dict[str, Any] = {}
+    for sql, (columns, rows) in zip(statements, fetched, strict=True):
+        try:
+            result = await SqlTools(database).execute(sql)
+        except ToolError as error:
+            changed[sql] = str(error)
+            continue
+        if (result["sql"], result["corrections"], result["columns"]) != (sql, [], columns):
+            changed[sql] = result
+        if sql in TEXT_ROWS.get(engine, {}):
+            is_same = result["rows"] == TEXT_ROWS[engine][sql]
+        else:
+            is_same = is_same_value(result["rows"], rows)
+        if not is_same:
+            changed[sql] = result["rows"], rows
+    await database.close()
+    assert changed == {}
+
+
+@pytest.mark.parametrize("engine", SERVED_ENGINES)
+async def test_statements_that_write_or_read_elsewhere_are_refused_in_every_disguise(shop, engine):
+    successes = {}
+    for sql in list_statements(engine, DISGUISED_SQL):
+        with contextlib.suppress(ToolRefused, InvalidArguments):
+            successes[sql] = await SqlTools(shop).execute(sql)
+    assert successes == {}
