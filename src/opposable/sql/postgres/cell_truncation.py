@@ -49,7 +49,8 @@ _TEXT_TYPES = frozenset(
 
 def get_truncation_kind(column: Any) -> TruncationKind:
     """Return how to truncate a column of a cursor's description."""
-    name = str(column.type_display).partition("(")[0].strip() if column.type_display else ""
+    display = str(column.type_display or "")
+    name = "" if display.endswith("[]") else display.partition("(")[0].strip()
     if name in _FIXED_SIZE_TYPES:
         return "plain"
     if name in _TEXT_TYPES:
