@@ -29,6 +29,8 @@ from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_name
 T = TypeVar("T")
 
 _POOL_THREADS = 4
+_QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
+"""The names of fields and the values of enumerations in a type."""
 _TEXT_TYPES = re.compile(r"\b(?:INTERVAL|TIMESTAMP_NS|TIME_NS)\b")
 """Types that Python cannot represent, also within others: it has no intervals of months and years, no nanoseconds."""
 CONNECTION_CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -84,7 +86,7 @@ class DuckdbDatabase:
             cursor.execute(sql, parameters or None)
             columns = tuple(str(column[0]) for column in cursor.description or ())
             types = [str(column[1]) for column in cursor.description or ()]
-            as_text = {at for at, kind in enumerate(types) if _TEXT_TYPES.search(kind)}
+            as_text = {at for at, kind in enumerate(types) if _TEXT_TYPES.search(_QUOTED.sub("", kind))}
             if as_text:
                 cursor.execute(_write_as_text(sql, types, as_text), parameters or None)
             rows = cursor.fetchmany(bounds.max_rows + 1)
