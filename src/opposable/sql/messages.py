@@ -64,6 +64,14 @@ def function_not_available(name: str, dialect: str, similar_names: Sequence[str]
     return join_messages([refusal, did_you_mean(similar_names)] if similar_names else [refusal])
 
 
+def length_without_bound(function: str, limit: int) -> LocalizedText:
+    """A function whose length argument has no bound in the SQL."""
+    return LocalizedText(
+        f"{function}() takes its length as a number written out, or as least(length, 50), at most {limit}.",
+        f"{function}() 的长度要写成数字，或写成 least(长度, 50)，最大为 {limit}",
+    )
+
+
 def system_table(name: str) -> LocalizedText:
     """A table of the engine's own catalog."""
     return LocalizedText(

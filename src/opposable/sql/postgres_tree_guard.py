@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from opposable.domain.errors import ToolRefused
+from opposable.sql import messages
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.lexer import split_segments
 from opposable.sql.schema import to_one_line
@@ -131,6 +132,8 @@ def _get_length_growth(name: str, argument: Any) -> float:
     if name == "array_fill" and argument is not None:
         numbers = [literal.name for literal in argument.find_all(exp.Literal)]
         return math.prod(float(number) for number in numbers if number.isdigit()) if numbers else math.inf
-    if not isinstance(argument, exp.Literal) or not argument.name.isdigit():
-        raise ToolRefused(f"{name}() takes its length as a number written out, at most {_MAX_GROWTH}.")
-    return 1.0 if int(argument.name) <= _UNCOUNTED_GROWTH else float(argument.name)
+    bounds = [argument.this, *argument.expressions] if isinstance(argument, exp.Least) else [argument]
+    numbers = [int(bound.name) for bound in bounds if isinstance(bound, exp.Literal) and bound.name.isdigit()]
+    if not numbers:
+        raise ToolRefused(messages.length_without_bound(name, _MAX_GROWTH))
+    return 1.0 if min(numbers) <= _UNCOUNTED_GROWTH else float(min(numbers))

@@ -18,6 +18,7 @@ _SIZED_FUNCTIONS = frozenset({"repeat", "lpad", "rpad", "bitstring", "list_resiz
 _REPLACE_FUNCTIONS = frozenset({"replace", "regexp_replace"})
 _FORMAT_FUNCTIONS = frozenset({"printf", "format"})
 _LIST_FUNCTIONS = frozenset({"range", "generate_series"})
+_GROWING_FUNCTIONS = _SIZED_FUNCTIONS | _REPLACE_FUNCTIONS | _FORMAT_FUNCTIONS | _LIST_FUNCTIONS
 _UNCOUNTED_GROWTH = 100
 """Growth that formatting needs; up to here it is not counted."""
 _MAX_GROWTH = 100_000
@@ -163,17 +164,23 @@ def _get_literal_text(argument: dict[str, Any]) -> str | None:
 
 
 def _get_length_growth(name: str, arguments: list[dict[str, Any]]) -> float:
-    text = _get_literal_text(arguments[0]) if arguments else None
-    if text is None or not re.fullmatch(r"\d+", text):
-        raise ToolRefused(f"{name}() takes its length as a number written out, at most {_MAX_GROWTH}.")
-    return 1.0 if int(text) <= _UNCOUNTED_GROWTH else float(text)
+    bounds = arguments
+    if arguments and str(arguments[0].get("function_name", "")).casefold() == "least":
+        bounds = _get_arguments(arguments[0])
+    numbers = [int(text) for text in map(_get_literal_text, bounds) if text is not None and re.fullmatch(r"\d+", text)]
+    if not numbers:
+        raise ToolRefused(messages.length_without_bound(name, _MAX_GROWTH))
+    return 1.0 if min(numbers) <= _UNCOUNTED_GROWTH else float(min(numbers))
 
 
 def _get_replacement_growth(arguments: list[dict[str, Any]]) -> float:
-    text = _get_literal_text(arguments[0]) if arguments else ""
-    if text is None:
-        return 1.0 if arguments[0].get("class") == "COLUMN_REF" else math.inf
-    return 1.0 if len(text) <= _UNCOUNTED_GROWTH else float(len(text))
+    """Return the length of the text in a replacement; values of columns do not count, as everywhere."""
+    length = 0
+    for node, _ in iter_nodes(arguments):
+        if str(node.get("function_name", "")).casefold() in _GROWING_FUNCTIONS or node.get("class") == "SUBQUERY":
+            return math.inf
+        length += len(_get_literal_text(node) or "")
+    return 1.0 if length <= _UNCOUNTED_GROWTH else float(length)
 
 
 def _refuse_format(name: str, arguments: list[dict[str, Any]]) -> None:
