@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRefused
@@ -33,6 +33,7 @@ MAX_UNARY_OPERATORS = 50
 _MISSPELLED_SIMILARITY = 0.8
 _MIN_FUNCTION_SIMILARITY = 0.62
 
+_BYTE_ORDER_MARK = "\ufeff"
 _FIRST_WORDS = frozenset({"select", "with", "from", "values", "table"})
 _ROOT_NODES = frozenset({"Select", "Union", "Except", "Intersect", "Subquery", "Values", "Pivot"})
 _PIVOT_WORDS = frozenset({"pivot", "unpivot"})
@@ -46,6 +47,11 @@ _LAST_CLAUSES = re.compile(
     re.IGNORECASE,
 )
 """ORDER BY and LIMIT at the end of a statement, of columns and numbers only: they read nothing else."""
+_JSON_CLAUSES = re.compile(
+    r"(?<=' )(?:(?:WITH(?:OUT)? (?:(?:UN)?CONDITIONAL )?(?:ARRAY )?WRAPPER"
+    r"|(?:NULL|ERROR|EMPTY ARRAY|EMPTY OBJECT|DEFAULT ['0]) ON (?:EMPTY|ERROR)) )+|(?<= )EXISTS (?=PATH )"
+)
+"""`WITH WRAPPER` and `DEFAULT 'x' ON EMPTY` after a JSON path, and `EXISTS PATH`, in words: `'` is a string, `0` a number."""
 _SLICE_WITHOUT_START = re.compile(r"\[\s*::")
 """The start of a slice of DuckDB, such as `[::-1]`, whose signs sqlglot takes for a cast."""
 _HEX_PREFIX, _HEX_DIGITS = re.compile(r"(?<!\w)[xX]$"), re.compile("'(?:[0-9a-fA-F]{2})*'")
@@ -87,11 +93,11 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
     if dialect in ("postgres", "clickhouse"):
         refuse_ambiguous_strings(text, dialect)
     tokens = _tokenize(text, dialect)
-    tree = _parse(text, dialect)
+    tree = _parse(text, tokens, dialect)
     if type(tree).__name__ not in _ROOT_NODES:
         raise ToolRefused(messages.statement_not_allowed(_get_statement_name(text)))
     _refuse_nodes(tree, dialect)
-    _refuse_functions(tokens, tree, dialect)
+    _refuse_functions(tokens, tree, dialect, schema)
     _refuse_tables(tree, schema)
     if dialect == "postgres":
         refuse_unsafe_tree(tree)
@@ -128,7 +134,7 @@ def _standardize(sql: str, dialect: Dialect) -> str:
         else:
             line_break = "\n" if part.text.endswith(("\r", "\n")) else " "  # strings of two lines are one string
             code.append(line_break if part.kind == "comment" else part.text)
-    return "".join(code).strip().rstrip(";").strip()
+    return "".join(code).removeprefix(_BYTE_ORDER_MARK).strip().rstrip(";").strip()
 
 
 def _tokenize(sql: str, dialect: Dialect) -> list[Any]:
@@ -173,7 +179,7 @@ def _refuse_depth(tokens: list[Any]) -> None:
         raise ToolRefused(messages.too_many(selects, "SELECTs", MAX_SELECTS))
 
 
-def _parse(sql: str, dialect: Dialect) -> Any:
+def _parse(sql: str, tokens: list[Any], dialect: Dialect) -> Any:
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -182,7 +188,7 @@ def _parse(sql: str, dialect: Dialect) -> Any:
             statements = sqlglot.parse(sql, dialect=dialect)
         except SqlglotError:
             # sqlglot lacks PIVOT … ORDER BY of DuckDB, and LIMIT 1 BY a LIMIT 2 of ClickHouse.
-            statements = sqlglot.parse(_LAST_CLAUSES.sub("", sql), dialect=dialect)
+            statements = sqlglot.parse(_LAST_CLAUSES.sub("", _blank_json_clauses(sql, tokens)), dialect=dialect)
         statements = [tree for tree in statements if tree is not None]
     except SqlglotError as error:
         highlight = next((str(found.get("highlight")) for found in getattr(error, "errors", [])), "").upper()
@@ -196,6 +202,18 @@ def _parse(sql: str, dialect: Dialect) -> Any:
     if len(statements) != 1:
         raise ToolRefused(messages.several_statements(len(statements)))
     return statements[0]
+
+
+def _blank_json_clauses(sql: str, tokens: list[Any]) -> str:
+    """Return `sql` with spaces in place of the clauses of JSON functions that sqlglot lacks: keywords and literals."""
+    marks = {"NUMBER": "0", "IDENTIFIER": "."} | dict.fromkeys(_STRING_TOKENS, "'")
+    words = [marks.get(t.token_type.name) or (t.text.upper() if t.text.isidentifier() else ".") for t in tokens]
+    words = [f"{word} " for word in words]
+    starts = list(accumulate(map(len, words), initial=0))
+    for clause in _JSON_CLAUSES.finditer("".join(words)):
+        first, last = tokens[starts.index(clause.start())], tokens[starts.index(clause.end()) - 1]
+        sql = sql[: first.start] + " " * (last.end + 1 - first.start) + sql[last.end + 1 :]
+    return sql
 
 
 def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
@@ -218,10 +236,12 @@ def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
             raise ToolRefused(messages.clause_not_allowed(words.upper()))
 
 
-def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect) -> None:
+def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect, schema: DatabaseSchema) -> None:
     from sqlglot import exp
 
+    searched = [table.this for table in tree.find_all(exp.Table) if _is_searched_table(table, dialect, schema)]
     aliases = Counter(name.name.casefold() for name in tree.find_all(exp.TableAlias) if name.columns)
+    aliases.update(name.name.casefold() for name in searched)
     allowed = FUNCTIONS_BY_DIALECT[dialect] | TABLE_FUNCTIONS_BY_DIALECT[dialect]
     for name, times in Counter(_iter_called_names(tokens)).items():
         # Some tokens are two words: ORDER BY.
@@ -229,11 +249,21 @@ def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect) -> None:
         if not keyword and name not in allowed and times > aliases[name]:  # AS t(a, b) names columns, it calls nothing
             raise _build_function_refusal(name, dialect)
     for node in tree.find_all(exp.Anonymous, exp.AnonymousAggFunc):
-        if node.name.casefold() not in allowed:
+        if node.name.casefold() not in allowed and not any(node is name for name in searched):
             raise _build_function_refusal(node.name, dialect)
     for table in tree.find_all(exp.Table) if dialect != "postgres" else ():  # there, all of them may be in FROM
-        if isinstance(table.this, exp.Func) and _function_name(table.this) not in TABLE_FUNCTIONS_BY_DIALECT[dialect]:
+        if not isinstance(table.this, exp.Func) or any(table.this is name for name in searched):
+            continue
+        if _function_name(table.this) not in TABLE_FUNCTIONS_BY_DIALECT[dialect]:
             raise _build_function_refusal(_function_name(table.this), dialect)
+
+
+def _is_searched_table(table: Any, dialect: Dialect, schema: DatabaseSchema) -> bool:
+    """Whether the item is `t('words')`, SQLite's form of `t WHERE t MATCH 'words'`."""
+    from sqlglot import exp
+
+    is_call = dialect == "sqlite" and isinstance(table.this, exp.Anonymous)
+    return is_call and schema.find_table_by_identifier(table.this.name, table.db) is not None
 
 
 def _iter_called_names(tokens: list[Any]) -> Iterator[str]:
