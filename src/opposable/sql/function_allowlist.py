@@ -13,8 +13,8 @@ _SQLITE_NAMES = """abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceil
     json_extract json_group_array json_group_object json_insert json_object json_patch json_pretty json_quote
     json_remove json_replace json_set json_type json_valid jsonb jsonb_array jsonb_extract jsonb_group_array
     jsonb_group_object jsonb_insert jsonb_object jsonb_patch jsonb_remove jsonb_replace jsonb_set julianday lag last_value lead length like likelihood likely
-    ln log log10 log2 lower ltrim match max median min mod nth_value ntile nullif octet_length percent_rank percentile
-    percentile_cont percentile_disc pi pow power printf quote radians random rank regexp replace round row_number rtrim
+    ln log log10 log2 lower ltrim match max median min mod nth_value ntile nullif octet_length offsets percent_rank percentile
+    percentile_cont percentile_disc pi pow power printf quote radians random randomblob rank regexp replace round row_number rtrim
     sign sin sinh snippet soundex sqrt strftime string_agg substr substring sum tan tanh time timediff total trim trunc
     typeof unhex unicode unistr unixepoch unlikely upper zeroblob"""
 SQLITE_FUNCTIONS = frozenset(_SQLITE_NAMES.split())
@@ -80,7 +80,10 @@ _DUCKDB_JSON = """array_to_json from_json from_json_strict json json_array json_
 _DUCKDB_OTHER = """alias all some can_cast_implicitly cast cast_to_type coalesce columns constant_or_null enum_code enum_first
     enum_last enum_range enum_range_boundary error exists gen_random_uuid get_bit get_type if ifnull iif isnull nullif
     set_bit bit_position switch try try_cast typeof uuid uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7
-    version fill_null pg_typeof unpivot_list is_histogram_other_bin"""
+    version fill_null lttb parse_dirname parse_dirpath parse_formatted_bytes path_join pg_typeof st_asbinary st_asgeojson st_astext
+    st_aswkb st_aswkt st_crs st_geomfromgeojson st_geomfromwkb st_intersects_extent st_setcrs unpivot_list
+    variant_array_length variant_contains variant_exists variant_extract variant_extract_string variant_keys variant_type
+    variant_typeof is_histogram_other_bin"""
 
 _DUCKDB_GROUPS = (
     _DUCKDB_AGGREGATES,
@@ -96,7 +99,9 @@ DUCKDB_FUNCTIONS = frozenset(name for names in _DUCKDB_GROUPS for name in names.
 DUCKDB_TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest", "json_each", "json_tree", "repeat_row"})
 
 _POSTGRES_AGGREGATES = """any_value array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp every grouping
-    json_agg json_agg_strict json_arrayagg json_object_agg json_objectagg jsonb_agg jsonb_agg_strict jsonb_object_agg max min
+    json_agg json_agg_strict json_arrayagg json_object_agg json_object_agg_strict json_object_agg_unique
+    json_object_agg_unique_strict json_objectagg jsonb_agg jsonb_agg_strict jsonb_object_agg jsonb_object_agg_strict
+    jsonb_object_agg_unique jsonb_object_agg_unique_strict max min
     mode percentile_cont percentile_disc range_agg range_intersect_agg regr_avgx regr_avgy regr_count regr_intercept regr_r2
     regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop stddev_samp string_agg sum var_pop var_samp variance cume_dist
     dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number"""
@@ -125,7 +130,7 @@ _POSTGRES_NESTED = """array_append array_cat array_dims array_fill array_length 
     jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each
     jsonb_each_text jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object jsonb_object_keys
     jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first
-    jsonb_populate_record jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset
+    jsonb_path_match_tz jsonb_populate_record jsonb_populate_recordset jsonb_to_tsvector json_to_tsvector jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset
     jsonb_typeof lower_inc lower_inf range_merge row row_to_json to_json to_jsonb upper_inc upper_inf daterange int4range
     int8range numrange tsrange tstzrange multirange datemultirange int4multirange int8multirange nummultirange tsmultirange
     tstzmultirange unnest hstore akeys avals skeys svals each"""
@@ -134,7 +139,8 @@ _POSTGRES_OTHER = """all some cast coalesce exists gen_random_uuid generate_seri
     ts_headline ts_rank ts_rank_cd websearch_to_tsquery uuidv4 uuidv7 uuid_extract_timestamp uuid_extract_version
     merge_action enum_first enum_last enum_range abbrev broadcast family host hostmask inet_merge inet_same_family masklen
     netmask network set_masklen array_to_tsvector ts_delete ts_filter ts_lexize tsquery_phrase tsvector_to_array
-    pg_typeof pg_size_pretty is_normalized set_bit set_byte pow area box center circle diameter height path point polygon width st_area st_asgeojson st_astext
+    pg_typeof pg_size_pretty is_normalized set_bit set_byte pow area bool box bytea center cidr circle diagonal diameter height isclosed
+    line lseg money npoints path point polygon radius slope timetz width st_area st_asgeojson st_astext
     st_buffer st_centroid st_contains st_distance st_dwithin st_geomfromtext st_intersects st_length st_makepoint
     st_point st_setsrid st_transform st_within st_x st_y"""
 _POSTGRES_GROUPS = (
@@ -168,7 +174,7 @@ _KEYWORDS = """all and any array as asof between by case cast check columns cros
     select semi anti sets similar some struct then to try_cast unbounded union unpivot using values varchar nvarchar
     char character bit when where window with within time timestamp text float real integer int bigint blob glob name
     collate current ignore nulls grouping sample tablesample bernoulli reservoir system percent first last temporal
-    number varying precision bpchar timestamptz symmetric asymmetric ordinality only repeatable"""
+    number varying precision bpchar dec enum timestamptz symmetric asymmetric ordinality only repeatable"""
 KEYWORDS_BEFORE_PARENTHESIS = frozenset(_KEYWORDS.split())
 """Keywords that may precede a parenthesis without a function call."""
 KEYWORDS_BY_DIALECT: dict[str, frozenset[str]] = {
