@@ -231,7 +231,8 @@ async def test_expensive_queries_end_within_limits_of_time_and_memory(shop, engi
             found = await tools.execute(query, limit=10)
             assert len(str(found)) < 30_000, query
         assert time.perf_counter() - started < 4, query
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024 < 1_000
+    # Without a limit they take 3 to 80 GB. A cancelled query of ClickHouse may still hold its 512 MB when the next one runs.
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024 < 2_000
 
 
 async def test_the_database_answers_at_once_after_a_time_out(shop: Database):

@@ -24,7 +24,7 @@ _SUBSCHEMA_KEYWORDS = frozenset({"items", "not", "contains", "propertyNames", "i
 _SUBSCHEMA_LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SUBSCHEMA_MAP_KEYWORDS = frozenset({"patternProperties", "dependentSchemas"})
 _COMPOSITION_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf"})
-"""Keywords beside which `nullable` is kept: null could not be added to a type."""
+"""A nullable schema with one of them still says `nullable`: it may have no type that null could be added to."""
 _BINARY_FORMATS = frozenset({"binary", "byte"})
 
 
