@@ -92,6 +92,16 @@ def test_null_fits_where_a_nullable_schema_refers_to_others(reference):
             validate(wrong)
 
 
+def test_a_list_of_choices_fits_where_the_list_has_the_enum():
+    schema = {"type": "array", "items": {"type": "string"}, "enum": ["temperature", "humidity"]}
+    validate = compile_validator({"type": "object", "properties": {"metrics": schema}})
+    for metrics in ([], ["humidity"], ["temperature", "humidity"]):
+        assert validate({"metrics": metrics}) == {"metrics": metrics}
+    for wrong in ("humidity", ["noise"], [["humidity"]]):
+        with pytest.raises(InvalidArguments):
+            validate({"metrics": wrong})
+
+
 @pytest.mark.parametrize(
     ("text_format", "text"),
     [

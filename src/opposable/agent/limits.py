@@ -38,7 +38,7 @@ class Limits:
         BadInput: There is a `cost` without a `price`.
     """
 
-    turns: int | None = 20
+    turns: int | None = 50
     tool_calls: int | None = 50
     tokens: int | None = None
     seconds: float | None = 600.0

@@ -371,7 +371,7 @@ class AgentLimits(FrozenModel):
     and the same result, each from `noted_repeats` on has a note in its result, and `repeats` of them end the run.
     """
 
-    turns: int | None = Field(default=20, gt=0)
+    turns: int | None = Field(default=50, gt=0)
     tool_calls: int | None = Field(default=50, ge=0)
     tokens: int | None = Field(default=None, gt=0)
     seconds: float | None = Field(default=600.0, gt=0, allow_inf_nan=False)

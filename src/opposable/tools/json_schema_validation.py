@@ -43,7 +43,8 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
     """Compile a JSON Schema into a validator. Compile once per tool, since it is slow.
 
     The declared default of a parameter is always valid: many schemas have `"type": "string", "default": null`. So is
-    null where a schema has `"nullable": true`. A `format` describes a text and rejects none, in every draft.
+    null where a schema has `"nullable": true`, and a list of choices where the `enum` of its items is that of the list. A
+    `format` describes a text and rejects none, in every draft.
 
     Raises:
         BadInput: `parameters` is not a JSON Schema of type object, or refers to another document.
@@ -67,7 +68,7 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
             return arguments
         problems: dict[str, FieldProblem] = {}
         for error in validator.iter_errors(arguments):
-            if _is_default(error, defaults) or _is_allowed_null(error, parameters):
+            if _is_default(error, defaults) or _is_allowed_null(error, parameters) or _is_list_of_choices(error):
                 continue
             for problem in _to_problems(error, names):
                 problems.setdefault(problem.field, problem)
@@ -99,6 +100,13 @@ def _is_allowed_null(error: Any, schema: dict[str, Any]) -> bool:
         is_here = isinstance(step, int) or step in _IN_PLACE_KEYWORDS
         is_nullable = (isinstance(node, dict) and node.get("nullable") is True) or (is_nullable and is_here)
     return is_nullable
+
+
+def _is_list_of_choices(error: Any) -> bool:
+    """Return whether the wrong value is a list of choices, where the choices of a list are written for its items."""
+    if error.kind.name != "enum" or not isinstance(error.instance, list):
+        return False
+    return all(item in error.kind.value for item in error.instance)
 
 
 def _reject_reference(uri: str) -> Any:
