@@ -1730,7 +1730,7 @@ export interface components {
         AgentLimits: {
             /**
              * Turns
-             * @default 20
+             * @default 50
              */
             turns: number | null;
             /**
@@ -1829,7 +1829,7 @@ export interface components {
             tools: components["schemas"]["AgentToolBinding"][];
             /**
              * @default {
-             *       "turns": 20,
+             *       "turns": 50,
              *       "tool_calls": 50,
              *       "seconds": 600,
              *       "noted_repeats": 10,
