@@ -75,6 +75,45 @@ def test_null_fits_where_the_schema_says_nullable():
 
 
 @pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "object", "properties": {"due": {"type": "string", "default": None}}}, {"due": None}),
+        (
+            {"type": "array", "items": {"properties": {"due": {"$ref": "#/$defs/day", "default": None}}}},
+            [{"due": None}],
+        ),
+        ({"type": "object", "properties": {"size": {"enum": ["S", "M"], "default": "any"}}}, {"size": "any"}),
+    ],
+)
+def test_the_declared_default_of_a_nested_value_fits(schema, value):
+    parameters = {"type": "object", "properties": {"order": schema}, "$defs": {"day": {"type": "string"}}}
+    assert compile_validator(parameters)({"order": value}) == {"order": value}
+
+
+def test_a_value_that_is_not_the_default_does_not_fit():
+    order = {"type": "object", "properties": {"done": {"type": "string", "default": 0}}}
+    with pytest.raises(InvalidArguments):
+        compile_validator({"type": "object", "properties": {"order": order}})({"order": {"done": False}})
+
+
+@pytest.mark.parametrize("name", ["$ref", "default", "nullable", "anyOf"])
+def test_a_property_may_be_named_like_a_keyword(name):
+    with pytest.raises(InvalidArguments):
+        compile_validator({"type": "object", "properties": {name: {"type": "string"}}})({name: None})
+
+
+def test_a_value_fits_one_of_that_overlaps():
+    size = {"oneOf": [{"type": "integer"}, {"type": "number"}]}
+    name = {"oneOf": [{"type": "string"}, {"enum": ["a"]}]}
+    target = {"oneOf": [{"required": ["host"]}, {"required": ["ip"]}]}
+    parameters = {"type": "object", "properties": {"size": size, "name": name, "target": target}}
+    validate = compile_validator(parameters)
+    assert validate({"size": 1, "name": "a"}) == {"size": 1, "name": "a"}
+    with pytest.raises(InvalidArguments):
+        validate({"target": {"host": "a", "ip": "b"}})
+
+
+@pytest.mark.parametrize(
     "reference",
     [
         {"$ref": "#/$defs/user"},

@@ -42,9 +42,10 @@ _COMPARISONS: dict[str, Comparison] = {
 def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
     """Compile a JSON Schema into a validator. Compile once per tool, since it is slow.
 
-    The declared default of a parameter is always valid: many schemas have `"type": "string", "default": null`. So is
+    The declared default of a value is always valid: many schemas have `"type": "string", "default": null`. So is
     null where a schema has `"nullable": true`, and a list of choices where the `enum` of its items is that of the list. A
-    `format` describes a text and rejects none, in every draft.
+    text, number or list may fit several schemas of a `oneOf`; of an object, `oneOf` can say which properties exclude
+    each other. A `format` describes a text and rejects none, in every draft.
 
     Raises:
         BadInput: `parameters` is not a JSON Schema of type object, or refers to another document.
@@ -57,18 +58,16 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
         validator = jsonschema_rs.validator_for(parameters, retriever=_reject_reference, validate_formats=False)
     except (ValueError, TypeError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
         raise BadInput(f"its parameters are not a valid JSON Schema: {_get_first_line(error)}") from error
-    properties = parameters.get("properties", {})
-    names = tuple(properties)
-    defaults = {
-        name: node["default"] for name, node in properties.items() if isinstance(node, dict) and "default" in node
-    }
+    names = tuple(parameters.get("properties") or ())
+    overlap = jsonschema_rs.ValidationErrorKind.OneOfMultipleValid
 
     def validate(arguments: dict[str, Any]) -> dict[str, Any]:
         if validator.is_valid(arguments):
             return arguments
         problems: dict[str, FieldProblem] = {}
         for error in validator.iter_errors(arguments):
-            if _is_default(error, defaults) or _is_allowed_null(error, parameters) or _is_list_of_choices(error):
+            is_overlap = isinstance(error.kind, overlap) and not isinstance(error.instance, dict)
+            if is_overlap or _is_declared(error, parameters) or _is_list_of_choices(error):
                 continue
             for problem in _to_problems(error, names):
                 problems.setdefault(problem.field, problem)
@@ -79,27 +78,28 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
     return validate
 
 
-def _is_default(error: Any, defaults: dict[str, Any]) -> bool:
-    """Return whether the wrong value is the declared default of its parameter."""
-    path, value = error.instance_path, error.instance
-    is_declared = len(path) == 1 and path[0] in defaults
-    return is_declared and (type(value), value) == (type(defaults[path[0]]), defaults[path[0]])
-
-
-def _is_allowed_null(error: Any, schema: dict[str, Any]) -> bool:
-    """Return whether the wrong value is null, and a schema that applies to it has the `nullable` of OpenAPI 3.0."""
-    if error.instance is not None:
-        return False
+def _is_declared(error: Any, schema: dict[str, Any]) -> bool:
+    """Return whether a schema that applies to the wrong value allows it: by its `default`, or null by `nullable`."""
     node: Any = schema
-    is_nullable = False
+    is_declared = False
     for step in error.evaluation_path[:-1]:
         try:
-            node = resolve_pointer(schema, node["$ref"]) if step == "$ref" else node[step]
-        except LookupError:
+            node = node[step]
+            if step == "$ref" and isinstance(node, str):
+                node = resolve_pointer(schema, node)
+        except (LookupError, TypeError):
             return False
         is_here = isinstance(step, int) or step in _IN_PLACE_KEYWORDS
-        is_nullable = (isinstance(node, dict) and node.get("nullable") is True) or (is_nullable and is_here)
-    return is_nullable
+        is_declared = (isinstance(node, dict) and _declares(node, error.instance)) or (is_declared and is_here)
+    return is_declared
+
+
+def _declares(node: dict[str, Any], value: Any) -> bool:
+    """Return whether a schema allows null by `nullable`, or has the value as its default."""
+    if value is None and node.get("nullable") is True:
+        return True
+    default = node.get("default", ...)
+    return (type(default), default) == (type(value), value)
 
 
 def _is_list_of_choices(error: Any) -> bool:
