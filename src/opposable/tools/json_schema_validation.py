@@ -1,5 +1,7 @@
 """Validation of arguments against a JSON Schema that came as data."""
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -18,6 +20,9 @@ from opposable.domain.json_text import preview_json
 
 ValidateArguments = Callable[[dict[str, Any]], dict[str, Any]]
 """Returns valid arguments as they are. Raises: `InvalidArguments`."""
+
+MAX_MALFORMED_KEYWORDS = 50
+"""Malformed keywords of one schema that are deleted; each takes one compilation."""
 
 _TYPE_PHRASES = {
     "integer": "a valid integer",
@@ -76,6 +81,31 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
         return arguments
 
     return validate
+
+
+def compile_repaired(parameters: dict[str, Any]) -> ValidateArguments:
+    """Compile a JSON Schema from which malformed keywords, such as `"type": "any"`, are deleted in place.
+
+    So are patterns that cannot be compiled. A value that is no schema becomes one that allows anything.
+
+    Raises:
+        BadInput: As `compile_validator`, or more than `MAX_MALFORMED_KEYWORDS` are malformed.
+    """
+    for _ in range(MAX_MALFORMED_KEYWORDS):
+        try:
+            return compile_validator(parameters)
+        except BadInput as error:
+            cause: Any = error.__cause__
+            path = getattr(cause, "instance_path", ())
+            if not path:
+                raise
+            *parents, key = path
+            node = functools.reduce(operator.getitem, parents, parameters)
+            if set(getattr(cause.kind, "types", ())) == {"boolean", "object"}:
+                node[key] = {}
+            else:
+                del node[key]
+    return compile_validator(parameters)
 
 
 def _is_declared(error: Any, schema: dict[str, Any]) -> bool:

@@ -489,7 +489,7 @@ class TestTrust:
             create_tool_json(
                 "remote", schema=OBJECT_SCHEMA | {"properties": {"x": {"$ref": "http://127.0.0.1:1/schema.json"}}}
             ),
-            create_tool_json("wrong", schema={"type": "object", "properties": {"x": {"type": "strin"}}}),
+            create_tool_json("wrong", schema={"type": "object", "properties": {"x": {"$ref": "#/$defs/none"}}}),
             create_tool_json("big", schema=OBJECT_SCHEMA | {"description": "x" * 200_000}),
             create_tool_json("n" * 200),
             "pid",
@@ -510,8 +510,8 @@ class TestTrust:
         write_tools(tools, create_tool_json("echo", schema=schema), create_tool_json("limited", schema=limited))
         library = ToolLibrary()
         async with contextlib.aclosing(await register_server(library, create_spec(tools))) as server:
-            assert library.names == server.registration.accepted == ("odd_echo",)
-            [definition] = library.definitions
+            assert library.names == server.registration.accepted == ("odd_echo", "odd_limited")
+            definition, limited_definition = library.definitions
             assert definition.parameters["dependentRequired"] == {"items": []}
             assert definition.parameters["properties"]["items"] == {
                 "type": "array",
@@ -520,7 +520,30 @@ class TestTrust:
             }
             assert (await library.call("odd_echo", {"items": [1, "a"]})).content == '{"items": [1, "a"]}'
             assert (await library.call("odd_echo", {"items": ["a"]})).failure == "invalid_arguments"
-            assert "not a valid JSON Schema" in server.registration.set_aside["limited"]
+            assert limited_definition.parameters["properties"] == {"a": {"type": "number", "minimum": 0}}
+
+    async def test_malformed_keywords_are_left_out_and_the_tool_works(self, tools):
+        properties = {
+            "any": {"type": "any", "description": "Any value."},
+            "code": {"type": "string", "pattern": r"^\d+\Z"},
+            "name": {"type": "string", "required": True},
+            "text": "string",
+            "one": {"anyOf": [{"type": "int"}, {"type": "string"}]},
+        }
+        schema = {"type": "object", "properties": properties, "required": ["name"], "additionalProperties": False}
+        write_tools(tools, create_tool_json("echo", schema=schema))
+        library = ToolLibrary()
+        async with contextlib.aclosing(await register_server(library, create_spec(tools))):
+            assert library.definitions[0].parameters["properties"] == {
+                "any": {"description": "Any value."},
+                "code": {"type": "string"},
+                "name": {"type": "string"},
+                "text": {},
+                "one": {"anyOf": [{}, {"type": "string"}]},
+            }
+            arguments = {"any": [1], "code": "12", "name": "a", "text": "b", "one": 1}
+            assert json.loads((await library.call("odd_echo", arguments)).content) == arguments
+            assert (await library.call("odd_echo", {"name": 5})).failure == "invalid_arguments"
 
     async def test_a_tool_that_breaks_the_protocol_does_not_take_the_list_with_it(self, tools):
         write_tools(

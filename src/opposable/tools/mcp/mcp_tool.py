@@ -1,5 +1,6 @@
 """The tools of an MCP server as tools of a library."""
 
+import copy
 import hashlib
 import re
 from collections import Counter
@@ -13,7 +14,7 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ToolFailed
 from opposable.domain.specs import MAX_ID_CHARACTERS, McpServerSpec
 from opposable.domain.tools import ToolDefinition
-from opposable.tools.json_schema_validation import ValidateArguments, compile_validator
+from opposable.tools.json_schema_validation import ValidateArguments, compile_repaired
 from opposable.tools.mcp.connection import McpConnection, OnProgress
 from opposable.tools.mcp.result_content import error_to_text, result_to_value
 from opposable.tools.mcp.text_sanitizer import sanitize_schema, sanitize_text
@@ -91,7 +92,7 @@ def _create_progress_reporter(report: Callable[[str], None]) -> OnProgress:
 
 
 def validate_server_tool(server_tool: "ServerTool") -> tuple[dict[str, Any], ValidateArguments]:
-    """Return the schema for the model and the validator of a server's tool.
+    """Return the schema for the model, without malformed keywords, and the validator of a server's tool.
 
     Raises:
         ValueError: The tool cannot be used; the message is the reason.
@@ -104,9 +105,9 @@ def validate_server_tool(server_tool: "ServerTool") -> tuple[dict[str, Any], Val
     size = len(orjson.dumps(schema))
     if size > MAX_SCHEMA_BYTES:
         raise ValueError(f"its input schema has {size:,} bytes; at most {MAX_SCHEMA_BYTES:,} are allowed")
-    parameters = {"properties": {}, **sanitize_schema(schema)}
+    parameters = copy.deepcopy({"properties": {}, **sanitize_schema(schema)})
     try:
-        validate = compile_validator(parameters)
+        validate = compile_repaired(parameters)
     except BadInput as error:
         raise ValueError(str(error).rstrip(".")) from error
     return parameters, validate
