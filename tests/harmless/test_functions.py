@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NewType, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Required, TypedDict, TypeVar
 
 import pytest
 from multidict import CIMultiDict
@@ -55,6 +55,14 @@ class Item(BaseModel):
     start: datetime.date = Field(datetime.date(2026, 1, 1), alias="startDate")
 
 
+class Exact(BaseModel):
+    model_config = ConfigDict(strict=True)
+    day: datetime.date
+    price: Decimal
+    corners: tuple[int, int]
+    colors: set[Color]
+
+
 class Node(BaseModel):
     children: list["Node"] = []
 
@@ -71,6 +79,18 @@ class Dog(BaseModel):
 class Point(NamedTuple):
     x: int
     y: int = 0
+
+
+class Place(TypedDict, total=False):
+    zip: str
+
+
+class Trip(TypedDict):
+    """Where to go."""
+
+    to: Required[Place]
+    stops: list[Place]
+    note: NotRequired[str | None]
 
 
 T = TypeVar("T")
@@ -91,6 +111,12 @@ RECEIVED = [
     (Item, {"sku": "s", "more": None, "z": []}, Item(sku="s", more=None, z=[])),
     (list[Item], [{"sku": "s"}, {"sku": "t", "note": None}], [Item(sku="s"), Item(sku="t")]),
     (Item | None, None, None),
+    (
+        Exact,
+        {"day": "2026-05-01", "price": "1.10", "corners": [1, 2], "colors": ["red"]},
+        Exact(day=datetime.date(2026, 5, 1), price=Decimal("1.10"), corners=(1, 2), colors={Color.RED}),
+    ),
+    (Annotated[datetime.date, Field(strict=True)], "2026-05-01", datetime.date(2026, 5, 1)),
     (Node, {"children": [{"children": []}]}, Node(children=[Node()])),
     (Annotated[Cat | Dog, Field(discriminator="kind")], {"kind": "dog", "bark": 2}, Dog(kind="dog", bark=2)),
     (int | str, "42", "42"),
@@ -119,6 +145,12 @@ RECEIVED = [
     (Path, "a/../b", Path("a/../b")),
     (dict[int, str], {"1": "a"}, {1: "a"}),
     (Sequence[str], ["a"], ["a"]),
+    (Trip, {"to": {}, "stops": [{"zip": "1"}]}, {"to": {}, "stops": [{"zip": "1"}]}),
+    (
+        Annotated[list[Trip] | None, Field(max_length=2)],
+        [{"to": {}, "stops": [], "note": None}],
+        [{"to": {}, "stops": [], "note": None}],
+    ),
     (Mapping[str, int], {"a": 1}, {"a": 1}),
     (UserId, 3, 3),
     (T, {"a": [1]}, {"a": [1]}),

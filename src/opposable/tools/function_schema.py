@@ -3,11 +3,23 @@
 import contextlib
 import functools
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Hashable
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 from weakref import WeakKeyDictionary
 
 from opposable.domain.argument_problems import (
@@ -199,9 +211,35 @@ def _create_model(name: str, fields: dict[str, Any]) -> tuple[Any, dict[str, Any
 def _get_type_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     try:
         target = function if inspect.isroutine(function) else type(function).__call__
-        return get_type_hints(target, include_extras=True)
-    except (NameError, TypeError) as error:
+        hints = get_type_hints(target, include_extras=True)
+        return {parameter: _convert_typed_dicts(hint) for parameter, hint in hints.items()}
+    except (NameError, TypeError, RecursionError) as error:
         raise ToolRegistrationError(f"{name}: its annotations cannot be resolved: {error}") from error
+
+
+def _convert_typed_dicts(hint: Any) -> Any:
+    """Replace each `typing.TypedDict` in a type by that of typing_extensions: pydantic needs it before Python 3.12."""
+    if sys.version_info >= (3, 12):
+        return hint
+    if is_typeddict(hint) and type(hint).__module__ == "typing":
+        import typing_extensions  # lazy: comes with pydantic
+
+        create: Any = typing_extensions.TypedDict
+        fields = {}
+        for name, field in get_type_hints(hint, include_extras=True).items():
+            is_optional = name in hint.__optional_keys__ and get_origin(field) not in (NotRequired, Required)
+            fields[name] = NotRequired[_convert_typed_dicts(field)] if is_optional else _convert_typed_dicts(field)
+        converted = create(hint.__name__, fields)
+        converted.__doc__ = hint.__doc__
+        return converted
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Annotated[(_convert_typed_dicts(arguments[0]), *arguments[1:])]
+    inner = tuple(map(_convert_typed_dicts, arguments))
+    if inner == arguments:
+        return hint
+    generic: Any = Union if origin is UnionType else origin
+    return generic[inner if len(inner) > 1 else inner[0]]
 
 
 def get_output_schema(function: Callable[..., Any]) -> dict[str, Any] | None:
@@ -236,14 +274,23 @@ def _to_field_name(name: str) -> str:
 def _create_validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     from pydantic import ValidationError  # lazy: see `_model_and_schema`
 
-    validate = model.__pydantic_validator__.validate_python
+    validator = model.__pydantic_validator__
     names = tuple((field, field[2:]) for field in fields)
+    parameters = tuple(name for _, name in names)
 
     def check(arguments: dict[str, Any]) -> dict[str, Any]:
         try:
-            values = validate(arguments).__dict__
+            values = validator.validate_python(arguments).__dict__
         except ValidationError as error:
-            raise InvalidArguments(problems_from_error(error, tuple(name for _, name in names))) from error
+            problems = problems_from_error(error, parameters)
+            try:  # strict types accept the text of a date, or the list of a set, in JSON only
+                values = validator.validate_json(json.dumps(arguments)).__dict__
+            except ValidationError as json_error:
+                fields = {problem.field for problem in problems_from_error(json_error, parameters)}
+                problems = tuple(problem for problem in problems if problem.field in fields) or problems
+                raise InvalidArguments(problems) from error
+            except (TypeError, ValueError, RecursionError):  # values of a caller that are not JSON
+                raise InvalidArguments(problems) from error
         return {name: values[field] for field, name in names}
 
     return check
