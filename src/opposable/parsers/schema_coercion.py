@@ -10,6 +10,8 @@ from opposable.parsers.lenient_json import Repairs, UnreadableText, parse_lenien
 _INTEGER = re.compile(r"[+-]?\d{1,300}")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _CHOICE_SEPARATOR = re.compile(r"[,，、;；]")
+_LIST_TEXT = re.compile(r"[,，、;；|\n]|^\s*[\[{(]")
+"""What a text has that may be a list: a separator, or an opening bracket at its start."""
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 _NULL_WORDS = frozenset({"null", "none", "nil"})
@@ -134,6 +136,10 @@ def _as_sequence(value: Any) -> list[Any]:
 def coerce_value(value: Any, schema: SchemaNode, repairs: Repairs) -> Any:
     """Coerce a decoded JSON value to the type of its schema, without guessing."""
     types = schema.allowed_types()
+    return _put_in_list(_coerce_to_types(value, schema, types, repairs), schema, types, repairs)
+
+
+def _coerce_to_types(value: Any, schema: SchemaNode, types: frozenset[str], repairs: Repairs) -> Any:
     if isinstance(value, str):
         return _coerce_string(value, schema, types, repairs)
     if isinstance(value, dict):
@@ -147,11 +153,32 @@ def coerce_value(value: Any, schema: SchemaNode, repairs: Repairs) -> Any:
     return _coerce_number(value, types, repairs)
 
 
+def _put_in_list(value: Any, schema: SchemaNode, types: frozenset[str], repairs: Repairs) -> Any:
+    """Return a list of the value where only a list fits. A text that may itself be a list is returned unchanged."""
+    if "array" not in types or value is None or types & _get_json_types(value):
+        return value
+    if isinstance(value, str) and (not value or _LIST_TEXT.search(value)):
+        return value
+    item_schema = schema.get_alternative("array").get_item_schema(0)
+    item_types, choices = item_schema.allowed_types(), item_schema.choices()
+    item = coerce_value(value, item_schema, repairs)
+    if (item_types and not item_types & _get_json_types(item)) or (choices and item not in choices):
+        return value
+    repairs.add("list of one value")
+    return [item]
+
+
+def _get_json_types(value: Any) -> set[str]:
+    """Return the JSON types of a value: a whole number is a number too."""
+    return {"integer", "number"} if type(value) is int else {_JSON_TYPE_NAMES[type(value)]}
+
+
 def _coerce_property(value: Any, schema: SchemaNode, repairs: Repairs) -> Any:
     if not isinstance(value, str):
         return coerce_value(value, schema, repairs)
     types = schema.allowed_types()
-    return _coerce_choice_list(_coerce_string(value, schema, types, repairs), schema, types, repairs)
+    coerced = _coerce_choice_list(_coerce_string(value, schema, types, repairs), schema, types, repairs)
+    return _put_in_list(coerced, schema, types, repairs)
 
 
 def _coerce_choice_list(value: Any, schema: SchemaNode, types: frozenset[str], repairs: Repairs) -> Any:
