@@ -310,6 +310,12 @@ async def test_a_model_that_never_answers_still_ends_in_a_sentence_and_no_orphan
     assert wanted == answered
 
 
+async def test_the_text_of_the_last_reply_is_the_answer_although_it_has_calls():
+    last = assistant_message("Three of five are done.", (tool_call("add", '{"a": 1, "b": 1}'),))
+    end = await run_to_end(ScriptedModel(ENDLESS, last), limits=Limits(turns=1))
+    assert (end.text, end.reason, end.tool_calls) == ("Three of five are done.", "turns", 2)
+
+
 async def test_a_model_that_fails_at_the_last_turn_ends_the_run_without_the_end_of_an_earlier_reply():
     class Stuck(LoopDetection):
         async def after_turn(self, steps):

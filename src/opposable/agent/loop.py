@@ -80,12 +80,12 @@ async def run(
                             raise
                 yield state.take_reply(reply)
                 directive = None
-                if not state.calls:
+                if not state.calls or state.is_last_turn:
                     directive = state.take_answer(history[-1])
-                elif state.is_last_turn:  # calls made all the same are not executed
+                if state.is_last_turn:  # calls made all the same are not executed
                     for end in state.cancel_unfinished_calls():
                         yield end
-                else:
+                elif state.calls:
                     for started in state.start_calls():
                         yield started
                     async with aclosing(execute_calls(state.calls, library, context, state.turn_count)) as events:
