@@ -6,9 +6,9 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 import aiohttp
-import orjson
 
 from opposable.domain.errors import OpposableError
+from opposable.domain.json_text import dump_json, parse_json
 
 T = TypeVar("T")
 
@@ -263,7 +263,7 @@ class Client:
 
     async def _request_json(self, method: str, path: str, **request_options: Any) -> Any:
         async with self._request(method, path, **request_options) as response:
-            return orjson.loads(await response.read())
+            return parse_json(await response.read())
 
     def _request(
         self,
@@ -284,7 +284,7 @@ class Client:
         request = self._session.request(
             method,
             self._url + path,
-            data=None if body is None else orjson.dumps(body),
+            data=None if body is None else dump_json(body),
             params=params,
             headers=request_headers,
             timeout=timeout or REQUEST_TIMEOUT,
@@ -335,7 +335,7 @@ async def _iter_events(response: aiohttp.ClientResponse) -> AsyncIterator[Servic
 
 
 def _parse_event(event_fields: Mapping[str, str]) -> ServiceEvent:
-    data = orjson.loads(event_fields.get("data") or "{}")
+    data = parse_json(event_fields.get("data") or "{}")
     kind = event_fields.get("event", "text")
     return ServiceEvent(
         kind, data["error"] if kind == "error" and "error" in data else data, event_fields.get("id", "")
@@ -344,7 +344,7 @@ def _parse_event(event_fields: Mapping[str, str]) -> ServiceEvent:
 
 def _parse_error(status: int, raw: bytes) -> ServiceError:
     try:
-        error = orjson.loads(raw)["error"]
+        error = parse_json(raw)["error"]
         return ServiceError(str(error["message"]), status, str(error.get("kind", "")))
     except (ValueError, KeyError, TypeError):
         return ServiceError(f"The service returned status {status} without a message.", status)

@@ -37,17 +37,17 @@ async def test_json_is_sent_and_received(server, library):
         {
             "url": f"{server.url}/v1/items?a=1",
             "method": "POST",
-            "query": {"q": "x y&中", "ids": [1, 2], "none": None},
+            "query": {"q": "x y&中", "ids": [1, 2**70], "none": None},
             "headers": {"X-Trace": "t"},
-            "body": {"name": "李"},
+            "body": {"name": "李", "id": 2**70},
         },
     )
     headers = {"content-type": "application/json; charset=utf-8", "etag": "x"}
     assert result.data == {"status": 201, "headers": headers, "body": {"城市": "北京"}}
     [seen] = server.seen
-    assert (seen.method, seen.path) == ("POST", "/v1/items?a=1&q=x+y%26%E4%B8%AD&ids=1&ids=2")
+    assert (seen.method, seen.path) == ("POST", "/v1/items?a=1&q=x+y%26%E4%B8%AD&ids=1&ids=1180591620717411303424")
     assert (seen.body.decode(), seen.headers["content-type"], seen.headers["x-trace"]) == (
-        '{"name":"李"}',
+        '{"name": "李", "id": 1180591620717411303424}',
         "application/json",
         "t",
     )

@@ -64,6 +64,11 @@ async def test_a_failing_tool_ends_with_exit_code_1(tmp_path: Path) -> None:
     assert wrong.err.startswith("invalid_arguments: ")
 
 
+async def test_a_number_beyond_64_bits_is_passed_as_written(tmp_path: Path) -> None:
+    ended = await run_program(tmp_path, "tools", "call", "echo", '{"text": 12345678901234567890123}')
+    assert "(given: 12345678901234567890123)" in ended.err
+
+
 async def test_control_characters_in_a_result_are_escaped(tmp_path: Path) -> None:
     arguments = orjson.dumps({"text": "a\x1b[2Jb\x9bc\u202ed\r\n[red]e"}).decode()
     plain, as_json = await asyncio.gather(

@@ -201,6 +201,10 @@ def with_schema_words(title: str, type: str = "t", properties: dict[str, Any] = 
     return f"{title} {type} {properties}"
 
 
+def with_long_default(n: int = 2**256) -> str:
+    return str(n)
+
+
 def with_chinese_names(城市: str, 日期: str = "今天") -> str:  # noqa: N803 - the names that the model writes
     return f"{城市} {日期}"
 
@@ -216,6 +220,7 @@ def with_chinese_names(城市: str, 日期: str = "今天") -> str:  # noqa: N80
         (with_optional_context, {"a": 1}, "1 c1"),
         (with_schema_words, {"title": "T", "type": "object", "properties": {"title": "x"}}, "T object {'title': 'x'}"),
         (with_chinese_names, {"城市": "北京"}, "北京 今天"),
+        (with_long_default, {"n": 2**70}, str(2**70)),
     ],
 )
 async def test_defaults_and_nulls_mean_what_the_function_says(function, arguments, result):

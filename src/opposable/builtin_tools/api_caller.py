@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-import orjson
-
 from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolFailed, ToolRefused
-from opposable.domain.json_text import parse_json
+from opposable.domain.json_text import dump_json, parse_json
 from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
 from opposable.safety.network.request_headers import is_settable_header, is_valid_header_value
 from opposable.safety.network.response_body import decode_body, read_body
@@ -78,7 +76,7 @@ class ApiCaller:
         request_headers = _validate_headers(headers or {})
         if body is not None:
             request_headers["content-type"] = "application/json"
-        content = None if body is None else orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS)
+        content = None if body is None else dump_json(body, default=str)
         request = HttpRequest(
             method, _append_query(str(target.url), query or {}), request_headers, content, seconds=_TIMEOUT_SECONDS
         )
@@ -112,7 +110,7 @@ def _append_query(url: str, query: dict[str, Any]) -> str:
     if not query:
         return url
     pairs = [
-        (name, item if isinstance(item, str) else orjson.dumps(item).decode())
+        (name, item if isinstance(item, str) else dump_json(item).decode())
         for name, value in query.items()
         if value is not None
         for item in (value if isinstance(value, list) else [value])

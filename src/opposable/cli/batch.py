@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import orjson
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -22,6 +21,7 @@ from opposable.cli.stored_records import (
 )
 from opposable.domain.batches import Batch, BatchProgress
 from opposable.domain.errors import BadInput, StoreUnavailable
+from opposable.domain.json_text import dump_json
 from opposable.domain.specs import RateLimit
 from opposable.store.store import Store
 
@@ -267,7 +267,7 @@ async def _write_results(store: Store, batch_id: str, path: Path) -> int:
     try:
         with partial.open("wb") as file:
             async for result in store.batches.iterate_results(batch_id):
-                file.write(orjson.dumps(result) + b"\n")
+                file.write(dump_json(result, default=str) + b"\n")
                 count += 1
                 grades += [result["correct"]] if "correct" in result else []
         partial.replace(path)

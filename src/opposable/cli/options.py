@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import orjson
 import typer
 from dotenv import dotenv_values
 from pydantic import ValidationError
@@ -18,6 +17,7 @@ from rich.console import Console
 
 from opposable.cli.rendering import shorten, style_text
 from opposable.domain.errors import BadInput
+from opposable.domain.json_text import parse_json
 from opposable.domain.specs import RateLimit
 from opposable.domain.validation_problems import list_problems
 from opposable.settings import Settings, is_env_file_setting
@@ -171,8 +171,8 @@ def parse_json_arguments(text: str) -> dict[str, Any]:
         BadInput: The text is not a JSON object.
     """
     try:
-        value = orjson.loads(text.encode("utf-8", "replace"))
-    except orjson.JSONDecodeError as error:
+        value = parse_json(text.encode("utf-8", "replace"))
+    except ValueError as error:
         raise BadInput(
             f'The arguments are not JSON ({error}). Pass an object such as \'{{"text": "hello"}}\'.'
         ) from error

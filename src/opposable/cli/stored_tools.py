@@ -8,7 +8,6 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 import typer
 from pydantic import TypeAdapter, ValidationError
 
@@ -26,6 +25,7 @@ from opposable.cli.options import JsonOption, err, out, read_file, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json
 from opposable.cli.stored_records import format_minute, read_store, run_with_store
 from opposable.domain.errors import BadInput
+from opposable.domain.json_text import parse_json
 from opposable.domain.records import ToolVersion
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, Registration, SkillSpec
 from opposable.domain.validation_problems import describe_problems, describe_yaml_error
@@ -358,8 +358,8 @@ def _read_specs(file: Path) -> tuple[list[AnyToolSpec], dict[str, str]]:
     """
     raw = read_file(file)
     try:
-        value = orjson.loads(raw)
-    except orjson.JSONDecodeError:
+        value = parse_json(raw)
+    except ValueError:
         value = _parse_yaml(raw, file)
     if value in ([], None):
         raise BadInput(f"{file} contains no tool spec: it is empty.")

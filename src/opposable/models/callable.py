@@ -83,7 +83,7 @@ def extract_text(answer: CallableAnswer) -> str:
             return extract_text(inner)
         if inner is not None and inner != "":
             return dump_json(inner).decode()
-    return orjson.dumps(dict(answer), default=str).decode()
+    return dump_json(dict(answer), default=str).decode()
 
 
 def _parse_wrapper(text: str) -> Mapping[str, Any] | None:

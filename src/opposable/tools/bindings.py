@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from opposable.domain.errors import BadInput
+from opposable.domain.json_text import dump_json
 from opposable.tools.base import Tool
 from opposable.tools.registry import CallPolicy, RegisteredTool, Registry, RegistryEntry, policy_from_spec
 
@@ -107,7 +106,7 @@ def _get_effective_tools(tools: Sequence[RegisteredTool]) -> list[Tool]:
 
 def _create_policy(parent: RegistryEntry, spec: "AnyToolSpec", config: Mapping[str, Any]) -> CallPolicy | None:
     """Return the policy of a changed spec. A rate limit of its own applies in addition to the parent's."""
-    cache_variant = hashlib.sha256(orjson.dumps(config, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+    cache_variant = hashlib.sha256(dump_json(config, default=str, sort_keys=True)).hexdigest()[:16]
     policy = policy_from_spec(spec, cache_variant)
     if policy is None or spec.rate_limit is None or spec.rate_limit == parent.spec.rate_limit:
         return policy

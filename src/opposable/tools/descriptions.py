@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-import orjson
-
+from opposable.domain.json_text import dump_json
 from opposable.domain.language import Language
 from opposable.tools.registry import RegisteredTool, RegistryEntry
 
@@ -110,7 +109,7 @@ def _describe_parameter(name: str, schema: dict[str, Any], requirement: str) -> 
 
 
 def _to_json(value: Any) -> str:
-    return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    return dump_json(value, default=str).decode()
 
 
 def describe_in_one_line(tool: RegisteredTool) -> str:

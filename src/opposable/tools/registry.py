@@ -5,10 +5,9 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ToolRegistrationError
+from opposable.domain.json_text import dump_json
 from opposable.domain.text_normalization import split_camel_case
 from opposable.domain.tools import FailureKind, ToolDefinition
 from opposable.tools.base import Tool, ToolOutline, get_outline
@@ -333,7 +332,7 @@ class Registry:
 
 def count_definition_bytes(definition: ToolDefinition) -> int:
     """Return the size of a definition as JSON."""
-    return len(definition.name) + len(definition.description) + len(orjson.dumps(definition.parameters, default=str))
+    return len(definition.name) + len(definition.description) + len(dump_json(definition.parameters, default=str))
 
 
 def policy_from_spec(spec: "AnyToolSpec", cache_variant: str = "") -> CallPolicy | None:

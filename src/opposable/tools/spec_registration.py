@@ -3,9 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import orjson
-
 from opposable.domain.errors import BadInput, ToolRegistrationError
+from opposable.domain.json_text import dump_json
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool
 from opposable.tools.json_schema_validation import compile_validator
@@ -101,7 +100,7 @@ def _find_tool_problem(tool: Tool, spec: "AnyToolSpec") -> str:
         return ""
     try:
         compile_validator(tool.definition.parameters)
-        orjson.dumps(tool.definition.parameters)
+        dump_json(tool.definition.parameters)
     except (BadInput, TypeError) as error:
         return str(error)
     return ""

@@ -529,6 +529,7 @@ class TestTrust:
             "name": {"type": "string", "required": True},
             "text": "string",
             "one": {"anyOf": [{"type": "int"}, {"type": "string"}]},
+            "amount": {"type": "integer", "maximum": 2**256 - 1},
         }
         schema = {"type": "object", "properties": properties, "required": ["name"], "additionalProperties": False}
         write_tools(tools, create_tool_json("echo", schema=schema))
@@ -540,8 +541,9 @@ class TestTrust:
                 "name": {"type": "string"},
                 "text": {},
                 "one": {"anyOf": [{}, {"type": "string"}]},
+                "amount": {"type": "integer", "maximum": 2**256 - 1},
             }
-            arguments = {"any": [1], "code": "12", "name": "a", "text": "b", "one": 1}
+            arguments = {"any": [1], "code": "12", "name": "a", "text": "b", "one": 1, "amount": 2**70}
             assert json.loads((await library.call("odd_echo", arguments)).content) == arguments
             assert (await library.call("odd_echo", {"name": 5})).failure == "invalid_arguments"
 

@@ -1,6 +1,7 @@
 """Tools and agents over HTTP: create, change, search, call, import, and what the owner does not allow."""
 
 import asyncio
+import json
 
 import orjson
 import pytest
@@ -195,6 +196,14 @@ async def test_no_cell_of_an_export_is_a_formula(tmp_path):
         called = await ask.request_json("POST", "/api/tools/echo/call", {"arguments": {"text": "=1+1"}})
         await wait_for_execution(ask, called["execution_id"])
         assert "'=1+1" in (await ask("GET", "/api/executions/export?format=csv")).text
+
+
+async def test_an_export_has_whole_numbers_of_any_size(tmp_path):
+    async with open_service_client(tmp_path) as ask:
+        called = await ask.request_json("POST", "/api/tools/echo/call", {"arguments": {"text": 2**70}})
+        await wait_for_execution(ask, called["execution_id"])
+        assert json.loads((await ask("GET", "/api/executions/export")).text)["arguments"] == {"text": 2**70}
+        assert str(2**70) in (await ask("GET", "/api/executions/export?format=csv")).text
 
 
 async def test_every_enabled_tool_is_a_skill(tmp_path):

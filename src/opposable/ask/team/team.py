@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import uuid4
 
-import orjson
-
 from opposable.ask.catalog.catalog import Catalog, open_catalog
 from opposable.ask.team import evaluator, generator, messages, planner
 from opposable.ask.team.answer_record import build_answer
@@ -16,6 +14,7 @@ from opposable.ask.team.examples import LoadExamples, select_examples
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamState
 from opposable.domain import events
 from opposable.domain.answers import DataAnswer
+from opposable.domain.json_text import dump_json
 from opposable.domain.language import Language, detect_language
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message, assistant_message
@@ -234,6 +233,6 @@ def _build_tool_result(call: ToolCall, outcome: CandidateOutcome, seconds: float
     if not outcome.has_run:
         return ToolResult(call.id, call.name, localize(outcome.problem, language), "failed", seconds=seconds)
     data = {"columns": outcome.columns, "rows": outcome.rows[:20], "row_count": len(outcome.rows), "sql": outcome.sql}
-    text = orjson.dumps(data, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    text = dump_json(data, default=str).decode()
     repairs = tuple(localize(correction, language) for correction in outcome.corrections)
     return ToolResult(call.id, call.name, text, data=data, seconds=seconds, repairs=repairs)

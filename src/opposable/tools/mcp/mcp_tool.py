@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ToolFailed
+from opposable.domain.json_text import dump_json
 from opposable.domain.specs import MAX_ID_CHARACTERS, McpServerSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.json_schema_validation import ValidateArguments, compile_repaired
@@ -102,7 +101,7 @@ def validate_server_tool(server_tool: "ServerTool") -> tuple[dict[str, Any], Val
         raise ValueError(f"its name is empty, longer than {MAX_NAME_CHARACTERS} characters or not printable")
     if schema.get("type") != "object":
         raise ValueError(f"its input schema is of type {schema.get('type')!r}; it must be an object")
-    size = len(orjson.dumps(schema))
+    size = len(dump_json(schema))
     if size > MAX_SCHEMA_BYTES:
         raise ValueError(f"its input schema has {size:,} bytes; at most {MAX_SCHEMA_BYTES:,} are allowed")
     parameters = copy.deepcopy({"properties": {}, **sanitize_schema(schema)})

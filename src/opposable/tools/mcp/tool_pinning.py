@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from opposable.domain.errors import BadInput
@@ -86,7 +85,7 @@ def _write_pins(path: Path, pins: Sequence[ToolPin]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     new_file = path.with_name(f"{path.name}.new")
     new_file.touch(mode=0o600)
-    new_file.write_bytes(orjson.dumps(list(all_pins.values()), option=orjson.OPT_INDENT_2))
+    new_file.write_bytes(_PINS_ADAPTER.dump_json(list(all_pins.values()), indent=2))
     new_file.replace(path)
 
 

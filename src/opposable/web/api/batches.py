@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
@@ -17,7 +16,7 @@ from opposable.service.service import Service
 from opposable.web.api.chat import resolve_agent
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
-from opposable.web.api.serializers import json_response
+from opposable.web.api.serializers import dump_json, json_response
 from opposable.web.errors import conflict_error, error_responses, not_found_error
 from opposable.web.principal import Principal
 
@@ -170,7 +169,7 @@ async def get_batch_results(service: ServiceDep, principal: PrincipalDep, batch_
 
     async def write_lines() -> AsyncIterator[bytes]:
         async for result in service.store.batches.iterate_results(batch_id):
-            yield orjson.dumps(result) + b"\n"
+            yield dump_json(result) + b"\n"
 
     return StreamingResponse(write_lines(), media_type=JSON_LINES)
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-import orjson
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
@@ -18,6 +17,7 @@ from opposable.domain.tools import FailureKind
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
+from opposable.web.api.serializers import dump_json
 from opposable.web.errors import error_responses, forbidden_error, not_found_error
 from opposable.web.principal import Principal
 
@@ -161,7 +161,7 @@ async def _can_see(service: Service, principal: Principal, run_id: str, conversa
 async def _stream_ndjson(service: Service, execution_filter: ExecutionFilter) -> AsyncIterator[bytes]:
     lines: list[bytes] = []
     async for execution in service.store.executions.export(execution_filter):
-        lines.append(orjson.dumps(_to_public_json(execution), option=orjson.OPT_APPEND_NEWLINE))
+        lines.append(dump_json(_to_public_json(execution)) + b"\n")
         if len(lines) == 200:
             yield b"".join(lines)
             lines.clear()
@@ -192,7 +192,7 @@ def _format_cell(value: Any) -> str:
         case str():
             text = value
         case dict() | list():
-            text = orjson.dumps(value, default=str).decode()
+            text = dump_json(value).decode()
         case _:
             return str(value)
     return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from opposable.domain.errors import BadInput, ToolError
 from opposable.domain.json_pointer import resolve_pointer
+from opposable.domain.json_text import parse_json
 from opposable.domain.validation_problems import describe_yaml_error
 from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
 from opposable.safety.network.response_body import decode_body, read_body
@@ -110,8 +109,8 @@ def parse_document(raw: bytes, source_name: str) -> Any:
         raise BadInput(f"{source_name} is not a text file. An OpenAPI document is JSON or YAML.")
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
         try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError:
+            return parse_json(text)
+        except ValueError:
             pass  # YAML may begin with a brace too
     try:
         import yaml  # lazy: the extra "http"
