@@ -259,6 +259,17 @@ async def test_results_are_cached_by_arguments_until_they_expire():
     assert (late.content, late.cached) == ("three", False)
 
 
+async def test_results_that_depend_on_the_context_are_not_shared():
+    def list_orders(context: CallContext) -> str:
+        return f"orders of {context.owner} in {context.language}"
+
+    library = ToolLibrary([FunctionTool(list_orders, idempotent=True, cache_seconds=60)])
+    contexts = [CallContext(owner=owner, language=language) for owner in ("a", "b") for language in ("en", "zh")]
+    results = [await library.call("list_orders", {}, context) for context in [*contexts, *contexts]]
+    assert [one.content for one in results[:4]] == [f"orders of {one.owner} in {one.language}" for one in contexts]
+    assert [one.cached for one in results] == [False] * 4 + [True] * 4
+
+
 async def test_failures_are_never_cached():
     service = FlakyService(ToolFailed("broke"), "here", "there")
     library = create_library(service, idempotent=True, cache_seconds=60)

@@ -29,11 +29,13 @@ class ToolOutline:
 class Tool(Protocol):
     """A tool that a model can call.
 
-    A tool may have four more members, which the library looks up by name:
+    A tool may have five more members, which the library looks up by name:
 
     - `check(arguments)` validates the model's arguments without side effects. It returns the arguments that `run`
       takes, or raises `InvalidArguments`. The library calls it once per call, before approval and rate limits.
     - `streams` is true if `run` reports deltas of its result to `context.report`.
+    - `takes_context` is false if the results of `run` never depend on the owner, conversation or language of a call, so
+      that cached results are shared between them.
     - `spec` is the spec of a tool that is registered without one.
     - `outline` is the `ToolOutline` of a tool whose `definition` takes time to make.
     """

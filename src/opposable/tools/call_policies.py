@@ -57,7 +57,10 @@ async def run_with_policies(
             return refusal
     cache_key = None
     if policy.cache_seconds and tool.traits.idempotent:
-        cache_key = (tool.tool_id, policy.cache_variant, canonicalize_arguments(arguments.given))
+        variant = policy.cache_variant
+        if tool.takes_context:  # its result may differ by owner, conversation or language
+            variant = repr((variant, context.owner, context.agent_id, context.conversation_id, context.language))
+        cache_key = (tool.tool_id, variant, canonicalize_arguments(arguments.given))
         cached = policy_context.cache.get(cache_key)
         if cached is not None:
             return InvocationResult(cached[0], None, cached[1], cached=True)

@@ -97,7 +97,12 @@ class FunctionTool:
     @property
     def streams(self) -> bool:
         """Whether the tool may report deltas: a generator, or a function that takes the context."""
-        return self._yields_deltas or self._signature.context_name is not None
+        return self._yields_deltas or self.takes_context
+
+    @property
+    def takes_context(self) -> bool:
+        """Whether the function has a parameter for the context of the call."""
+        return self._signature.context_name is not None
 
     @functools.cached_property
     def output_schema(self) -> dict[str, Any] | None:

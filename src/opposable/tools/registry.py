@@ -128,6 +128,11 @@ class RegisteredTool:
         return bool(getattr(self.tool, "streams", False)) or (spec is not None and spec.mode == "streamable")
 
     @property
+    def takes_context(self) -> bool:
+        """Whether the results of the tool may depend on the context of a call."""
+        return bool(getattr(self.tool, "takes_context", True))
+
+    @property
     def has_check(self) -> bool:
         """Whether the tool can validate arguments without running."""
         return self.tool.has_check if isinstance(self.tool, RegisteredTool) else hasattr(self.tool, "check")

@@ -11,7 +11,7 @@ from opposable.domain.content import DictWithMedia
 from opposable.domain.json_text import dump_json, parse_json
 
 CacheKey: TypeAlias = tuple[str, str, str]
-"""A tool's id, the variant of its binding, and the arguments as `canonicalize_arguments` writes them."""
+"""A tool's id, the variant of its binding and context, and the arguments as `canonicalize_arguments` writes them."""
 
 MAX_CACHED_CHARACTERS = 10_000_000
 

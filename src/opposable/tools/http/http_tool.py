@@ -80,6 +80,11 @@ class HttpTool:
         description = spec.description or spec.display_name or spec.tool_id
         self.definition = ToolDefinition(to_safe_name(spec.tool_id), description, schema)
 
+    @property
+    def takes_context(self) -> bool:
+        """False: an endpoint does not get the context of a call."""
+        return False
+
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments with the endpoint's defaults filled in.
 

@@ -60,6 +60,11 @@ class McpTool:
     output_schema: dict[str, Any] | None = None
 
     @property
+    def takes_context(self) -> bool:
+        """False: a server does not get the context of a call."""
+        return False
+
+    @property
     def streams(self) -> bool:
         """True: a server may report the progress of a call."""
         return True
