@@ -81,6 +81,13 @@ async def test_reading_goes_on_after_untrusted_text():
     assert (await run_agent(Shop(), model, "refuse"))[1] == "7"
 
 
+async def test_calls_run_after_a_reading_call_that_was_not_run():
+    shop = Shop()
+    invalid = reply_with_calls(tool_call("read_mail", '{"folder": "in"}'))
+    await run_agent(shop, ScriptedModel(invalid, reply_with_calls(PAY), "done"), "refuse")
+    assert shop.paid == [500]
+
+
 async def test_calls_before_untrusted_text_run():
     shop = Shop()
     await run_agent(shop, ScriptedModel(reply_with_calls(PAY), READ, "done"), "refuse")

@@ -59,8 +59,9 @@ class UntrustedTextPolicy(RunPolicy):
         return call.refuse(_REFUSED_CALL.format(name=call.call.name))
 
     def _returned_untrusted_text(self, step: Step) -> bool:
-        """Return whether the result of a step is untrusted; that of an unknown tool is a message of the library."""
-        return step.result.failure != "unknown_tool" and self._is_untrusted(step.call.name)
+        """Return whether the result of a step is untrusted; that of a tool that did not run is from the library."""
+        has_run = step.result.attempts > 0 and step.result.failure not in ("unknown_tool", "invalid_arguments")
+        return has_run and self._is_untrusted(step.call.name)
 
     def _is_untrusted(self, name: str) -> bool:
         traits = self._library.get_traits(name)
