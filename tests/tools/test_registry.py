@@ -50,6 +50,11 @@ async def test_a_spec_with_several_actions_is_one_entry():
     assert (await library.call_action("shop", "steal", {})).failure == "unknown_tool"
 
 
+async def test_a_schema_may_have_null_for_properties():
+    library = ToolLibrary([RawTool("ping", parameters={"type": "object", "properties": None, "required": None})])
+    assert (await library.call("ping", {})).failure is None
+
+
 REFUSED = [
     ({}, [], "The spec defines no callable tool."),
     (

@@ -77,7 +77,7 @@ def get_outline(tool: Tool) -> ToolOutline:
     if isinstance(outline, ToolOutline):
         return outline
     definition = tool.definition
-    properties = definition.parameters.get("properties", {})
+    properties = definition.parameters.get("properties") or {}
     descriptions = {
         name: str(schema.get("description", "")) if isinstance(schema, dict) else ""
         for name, schema in properties.items()

@@ -532,9 +532,12 @@ class TestTrust:
             "amount": {"type": "integer", "maximum": 2**256 - 1},
         }
         schema = {"type": "object", "properties": properties, "required": ["name"], "additionalProperties": False}
-        write_tools(tools, create_tool_json("echo", schema=schema))
+        empty = create_tool_json("pid", schema={"type": "object", "properties": None, "required": None})
+        write_tools(tools, create_tool_json("echo", schema=schema), empty)
         library = ToolLibrary()
         async with contextlib.aclosing(await register_server(library, create_spec(tools))):
+            assert library.definitions[1].parameters == {"type": "object", "properties": {}}
+            assert (await library.call("odd_pid", {})).failure is None
             assert library.definitions[0].parameters["properties"] == {
                 "any": {"description": "Any value."},
                 "code": {"type": "string"},

@@ -109,12 +109,12 @@ def validate_server_tool(server_tool: "ServerTool") -> tuple[dict[str, Any], Val
     size = len(dump_json(schema))
     if size > MAX_SCHEMA_BYTES:
         raise ValueError(f"its input schema has {size:,} bytes; at most {MAX_SCHEMA_BYTES:,} are allowed")
-    parameters = copy.deepcopy({"properties": {}, **sanitize_schema(schema)})
+    parameters = copy.deepcopy(sanitize_schema(schema))
     try:
         validate = compile_repaired(parameters)
     except BadInput as error:
         raise ValueError(str(error).rstrip(".")) from error
-    return parameters, validate
+    return {"properties": {}, **parameters}, validate
 
 
 def create_tool(
