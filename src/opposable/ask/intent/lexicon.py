@@ -42,7 +42,7 @@ def stem_word(word: str) -> str:
 MeaningKind = Literal[
     "metric", "dimension", "filter", "exclusion", "value",
     "group", "each", "breakdown", "which", "count", "most", "least", "descending", "ascending", "sort", "top", "bottom", "not", "not_after", "apart", "total",
-    "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "or", "of", "stop", "change", "compare",
+    "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "or", "of", "stop", "change", "compare", "ordinal",
 ]  # fmt: skip
 
 
@@ -95,11 +95,12 @@ _FUNCTION_WORDS: dict[MeaningKind, str] = {
     "of": "of|的|'s",
     "change": "growth|grow|grew|growth rate|increase|increased|change|changed|rate of change"
     "|增长|增长率|增长了|增加|变化|变动|增幅|涨幅|变化率|增速",
-    "compare": "compare|compared|comparison|对比|相比|比较",
+    "compare": "compare|compared|comparison|vs|versus|对比|相比|比较",
+    "ordinal": "first|second|third|fourth|fifth",
     "total": "total|overall|altogether|in total|总|一共|总共|共|共有|总计|合计",
-    "stop": "the|a|an|is|are|was|were|be|been|do|did|doe|doing|have|has|had|having|we|our|ours|us|you|your|i|me|my|it|its"
-    "|they|them|their|there|this|that|these|those|what|how|much|many|please|show|show me|list|give|give me|tell|tell me"
-    "|find|get|display|calculate|compute|report|see|know|want|need|would like|could|can|will|to|in|on|at|for|from|with"
+    "stop": "the|a|an|is|are|was|were|be|been|do|did|doe|doing|have|has|had|having|we|our|ours|you|your|i|my|its"
+    "|they|them|their|there|this|that|these|those|what|how|much|many|please|show|show me|show us|list|give|give me|give us|tell|tell me|tell us"
+    "|find|find me|get|get me|display|calculate|compute|report|see|know|want|need|would like|could|can|will|to|in|on|at|for|from|with"
     "|among|within|into|during|all|where|when|who|whose|than|as|so|any|also|then"
     "|list of|in the database|in the data"
     "|了|吗|呢|吧|是|有|在|我|我们|你|请|请问|帮|帮我|给|给我|看|看看|看一下|查|查询|查看|查一下|一下|什么|个"

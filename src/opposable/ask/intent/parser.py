@@ -11,11 +11,12 @@ from opposable.ask.intent import messages
 from opposable.ask.intent.intent import IntentType, OrderBy, StructuredIntent
 from opposable.ask.intent.lexicon import MeaningKind, build_lexicon, tokenize_stems
 from opposable.ask.intent.phrases import split_phrases
-from opposable.ask.intent.rule_filters import apply_numbers, collect_filters, precedes_time
+from opposable.ask.intent.rule_filters import apply_numbers, collect_filters, describes_next_value, precedes_time
 from opposable.ask.intent.rule_state import OPERATORS_BEFORE_NUMBER, SKIPPED_KINDS, RuleState
 from opposable.ask.intent.time_expressions import find_time
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.localized_text import LocalizedText
+from opposable.domain.text_normalization import singularize
 
 _MAX_QUESTION_CHARACTERS = 4_000
 _COUNT_STAR_PATTERN = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
@@ -97,8 +98,8 @@ def _assign_roles(state: RuleState) -> None:
             _add_metric(state, position)
             continue
         state.context_positions.append(position)
-        is_listed = state.is_at(position - 1, "metric", "and", "or") or state.has_neighbor(position, 1, "and", "or")
-        if is_listed or not (_describes_neighbor(state, position) or state.is_at(position + 1, "metric")):
+        is_attribute = state.is_at(position + 1, "metric") and not state.is_at(position - 1, "and", "or")
+        if state.is_at(position - 1, "metric") or not (_describes_neighbor(state, position) or is_attribute):
             phrase = state.phrases[position]
             state.add_several_meanings(position, (*phrase.get_ids("metric"), *phrase.get_ids("dimension")))
 
@@ -188,15 +189,18 @@ def _collect_groups(state: RuleState) -> None:
 
 
 def _describes_neighbor(state: RuleState, position: int) -> bool:
-    """Return whether a dimension describes a value or filter next to it."""
-    return any(state.has_neighbor(position, step, "value", "filter", "not") for step in (-1, 1))
+    """Return whether a dimension only describes a value or filter next to it; that of "clients in Berlin with sales" is asked for."""
+    is_asked_for = min(state.metrics, default=0) > position and not state.has_neighbor(position, 1, "metric")
+    is_asked_for |= state.is_at(position - 1, "and", "or") or state.has_neighbor(position, 1, "and", "or")
+    is_described = any(state.has_neighbor(position, step, "value", "filter", "not") for step in (-1, 1))
+    return describes_next_value(state, position) or (is_described and not is_asked_for)
 
 
 def _flag_unsupported(state: RuleState) -> None:
     """Report the parts of the question that the rules recognize but cannot express."""
     if not state.metrics and state.has_phrase("count", "total"):
         state.ambiguities.append(messages.MISSING_COUNT_TARGET)
-    if not state.metrics and not state.groups:
+    if not state.metrics and (not state.groups or state.has_phrase("group", "each")):
         state.ambiguities.append(messages.MISSING_METRIC)
     for position, ref in state.metrics.items():
         dimensions = state.phrases[position].get_ids("dimension")
@@ -213,15 +217,14 @@ def _flag_unsupported(state: RuleState) -> None:
     if is_ranked and (is_grouped_by_time or len(state.groups) > 1):
         state.ambiguities.append(messages.BEST_WITHIN_GROUPS)
     for position, phrase in enumerate(state.phrases):
+        if phrase.is_a("count") and phrase.text != "多少" and state.find_neighbor(position, 1) is None:
+            state.ambiguities.append(messages.MISSING_COUNT_TARGET)
         if phrase.is_a("group", "each") and not _has_group_after(state, position):
             after = state.find_neighbor(position, 1)
             group = phrase if after is None else state.phrases[after]
             state.ambiguities.append(messages.UNCLEAR_GROUPING.format(dimension=group.text))
-    if (
-        not state.groups
-        and not state.has_time_groups
-        and any(condition.dimension in state.model.metrics for condition in state.filters)
-    ):
+    has_bound = any(condition.dimension in state.model.metrics for condition in state.filters)
+    if has_bound and not state.groups and not state.has_time_groups:
         state.ambiguities.append(messages.BOUND_WITHOUT_GROUPS)
 
 
@@ -250,26 +253,27 @@ def _build_result(state: RuleState) -> ParsedIntent:
         order_by=order_by,
         limit=limit,
     )
-    unmatched_words = tuple(
-        phrase.text
-        for position, phrase in enumerate(state.phrases)
-        if phrase.is_unknown or (position == 0 and phrase.text.lower() in _PLACE_AND_TIME_WORDS)
-    )
-    return ParsedIntent(intent, unmatched_words, tuple(dict.fromkeys(state.ambiguities)), tuple(state.assumptions))
+    words = [phrase.text for phrase in state.phrases[:1] if phrase.text.lower() in _PLACE_AND_TIME_WORDS]
+    words += [phrase.text for phrase in state.phrases if phrase.is_unknown or phrase.is_a("ordinal")]
+    return ParsedIntent(intent, tuple(words), tuple(dict.fromkeys(state.ambiguities)), tuple(state.assumptions))
 
 
 def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -> tuple[OrderBy | None, int | None]:
-    kinds = {kind for kind in _ORDER_KINDS if state.has_phrase(kind)}
+    ranking = [phrase for phrase in state.phrases if state.limit or len(phrase.text) > 1]  # 前 and 后 need a number
+    kinds = {kind for kind in _ORDER_KINDS if any(phrase.is_a(kind) for phrase in ranking)}
     if not kinds and state.limit is None:
         return None, None
     if not is_grouped or not metrics or not kinds:
         state.ambiguities.append(messages.MISSING_RANKING_TARGET)
         return None, state.limit
-    is_ascending = state.is_lowest_first or bool(kinds & {"least", "ascending"})
+    limit = state.limit
+    is_ascending = bool(kinds & {"least", "ascending"}) or (state.is_lowest_first if limit else "bottom" in kinds)
     if kinds == {"sort"} or (is_ascending and kinds & {"most", "descending"} and not state.is_lowest_first):
         state.ambiguities.append(messages.UNCLEAR_ORDER)
-    limit = state.limit
-    if limit is None and kinds & {"most", "least"} and not any(p.text in _PLURAL_QUESTION_WORDS for p in state.phrases):
+    words = [state.phrases[at].text.lower() for at, ids in state.dimensions.items() if ids[0] in state.groups]
+    is_plural = any(phrase.text in _PLURAL_QUESTION_WORDS for phrase in state.phrases)
+    is_plural = is_plural or any(singularize(word) != word for word in words)
+    if limit is None and kinds & {"most", "least", "top", "bottom"} and not is_plural:
         limit = 1
     direction: Literal["ASC", "DESC"] = "ASC" if is_ascending else "DESC"
     return OrderBy(column=_choose_ranking_column(state, metrics), direction=direction), limit

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
 
 from opposable.ask.intent.lexicon import TERM_AND_VALUE_KINDS, TERM_KINDS, Lexicon, Meaning, MeaningKind, Word, tokenize
 from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_number
@@ -41,11 +42,15 @@ class Phrase:
 
 
 def split_phrases(question: str, lexicon: Lexicon, remaining_text: str) -> list[Phrase]:
-    """Split a question from left to right into the longest phrases; skip the time, which `remaining_text` lacks.
+    """Split a question from left to right into the longest phrases, within the parts around the time.
 
-    Adjacent unknown words are one phrase, so that they are reported as one.
+    `remaining_text` lacks the time. Adjacent unknown words are one phrase, so that they are reported as one.
     """
-    words = [word for word in tokenize(question) if remaining_text[word.start] != CONSUMED_CHARACTER]
+    parts = groupby(tokenize(question), lambda word: remaining_text[word.start] == CONSUMED_CHARACTER)
+    return [phrase for is_time, words in parts if not is_time for phrase in _split_words(question, lexicon, [*words])]
+
+
+def _split_words(question: str, lexicon: Lexicon, words: list[Word]) -> list[Phrase]:
     text = lowercase_halfwidth(question)
     phrases: list[Phrase] = []
     first = 0
@@ -89,12 +94,15 @@ def _find_sizes(words: list[Word], lexicon: Lexicon) -> list[int]:
 def _find_meanings(question: str, phrase: list[Word], lexicon: Lexicon) -> tuple[Meaning, ...]:
     """Return the meanings of a phrase that rank highest.
 
-    A term also gets the values of the same words. The capital that begins a question is no evidence for a value.
+    A term also gets the values of the same words. The capital that begins a question is no evidence for a value, and
+    words such as "the end", which begin with a function word, are none of a value in other letters.
     """
     text = question[phrase[0].start : phrase[-1].end]
+    meanings = lexicon.meanings.get(tuple(word.stem for word in phrase), ())
+    if len(phrase) > 1 and any(m.kind not in TERM_AND_VALUE_KINDS for m in lexicon.meanings.get((phrase[0].stem,), ())):
+        meanings = [meaning for meaning in meanings if not meaning.is_stored or meaning.value == text]
     if text.istitle() and not question[: phrase[0].start].strip():
         text = ""
-    meanings = lexicon.meanings.get(tuple(word.stem for word in phrase), ())
     ranks = [_get_rank(meaning, text) for meaning in meanings]
     wanted = (_TERM_RANK, _EXACT_VALUE_RANK, _VALUE_RANK) if _TERM_RANK in ranks else (max(ranks, default=0),)
     return tuple(meaning for rank in wanted for meaning, own in zip(meanings, ranks, strict=True) if own == rank)

@@ -1,5 +1,7 @@
 """Rules for filters and limits: values, named filters and numbers."""
 
+from itertools import pairwise
+
 from opposable.ask.intent import messages
 from opposable.ask.intent.intent import MAX_LIMIT, IntentFilter, Operator
 from opposable.ask.intent.lexicon import MeaningKind
@@ -15,6 +17,7 @@ def collect_filters(state: RuleState) -> None:
     values: dict[tuple[str, bool], dict[str, None]] = {}
     named_filters: list[IntentFilter] = []
     last_metric = max(state.metrics, default=0)
+    last_positions: dict[str, int] = {}
     for position, phrase in enumerate(state.phrases):
         is_negated = position in negated_positions
         is_between_values = all(state.has_neighbor(position, step, "value") for step in (-1, 1))
@@ -33,6 +36,10 @@ def collect_filters(state: RuleState) -> None:
                 dimension = _choose_dimension(state, position)
                 value = next(m.value for m in phrase.meanings if m.kind == "value" and m.id == dimension)
                 values.setdefault((dimension, is_negated), {})[value] = None
+                between = state.phrases[last_positions.get(dimension, position) + 1 : position]
+                if between and not any(other.is_a("and", "or", "not", "not_after") for other in between):
+                    state.ambiguities.append(messages.UNCLEAR_OR)
+                last_positions[dimension] = position
         elif exclusions:
             state.ambiguities.append(messages.EXCLUSION_ONLY.format(phrase=phrase.text))
         elif joins_values and not _joins_alternatives(state, position, negated_positions):
@@ -66,11 +73,16 @@ def _find_negated_positions(state: RuleState) -> set[int]:
         elif phrase.is_a("not_after"):
             before = phrases[position - 1] if position else phrase
             if before.is_a("value", "filter", "exclusion") and not precedes_time(state, position - 1, position):
-                positions.add(position - 1)
+                dimensions = set(before.get_ids("value"))
+                for at in reversed(range(position)):
+                    if at == position - 1 or not dimensions.isdisjoint(phrases[at].get_ids("value")):
+                        positions.add(at)
+                    elif not phrases[at].is_a("and", "or"):
+                        break
             elif not before.is_unknown:
                 unused_phrases.append(phrase)
         elif phrase.is_a("metric", "dimension"):
-            is_negating = is_negating and _describes_next_value(state, position)
+            is_negating = is_negating and describes_next_value(state, position)
         elif phrase.is_a("value", "filter", "exclusion"):
             if is_negating:
                 positions.add(position)
@@ -78,15 +90,22 @@ def _find_negated_positions(state: RuleState) -> set[int]:
             continuing_kinds: tuple[MeaningKind, ...] = ("and", "or")
             continuing_kinds += ("value",) if phrase.is_a("value") else ()
             is_negating = is_negating and any(other.is_a(*continuing_kinds) for other in phrases[position + 1 :][:1])
+    for first, last in pairwise(sorted(positions)):
+        between, ids = phrases[first + 1 : last], phrases[first].get_ids("value")
+        is_joined = bool(between) and all(phrase.is_a("and", "or") for phrase in between)
+        is_separate = is_joined or any(phrase.is_a("not", "not_after") for phrase in between)
+        if not is_separate and set(ids).isdisjoint(phrases[last].get_ids("value")):  # not both, or neither?
+            negations = (phrase for phrase in reversed(phrases[:first]) if phrase.is_a("not"))
+            unused_phrases.append(next(negations, phrases[last]))
     state.ambiguities += [messages.UNCLEAR_NEGATION.format(word=phrase.text) for phrase in unused_phrases]
     return positions
 
 
-def _describes_next_value(state: RuleState, position: int) -> bool:
+def describes_next_value(state: RuleState, position: int) -> bool:
     """Return whether a phrase is the dimension of the value after it, as in "city Berlin"."""
     after = state.find_neighbor(position, 1)
     ids = state.phrases[after].get_ids("value") if after is not None else ()
-    return not set(state.dimensions.get(position, ())).isdisjoint(ids)
+    return not set(state.phrases[position].get_ids("dimension")).isdisjoint(ids)
 
 
 def precedes_time(state: RuleState, position: int, next_position: int | None) -> bool:
@@ -137,21 +156,17 @@ def apply_numbers(state: RuleState) -> None:
                 state.ambiguities.append(messages.UNCLEAR_BOUND.format(word=phrase.text))
             continue
         before, after = state.find_neighbor(position, -1), state.find_neighbor(position, 1)
+        is_ranked = state.is_at(before, "top", "bottom", "most", "least") or state.is_at(after, "most", "least")
         is_row_count = isinstance(phrase.number, int) and 0 < phrase.number <= MAX_LIMIT
         operators = [operator for kind, operator in OPERATORS_BEFORE_NUMBER.items() if state.is_at(before, kind)]
         operators += [operator for kind, operator in OPERATORS_AFTER_NUMBER.items() if state.is_at(after, kind)]
         if operators:
             _add_bound(state, position, operators[0])
-        elif is_row_count and not state.limit and _is_limit(state, before, after):
+        elif is_row_count and not state.limit and (is_ranked or after in state.dimensions):
             state.limit = int(phrase.number)
             state.is_lowest_first = state.is_at(before, "bottom")
         else:
             state.ambiguities.append(messages.UNCLEAR_NUMBER.format(number=phrase.text))
-
-
-def _is_limit(state: RuleState, before: int | None, after: int | None) -> bool:
-    is_ranked = state.is_at(before, "top", "bottom", "most", "least") or state.is_at(after, "most", "least")
-    return is_ranked or after in state.dimensions
 
 
 def _add_bound(state: RuleState, position: int, operator: Operator) -> None:

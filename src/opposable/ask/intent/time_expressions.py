@@ -56,7 +56,7 @@ _GRAIN_PATTERNS = (
     r"(?<=\band )(year|quarter|month|week|day)\b(?=\W*$)",
     r"\b(year|quarter|month|week)ly\b|\b(dai)ly\b|\b(annual)(?:ly)?\b",
     r"\b(year|quarter|month|week|day) by (?:year|quarter|month|week|day)\b",
-    r"(?:按|每一?个?|各个?|逐|哪一?个?|分)(年|季|月|周|星期|天|日)(?:度|份|期)?(?:份)?",
+    r"(?:按|每一?个?|各个?|逐|哪一?个?|分)(年|季|月|周(?!几)|星期(?!几)|天|日)(?:度|份|期)?(?:份)?",
     r"(年|季|月)度(?=趋势|走势|变化|统计|汇总|报表|明细|[销收营订数])",
     r"(?<=的)(年|季|月)(?:份|度)(?=$|[,，。?？、\s是有])",
     r"\b(year|quarter|month|week|day)s (?=with|where|when|that|had|have)",
