@@ -9,11 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from opposable.agent.failure_fingerprints import (
-    compute_fingerprint,
-    format_failure_message,
-    parse_failed_arguments,
-)
+from opposable.agent.failure_fingerprints import compute_fingerprint, format_failure_message, parse_failed_arguments
 from opposable.agent.failure_warnings import MAX_WARNINGS_PER_TOOL, format_warnings
 from opposable.domain.errors import StoreError
 from opposable.domain.language import Language

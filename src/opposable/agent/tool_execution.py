@@ -184,11 +184,7 @@ def _reject_call(call: ToolCall, name: str, message: str, failure: FailureKind =
 
 
 async def _execute_call(
-    resolved_call: ResolvedCall,
-    library: ToolLibrary,
-    run_context: CallContext,
-    turn: int,
-    queue: asyncio.Queue[Any],
+    resolved_call: ResolvedCall, library: ToolLibrary, run_context: CallContext, turn: int, queue: asyncio.Queue[Any]
 ) -> ToolResult:
     """Return the result of a call; what the tool reports while it runs goes to the queue."""
     call = resolved_call.call

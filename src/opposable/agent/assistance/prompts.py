@@ -24,8 +24,7 @@ KNOWN_CORRECTION = LocalizedText(
     "（以往把 {failed} 改为 {worked} 后成功。请改正后再次调用。）",
 )
 KNOWN_ARGUMENTS = LocalizedText(
-    "(Before, {worked} worked. Correct the call and make it again.)",
-    "（以往使用 {worked} 成功。请改正后再次调用。）",
+    "(Before, {worked} worked. Correct the call and make it again.)", "（以往使用 {worked} 成功。请改正后再次调用。）"
 )
 RETRY = LocalizedText("(This may pass. Make the call again.)", "（这可能是暂时的，请再次调用。）")
 MISSING_DEPENDENCY = LocalizedText(
@@ -60,8 +59,7 @@ REPEATED_RESULT = LocalizedText(
 FAILING_TOOL = LocalizedText("{name} failed {times} times running.", "工具 {name} 已连续失败 {times} 次。")
 FAILING_PLAN = LocalizedText("The last {turns} steps all failed.", "最近 {turns} 步全部失败。")
 NO_PROGRESS = LocalizedText(
-    "Every call of the last {turns} steps was refused; nothing moves on.",
-    "最近 {turns} 步的调用全部被拒绝，没有进展。",
+    "Every call of the last {turns} steps was refused; nothing moves on.", "最近 {turns} 步的调用全部被拒绝，没有进展。"
 )
 SWITCH_TOOL = LocalizedText(
     "{reason} Use another tool; these may do: {names}.", "{reason}请改用其他工具，可能合适的有：{names}。"

@@ -12,10 +12,8 @@ _MAX_LISTED_COLUMNS = 4
 _MAX_PLAIN_COLUMNS = 2
 """The largest number of columns of a row that is listed without a colon."""
 _DATE_PATTERN = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}年.*")
-
 _SIGNS: dict[Language, tuple[str, str, str, str]] = {"en": (", ", "; ", ": ", "."), "zh": ("，", "；", "：", "。")}
 """The comma, the semicolon, the colon and the full stop."""
-
 _AGGREGATE_PATTERN = re.compile(r"(count|sum|avg|min|max)\((?:distinct\s+)?(?:\w+\.)?(\*|\w+)\)", re.IGNORECASE)
 _QUALIFIER_PATTERN = re.compile(r"^\w+\.(?=\w+$)")
 _AGGREGATE_LABELS: dict[Language, dict[str, str]] = {

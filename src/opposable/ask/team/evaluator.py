@@ -40,14 +40,9 @@ async def _execute(database: Database, candidate: Candidate) -> CandidateOutcome
         problem = _sanitize_message(get_error_message(error) or messages.QUERY_TIMED_OUT)
         kind = "timeout" if isinstance(error, TimeoutError) else normalize_problem(str(error))
         return CandidateOutcome(candidate, "", problem=problem, problem_kind=kind)
-    return CandidateOutcome(
-        candidate,
-        result["sql"],
-        tuple(result["columns"]),
-        tuple(tuple(row) for row in result["rows"]),
-        result["truncated"],
-        corrections=tuple(result["corrections"]),
-    )
+    columns, rows = tuple(result["columns"]), tuple(map(tuple, result["rows"]))
+    corrections = tuple(result["corrections"])
+    return CandidateOutcome(candidate, result["sql"], columns, rows, result["truncated"], corrections=corrections)
 
 
 def normalize_problem(problem: str) -> str:

@@ -12,11 +12,9 @@ from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_
 
 LOOKUP_LIMITS = QueryLimits(max_rows=2_000, max_cell_characters=200, timeout_seconds=2.0)
 """The limits of lookups, so also of the values that are compared by spelling."""
-
 MIN_SPELLING_SIMILARITY = 0.7
 MAX_SEARCHED_COLUMNS = 60
 """The limit of columns that are searched for a value of another column."""
-
 MAX_LITERALS = 6
 """The largest number of values looked up per query."""
 
@@ -53,11 +51,8 @@ async def find_near_values(database: Database, literal: TextLiteral) -> list[str
     if values:
         return sorted(values, key=lambda one: (one.casefold() != folded, abs(len(one) - len(literal.value)), one))
     others = await _fetch_texts(database, f"{sql} LIMIT {LOOKUP_LIMITS.max_rows}")
-    return [
-        other
-        for other in suggest_names(literal.value, others or ())
-        if compute_similarity(literal.value, other) > MIN_SPELLING_SIMILARITY
-    ]
+    similar = suggest_names(literal.value, others or ())
+    return [other for other in similar if compute_similarity(literal.value, other) > MIN_SPELLING_SIMILARITY]
 
 
 async def find_locations(database: Database, literal: TextLiteral) -> list[str]:
@@ -131,11 +126,8 @@ def _find_table(column: Any, node: Any, schema: DatabaseSchema) -> Table | None:
     sources = resolve_sources(select, schema) if select else {}
     if column.table:
         sources = {alias: table for alias, table in sources.items() if alias == column.table.casefold()}
-    fitting = [
-        (table, found)
-        for table in sources.values()
-        if table is not None and (found := table.find_column(column.name)) is not None
-    ]
+    pairs = [(table, table.find_column(column.name)) for table in sources.values() if table is not None]
+    fitting = [(table, found) for table, found in pairs if found is not None]
     return fitting[0][0] if len(fitting) == 1 and get_column_kind(fitting[0][1]) == "text" else None
 
 

@@ -37,9 +37,6 @@ def interpret_question(
         state.notes.append(format_definitions(parser.semantics, intent if has_terms else None))
         problems = [*(UNKNOWN_WORD.format(word=word) for word in parsed.unmatched_words), *parsed.ambiguities]
         problems += [compiled.reason] if compiled else []
-    state.record_turn(
-        "semantic_parser",
-        state.question,
-        orjson.dumps(state.intent).decode() if state.intent else "",
-        "; ".join(localize(text, state.language) for text in problems),
-    )
+    intent_text = orjson.dumps(state.intent).decode() if state.intent else ""
+    problem_text = "; ".join(localize(text, state.language) for text in problems)
+    state.record_turn("semantic_parser", state.question, intent_text, problem_text)
