@@ -177,6 +177,10 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
     ],
     ('sqlite',): [
         "SELECT x'00FF10' AS b, zeroblob(3), typeof(x'')",
+        'SELECT dept, -- the department\n COUNT(*) -- how many; people\nFROM emp GROUP BY dept /* each */ ORDER BY 1; -- done',
+        'SELECT SUM(sal /* not NULL */) /* ; */, 1 + /* one */ 1 FROM emp',
+        "SELECT COUNT(*) -- it's /* so\nFROM emp",
+        "SELECT [a--b], [it's], [/* c */] FROM (SELECT 1 AS [a--b], 2 AS [it's], 3 AS [/* c */])",
         'SELECT 9e999 AS inf, -9e999 AS ninf, 1/0 AS n, 0.0/0.0 AS nan',
         'SELECT 1 IS TRUE, 0 IS NOT TRUE, NULL IS NULL, NULL ISNULL, 1 NOTNULL',
         'SELECT total(sal) OVER (ORDER BY id RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE GROUP) FROM emp',
@@ -260,6 +264,10 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
         "SELECT substr(name, 1, instr(name || ' ', ' ') - 1), rtrim('a  '), trim('xax', 'x'), upper('é') FROM emp ORDER BY id",
     ],
     ('duckdb',): [
+        "SELECT x'00', X'ff10', hex(x'00ff'), octet_length(x'') FROM emp LIMIT 1",
+        'SELECT `name`, e.`dept` AS `部 门` FROM `emp` AS `e` WHERE `e`.`id` < 3 ORDER BY `id`',
+        'SELECT "Order" AS `a"b`, `user name`, `c``d` FROM `MixedCase`, (SELECT 1 AS `c``d`) ORDER BY `Id`',
+        'SELECT name -- not /* here\nFROM emp ORDER BY id',
         'SELECT id, sum(id) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING EXCLUDE CURRENT ROW) FROM emp ORDER BY id',
         'SELECT id, count(*) OVER (ORDER BY sal RANGE BETWEEN 10 PRECEDING AND 10 FOLLOWING EXCLUDE TIES) FROM emp ORDER BY id',
         'SELECT id, count(*) OVER (ORDER BY dept GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE GROUP) FROM emp ORDER BY id',

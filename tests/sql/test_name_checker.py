@@ -59,11 +59,7 @@ SHOP_SCHEMA = DatabaseSchema(
             ['column unit_price → "unit price"'],
         ),
         ("SELECT order_lines.order_id FROM order_lines", None, None),
-        (
-            "SELECT name FROM customers -- nmae\n WHERE city = 'nmae'",
-            "SELECT name FROM customers  WHERE city = 'nmae'",
-            [],
-        ),
+        ("SELECT name FROM customers WHERE city = 'nmae'", "SELECT name FROM customers WHERE city = 'nmae'", []),
     ],
 )
 def test_unambiguous_mistakes_are_corrected(dialect, sql, fixed, corrections):
@@ -96,6 +92,10 @@ def test_unambiguous_mistakes_are_corrected(dialect, sql, fixed, corrections):
         ),
         ("SELECT 1 FROM customers c JOIN orders o ON o.amount = c.amount", "customers (alias c) has no column amount."),
         ("SELECT 1 FROM customers c JOIN orders o ON c.amount = o.amount", "customers (alias c) has no column amount."),
+        (
+            'SELECT l.id FROM "order lines" l JOIN orders o ON o.id = l.order_id',
+            "order lines (alias l) has no column id. orders (alias o) has it. Did you mean order_id?",
+        ),
         ("SELECT a.id FROM customers x, orders y", "a in a.id is no table or alias of this FROM, which has x, y."),
         ("SELECT q.b FROM (SELECT id AS a FROM orders) q", "q has no column b. Its columns: a."),
         ("SELECT b FROM (SELECT id AS a FROM orders)", "There is no column b in "),
@@ -138,6 +138,16 @@ def test_other_mistakes_are_reported_with_the_existing_names(dialect, sql, sente
 )
 def test_correct_names_are_unchanged(dialect, sql):
     assert check_names(parse_safe_query(sql, dialect, SHOP_SCHEMA), SHOP_SCHEMA) == ()
+
+
+def test_columns_of_a_table_function_may_have_its_name():
+    query = parse_safe_query("SELECT json_each.key FROM orders, json_each(orders.amount)", "sqlite", SHOP_SCHEMA)
+    assert check_names(query, SHOP_SCHEMA) == ()
+
+
+def test_comments_of_sqlite_stay_and_names_after_them_are_corrected():
+    found = repair_names("SELECT na_me /* na_me */ FROM customers -- all", "sqlite", SHOP_SCHEMA)
+    assert found.query.sql == "SELECT name /* na_me */ FROM customers -- all"
 
 
 def test_double_quoted_text_is_text_in_sqlite_and_a_problem_in_duckdb():

@@ -155,6 +155,14 @@ async def test_validate_columns_lists_every_problem_and_its_fix(shop):
     assert [p["name"] for p in only["problems"]] == ["zzz"]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT s.a FROM (SELECT {'a': 1} AS s) AS s", "SELECT name FROM customers ORDER BY name COLLATE NOCASE.NOACCENT"],
+)
+async def test_validate_columns_has_no_problem_with_names_that_the_engine_accepts(duckdb_shop, sql):
+    assert await SqlTools(duckdb_shop).validate_columns(sql) == {"valid": True, "problems": []}
+
+
 async def test_auto_fix_reports_names_it_could_not_correct(shop):
     found = await SqlTools(shop).auto_fix_columns("SELECT NA_ME, nmae, zzz FROM customers")
     assert (found["sql"], found["corrections"]) == ("SELECT name, nmae, zzz FROM customers", ["column NA_ME → name"])

@@ -25,6 +25,7 @@ _OPENERS_BY_DIALECT: dict[Dialect, tuple[tuple[str, str, SegmentKind], ...]] = {
         ('"', '"', "string"),
         ("`", "`", "name"),
     ),
+    "sqlite": (*_OPENERS, ("[", "]", "name")),
     "clickhouse": (("# ", "\n", "comment"), ("#!", "\n", "comment"), *_OPENERS),
 }
 _ESCAPED_QUOTES: dict[Dialect, str] = {"mysql": "'\"", "clickhouse": "'\"`"}

@@ -134,7 +134,8 @@ class _NameChecker:
         source = self._resolve_source(item, scope, ctes)
         if item.args.get("pivots"):
             source = FromSource(source.label, None)
-        name = item.alias_or_name or f"#{len(scope.sources)}"
+        function = item.this.name if isinstance(item.this, exp.Anonymous) else ""
+        name = item.alias_or_name or function or f"#{len(scope.sources)}"
         scope.sources[fold_name(name)] = source
         for join in item.args.get("joins") or ():
             self._add_source(join.this, scope, ctes)

@@ -112,7 +112,9 @@ def misplaced_column(
     repair = None
     if others:
         parts.append(messages.sources_have_it([_describe_source(other) for other in others]))
-        if len(others) == 1 and not _is_compared_with(column, others[0].label):
+        similar = [name for name in source.columns or () if _normalize(column.name) in _normalize(name)]
+        parts += [messages.did_you_mean(similar)] if similar else []
+        if len(others) == 1 and not similar and not _is_compared_with(column, others[0].label):
             repair = _replace(owner, quote_name(others[0].label, dialect), "alias", f".{column.name}")
     else:
         names = source.columns or ()

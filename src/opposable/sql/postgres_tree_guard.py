@@ -115,7 +115,7 @@ def _estimate_growth(node: Any) -> float:
     if isinstance(node, exp.Repeat):
         return _get_length_growth("repeat", node.args.get("times"))
     if isinstance(node, exp.Pad):
-        return _get_length_growth("lpad", node.expression)
+        return _get_length_growth("lpad" if node.args.get("is_left") else "rpad", node.expression)
     name = node.name.casefold() if isinstance(node, exp.Anonymous) else node.sql_name().casefold()
     if name in _SIZED_FUNCTIONS:
         return _get_length_growth(name, node.expressions[1] if len(node.expressions) > 1 else None)

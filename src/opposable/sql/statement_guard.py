@@ -23,7 +23,7 @@ from opposable.sql.postgres_tree_guard import (
     refuse_qualified_functions,
     refuse_unsafe_tree,
 )
-from opposable.sql.schema import DatabaseSchema, fold_name, to_one_line
+from opposable.sql.schema import DatabaseSchema, fold_name, quote_identifier, to_one_line, unquote_name
 
 MAX_CHARACTERS = 50_000
 MAX_TOKENS = 10_000
@@ -55,7 +55,8 @@ _JSON_CLAUSES = re.compile(
 _SLICE_WITHOUT_START = re.compile(r"\[\s*::")
 """The start of a slice of DuckDB, such as `[::-1]`, whose signs sqlglot takes for a cast."""
 _HEX_PREFIX, _HEX_DIGITS = re.compile(r"(?<!\w)[xX]$"), re.compile("'(?:[0-9a-fA-F]{2})*'")
-"""The parts of `x'00'`, which sqlglot does not read in DuckDB's dialect; it is `'\\x00'::BLOB`."""
+"""The parts of `x'00'`, which sqlglot does not read in DuckDB's dialect."""
+_NOT_NEWLINE = re.compile(r"[^\n]")
 _SEQUENCE_TABLE = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")
 """The name of a table of numbers, which MariaDB makes when it is read."""
 _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
@@ -92,10 +93,11 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
     text = _standardize(sql, dialect)
     if dialect in ("postgres", "clickhouse"):
         refuse_ambiguous_strings(text, dialect)
-    tokens = _tokenize(text, dialect)
-    tree = _parse(text, tokens, dialect)
+    masked = _mask(text, dialect)
+    tokens = _tokenize(masked, dialect)
+    tree = _parse(masked, tokens, dialect)
     if type(tree).__name__ not in _ROOT_NODES:
-        raise ToolRefused(messages.statement_not_allowed(_get_statement_name(text)))
+        raise ToolRefused(messages.statement_not_allowed(_get_statement_name(masked)))
     _refuse_nodes(tree, dialect)
     _refuse_functions(tokens, tree, dialect, schema)
     _refuse_tables(tree, schema)
@@ -107,7 +109,10 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
 
 
 def _standardize(sql: str, dialect: Dialect) -> str:
-    """Return `sql` without comments, and with strings and slices that all parsers read alike."""
+    """Return `sql` without comments, and with strings, names and slices that all parsers read alike.
+
+    SQLite names a column by its text, so the comments within it stay.
+    """
     if not sql.strip():
         raise build_invalid_sql_error("The SQL is empty: write one SELECT statement.", sql)
     if len(sql) > MAX_CHARACTERS:
@@ -122,19 +127,31 @@ def _standardize(sql: str, dialect: Dialect) -> str:
             )
         if part.kind == "comment" and part.text.startswith(("/*!", "/*M!")):
             raise ToolRefused("Comments of the form /*! … */ are not allowed: leave them out.")
-        if part.kind == "comment" and "/*" in part.text[2:]:
+        if part.text.startswith("/*") and "/*" in part.text[2:]:
             raise ToolRefused("Comments within comments are not allowed: leave them out.")
         if part.kind == "code" and dialect == "duckdb":
             code.append(_SLICE_WITHOUT_START.sub("[: :", part.text))
-        elif dialect == "duckdb" and _HEX_DIGITS.fullmatch(part.text) and _HEX_PREFIX.search("".join(code[-1:])):
-            code[-1] = code[-1][:-1]
-            code.append(re.sub(r"\w\w", r"\\x\g<0>", part.text) + "::BLOB")
         elif part.kind == "string":
             code.append(standardize_string(part, dialect))
+        elif dialect == "duckdb" and part.text.startswith("`"):
+            code.append(quote_identifier(unquote_name(part.text)))
+        elif part.kind == "comment" and dialect != "sqlite":
+            # strings of two lines are one string
+            code.append("\n" if part.text.endswith(("\r", "\n")) else " ")
         else:
-            line_break = "\n" if part.text.endswith(("\r", "\n")) else " "  # strings of two lines are one string
-            code.append(line_break if part.kind == "comment" else part.text)
+            code.append(part.text)
     return "".join(code).removeprefix(_BYTE_ORDER_MARK).strip().rstrip(";").strip()
+
+
+def _mask(sql: str, dialect: Dialect) -> str:
+    """Return `sql` with spaces in place of what sqlglot does not need: SQLite's comments, and the x of DuckDB's `x'00'`."""
+    parts: list[str] = []
+    for part in split_segments(sql, dialect):
+        if dialect == "duckdb" and _HEX_DIGITS.fullmatch(part.text) and _HEX_PREFIX.search("".join(parts[-1:])):
+            parts[-1] = parts[-1][:-1] + " "
+        is_comment = dialect == "sqlite" and part.kind == "comment"
+        parts.append(_NOT_NEWLINE.sub(" ", part.text) if is_comment else part.text)
+    return "".join(parts)
 
 
 def _tokenize(sql: str, dialect: Dialect) -> list[Any]:

@@ -95,8 +95,11 @@ class SqlTools:
             table: Only report problems of this table's columns; all are reported without it.
         """
         schema = await self._database.get_schema()
-        query = parse_safe_query((await self._bind_with_nulls(sql)).sql, self._database.dialect, schema)
+        bound = await self._bind_with_nulls(sql)
+        query = parse_safe_query(bound.sql, self._database.dialect, schema)
         problems = check_names(query, schema)
+        if self._database.dialect != "sqlite" and problems and await self._accept(bound):
+            problems = ()  # SQLite alone accepts unknown names: in double quotes, as text
         if table is not None:
             name = _require_table(schema, table).full_name
             problems = tuple(p for p in problems if name.casefold() in p.message.casefold())

@@ -53,7 +53,7 @@ def find_untrusted_views(connection: Any, schema: DatabaseSchema) -> UntrustedVi
 
 def _extract_view_body(view: str) -> str:
     """Return the query after the AS of CREATE VIEW."""
-    for segment in split_segments(view):
+    for segment in split_segments(view, "duckdb"):
         match = re.search(r"\bAS\b", segment.text) if segment.kind == "code" else None
         if match:
             return view[segment.start + match.end() :].strip().rstrip(";")
