@@ -3,7 +3,8 @@
 import pytest
 from tests.models.python_protocol.weather_tool import WEATHER
 
-from opposable.domain.events import Token
+from opposable.domain.events import Reply, Token
+from opposable.domain.messages import assistant_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_protocol.call_acceptance import (
     count_ungrounded_numbers,
@@ -38,8 +39,12 @@ def test_lists_of_anything_are_borne_out_by_nothing():
 )
 def test_the_way_out_is_measured_at_the_first_token(alternatives, logprob):
     tokens = (Token("x", alternatives), Token("y", (("pass", 0.0),)))
-    assert get_no_call_logprob(tokens) == pytest.approx(logprob, abs=0.001)
-    assert get_no_call_logprob(()) == -12.0
+    assert get_no_call_logprob(Reply(assistant_message("x"), tokens=tokens)) == pytest.approx(logprob, abs=0.001)
+
+
+@pytest.mark.parametrize(("content", "logprob"), [("```python\npass", 0.0), ("```python\nget", -12.0)])
+def test_without_probabilities_the_way_out_is_what_the_model_wrote(content, logprob):
+    assert get_no_call_logprob(Reply(assistant_message(content))) == logprob
 
 
 @pytest.mark.parametrize(

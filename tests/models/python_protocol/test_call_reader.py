@@ -84,10 +84,18 @@ def test_calls_without_end_are_bounded():
 
 
 @pytest.mark.parametrize(
-    ("items", "written"), [("number", "[1, 2.5]"), ("integer", "[1, 2]"), ("number", "[9007199254740993]")]
+    ("items", "written", "read"),
+    [
+        ({"type": "number"}, "[1, 2.5]", [1.0, 2.5]),
+        ({"type": "array", "items": {"type": "number"}}, "[[1], [-2]]", [[1.0], [-2.0]]),
+        ({"type": "integer"}, "[1, 2]", [1, 2]),
+        ({"type": ["integer", "number"]}, "[1, 2.5]", [1, 2.5]),
+        ({"type": "number"}, "[9007199254740993]", [9007199254740993]),
+        ({}, "[1]", [1]),
+    ],
 )
-def test_the_numbers_of_a_list_stay_as_they_are_written(items, written):
-    numbers = {"type": "array", "items": {"type": items}}
+def test_a_list_of_numbers_holds_floats(items, written, read):
+    numbers = {"type": "array", "items": items}
     tool = ToolDefinition("mean", "", {"type": "object", "properties": {"numbers": numbers}})
     [call] = read_calls(f"mean(numbers={written})", (tool,))
-    assert repr(call.arguments["numbers"]) == written
+    assert repr(call.arguments["numbers"]) == repr(read)

@@ -15,11 +15,10 @@ NUMBER = {"type": "integer", "minimum": 1}
 
 
 def test_required_arguments_come_first_and_optional_ones_may_follow():
-    grammar = build_grammar((define_tool("find", ("what",), limit=NUMBER, what=TEXT),), may_pass=True)
+    grammar = build_grammar((define_tool("find", ("what",), limit=NUMBER, what=TEXT),))
     assert grammar.splitlines() == [
         "%llguidance {}",
-        'start: (lines | "pass") "\\n```"',
-        'lines: call ("\\n" call){0,15}',
+        'start: call ("\\n" call){0,15} "\\n```"',
         "call: call_0",
         'call_0: "find(" (rule_3 (", " rule_5){0,1}) ")"',
         'rule_0: %json {"type":"string"}',
@@ -33,27 +32,26 @@ def test_required_arguments_come_first_and_optional_ones_may_follow():
 
 def test_optional_arguments_may_come_in_any_order():
     parameters = {"a": NUMBER, "b": NUMBER, "c": NUMBER}
-    lines = build_grammar((define_tool("ping"), define_tool("get", **parameters)), may_pass=False).splitlines()
-    assert lines[1] == 'start: (lines) "\\n```"'
-    assert lines[3] == "call: call_0 | call_1"
+    lines = build_grammar((define_tool("ping"), define_tool("get", **parameters))).splitlines()
+    assert lines[2] == "call: call_0 | call_1"
     assert 'call_0: "ping("  ")"' in lines
     assert 'call_1: "get(" (rule_4 (", " rule_4){0,2})? ")"' in lines
     assert "rule_4: rule_1 | rule_2 | rule_3" in lines
 
 
 def test_a_single_optional_argument_has_no_repetition_which_llguidance_rejects():
-    lines = build_grammar((define_tool("get", a=NUMBER),), may_pass=False).splitlines()
+    lines = build_grammar((define_tool("get", a=NUMBER),)).splitlines()
     assert 'call_0: "get(" (rule_2 )? ")"' in lines
     assert "rule_2: rule_1" in lines
 
 
 def test_a_number_may_stand_for_a_text():
-    lines = build_grammar((define_tool("f", ("x",), x={"enum": ["2010", "any"], "type": "string"}),), may_pass=False)
-    assert lines.splitlines()[5:7] == [r'rule_0: "\"2010\"" | "\"any\""', 'rule_1: rule_0 | "2010"']
+    lines = build_grammar((define_tool("f", ("x",), x={"enum": ["2010", "any"], "type": "string"}),))
+    assert lines.splitlines()[4:6] == [r'rule_0: "\"2010\"" | "\"any\""', 'rule_1: rule_0 | "2010"']
 
 
 def test_names_are_quoted():
-    grammar = build_grammar((define_tool("f", ('say-"hi"',), **{'say-"hi"': NUMBER}),), may_pass=False)
+    grammar = build_grammar((define_tool("f", ('say-"hi"',), **{'say-"hi"': NUMBER}),))
     assert 'rule_1: "say-\\"hi\\"=" rule_0' in grammar
 
 
@@ -92,7 +90,7 @@ def test_names_are_quoted():
     ids=["boolean", "choice", "types", "alternatives", "list", "object", "object with alternatives"],
 )
 def test_booleans_and_null_are_literals_of_python(schema, rules):
-    lines = build_grammar((define_tool("f", ("x",), x=schema),), may_pass=False).splitlines()[5:]
+    lines = build_grammar((define_tool("f", ("x",), x=schema),)).splitlines()[4:]
     assert lines == [f"rule_{n}: {body}" for n, body in enumerate([*rules, f'"x=" rule_{len(rules) - 1}'])]
 
 

@@ -36,13 +36,13 @@ async def test_calls_are_made_where_the_model_leaves_the_way_out_alone():
     [call] = got[-1].message.tool_calls
     assert (call.name, call.arguments) == ("get_weather", {"city": "Oslo"})
     assert got[:-1] == [CallDelta(0, call.id, "get_weather", '{"city":"Oslo"}')]
-    assert (got[-1].finish, got[-1].message.content, got[-1].usage) == ("tool_calls", "", Usage(100, 20, 1))
-    [request] = inner.requests
-    assert request.tools == ()
-    assert request.messages[1:] == (
-        user_message(f"What is the weather in Oslo?{texts.NO_CALL_OPTION}"),
-        assistant_message(texts.REPLY_PREFIX),
-    )
+    assert (got[-1].finish, got[-1].message.content, got[-1].usage) == ("tool_calls", "", Usage(200, 40, 2))
+    choice, request = inner.requests
+    assert [one.messages[1:] for one in inner.requests] == [
+        (user_message(f"What is the weather in Oslo?{suffix}"), assistant_message(texts.REPLY_PREFIX))
+        for suffix in (texts.NO_CALL_OPTION, "")
+    ]
+    assert (choice.options.max_tokens, "grammar" in choice.options.extra_body, choice.tools) == (1, False, ())
     assert (request.options.stop, request.options.stream, request.options.top_logprobs) == (("```",), False, 20)
 
 
@@ -60,12 +60,12 @@ async def test_calls_are_made_where_the_model_leaves_the_way_out_alone():
     ids=["way out", "leaning out", "invented text", "invented numbers", "unknown function", "no call", "no code"],
 )
 async def test_where_no_tool_fits_it_answers_as_if_there_were_none(reply):
-    inner = ScriptedModel(reply, "An answer.", chunk_size=100)
+    replies = [reply] if "pass" in reply.message.content else [reply, reply]
+    inner = ScriptedModel(*replies, "An answer.", chunk_size=100)
     got = await parts(inner)
     assert [part.text for part in got if type(part) is TextDelta] == ["An answer."]
     assert got[-1].message == assistant_message("An answer.")
-    more = len(inner.requests) - 1
-    assert got[-1].usage == reply.usage + Usage(10 * more, 5 * more, more)
+    assert got[-1].usage == sum((each.usage for each in replies), Usage(10, 5, 1))
     assert inner.requests[-1].messages == (
         system_message(texts.NO_TOOL_INSTRUCTIONS),
         user_message("What is the weather in Oslo?"),
@@ -117,15 +117,17 @@ async def test_a_call_by_name_is_of_that_function():
 
 
 async def test_a_server_that_rejects_the_grammar_is_asked_without_it():
-    inner = ScriptedModel(ModelRejected("no grammar"), build_reply("get_weather(city='Oslo')"))
+    written = build_reply("get_weather(city='Oslo')")
+    inner = ScriptedModel(written, ModelRejected("no grammar"), written)
     [call] = (await parts(inner))[-1].message.tool_calls
     assert call.arguments == {"city": "Oslo"}
-    assert ["grammar" in request.options.extra_body for request in inner.requests] == [True, False]
+    assert ["grammar" in request.options.extra_body for request in inner.requests] == [False, True, False]
 
 
 @pytest.mark.parametrize(("out", "made"), [(-3.3, 1), (-2.0, 0)], ids=["far from the way out", "near it"])
 async def test_a_model_that_wavers_over_a_spelling_alone_may_call(out, made):
-    inner = ScriptedModel(build_reply('get_weather(city="上海")', out=out, sure=-0.3), "An answer.")
+    written = build_reply('get_weather(city="上海")', out=out, sure=-0.3)
+    inner = ScriptedModel(written, written, "An answer.")
     assert len((await parts(inner, "上海现在天气怎么样？"))[-1].message.tool_calls) == made
 
 
@@ -150,10 +152,10 @@ async def test_a_forced_choice_that_wrote_no_call_is_enforced_by_a_schema():
 async def test_a_reply_with_tools_has_a_default_length():
     inner = ScriptedModel(build_reply("pass\n", out=-0.01), "An answer.")
     await parts(inner)
-    assert [request.options.max_tokens for request in inner.requests] == [1024, 1024]
+    assert [request.options.max_tokens for request in inner.requests] == [1, 1024]
     inner = ScriptedModel(build_reply("pass\n", out=-0.01), "An answer.")
     await parts(inner, max_tokens=9)
-    assert [request.options.max_tokens for request in inner.requests] == [9, 9]
+    assert [request.options.max_tokens for request in inner.requests] == [1, 9]
 
 
 async def test_without_tools_or_with_choice_none_it_is_the_inner_model():

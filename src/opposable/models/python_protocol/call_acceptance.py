@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from opposable.domain.events import Token
+from opposable.domain.events import Reply, Token
 from opposable.domain.language import extract_numbers, split_words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_protocol import prompts as texts
@@ -39,15 +39,20 @@ def drop_dependent_calls(
     return grounded or calls
 
 
+def is_no_call_chosen(choice: Reply) -> bool:
+    """Return whether the model chose the no-call option so clearly that it need not write calls."""
+    return -get_no_call_logprob(choice) < load_weights()["min_no_call_distance"]
+
+
 def is_acceptable(
-    tokens: Sequence[Token], calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], conversation: str
+    choice: Reply, reply: Reply, calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], conversation: str
 ) -> bool:
-    """Return whether to make calls that were written with these tokens."""
+    """Return whether to make the calls of a reply, after the choice between calls and the no-call option."""
     if any(lacks_required_argument(call, tools) for call in calls):
         return False
     weights = load_weights()
-    no_call_distance = min(weights["max_no_call_distance"], -get_no_call_logprob(tokens))
-    confidence = get_mean_logprob(tokens)
+    no_call_distance = min(weights["max_no_call_distance"], -get_no_call_logprob(choice))
+    confidence = get_mean_logprob(reply.tokens)
     if no_call_distance >= weights["clear_no_call_distance"]:
         confidence = max(confidence, weights["min_clear_confidence"])
     score = (
@@ -72,11 +77,11 @@ def lacks_required_argument(call: ToolCall, tools: Sequence[ToolDefinition]) -> 
     return not all(name in call.arguments for name in texts.get_schema(call, tools).required_names())
 
 
-def get_no_call_logprob(tokens: Sequence[Token]) -> float:
-    """Return the log-probability that the reply begins with the no-call option."""
-    first = next((token for token in tokens if token.alternatives), None)
+def get_no_call_logprob(choice: Reply) -> float:
+    """Return the log-probability that a reply is the no-call option, by its first token."""
+    first = next((token for token in choice.tokens if token.alternatives), None)
     if first is None:
-        return UNSEEN_LOGPROB
+        return 0.0 if texts.NO_CALL in choice.message.content else UNSEEN_LOGPROB
     mass = sum(math.exp(lp) for word, lp in first.alternatives if word.strip().startswith((texts.NO_CALL, "#")))
     return math.log(mass) if mass > 0 else UNSEEN_LOGPROB
 

@@ -19,6 +19,9 @@ _JSON_LITERALS = {written: literal for literal, written in PYTHON_LITERALS.items
 _LITERAL_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*"|\b(?:True|False|None)\b')
 """Texts, in which nothing is replaced, and the literals of Python."""
 
+_MAX_EXACT_FLOAT = 2**53
+"""Up to here, a whole number is the same as a float."""
+
 _DECODER = json.JSONDecoder()
 
 
@@ -76,4 +79,18 @@ def _read_value(code: str, start: int, schema: SchemaNode) -> tuple[Any, int]:
     number = NUMBER_PATTERN.match(code, start)
     if number and schema.allowed_types() - {"null"} == {"string"}:
         return number[0], number.end()
-    return _DECODER.raw_decode(code, start)
+    value, end = _DECODER.raw_decode(code, start)
+    return _read_items(value, schema), end
+
+
+def _read_items(value: Any, schema: SchemaNode) -> Any:
+    """Return a value whose lists of numbers hold floats, as their annotation `list[float]` says."""
+    if not isinstance(value, list):
+        return value
+    schemas = [schema.get_alternative("array").get_item_schema(n) for n in range(len(value))]
+    return [
+        float(item)
+        if type(item) is int and abs(item) <= _MAX_EXACT_FLOAT and about.allowed_types() - {"null"} == {"number"}
+        else _read_items(item, about)
+        for item, about in zip(value, schemas, strict=True)
+    ]

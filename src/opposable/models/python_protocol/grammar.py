@@ -1,4 +1,4 @@
-"""The grammar of a reply: calls with keyword arguments of the declared types, or the no-call option.
+"""The grammar of a reply: calls with keyword arguments of the declared types.
 
 LLGuidance enforces it, which llama.cpp is built with in `xllamacpp`.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolDefinition
-from opposable.models.python_protocol.prompts import CODE_FENCE, NO_CALL, list_parameters
+from opposable.models.python_protocol.prompts import CODE_FENCE, list_parameters
 
 MAX_LINES = 16
 """Calls of one reply."""
@@ -29,25 +29,18 @@ _SEPARATOR = r"/,( |\n {0,16})/"
 """Between the items of a list."""
 
 
-def build_grammar(tools: Sequence[ToolDefinition], *, may_pass: bool) -> str:
-    """Return the grammar of a reply that calls some of the tools.
-
-    Args:
-        tools: The tools offered.
-        may_pass: Whether the reply may be the no-call option.
-    """
+def build_grammar(tools: Sequence[ToolDefinition]) -> str:
+    """Return the grammar of a reply that calls some of the tools."""
     calls = " | ".join(f"call_{n}" for n in range(len(tools)))
     rules: dict[str, str] = {}
     call_rules = [
         f'call_{n}: {_quote(tool.name + "(")} {_join_properties(simplify_schema(tool.parameters), rules)} ")"'
         for n, tool in enumerate(tools)
     ]
-    body = f'lines | "{NO_CALL}"' if may_pass else "lines"
     return "\n".join(
         [
             "%llguidance {}",
-            f'start: ({body}) "\\n{CODE_FENCE}"',
-            f'lines: call ("\\n" call){{0,{MAX_LINES - 1}}}',
+            f'start: call ("\\n" call){{0,{MAX_LINES - 1}}} "\\n{CODE_FENCE}"',
             f"call: {calls}",
             *call_rules,
             *(f"{name}: {body}" for body, name in rules.items()),

@@ -77,14 +77,13 @@ class PythonProtocolModel(ModelWrapper):
     ) -> AsyncGenerator[ModelEvent, None]:
         """Stream the calls to make, and a reply with them; an empty one if no tool fits."""
         choice = options.tool_choice
-        may_pass = choice == "auto"
         reply, calls = await generate_calls(
             self.inner,
-            build_prompt(messages, tools, texts.NO_CALL_OPTION if may_pass else ""),
+            build_prompt(messages, tools),
             [tool for tool in tools if tool.name == choice.name] if isinstance(choice, ForcedTool) else tools,
             options,
             conversation="\n".join(message.content for message in messages),
-            may_pass=may_pass,
+            choice_prompt=build_prompt(messages, tools, texts.NO_CALL_OPTION) if choice == "auto" else (),
             without=self._without,
         )
         calls = tuple(calls[:1] if isinstance(choice, ForcedTool) else calls)

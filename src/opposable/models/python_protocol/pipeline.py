@@ -11,7 +11,7 @@ from opposable.domain.events import Reply
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import Model, ModelOptions, request_reply
-from opposable.models.python_protocol.call_acceptance import drop_dependent_calls, is_acceptable
+from opposable.models.python_protocol.call_acceptance import drop_dependent_calls, is_acceptable, is_no_call_chosen
 from opposable.models.python_protocol.call_reader import read_calls
 from opposable.models.python_protocol.grammar import build_grammar
 from opposable.models.python_protocol.prompts import CODE_FENCE, REPLY_PREFIX
@@ -30,12 +30,13 @@ async def generate_calls(
     options: ModelOptions,
     *,
     conversation: str,
-    may_pass: bool,
+    choice_prompt: Sequence[Message] = (),
     without: Collection[str] = (),
 ) -> tuple[Reply, Sequence[ToolCall]]:
     """Ask the model for calls, which a grammar enforces, and return its reply and the calls to make.
 
-    A server that rejects the grammar is asked without it.
+    The no-call option is offered in a request of its own, since a model that may also write no call writes worse
+    arguments. A server that rejects the grammar is asked without it.
 
     Args:
         model: The model that writes the code.
@@ -43,7 +44,7 @@ async def generate_calls(
         tools: The tools that may be called.
         options: The options of the request.
         conversation: The text of all messages.
-        may_pass: Whether the no-call option is offered.
+        choice_prompt: The messages with the no-call option; none if calls must be made.
         without: The optional steps to leave out.
 
     Raises:
@@ -52,17 +53,23 @@ async def generate_calls(
     options = replace(
         options, stream=False, tool_choice="none", top_logprobs=TOP_LOGPROBS, response_schema=None, stop=(CODE_FENCE,)
     )
-    grammar = build_grammar(tools, may_pass=may_pass)
-    messages = [*prompt, assistant_message(REPLY_PREFIX)]
+    begun = assistant_message(REPLY_PREFIX)
+    choice = None
+    if choice_prompt and "acceptance" not in without:
+        choice = await request_reply(model, [*choice_prompt, begun], (), replace(options, max_tokens=1))
+        if is_no_call_chosen(choice):
+            return choice, ()
     try:
-        constrained = replace(options, extra_body={**options.extra_body, "grammar": grammar})
-        reply = await request_reply(model, messages, (), constrained)
+        constrained = replace(options, extra_body={**options.extra_body, "grammar": build_grammar(tools)})
+        reply = await request_reply(model, [*prompt, begun], (), constrained)
     except ModelRejected:
-        reply = await request_reply(model, messages, (), options)
+        reply = await request_reply(model, [*prompt, begun], (), options)
     code = reply.message.content.removeprefix(REPLY_PREFIX)
     calls: Sequence[ToolCall] = read_calls(code, tools, is_truncated=reply.finish == "length")
-    if may_pass and "dependent_calls" not in without:
+    if choice_prompt and "dependent_calls" not in without:
         calls = drop_dependent_calls(calls, tools, conversation)
-    if may_pass and "acceptance" not in without and not is_acceptable(reply.tokens, calls, tools, conversation):
-        calls = ()
+    if choice is not None:
+        reply = replace(reply, usage=choice.usage + reply.usage)
+        if not is_acceptable(choice, reply, calls, tools, conversation):
+            calls = ()
     return reply, calls
