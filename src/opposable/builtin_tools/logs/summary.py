@@ -184,10 +184,9 @@ class LogSummary:
             "format": self._describe_format(),
             "entries": self._entry_count,
             "levels": {level: self._level_counts[level] for level in sorted(self._level_counts, key=_rank_level)},
-            "errors_and_worse": sum(self._level_counts[level] for level in ERROR_LEVELS),
             "top_errors": _list_top_groups(self._groups["errors"], limit),
         }
-        if not result["errors_and_worse"] and self._groups["warnings"]:
+        if not any(self._level_counts[level] for level in ERROR_LEVELS) and self._groups["warnings"]:
             result["top_warnings"] = _list_top_groups(self._groups["warnings"], limit)
         if self._status_counts:
             result["status"] = {str(status): self._status_counts[status] for status in sorted(self._status_counts)}
