@@ -97,7 +97,7 @@ async def test_asked_as_python_it_calls_what_fits_and_else_answers(local, said, 
     [
         ("echo hello", ["echo"], ("hello",)),
         ("搜索包含 'calculator' 的文件，然后计算 [1,2,3,4,5] 的平均值", ["file_search", "calculator"], ("平均值", "3")),
-        ("帮我分析一下 logs/app.log", ["log_transform"], ("日志", "305", "21")),
+        ("帮我分析一下 logs/app.log", ["log_transform"], ("日志", "305", "Payment gateway timed out")),
         ("搜索名为 不存在.txt 的文件", ["file_search"], ("不存在",)),
     ],
     ids=["one tool", "two tools", "choice of a tool", "nothing found"],
