@@ -112,4 +112,6 @@ async def test_connection_errors_are_retried_and_open_the_circuit(error, failure
     result = await library.call("fetch", {})
     is_down = failure == "unavailable"
     assert (result.failure, len(calls)) == (failure, 2 if is_down else 1)
+    assert library.get_health("fetch").state == "ok"  # the attempts of a call count once
+    await library.call("fetch", {})
     assert library.get_health("fetch").state == ("open" if is_down else "ok")

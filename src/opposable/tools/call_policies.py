@@ -1,7 +1,7 @@
 """The rules around a tool call: approval, cache, circuit breaker, rate limits and retries."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -90,39 +90,40 @@ async def _run_with_retries(
         context = replace(context, report=_record_reports(context.report, reports))
 
     async def attempt(number: int, seconds: float) -> InvocationResult:
-        refusal = _check_circuit(tool, context, policy_context) or await _check_rate_limits(
-            tool, context, policy_context.rate_limiter
-        )
+        refusal = await _check_rate_limits(tool, context, policy_context.rate_limiter)
         if refusal is not None:
             return refusal
         checked = arguments.checked if number == 1 else tool.check(copy.deepcopy(original_arguments))
-        return await run_once(tool, checked, context, seconds, policy_context)
+        return await invoke(tool, checked, context, seconds, tool.failure_when)
 
+    refusal = _check_circuit(tool, context, policy_context)
+    if refusal is not None:
+        return refusal
     # A call that has reported deltas is not repeated: its reader would see them twice.
-    return await retry(attempt, policy_context.retries, max_attempts, timeout_seconds, may_repeat=lambda: not reports)
+    run = retry(attempt, policy_context.retries, max_attempts, timeout_seconds, may_repeat=lambda: not reports)
+    return await record_in_circuit(tool, run, policy_context)
 
 
-async def run_once(
-    tool: RegisteredTool,
-    arguments: dict[str, Any],
-    context: CallContext,
-    timeout_seconds: float,
-    policy_context: PolicyContext,
+async def record_in_circuit(
+    tool: RegisteredTool, run: Awaitable[InvocationResult], policy_context: PolicyContext
 ) -> InvocationResult:
-    """Run a tool once and record the result in its circuit breaker, created when it first does not answer."""
+    """Await a call and record whether the tool answered in its circuit breaker, created when it first does not.
+
+    All attempts of a call count once.
+    """
     state = tool.entry.state
-    if state.circuit_breaker is None:
-        result = await invoke(tool, arguments, context, timeout_seconds, tool.failure_when)
+    breaker, answered = state.circuit_breaker, None
+    if breaker is None:
+        result = await run
         options = None if getattr(tool.tool, "calls_any_host", False) else policy_context.circuit_breaker
         if result.failure in NO_ANSWER_FAILURES and options is not None:
             if state.circuit_breaker is None:
                 state.circuit_breaker = CircuitBreaker(options, policy_context.clock)
             state.circuit_breaker.record_end(answered=False)
         return result
-    breaker, answered = state.circuit_breaker, None
     breaker.record_start()
     try:
-        result = await invoke(tool, arguments, context, timeout_seconds, tool.failure_when)
+        result = await run
         answered = _did_answer(result)
     finally:
         breaker.record_end(answered)
@@ -133,7 +134,7 @@ def _did_answer(result: InvocationResult) -> bool | None:
     """Return whether the tool answered; None if the result does not show it."""
     if result.failure in NO_ANSWER_FAILURES:
         return False
-    return None if result.failure in ("invalid_arguments", "refused") else True
+    return None if not result.attempts or result.failure in ("invalid_arguments", "refused") else True
 
 
 def _check_circuit(

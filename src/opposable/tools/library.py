@@ -15,12 +15,12 @@ from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
 from opposable.tools import failure_messages
 from opposable.tools.base import Tool
 from opposable.tools.bindings import BoundRegistry, BuildTools
-from opposable.tools.call_policies import PolicyContext, run_once, run_with_policies
+from opposable.tools.call_policies import PolicyContext, record_in_circuit, run_with_policies
 from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.descriptions import Detail, describe_entries, get_examples
 from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.health import ToolHealthReport, create_health_report
-from opposable.tools.invocation import CheckedArguments, InvocationResult, check_arguments, result_from_error
+from opposable.tools.invocation import CheckedArguments, InvocationResult, check_arguments, invoke, result_from_error
 from opposable.tools.meta_tools import SEARCH_TOOLS, MetaTools
 from opposable.tools.registry import RESERVED_NAMES, RegisteredTool, Registry, RegistryEntry
 from opposable.tools.result_cache import ResultCache
@@ -410,7 +410,8 @@ class ToolLibrary:
             if has_policies:
                 result = await run_with_policies(tool, checked, context, timeout, self._policy_context)
             else:
-                result = await run_once(tool, checked.checked, context, timeout, self._policy_context)
+                run = invoke(tool, checked.checked, context, timeout, tool.failure_when)
+                result = await record_in_circuit(tool, run, self._policy_context)
         seconds = time.perf_counter() - started
         is_unknown = result.failure == "timeout" or result.outcome_unknown
         if is_unknown and result.attempts and not tool.traits.idempotent:
