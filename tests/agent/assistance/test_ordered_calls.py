@@ -42,6 +42,8 @@ def cancel(order: str) -> str:
 def report(state: str) -> str:
     """Report the state."""
     made.append(f"report {state}")
+    if state == "running":
+        raise ToolFailed("It is still running.")
     return "reported"
 
 
@@ -159,3 +161,31 @@ async def test_a_polled_tool_is_offered_with_the_planned_one(is_polled):
     await run_scripted(model, is_polled=is_polled)
     assert made == ["look"] * (3 if is_polled else 1) + ["report done"]
     assert list_requests(model)[1] == ("required", ["report", "look"] if is_polled else ["report"])
+
+
+@pytest.mark.parametrize("is_polled", [True, False])
+async def test_a_planned_call_that_comes_too_early_waits_for_the_polled_tool(is_polled):
+    states[:] = ["running", "done"]
+    call_look, call_report = tool_call("look", "{}"), tool_call("report", '{"state": "running"}')
+    model = ScriptedModel(
+        reply_with_calls(call_look, call_report),
+        reply_with_calls(call_report),
+        *[reply_with_calls(call_look), reply_with_calls(tool_call("report", '{"state": "done"}'))] * is_polled,
+        "Done.",
+    )
+    await run_scripted(model, is_polled=is_polled, follow_ups=False)
+    assert made == ["look", "report running", *["look", "report done"] * is_polled]
+    assert list_requests(model)[2] == (("required", ["report", "look"]) if is_polled else ("auto", ALL))
+
+
+async def test_a_planned_call_that_fails_again_ends_the_wait():
+    states[:] = ["running"]
+    call_report = reply_with_calls(tool_call("report", '{"state": "running"}'))
+    model = ScriptedModel(
+        reply_with_calls(tool_call("look", "{}"), tool_call("report", '{"state": "running"}')),
+        *[call_report] * 2,
+        "It is still running.",
+    )
+    end = await run_scripted(model, is_polled=True, follow_ups=False)
+    assert end.text == "It is still running."
+    assert [choice for choice, _ in list_requests(model)] == ["auto", "required", "required", "auto"]

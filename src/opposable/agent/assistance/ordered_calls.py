@@ -12,37 +12,46 @@ class OrderedCalls(AssistanceRule):
 
     Small models write calls that depend on each other in one reply, with invented values in the later ones. The reply
     is their plan: each further tool is requested with the results before it, for as many calls as were planned, so no
-    call is added. While a call is failed, the plan waits.
+    call is added. While a call is failed, the plan waits. A planned call that fails right after a polled tool was too
+    early, and stays planned.
     """
 
     def __init__(self, run: AssistedRun) -> None:
         super().__init__(run)
         self._planned_names: list[str] = []
+        self._made_names: list[str] = []  # the planned ones of the last turn
+        self._polled_name = ""
         self._is_requested = False
 
     def extend_definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
         """Offer the planned tool when it is requested, and the tool just called if its spec says that it is polled."""
         if not self._is_requested:
             return definitions
-        last = self.run.steps[-1].call.name
-        names = {self._planned_names[0], last if self.run.is_polled(last) else ""}
+        names = {self._planned_names[0], self._polled_name}
         return tuple(tool for tool in definitions if tool.name in names) or definitions
 
     def select_calls(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
         """Return the calls of the first tool, and plan those of the others."""
         names = [call.name for call in calls]
         count, planned_count = _count_first(names), _count_first(self._planned_names)
+        self._made_names = []
         if count < len(names) and not self._is_requested:
             self._planned_names = names[count:]
         elif names[:1] == self._planned_names[:1]:
             count = min(count, planned_count) if self._is_requested else count
-            self._planned_names = self._planned_names[planned_count:]
+            self._made_names, self._planned_names = names[:count], self._planned_names[planned_count:]
         self._is_requested = False
         return calls[:count]
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Request the next planned tool if no call of the turn failed."""
-        self._is_requested = bool(self._planned_names) and not any(step.result.failure for step in self.run.turn_steps)
+        before, last = ([""] + [step.call.name for step in self.run.steps])[-2:]
+        has_failed = any(step.result.failure for step in self.run.turn_steps)
+        if has_failed and self._made_names and self.run.is_polled(before):  # it was too early
+            self._planned_names = [*self._made_names, *self._planned_names]
+            last, has_failed = before, False
+        self._polled_name = last if self.run.is_polled(last) else ""
+        self._is_requested = bool(self._planned_names) and not has_failed
         if self._is_requested:
             self.run.next_tool_choice = "required"
         return None
