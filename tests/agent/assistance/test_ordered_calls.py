@@ -7,6 +7,7 @@ import pytest
 
 from opposable.agent.agent import run_agent
 from opposable.agent.assistance.guard_options import ALL_GUARDS
+from opposable.agent.assistance.ordered_calls import MAX_WAITS
 from opposable.domain.errors import ToolFailed
 from opposable.domain.messages import user_message
 from opposable.domain.specs import FunctionToolSpec
@@ -164,11 +165,12 @@ async def test_a_polled_tool_is_offered_with_the_planned_one(is_polled):
 
 
 @pytest.mark.parametrize("is_polled", [True, False])
-async def test_a_planned_call_that_comes_too_early_waits_for_the_polled_tool(is_polled):
+@pytest.mark.parametrize("is_planned", [True, False])
+async def test_a_call_that_comes_too_early_waits_for_the_polled_tool(is_polled, is_planned):
     states[:] = ["running", "done"]
     call_look, call_report = tool_call("look", "{}"), tool_call("report", '{"state": "running"}')
     model = ScriptedModel(
-        reply_with_calls(call_look, call_report),
+        reply_with_calls(*[call_look, call_report][: 1 + is_planned]),
         reply_with_calls(call_report),
         *[reply_with_calls(call_look), reply_with_calls(tool_call("report", '{"state": "done"}'))] * is_polled,
         "Done.",
@@ -178,7 +180,7 @@ async def test_a_planned_call_that_comes_too_early_waits_for_the_polled_tool(is_
     assert list_requests(model)[2] == (("required", ["report", "look"]) if is_polled else ("auto", ALL))
 
 
-async def test_a_planned_call_that_fails_again_ends_the_wait():
+async def test_a_call_that_fails_again_without_a_poll_ends_the_wait():
     states[:] = ["running"]
     call_report = reply_with_calls(tool_call("report", '{"state": "running"}'))
     model = ScriptedModel(
@@ -189,3 +191,14 @@ async def test_a_planned_call_that_fails_again_ends_the_wait():
     end = await run_scripted(model, is_polled=True, follow_ups=False)
     assert end.text == "It is still running."
     assert [choice for choice, _ in list_requests(model)] == ["auto", "required", "required", "auto"]
+
+
+async def test_a_call_that_always_fails_ends_the_wait():
+    states[:] = ["running"] * (MAX_WAITS + 1)
+    turns = [
+        reply_with_calls(tool_call("look", "{}")),
+        reply_with_calls(tool_call("report", '{"state": "running"}')),
+    ] * (MAX_WAITS + 1)
+    model = ScriptedModel(*turns, "It is still running.")
+    end = await run_scripted(model, is_polled=True, follow_ups=False, replanning=False)
+    assert (end.text, list_requests(model)[-1][0]) == ("It is still running.", "auto")

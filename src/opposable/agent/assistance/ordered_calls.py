@@ -6,21 +6,24 @@ from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
 from opposable.domain.tools import ToolCall, ToolDefinition
 
+MAX_WAITS = 10
+"""Calls of one run that are planned again because they were made too early."""
+
 
 class OrderedCalls(AssistanceRule):
     """Make the first tool's calls of a reply, and request those of its other tools once their turn has come.
 
     Small models write calls that depend on each other in one reply, with invented values in the later ones. The reply
     is their plan: each further tool is requested with the results before it, for as many calls as were planned, so no
-    call is added. While a call is failed, the plan waits. A planned call that fails right after a polled tool was too
-    early, and stays planned.
+    call is added. While a call is failed, the plan waits. A call that fails right after a polled tool was made too
+    early, and is planned again.
     """
 
     def __init__(self, run: AssistedRun) -> None:
         super().__init__(run)
         self._planned_names: list[str] = []
-        self._made_names: list[str] = []  # the planned ones of the last turn
         self._polled_name = ""
+        self._waits = MAX_WAITS
         self._is_requested = False
 
     def extend_definitions(self, definitions: tuple[ToolDefinition, ...]) -> tuple[ToolDefinition, ...]:
@@ -34,26 +37,27 @@ class OrderedCalls(AssistanceRule):
         """Return the calls of the first tool, and plan those of the others."""
         names = [call.name for call in calls]
         count, planned_count = _count_first(names), _count_first(self._planned_names)
-        self._made_names = []
         if count < len(names) and not self._is_requested:
             self._planned_names = names[count:]
         elif names[:1] == self._planned_names[:1]:
             count = min(count, planned_count) if self._is_requested else count
-            self._made_names, self._planned_names = names[:count], self._planned_names[planned_count:]
+            self._planned_names = self._planned_names[planned_count:]
         self._is_requested = False
         return calls[:count]
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
-        """Request the next planned tool if no call of the turn failed."""
-        before, last = ([""] + [step.call.name for step in self.run.steps])[-2:]
-        has_failed = any(step.result.failure for step in self.run.turn_steps)
-        if has_failed and self._made_names and self.run.is_polled(before):  # it was too early
-            self._planned_names = [*self._made_names, *self._planned_names]
-            last, has_failed = before, False
-        self._polled_name = last if self.run.is_polled(last) else ""
-        self._is_requested = bool(self._planned_names) and not has_failed
+        """Request the next planned tool if no call of the turn failed, or if the failed one was made too early."""
+        run, (before, last) = self.run, ["", *(step.call.name for step in self.run.steps)][-2:]
+        failures = {step.result.failure for step in run.turn_steps} - {None}
+        is_wrong = failures in ({"failed"}, {"refused"})
+        if is_wrong and self._waits and run.is_polled(before) and not run.is_polled(last):  # it was too early
+            self._waits -= 1
+            self._planned_names = [last, *self._planned_names]
+            last, failures = before, set()
+        self._polled_name = last if run.is_polled(last) else ""
+        self._is_requested = bool(self._planned_names) and not failures
         if self._is_requested:
-            self.run.next_tool_choice = "required"
+            run.next_tool_choice = "required"
         return None
 
 
