@@ -289,7 +289,7 @@ def make_jobs(polls_until_done: int = 4, failure_count: int = 0) -> Environment:
     environment.add_tool(start_job)
     environment.add_tool(job_status, read_only=True, metadata={"polling": True})
     environment.add_tool(publish)
-    environment.add_tool(render, metadata={"adjustable": {"timeout": 8}})
+    environment.add_tool(render, idempotent=True, metadata={"adjustable": {"timeout": 8}})
     return environment
 
 
