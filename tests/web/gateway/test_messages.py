@@ -116,6 +116,7 @@ REFUSED = {
     ),
     "a tool of the server": ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools[0]"),
     "a choice by a list": ({"tools": [ADD], "tool_choice": {"type": "tool", "name": []}}, "tool_choice"),
+    "a name too long": ({"tools": [{**ADD, "name": "a" * 129}]}, "tools[0].function.name"),
     "a choice of no tool": ({"tools": [ADD], "tool_choice": {"type": "tool", "name": "sub"}}, "tool_choice"),
     "too hot": ({"temperature": 2}, "temperature"),
     "an image as instructions": (
@@ -130,6 +131,10 @@ def test_invalid_parameters_are_reported_with_their_path(body, param):
     with pytest.raises(GatewayError) as caught:
         parse(**body)
     assert (caught.value.status, caught.value.body["error"]["param"]) == (400, param)
+
+
+def test_names_are_as_long_as_in_the_api():
+    assert parse(tools=[{**ADD, "name": "a" * 128}]).tools[0].name == "a" * 128
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -14,6 +14,9 @@ from opposable.web.gateway.request import CompletionRequest, parse_model_name, p
 from opposable.web.gateway.tool_schemas import parse_tools
 from opposable.web.openai_errors import GatewayError, bad_request_error
 
+MAX_TOOL_NAME_LENGTH = 128
+"""Characters of a tool's name that Anthropic's API allows; OpenAI's allow 64."""
+
 HINTS = frozenset(
     {"thinking", "metadata", "service_tier", "context_management", "cache_control", "inference_geo", "speed", "betas"}
 )
@@ -41,7 +44,7 @@ def parse_messages_request(body: Mapping[str, Any], *, is_count: bool = False) -
     max_tokens = parse_number(body, "max_tokens", int, low=1)
     if max_tokens is None and not is_count:
         raise bad_request_error("max_tokens", "max_tokens is missing.")
-    tools = parse_tools(_to_chat_tools(body.get("tools")))
+    tools = parse_tools(_to_chat_tools(body.get("tools")), MAX_TOOL_NAME_LENGTH)
     choice, is_single = _parse_tool_choice(body.get("tool_choice"), [tool.name for tool in tools])
     config = body.get("output_config")
     ignored = [f"output_config.{name}" for name in config if name != "format"] if isinstance(config, dict) else []

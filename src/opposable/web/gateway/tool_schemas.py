@@ -1,17 +1,18 @@
 """Parsing of the tools of a request, with normalization of their schemas."""
 
+import re
 from typing import Any
 
 from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolDefinition
 from opposable.parsers.schema_coercion import TYPE_ALIASES
-from opposable.tools.tool_names import SAFE_NAME_PATTERN
 from opposable.web.openai_errors import bad_request_error
 
 MAX_SCHEMA_NODES = 2000
 """The largest number of nodes in the schema of one tool."""
 
+_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_-]+")
 _DEFINITION_KEYWORDS = ("$defs", "definitions")
 _SCHEMA_MAPPING_KEYWORDS = ("properties", "patternProperties", "dependentSchemas")
 _SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -34,8 +35,8 @@ _KEYWORD_TYPES: dict[str, Any] = {
 """The types of the values of other keywords; those that are not listed are passed on as they are."""
 
 
-def parse_tools(tools: Any) -> tuple[ToolDefinition, ...]:
-    """Parse the `tools` of a request.
+def parse_tools(tools: Any, max_name_length: int = 64) -> tuple[ToolDefinition, ...]:
+    """Parse the `tools` of a request, with names of at most this many characters.
 
     Raises:
         GatewayError: 400, with the path of the wrong tool.
@@ -44,7 +45,7 @@ def parse_tools(tools: Any) -> tuple[ToolDefinition, ...]:
         return ()
     if not isinstance(tools, list):
         raise bad_request_error("tools", "tools must be a list.")
-    definitions = tuple(_parse_tool(tool, f"tools[{index}]") for index, tool in enumerate(tools))
+    definitions = tuple(_parse_tool(tool, f"tools[{index}]", max_name_length) for index, tool in enumerate(tools))
     names: set[str] = set()
     for index, definition in enumerate(definitions):
         if definition.name in names:
@@ -54,7 +55,7 @@ def parse_tools(tools: Any) -> tuple[ToolDefinition, ...]:
     return definitions
 
 
-def _parse_tool(tool: Any, path: str) -> ToolDefinition:
+def _parse_tool(tool: Any, path: str, max_name_length: int) -> ToolDefinition:
     kind = tool.get("type", "function") if isinstance(tool, dict) else None
     function = tool.get("function") if isinstance(tool, dict) else None
     if kind != "function" or not isinstance(function, dict):
@@ -63,10 +64,10 @@ def _parse_tool(tool: Any, path: str) -> ToolDefinition:
             f'{path} must be {{"type": "function", "function": {{…}}}}. Other types of tools are not supported.',
         )
     name = function.get("name")
-    if not isinstance(name, str) or not SAFE_NAME_PATTERN.match(name):
+    if not isinstance(name, str) or not _NAME_PATTERN.fullmatch(name) or len(name) > max_name_length:
         raise bad_request_error(
             f"{path}.function.name",
-            f"{path} has the name {name!r}. A name has 1 to 64 letters, digits, underscores and dashes.",
+            f"{path} has the name {name!r}. A name has 1 to {max_name_length} letters, digits, underscores and dashes.",
         )
     description = function.get("description")
     parameters = _parse_parameters(function.get("parameters"), f"{path}.function.parameters", name)
