@@ -30,8 +30,11 @@ const startedTurns = new Map<string, Turn[]>();
 function mergeTurns(conversationId: string, runs: Run[], messages: Message[]): Turn[] {
   const started = startedTurns.get(conversationId) ?? [];
   const startedIds = new Set(started.map((turn) => turn.run.state.runId));
+  // A run may be listed before the page that started it knows its id.
+  const isStarting = (run: Run) =>
+    !run.ended_at && started.some((turn) => !turn.run.state.runId && turn.task === run.task);
   const listed = runs
-    .filter((run) => !startedIds.has(run.run_id))
+    .filter((run) => !startedIds.has(run.run_id) && !isStarting(run))
     .map((run) => ({
       key: run.run_id,
       task: run.task ?? "",

@@ -1,5 +1,6 @@
 """Chat in a real browser: streaming, calls, approval, stop, broken connections, hostile output."""
 
+import asyncio
 import base64
 import re
 
@@ -102,6 +103,25 @@ async def test_a_broken_connection_is_resumed(browser, tmp_path):
         text = await page.get_by_role("article").inner_text()
         assert set(text.split()) == {"slow", "word"}
         assert console.service.runner.active_count == 1
+
+
+async def test_a_run_that_is_listed_before_its_id_is_known_is_shown_once(browser, tmp_path):
+    listed = {"run_id": "r1", "status": "running", "task": "hello", "started_at": "2026-11-25T10:00:00Z"}
+    is_released = asyncio.Event()
+
+    async def wait(route) -> None:
+        await is_released.wait()
+        await route.continue_()
+
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open()
+        await page.route("**/api/agent", wait)
+        await page.route("**/api/runs?*", lambda route: route.fulfill(json={"items": [listed], "next": ""}))
+        async with page.expect_request("**/agent/conversations/*"):  # sent once the listed run is on the page
+            await send(page, "hello")
+        await expect(page.get_by_role("article")).to_have_count(1)
+        is_released.set()
+        await expect(page.get_by_text("You said: hello")).to_be_visible()
 
 
 async def test_images_are_attached_pasted_and_still_there_after_a_reload(browser, tmp_path):
