@@ -153,7 +153,7 @@ def test_calls_and_results_are_sent_as_text():
             '{"action": "tool_call", "tool_calls": [{"name": "sql_validate", "arguments": {"sql":"a"}}, '
             '{"name": "sql_validate", "arguments": {"sql":"b"}}]}',
         ),
-        ("user", "Result of sql_validate:\nfine\n\nsql_validate failed:\nbroken"),
+        ("user", "Result of sql_validate:\nfine\n\nResult of sql_validate (failed):\nbroken"),
         ("user", "and?"),
     ]
 

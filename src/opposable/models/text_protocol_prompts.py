@@ -109,9 +109,8 @@ def render_calls(calls: Sequence[ToolCall]) -> str:
 
 def render_results(results: Sequence[Message], language: Language) -> str:
     """Render the results of one reply as one text. The heading says whether the call failed."""
-    is_chinese = language == "zh"
-    headings = ("工具 {} 的结果：", "工具 {} 的结果（失败）：") if is_chinese else ("Result of {}:", "{} failed:")
-    return "\n\n".join(f"{headings[result.is_error].format(result.name)}\n{result.content}" for result in results)
+    heading, mark = ("工具 {} 的结果{}：", "（失败）") if language == "zh" else ("Result of {}{}:", " (failed)")
+    return "\n\n".join(f"{heading.format(one.name, mark if one.is_error else '')}\n{one.content}" for one in results)
 
 
 def _render_requirement(choice: ToolChoice, language: Language) -> str:
