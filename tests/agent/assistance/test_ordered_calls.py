@@ -65,7 +65,7 @@ def call_cancel(order: str):
     return tool_call("cancel", f'{{"order": "{order}"}}')
 
 
-async def run_scripted(model, *, is_polled=False, **guards):
+async def run_scripted(model, *, is_polled=False, task="Cancel Anna's order.", **guards):
     library = ToolLibrary([find, cancel, report])
     spec = FunctionToolSpec(
         tool_id="look",
@@ -79,7 +79,7 @@ async def run_scripted(model, *, is_polled=False, **guards):
     events = run_agent(
         model,
         library,
-        [user_message("Cancel Anna's order.")],
+        [user_message(task)],
         options=ModelOptions(stream=False),
         assistance=replace(ALL_GUARDS, **guards),
     )
@@ -126,6 +126,15 @@ async def test_no_more_calls_are_made_than_were_planned():
     )
     await run_scripted(model)
     assert made == ["find Anna", "cancel A-17"]
+
+
+@pytest.mark.parametrize(("planned", "done"), [("A-18", "A-18"), ("the order", "A-17")])
+async def test_a_code_that_the_user_said_is_kept(planned, done):
+    model = ScriptedModel(
+        reply_with_calls(call_find(), call_cancel(planned)), reply_with_calls(call_cancel("A-17")), "Done."
+    )
+    await run_scripted(model, task="Find Anna, and cancel the order A-18.")
+    assert made == ["find Anna", f"cancel {done}"]
 
 
 async def test_a_plan_waits_until_the_failed_call_is_corrected():

@@ -20,10 +20,9 @@ from opposable.agent.history import detect_conversation_language
 from opposable.agent.policy import Directive, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.events import ModelEvent, Reply
-from opposable.domain.language import Language
 from opposable.domain.localized_text import join_localized
 from opposable.domain.messages import Message
-from opposable.domain.tools import ToolCall, ToolDefinition, ToolResult
+from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
 from opposable.tools import failure_messages
 from opposable.tools.library import ToolLibrary
@@ -122,7 +121,8 @@ class AssistancePolicy(RunPolicy):
         """Show a call to the rules, and return their notes."""
         run = self._run
         run.steps = steps
-        if step.call.id not in run.arguments or _is_run_limited(step.result, run.language):
+        run_limit = failure_messages.call_limit_message(run.language)
+        if step.call.id not in run.arguments or step.result.failure == "cancelled" or step.result.content == run_limit:
             return ""
         return join_localized(filter(None, [rule.annotate(step, steps) for rule in self._rules]), " ", " ")
 
@@ -136,8 +136,3 @@ class AssistancePolicy(RunPolicy):
         """Return how to go on: the end of the run first, then a request for a call, then another decision."""
         directives = filter(None, [await rule.after_turn(steps) for rule in self._rules])
         return min(directives, key=lambda one: (one.action != "complete", not one.message), default=None)
-
-
-def _is_run_limited(result: ToolResult, language: Language) -> bool:
-    """Return whether the run, not the tool, prevented a call."""
-    return result.failure == "cancelled" or result.content == failure_messages.call_limit_message(language)

@@ -1,11 +1,14 @@
 """Rule: make the calls of several tools one tool at a time, each written with the results before it."""
 
+import re
 from collections.abc import Sequence
 
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
 from opposable.domain.tools import ToolCall, ToolDefinition
 
+CODE_PATTERN = re.compile(r"(?=.*[\d._@/])[\w.@/:-]+", re.ASCII)
+"""A code, an address, or the name of a file."""
 MAX_WAITS = 10
 """Calls of one run that are planned again because they were made too early."""
 
@@ -15,13 +18,13 @@ class OrderedCalls(AssistanceRule):
 
     Small models write calls that depend on each other in one reply, with invented values in the later ones. The reply
     is their plan: each further tool is requested with the results before it, for as many calls as were planned, so no
-    call is added. While a call is failed, the plan waits. A call that fails right after a polled tool was made too
+    call is added. A planned call is made as it is if the new one lacks a code that the user said. While a call is failed, the plan waits. A call that fails right after a polled tool was made too
     early, and is planned again.
     """
 
     def __init__(self, run: AssistedRun) -> None:
         super().__init__(run)
-        self._planned_names: list[str] = []
+        self._planned: list[ToolCall] = []
         self._polled_name = ""
         self._waits = MAX_WAITS
         self._is_requested = False
@@ -30,18 +33,20 @@ class OrderedCalls(AssistanceRule):
         """Offer the planned tool when it is requested, and the tool just called if its spec says that it is polled."""
         if not self._is_requested:
             return definitions
-        names = {self._planned_names[0], self._polled_name}
+        names = {self._planned[0].name, self._polled_name}
         return tuple(tool for tool in definitions if tool.name in names) or definitions
 
     def select_calls(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
         """Return the calls of the first tool, and plan those of the others."""
-        names = [call.name for call in calls]
-        count, planned_count = _count_first(names), _count_first(self._planned_names)
-        if count < len(names) and not self._is_requested:
-            self._planned_names = names[count:]
-        elif names[:1] == self._planned_names[:1]:
-            count = min(count, planned_count) if self._is_requested else count
-            self._planned_names = self._planned_names[planned_count:]
+        count, planned_count = _count_first(calls), _count_first(self._planned)
+        if count < len(calls) and not self._is_requested:
+            self._planned = list(calls[count:])
+        elif calls and self._planned and calls[0].name == self._planned[0].name:
+            if self._is_requested:
+                calls = [
+                    self._choose(*pair) for pair in zip(self._planned[:planned_count], calls[:count], strict=False)
+                ]
+            self._planned = self._planned[planned_count:]
         self._is_requested = False
         return calls[:count]
 
@@ -52,15 +57,21 @@ class OrderedCalls(AssistanceRule):
         is_wrong = failures in ({"failed"}, {"refused"})
         if is_wrong and self._waits and run.is_polled(before) and not run.is_polled(last):  # it was too early
             self._waits -= 1
-            self._planned_names = [last, *self._planned_names]
+            self._planned = [run.steps[-1].call, *self._planned]
             last, failures = before, set()
         self._polled_name = last if run.is_polled(last) else ""
-        self._is_requested = bool(self._planned_names) and not failures
+        self._is_requested = bool(self._planned) and not failures
         if self._is_requested:
             run.next_tool_choice = "required"
         return None
 
+    def _choose(self, planned: ToolCall, written: ToolCall) -> ToolCall:
+        """Return the planned call if the written one lacks a code that the user said, such as the name of a file."""
+        lost = [value for name, value in planned.arguments.items() if written.arguments.get(name) != value]
+        codes = [value for value in lost if isinstance(value, str) and CODE_PATTERN.fullmatch(value)]
+        return planned if any(code in self.run.task for code in codes) else written
 
-def _count_first(names: Sequence[str]) -> int:
+
+def _count_first(calls: Sequence[ToolCall]) -> int:
     """Return how many calls in a row are of the first tool."""
-    return next((n for n, name in enumerate(names) if name != names[0]), len(names))
+    return next((n for n, call in enumerate(calls) if call.name != calls[0].name), len(calls))

@@ -19,15 +19,13 @@ _NAME_PATTERN = r'\s*("(?:[^"]|"")+"|`[^`]+`|\w+)\s*'
 _EQUALITY_PATTERN = re.compile(rf"{_NAME_PATTERN}\.{_NAME_PATTERN}={_NAME_PATTERN}\.{_NAME_PATTERN}")
 
 
-def _text_to_tuple(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value or ()
-
-
 def _quote_name(name: str) -> str:
     return name if re.fullmatch(r"\w+", name) else '"' + name.replace('"', '""') + '"'
 
 
-TextList = Annotated[tuple[str, ...], BeforeValidator(_text_to_tuple)]
+TextList = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value or ())
+]
 """A list of texts; a single text is a list of one."""
 
 

@@ -19,7 +19,8 @@ def get_word_overlap(value: str, text_words: Sequence[str]) -> float | None:
     return sum(
         word in exact
         or word[:4] in starts
-        or (len(word) <= 3 and word.isalpha() and _is_abbreviation(word, text_words, initials))
+        or (len(word) <= 3 and word.isalpha() and any(each.startswith(word) for each in text_words))
+        or (1 < len(word) <= 3 and word.isalpha() and word in initials)
         for word in held
     ) / len(held)
 
@@ -31,7 +32,3 @@ def _is_other_script(value_words: Sequence[str], text_words: Sequence[str]) -> b
     if latin == foreign or not set(value_words).isdisjoint(text_words):
         return False
     return latin == any(not word.isascii() for word in text_words)
-
-
-def _is_abbreviation(word: str, text_words: Sequence[str], initials: str) -> bool:
-    return (len(word) > 1 and word in initials) or any(each.startswith(word) for each in text_words)
