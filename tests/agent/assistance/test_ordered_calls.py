@@ -129,7 +129,7 @@ async def test_no_more_calls_are_made_than_were_planned():
 
 
 @pytest.mark.parametrize(("planned", "done"), [("A-18", "A-18"), ("the order", "A-17")])
-async def test_a_code_that_the_user_said_is_kept(planned, done):
+async def test_a_code_that_the_user_said_is_not_replaced(planned, done):
     model = ScriptedModel(
         reply_with_calls(call_find(), call_cancel(planned)), reply_with_calls(call_cancel("A-17")), "Done."
     )
