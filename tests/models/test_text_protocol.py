@@ -139,7 +139,7 @@ HISTORY = (
         ),
     ),
     tool_message("c1", "sql_validate", "fine"),
-    tool_message("c2", "sql_validate", "broken", is_error=True),
+    tool_message("c2", "sql_validate", "broken"),
     user_message("and?"),
 )
 
@@ -153,7 +153,7 @@ def test_calls_and_results_are_sent_as_text():
             '{"action": "tool_call", "tool_calls": [{"name": "sql_validate", "arguments": {"sql":"a"}}, '
             '{"name": "sql_validate", "arguments": {"sql":"b"}}]}',
         ),
-        ("user", "Result of sql_validate:\nfine\n\nResult of sql_validate (failed):\nbroken"),
+        ("user", "Result of sql_validate:\nfine\n\nResult of sql_validate:\nbroken"),
         ("user", "and?"),
     ]
 

@@ -108,9 +108,9 @@ def render_calls(calls: Sequence[ToolCall]) -> str:
 
 
 def render_results(results: Sequence[Message], language: Language) -> str:
-    """Render the results of one reply as one text. The heading says whether the call failed."""
-    heading, mark = ("工具 {} 的结果{}：", "（失败）") if language == "zh" else ("Result of {}{}:", " (failed)")
-    return "\n\n".join(f"{heading.format(one.name, mark if one.is_error else '')}\n{one.content}" for one in results)
+    """Render the results of one reply as one text."""
+    heading = "工具 {} 的结果：" if language == "zh" else "Result of {}:"
+    return "\n\n".join(f"{heading.format(result.name)}\n{result.content}" for result in results)
 
 
 def _render_requirement(choice: ToolChoice, language: Language) -> str:
