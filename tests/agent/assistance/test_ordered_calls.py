@@ -128,10 +128,13 @@ async def test_no_more_calls_are_made_than_were_planned():
     assert made == ["find Anna", "cancel A-17"]
 
 
-@pytest.mark.parametrize(("planned", "done"), [("A-18", "A-18"), ("the order", "A-17")])
-async def test_a_code_that_the_user_said_is_not_replaced(planned, done):
+@pytest.mark.parametrize(
+    ("planned", "written", "done"),
+    [("A-18", "A-17", "A-18"), ("the order", "A-17", "A-17"), ("A-18", "2026/A-18", "2026/A-18")],
+)
+async def test_a_code_that_the_user_said_is_not_replaced(planned, written, done):
     model = ScriptedModel(
-        reply_with_calls(call_find(), call_cancel(planned)), reply_with_calls(call_cancel("A-17")), "Done."
+        reply_with_calls(call_find(), call_cancel(planned)), reply_with_calls(call_cancel(written)), "Done."
     )
     await run_scripted(model, task="Find Anna, and cancel the order A-18.")
     assert made == ["find Anna", f"cancel {done}"]

@@ -67,7 +67,7 @@ class OrderedCalls(AssistanceRule):
 
     def _choose(self, planned: ToolCall, written: ToolCall) -> ToolCall:
         """Return the planned call if the written one lacks a code that the user said, such as the name of a file."""
-        lost = [value for name, value in planned.arguments.items() if written.arguments.get(name) != value]
+        lost = [value for key, value in planned.arguments.items() if str(value) not in str(written.arguments.get(key))]
         codes = [value for value in lost if isinstance(value, str) and CODE_PATTERN.fullmatch(value)]
         return planned if any(code in self.run.task for code in codes) else written
 
