@@ -29,7 +29,7 @@ PROFILE = """<!doctype html><meta charset=utf-8><title>Profile</title>
 <a class="social-counter" href="/stars">128 stars</a> <a href="/zh">中文</a>
 <form action="/hello"><input name="who" placeholder="Your name"><button id="go">Greet</button></form>
 <button onclick="setTimeout(() => { document.body.insertAdjacentHTML('beforeend', '<p id=late>arrived</p>') }, 100)">Load</button>
-<a id="tab" target="_blank" href="/stars">New tab</a>
+<a id="tab" target="_blank" href="/stars">New tab</a> <a id="slow-tab" target="_blank" href="/slow">Slow tab</a>
 """
 CHINESE = "<!doctype html><meta charset=utf-8><title>天气</title><body><h1>北京天气</h1><p>今天晴，最高 26 度。</p><button id=查询>查询</button>"
 
@@ -57,7 +57,12 @@ async def serve_site():
     async def away(request):
         raise web.HTTPFound(request.query["to"])
 
+    async def slow(request):
+        await asyncio.sleep(1)
+        return web.Response(text="Here at last", content_type="text/html")
+
     app = web.Application()
+    app.router.add_get("/slow", slow)
     app.router.add_get("/", page(PROFILE))
     app.router.add_get("/zh", page(CHINESE))
     app.router.add_get("/stars", page("<title>Stars</title>All 128 stars"))
@@ -109,7 +114,7 @@ async def test_page_is_read_clicked_and_typed_into(browser, site, one):
     assert await browser.navigate(site.url, one) == {
         "url": f"{site.url}/",
         "title": "Profile",
-        "text": "Mara 128 stars 中文 Greet Load New tab",
+        "text": "Mara 128 stars 中文 Greet Load New tab Slow tab",
     }
     links = (await browser.read(one, "links"))["links"]
     assert links[:2] == [{"text": "128 stars", "url": f"{site.url}/stars"}, {"text": "中文", "url": f"{site.url}/zh"}]
@@ -165,6 +170,12 @@ async def test_new_tab_becomes_the_current_page(browser, site, one):
     await browser.click("#tab", one)
     await browser.wait(one, text="All 128 stars")
     assert (await browser.read(one))["url"] == f"{site.url}/stars"
+
+
+async def test_wait_follows_a_link_to_a_new_tab_that_answers_late(browser, site, one):
+    await browser.navigate(site.url, one)
+    await browser.click("#slow-tab", one)
+    assert (await browser.wait(one, text="Here at last"))["url"] == f"{site.url}/slow"
 
 
 async def test_runs_have_separate_pages(browser, site, one):

@@ -2,6 +2,7 @@
 
 import base64
 import secrets
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ _REACTION_MILLISECONDS = 100
 """Milliseconds that a page has to react to a click."""
 _LOAD_MILLISECONDS = 2_000
 """Milliseconds that a page then has to load."""
+_FRONT_PAGE_MILLISECONDS = 500
+"""Milliseconds that a wait looks at one page before it looks whether a tab was opened."""
 
 
 class BrowserNavigator:
@@ -144,10 +147,9 @@ class BrowserNavigator:
         """
         if bool(selector) == bool(text):
             raise InvalidArguments((FieldProblem("selector", "give either selector or text", None),))
-        async with self._use_page(context, selector or text, min(max(seconds, 0.1), _MAX_WAIT_SECONDS)) as page:
-            locator = page.locator(selector) if selector else page.get_by_text(text)
-            await locator.first.wait_for(timeout=min(max(seconds, 0.1), _MAX_WAIT_SECONDS) * 1000)
-            return await _summarize_page(page)
+        seconds = min(max(seconds, 0.1), _MAX_WAIT_SECONDS)
+        async with self._use_page(context, selector or text, seconds) as page:
+            return await _summarize_page(await _wait_for_element(page, selector, text, seconds))
 
     async def screenshot(self, context: CallContext, path: str = "", whole_page: bool = False) -> dict[str, Any]:
         """Take a picture of the page.
@@ -247,10 +249,32 @@ async def _wait_until_loaded(page: Any) -> Any:
     from playwright.async_api import TimeoutError as PageTimeoutError
 
     await page.wait_for_timeout(_REACTION_MILLISECONDS)
-    current = page.context.pages[-1]
+    current = _get_front_page(page)
     with suppress(PageTimeoutError):  # a slow page is returned as far as it has loaded
         await current.wait_for_load_state("domcontentloaded", timeout=_LOAD_MILLISECONDS)
     return current
+
+
+async def _wait_for_element(page: Any, selector: str, text: str, seconds: float) -> Any:
+    """Return the front page once it shows an element or a text. A tab may open while this waits."""
+    from playwright.async_api import TimeoutError as PageTimeoutError
+
+    end = time.monotonic() + seconds
+    while True:
+        current = _get_front_page(page)
+        locator = current.locator(selector) if selector else current.get_by_text(text)
+        milliseconds = max((end - time.monotonic()) * 1000, 1)
+        try:
+            await locator.first.wait_for(timeout=min(milliseconds, _FRONT_PAGE_MILLISECONDS))
+        except PageTimeoutError:
+            if milliseconds <= _FRONT_PAGE_MILLISECONDS:
+                raise
+        else:
+            return current
+
+
+def _get_front_page(page: Any) -> Any:
+    return (page.context.pages or [page])[-1]
 
 
 async def _summarize_page(page: Any) -> dict[str, Any]:
