@@ -135,7 +135,7 @@ async def test_cancelling_the_caller_stops_the_engine(shop):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < 5
     await wait_for(is_idle, seconds=5)  # the query itself would run for 15 seconds
 
 

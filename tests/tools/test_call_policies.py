@@ -135,7 +135,7 @@ async def test_time_outs_open_a_circuit_and_good_answers_keep_it_closed():
         return "ok"
 
     library = ToolLibrary(
-        [FunctionTool(sometimes, timeout=0.01)], circuit_breaker=CircuitBreakerOptions(0.5, 4, 60, 30)
+        [FunctionTool(sometimes, timeout=0.3)], circuit_breaker=CircuitBreakerOptions(0.5, 4, 60, 30)
     )
     for slow in (True, False, False, False, True):
         await library.call("sometimes", {"slow": slow})

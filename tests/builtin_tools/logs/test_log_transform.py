@@ -343,9 +343,9 @@ def test_warnings_are_listed_when_there_are_no_errors(logs):
 )
 def test_no_line_makes_parsing_slow(logs, start, unit):
     (logs / "odd.log").write_text("2026-11-02 09:00:00 ERROR x\n" + start + unit * (60_000 // len(unit)) + "\n")
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert LogTransform([logs]).log_transform("odd.log")["lines"] == 2
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 @pytest.mark.parametrize(

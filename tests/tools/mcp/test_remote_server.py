@@ -280,7 +280,7 @@ class TestCalls:
 
     async def test_a_server_that_stops_answering_is_restarted(self, tools, monkeypatch):
         monkeypatch.setattr("opposable.tools.mcp.connection.PROBE_TIMEOUT_SECONDS", 0.3)
-        async with McpServer(create_spec(tools, timeout=0.3)) as server:
+        async with McpServer(create_spec(tools, timeout=1.0)) as server:
             before = int((await call_tool(server, "pid")).content)
             os.kill(before, signal.SIGSTOP)
             assert [(await call_for_text(server, "pid"))[0] for _ in range(3)] == ["timeout"] * 3
