@@ -30,7 +30,7 @@ script = ScriptedModel(reply_with_calls(tool_call("add", "{{'a': 2, 'b': 3}}")),
 print(asyncio.run(Agent(script, [add]).run("2 + 3")).text)
 """
 EXTRAS = {
-    *("typer", "rich", "click", "pydantic_settings", "dotenv", "platformdirs", "filelock", "requests"),
+    *("typer", "rich", "click", "pydantic_settings", "dotenv", "filelock", "requests"),
     *("xllamacpp", "duckdb", "sqlglot", "fastapi", "starlette", "uvicorn", "anyio", "httpx2", "openai"),
 }
 

