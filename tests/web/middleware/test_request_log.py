@@ -9,7 +9,7 @@ from opposable.web.middleware.request_log import RequestLogMiddleware
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/api/tools"])
+@pytest.mark.parametrize("path", ["/healthz", "/assets/index.js", "/api/tools"])
 async def test_a_request_that_ends_without_a_response_is_logged(caplog, path):
     async def app(scope, receive, send):
         raise ConnectionResetError
@@ -18,5 +18,5 @@ async def test_a_request_that_ends_without_a_response_is_logged(caplog, path):
     with pytest.raises(ConnectionResetError):
         await RequestLogMiddleware(app)({"type": "http", "method": "GET", "path": path}, None, None)
     [record] = caplog.records
-    level = logging.DEBUG if path == "/healthz" else logging.INFO
+    level = logging.INFO if path == "/api/tools" else logging.DEBUG
     assert (record.levelno, record.status, record.path, record.key_id) == (level, 499, path, "anonymous")
