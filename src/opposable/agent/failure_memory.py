@@ -115,9 +115,7 @@ class FailurePatterns:
             return exact.correction
         for failure in self.get_failures(tool_id):
             wrong_arguments = parse_failed_arguments(failure.message) if failure.correction else {}
-            if wrong_arguments and all(
-                arguments.get(name, failure) == value for name, value in wrong_arguments.items()
-            ):
+            if wrong_arguments and wrong_arguments.items() <= arguments.items():
                 return failure.correction
         return None
 

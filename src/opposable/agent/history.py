@@ -115,8 +115,6 @@ def _list_droppable_groups(groups: Sequence[list[Message]]) -> list[int]:
     """Return the positions of the droppable groups, in the order of dropping."""
     user_positions = [index for index, group in enumerate(groups) if group[0].role == "user"]
     first, last = (user_positions[0], user_positions[-1]) if user_positions else (0, 0)
-    before = [
-        index for index in range(len(groups)) if index < last and index != first and groups[index][0].role != "system"
-    ]
+    before = [index for index in range(last) if index != first and groups[index][0].role != "system"]
     after = [index for index in range(last + 1, len(groups) - 1) if groups[index][0].role == "assistant"]
     return before + after

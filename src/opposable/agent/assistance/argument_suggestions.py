@@ -2,6 +2,7 @@
 
 import re
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Any
 
 from opposable.agent.failure_fingerprints import MIN_SIMILARITY
@@ -40,19 +41,12 @@ def is_quoted(error_text: str, value: str) -> bool:
 
 
 def _find_nearest_value(value: str, error_text: str) -> str:
-    similarities: dict[str, float] = {}  # of the many values that a long list names, the first ones
     for opening, closing in _QUOTE_PAIRS:
         error_text = error_text.replace(f"{opening}{value}{closing}", "\n")
-    for part in _SEPARATOR_PATTERN.split(error_text):
-        for candidate in (part.strip(), *part.split()):
-            if (
-                candidate
-                and candidate != value
-                and len(candidate) <= MAX_VALUE_CHARACTERS
-                and candidate not in similarities
-                and len(similarities) < _MAX_VALUES_COMPARED
-            ):
-                similarities[candidate] = _compute_similarity(value.casefold(), candidate.casefold())
+    texts = (text for part in _SEPARATOR_PATTERN.split(error_text) for text in (part.strip(), *part.split()))
+    candidates = dict.fromkeys(text for text in texts if len(text) <= MAX_VALUE_CHARACTERS)
+    compared = islice((text for text in candidates if text not in ("", value)), _MAX_VALUES_COMPARED)
+    similarities = {text: _compute_similarity(value.casefold(), text.casefold()) for text in compared}
     best = max(similarities.values(), default=0.0)
     nearest = [candidate for candidate, likeness in similarities.items() if likeness == best]
     return nearest[0] if best >= MIN_SIMILARITY and len(nearest) == 1 else ""
