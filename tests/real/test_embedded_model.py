@@ -1,9 +1,11 @@
-"""The embedded model itself: the real weights, run in this process."""
+"""The embedded model itself: the real weights in the real llama.cpp."""
 
 import asyncio
+import signal
 import subprocess
 import sys
-from contextlib import aclosing
+import time
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import aiohttp
@@ -12,7 +14,7 @@ import pytest
 from opposable import Agent, TextDelta
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
 from opposable.app.tool_factory import create_builtin_tools
-from opposable.domain.errors import ContextFull
+from opposable.domain.errors import ContextFull, ModelUnavailable
 from opposable.domain.language import detect_language
 from opposable.domain.messages import user_message
 from opposable.models.base import ForcedTool, ModelOptions
@@ -48,6 +50,11 @@ def stock(item: str) -> int:
         item: the item's name
     """
     return {"bolt": 4711, "螺栓": 4711}.get(item, 0)
+
+
+async def drain(parts):
+    async for _ in parts:
+        pass
 
 
 QUESTION = "How many pieces of the item 'bolt' are in stock? Use the tool."
@@ -129,9 +136,52 @@ async def test_leaving_a_stream_stops_the_computation(local):
 
 async def test_its_server_requires_the_key(local):
     await Agent(local, options=ModelOptions(max_tokens=2)).run("Say hi.")
-    url = f"{local._server.listening_address}/v1/chat/completions"
+    url = f"{local._client._base_url}/chat/completions"
     async with aiohttp.ClientSession() as session, session.post(url, json={"messages": []}) as response:
         assert response.status == 401
+
+
+async def test_a_failure_of_llama_cpp_costs_one_reply_and_the_next_one_starts_it_again(local):
+    await Agent(local, options=ModelOptions(max_tokens=2)).run("Say hi.")
+    process = local._process
+    stream = local.stream((user_message("Count from 1 to 2000, one number a line."),))
+    assert await anext(stream)
+    process.kill()
+    with pytest.raises(ModelUnavailable):
+        await asyncio.wait_for(drain(stream), 30)
+    await asyncio.to_thread(process.wait)
+    await Agent(local, options=ModelOptions(max_tokens=2)).run("Say hi.")
+
+
+async def test_other_tasks_run_while_it_loads(local):
+    await local.aclose()
+    answering = asyncio.create_task(Agent(local, options=ModelOptions(max_tokens=2)).run("Say hi."))
+    gaps, last = [], time.monotonic()
+    while not answering.done():
+        await asyncio.sleep(0.01)
+        gaps.append(time.monotonic() - last)
+        last = time.monotonic()
+    assert sum(gaps) > 1 > max(gaps)
+
+
+def test_its_process_ends_with_the_program(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import asyncio, os, signal\n"
+        "from opposable.models.factory import create_unwrapped_model\n"
+        "model = create_unwrapped_model('local')\n"
+        "asyncio.run(model._start())\n"
+        "print(model._process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    command_line = Path(f"/proc/{done.stdout.strip()}/cmdline")
+    end = time.monotonic() + 20
+    with suppress(FileNotFoundError):
+        while command_line.read_bytes():  # empty: it ended, and nothing has waited for it
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 def test_the_demo_does_all_its_tasks():

@@ -134,9 +134,7 @@ async def test_time_outs_open_a_circuit_and_good_answers_keep_it_closed():
         await asyncio.sleep(30 if slow else 0)
         return "ok"
 
-    library = ToolLibrary(
-        [FunctionTool(sometimes, timeout=0.3)], circuit_breaker=CircuitBreakerOptions(0.5, 4, 60, 30)
-    )
+    library = ToolLibrary([FunctionTool(sometimes, timeout=0.3)], circuit_breaker=CircuitBreakerOptions(0.5, 4, 60, 30))
     for slow in (True, False, False, False, True):
         await library.call("sometimes", {"slow": slow})
     assert library.get_health("sometimes").state == "ok"

