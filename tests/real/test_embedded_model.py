@@ -161,7 +161,7 @@ async def test_other_tasks_run_while_it_loads(local):
         await asyncio.sleep(0.01)
         gaps.append(time.monotonic() - last)
         last = time.monotonic()
-    assert sum(gaps) > 1 > max(gaps)
+    assert max(gaps) < sum(gaps) / 2
 
 
 def test_its_process_ends_with_the_program(tmp_path):

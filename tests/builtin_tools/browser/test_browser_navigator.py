@@ -34,6 +34,10 @@ PROFILE = """<!doctype html><meta charset=utf-8><title>Profile</title>
 CHINESE = "<!doctype html><meta charset=utf-8><title>天气</title><body><h1>北京天气</h1><p>今天晴，最高 26 度。</p><button id=查询>查询</button>"
 
 
+POP_UP = """<body><button onclick="setTimeout(() => { const tab = window.open('/stars'); setTimeout(() => {
+  if (location.search) tab.close(); document.body.append('signed in') }, 300) }, 300)">Sign in</button>"""
+
+
 class Site:
     def __init__(self, port, hits):
         self.port, self.hits = port, hits
@@ -63,6 +67,7 @@ async def serve_site():
 
     app = web.Application()
     app.router.add_get("/slow", slow)
+    app.router.add_get("/pop-up", page(POP_UP))
     app.router.add_get("/", page(PROFILE))
     app.router.add_get("/zh", page(CHINESE))
     app.router.add_get("/stars", page("<title>Stars</title>All 128 stars"))
@@ -176,6 +181,13 @@ async def test_wait_follows_a_link_to_a_new_tab_that_answers_late(browser, site,
     await browser.navigate(site.url, one)
     await browser.click("#slow-tab", one)
     assert (await browser.wait(one, text="Here at last"))["url"] == f"{site.url}/slow"
+
+
+@pytest.mark.parametrize("url", ["/pop-up", "/pop-up?closes"])
+async def test_wait_finds_a_text_of_the_first_page_after_another_tab_opened(browser, site, one, url):
+    await browser.navigate(site.url + url, one)
+    await browser.click("text=Sign in", one)
+    assert (await browser.wait(one, text="signed in"))["url"] == site.url + url
 
 
 async def test_runs_have_separate_pages(browser, site, one):

@@ -31,8 +31,7 @@ def suggest_arguments(arguments: dict[str, Any], error_text: str) -> dict[str, s
         for name, value in arguments.items()
         if isinstance(value, str) and len(value) <= MAX_VALUE_CHARACTERS and is_quoted(error_text, value)
     }
-    found = {name: _find_nearest_value(value, error_text) for name, value in repeated.items()}
-    return {name: near for name, near in found.items() if near}
+    return {name: near for name, value in repeated.items() if (near := _find_nearest_value(value, error_text))}
 
 
 def is_quoted(error_text: str, value: str) -> bool:

@@ -55,9 +55,8 @@ class AssistedRun:
     @property
     def turn_steps(self) -> list[Step]:
         """The calls of the last turn."""
-        return [
-            step for step in self.steps[len(self.steps) - len(self.arguments) :] if step.turn == self.steps[-1].turn
-        ]
+        latest = self.steps[len(self.steps) - len(self.arguments) :]
+        return [step for step in latest if step.turn == latest[-1].turn]
 
     def get_owner_id(self, name: str) -> str:
         """Return the id that a tool is registered by; the name itself if there is no such tool."""

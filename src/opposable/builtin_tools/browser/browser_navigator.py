@@ -1,5 +1,6 @@
 """Tool that drives a real browser: navigate, read, click, type, wait and take screenshots."""
 
+import asyncio
 import base64
 import secrets
 import time
@@ -24,8 +25,8 @@ _REACTION_MILLISECONDS = 100
 """Milliseconds that a page has to react to a click."""
 _LOAD_MILLISECONDS = 2_000
 """Milliseconds that a page then has to load."""
-_FRONT_PAGE_MILLISECONDS = 500
-"""Milliseconds that a wait looks at one page before it looks whether a tab was opened."""
+_POLL_SECONDS = 0.1
+"""Seconds between two looks at the pages while waiting."""
 
 
 class BrowserNavigator:
@@ -256,21 +257,22 @@ async def _wait_until_loaded(page: Any) -> Any:
 
 
 async def _wait_for_element(page: Any, selector: str, text: str, seconds: float) -> Any:
-    """Return the front page once it shows an element or a text. A tab may open while this waits."""
+    """Return the page that shows an element or a text, the newest one first. Tabs may open and close meanwhile."""
+    from playwright.async_api import Error
     from playwright.async_api import TimeoutError as PageTimeoutError
 
     end = time.monotonic() + seconds
-    while True:
-        current = _get_front_page(page)
-        locator = current.locator(selector) if selector else current.get_by_text(text)
-        milliseconds = max((end - time.monotonic()) * 1000, 1)
-        try:
-            await locator.first.wait_for(timeout=min(milliseconds, _FRONT_PAGE_MILLISECONDS))
-        except PageTimeoutError:
-            if milliseconds <= _FRONT_PAGE_MILLISECONDS:
-                raise
-        else:
-            return current
+    while time.monotonic() < end:
+        for tab in reversed(page.context.pages):
+            locator = tab.locator(selector) if selector else tab.get_by_text(text)
+            try:
+                if await locator.first.is_visible():
+                    return tab
+            except Error:
+                if not tab.is_closed():
+                    raise
+        await asyncio.sleep(_POLL_SECONDS)
+    raise PageTimeoutError("")
 
 
 def _get_front_page(page: Any) -> Any:

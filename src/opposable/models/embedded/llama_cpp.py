@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-import importlib.util
 import json
 import os
 import secrets
 import sys
+import weakref
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -16,6 +16,7 @@ from opposable.domain.events import ModelEvent
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions
+from opposable.models.embedded import llama_cpp_server
 from opposable.models.http_client import RetryPolicy
 from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuirks
 from opposable.models.profile import ModelProfile
@@ -30,9 +31,6 @@ EXTRA_PARAMETERS = frozenset(
     )
 )
 """Fields of `ModelOptions.extra_body` that llama.cpp supports."""
-
-PROMPT_CACHE_MIB = 256
-"""Memory for prompts of earlier requests. llama.cpp's default is 8 GiB, which a long session fills."""
 
 
 class LocalModel:
@@ -92,11 +90,10 @@ class LocalModel:
         """Free the memory of the model."""
         client, process = self._client, self._process
         self._client = self._process = None
+        if process is not None:
+            await asyncio.to_thread(_end_process, process)
         if client is not None:
             await client.aclose()
-        if process is not None:
-            process.kill()
-            await asyncio.to_thread(process.communicate)
 
     async def _start(self) -> OpenAICompatibleModel:
         async with self._start_lock:
@@ -105,23 +102,17 @@ class LocalModel:
             await self.aclose()  # what a cancelled start or a process that ended has left
             # The server listens on loopback, where any local user can reach it, so it requires a key.
             key = secrets.token_urlsafe(24)
-            self._process = self._start_process()
-            address = await asyncio.to_thread(self._load_weights, self._process, key)
+            command = [sys.executable, "-P", llama_cpp_server.__file__]
+            # In a session of its own it gets no Ctrl-C, as the caller may still need it. The end of its input ends it.
+            process = Popen(command, stdin=PIPE, stdout=PIPE, start_new_session=True, text=True)  # noqa: S603, ASYNC220
+            weakref.finalize(self, _end_process, process)
+            self._process = process
+            address = await asyncio.to_thread(self._load_weights, process, key)
             defaults = {"temperature": 0, "cache_prompt": True, "max_tokens": DEFAULT_MAX_REPLY_TOKENS}
             policy = RetryPolicy(max_attempts=2, read_timeout_seconds=self._read_timeout_seconds)
-            self._client = OpenAICompatibleModel(
-                self.name, f"{address}/v1", key, quirks=ServerQuirks(extra_body=defaults), retry_policy=policy
-            )
+            quirks = ServerQuirks(extra_body=defaults)
+            self._client = OpenAICompatibleModel(self.name, f"{address}/v1", key, quirks=quirks, retry_policy=policy)
             return self._client
-
-    def _start_process(self) -> Popen[str]:
-        if importlib.util.find_spec("xllamacpp") is None:
-            raise BadInput(
-                'The embedded model needs the extra "local". Install it with: pip install "opposable[local]"'
-            )
-        command = [sys.executable, "-P", str(Path(__file__).with_name("llama_cpp_server.py"))]
-        # In a session of its own it gets no Ctrl-C, as the caller may still need it. The end of its input ends it.
-        return Popen(command, stdin=PIPE, stdout=PIPE, start_new_session=True, text=True)  # noqa: S603 - it is fixed
 
     def _load_weights(self, process: Popen[str], key: str) -> str:
         fields = {
@@ -129,20 +120,24 @@ class LocalModel:
             "threads": self._threads,
             "n_ctx": self._context_tokens,
             "n_parallel": self._max_parallel_requests,
-            "kv_unified": True,
-            "cache_ram_mib": PROMPT_CACHE_MIB,
-            "use_jinja": True,
-            "verbosity": -1,
-            "warmup": False,
             "api_keys": [key],
         }
         with contextlib.suppress(BrokenPipeError):
             print(json.dumps(fields), file=process.stdin, flush=True)
         if process.stdout and (address := process.stdout.readline().strip()):
             return address
+        if process.wait() == llama_cpp_server.MISSING_LIBRARY_EXIT_CODE:
+            raise BadInput('The embedded model needs the extra "local": pip install "opposable[local]"')
+        if process is not self._process:
+            raise ModelUnavailable(f"{self._path.name} was closed while it was loaded.")
         raise ModelUnavailable(
             f"llama.cpp cannot load {self._path.name}: the file may be damaged, or too large for the memory of this machine."
         )
+
+
+def _end_process(process: Popen[str]) -> None:
+    process.kill()
+    process.communicate()
 
 
 def check_gguf_file(path: Path) -> Path:

