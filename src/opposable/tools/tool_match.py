@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opposable.tools.health import is_in_service
 from opposable.tools.registry import RegisteredTool, Registry, RegistryEntry, summarize_tool
-from opposable.tools.sentence_encoder import load_encoder
+from opposable.tools.sentence_encoder import get_encoder
 from opposable.tools.tool_search import extract_terms
 
 if TYPE_CHECKING:  # pydantic is loaded only where specs are used
@@ -45,7 +45,7 @@ def search_by_words(registry: Registry, query: str, limit: int) -> list[ToolMatc
 
 async def search_by_meaning(registry: Registry, need: str, limit: int) -> list[ToolMatch]:
     """Return the enabled tools whose meaning and words match best; by words alone without the extra `search`."""
-    encoder, tools = load_encoder(), registry.enabled_tools
+    encoder, tools = get_encoder(), registry.enabled_tools
     if encoder is None or not tools or not extract_terms(need):
         return search_by_words(registry, need, limit)
     similarities = await asyncio.to_thread(encoder.compare, need, [summarize_tool(tool) for tool in tools])
