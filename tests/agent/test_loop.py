@@ -374,7 +374,7 @@ async def test_the_deadline_cancels_a_slow_tool():
         "never",
     )
     async with asyncio.timeout(5):
-        events = await collect_events(model, limits=Limits(seconds=0.2))
+        events = await collect_events(model, limits=Limits(seconds=1))
     ends = {e.call.id: e.result.failure for e in events if type(e) is ToolFinished}
     assert ends == {"slow": "cancelled", "quick": None}
     assert events[-1].reason == "time"
