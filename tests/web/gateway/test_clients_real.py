@@ -122,8 +122,8 @@ RAW_CLIENTS = {name: CLIENTS[name] for name in ("openai", "openai, streamed", "a
 
 @pytest.mark.parametrize("client", RAW_CLIENTS.values(), ids=RAW_CLIENTS)
 async def test_on_the_raw_server_no_client_makes_a_single_call(local, client):
-    server, endpoint = raw(local)._server, raw(local)._client._endpoint
-    key = endpoint._headers["authorization"].removeprefix("Bearer ")
-    answer = await client(f"{server.listening_address}/v1", local.name, key, log := ToolLog())
+    server = raw(local)._client
+    key = server._endpoint._headers["authorization"].removeprefix("Bearer ")
+    answer = await client(server._base_url, local.name, key, log := ToolLog())
     assert log.calls == []
     assert STATUS.split()[0] not in answer
