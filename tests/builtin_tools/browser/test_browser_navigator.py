@@ -190,6 +190,14 @@ async def test_wait_finds_a_text_of_the_first_page_after_another_tab_opened(brow
     assert (await browser.wait(one, text="signed in"))["url"] == site.url + url
 
 
+async def test_wait_does_not_look_at_tabs_in_the_background(browser, site, one):
+    await browser.navigate(site.url, one)
+    await browser.click("#tab", one)
+    await browser.wait(one, text="All 128 stars")
+    with pytest.raises(TimeoutError, match="Slow tab was not ready"):
+        await browser.wait(one, text="Slow tab", seconds=0.3)
+
+
 async def test_runs_have_separate_pages(browser, site, one):
     two = CallContext(run_id="two")
     await asyncio.gather(browser.navigate(site.url, one), browser.navigate(f"{site.url}/zh", two))

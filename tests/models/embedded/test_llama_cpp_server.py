@@ -36,7 +36,6 @@ PROGRAM = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from opposable.models.embedded.llama_cpp import LocalModel
-from tests.waiting import wait_until
 
 async def main():
     model = LocalModel(Path(sys.argv[1]))

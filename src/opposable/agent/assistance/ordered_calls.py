@@ -18,8 +18,8 @@ class OrderedCalls(AssistanceRule):
 
     Small models write calls that depend on each other in one reply, with invented values in the later ones. The reply
     is their plan: each further tool is requested with the results before it, for as many calls as were planned, so no
-    call is added. A planned call is made as it is if the new one lacks a code that the user said. While a call is failed, the plan waits. A call that fails right after a polled tool was made too
-    early, and is planned again.
+    call is added. A planned call is made as it is if the new one lacks a code that the user said. While a call is
+    failed, the plan waits. A call that fails right after a polled tool was made too early, and is planned again.
     """
 
     def __init__(self, run: AssistedRun) -> None:

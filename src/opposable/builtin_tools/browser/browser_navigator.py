@@ -250,20 +250,21 @@ async def _wait_until_loaded(page: Any) -> Any:
     from playwright.async_api import TimeoutError as PageTimeoutError
 
     await page.wait_for_timeout(_REACTION_MILLISECONDS)
-    current = _get_front_page(page)
+    current = (page.context.pages or [page])[-1]
     with suppress(PageTimeoutError):  # a slow page is returned as far as it has loaded
         await current.wait_for_load_state("domcontentloaded", timeout=_LOAD_MILLISECONDS)
     return current
 
 
 async def _wait_for_element(page: Any, selector: str, text: str, seconds: float) -> Any:
-    """Return the page that shows an element or a text, the newest one first. Tabs may open and close meanwhile."""
+    """Return the page that shows an element or a text: the front page, or a tab that opens meanwhile."""
     from playwright.async_api import Error
     from playwright.async_api import TimeoutError as PageTimeoutError
 
+    background = page.context.pages[:-1]
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        for tab in reversed(page.context.pages):
+        for tab in reversed([tab for tab in page.context.pages if tab not in background] or page.context.pages):
             locator = tab.locator(selector) if selector else tab.get_by_text(text)
             try:
                 if await locator.first.is_visible():
@@ -273,10 +274,6 @@ async def _wait_for_element(page: Any, selector: str, text: str, seconds: float)
                     raise
         await asyncio.sleep(_POLL_SECONDS)
     raise PageTimeoutError("")
-
-
-def _get_front_page(page: Any) -> Any:
-    return (page.context.pages or [page])[-1]
 
 
 async def _summarize_page(page: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from opposable.web.errors import RETRY_AFTER_HEADERS, ApiError
 from opposable.web.principal import ANONYMOUS, PRINCIPAL_SCOPE_KEY
 
-QUIET_PATHS = ("/healthz", "/readyz", "/metrics", "/assets/")
-"""Beginnings of paths that are requested all the time, or many at once; they are logged at level DEBUG."""
+QUIET_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Paths that are requested all the time; they are logged at level DEBUG, as the files of the console are."""
 
 CLIENT_LEFT_STATUS = 499
 """The status in the log for a request without a response."""
@@ -44,7 +44,8 @@ class RequestLogMiddleware:
                 error = ApiError(503, "stopping", "The service is stopping. Try again.", headers=RETRY_AFTER_HEADERS)
                 await error.to_response()(scope, receive, send_and_note_status)
         finally:
-            level = logging.DEBUG if scope["path"].startswith(QUIET_PATHS) else logging.INFO
+            is_quiet = scope["path"] in QUIET_PATHS or scope["path"].startswith("/assets/")
+            level = logging.DEBUG if is_quiet else logging.INFO
             principal = scope.get(PRINCIPAL_SCOPE_KEY, ANONYMOUS)
             fields = {
                 "method": scope["method"],
