@@ -5,11 +5,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from pathlib import Path
 
 import aiohttp
 import pytest
+from tests.waiting import wait_for_process_end
 
 from opposable import Agent, TextDelta
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
@@ -176,12 +177,7 @@ def test_its_process_ends_with_the_program(tmp_path):
     )
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    command_line = Path(f"/proc/{done.stdout.strip()}/cmdline")
-    end = time.monotonic() + 20
-    with suppress(FileNotFoundError):
-        while command_line.read_bytes():  # empty: it ended, and nothing has waited for it
-            assert time.monotonic() < end
-            time.sleep(0.05)
+    wait_for_process_end(int(done.stdout))
 
 
 def test_the_demo_does_all_its_tasks():

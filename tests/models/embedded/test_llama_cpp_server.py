@@ -6,13 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 from subprocess import Popen
 
 import pytest
-from tests.waiting import wait_until
+from tests.waiting import wait_for_process_end, wait_until
 
 from opposable.domain.errors import BadInput, ModelUnavailable
 from opposable.models.embedded.llama_cpp import LocalModel
@@ -54,14 +52,6 @@ def write_library(folder: Path, monkeypatch: pytest.MonkeyPatch, content: str) -
     monkeypatch.setenv("PYTHONPATH", str(folder))
     (folder / "m.gguf").write_bytes(b"GGUF")
     return folder / "m.gguf"
-
-
-def wait_for_end(pid: int) -> None:
-    end = time.monotonic() + 20
-    with suppress(FileNotFoundError):
-        while Path(f"/proc/{pid}/cmdline").read_bytes():  # empty: it ended, and nothing has waited for it
-            assert time.monotonic() < end
-            time.sleep(0.02)
 
 
 @pytest.mark.anyio
@@ -115,5 +105,5 @@ def test_a_program_that_is_killed_leaves_no_process(tmp_path: Path, monkeypatch:
     path = write_library(tmp_path, monkeypatch, LIBRARY.format(seconds=1))
     command = [sys.executable, "-c", PROGRAM, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    wait_for_end(int(done.stdout))
+    wait_for_process_end(int(done.stdout))
     assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
