@@ -71,8 +71,8 @@ export function ChatPage() {
   const conversation = conversations.data?.items.find((item) => item.conversation_id === conversationId);
   useTitle(conversation?.title || t("nav.chat"));
 
-  const hasRuns = (runs.data?.items.length ?? 0) > 0;
-  const stored = useQuery({ ...conversationQuery(conversationId), enabled: hasRuns, retry: false });
+  const hasEndedRun = runs.data?.items.some((run) => run.ended_at) ?? false; // its messages are stored then
+  const stored = useQuery({ ...conversationQuery(conversationId), enabled: hasEndedRun, retry: false });
   const messages = stored.data?.messages ?? [];
   const turns = conversationId ? mergeTurns(conversationId, runs.data?.items ?? [], messages) : [];
   const active = turns.at(-1);
