@@ -155,7 +155,7 @@ def run_agent(
     profile = get_profile(model)
     guards = profile.assisted if assistance is None else assistance
     library = library.for_model(limits.context or profile.context, disclosure)
-    policies: list[RunPolicy] = [] if guards else [LoopDetection(limits)]
+    policies: list[RunPolicy] = [LoopDetection(limits)]
     if after_untrusted != "allow":
         policies.append(UntrustedTextPolicy(library, messages, after_untrusted))
     start = functools.partial(run, limits=limits, options=options, context=context)

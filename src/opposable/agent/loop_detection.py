@@ -20,7 +20,7 @@ MAX_RETRIES = 3
 _MAX_QUOTED_CHARACTERS = 500
 """Characters of a failure that is quoted."""
 _REFUSED_REPEAT = LocalizedText(
-    "Not run: this exact call of {name} just failed for good. It said: {result}",
+    "Not run: this exact call of {name} just failed permanently. It said: {result}",
     "没有执行：刚才完全相同的 {name} 调用已经失败，重复也不会成功。它的结果是：{result}",
 )
 _REFUSED_RETRY = LocalizedText(

@@ -23,7 +23,7 @@ from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
-from opposable.tools.failure_messages import call_limit_message, cancelled_call_message
+from opposable.tools.failure_messages import call_limit_message, cancelled_call_message, unknown_outcome_message
 
 
 @dataclass(slots=True)
@@ -124,11 +124,15 @@ class RunState:
 
     def cancel_unfinished_calls(self) -> list[ToolFinished]:
         """Return the ends of the calls without a result; every call in the history needs one."""
-        calls = [resolved.call for resolved in self.calls if resolved.call.id not in self.results]
-        for call in calls:
-            message = cancelled_call_message(call.name, self.context.language)
-            self.results[call.id] = ToolResult(call.id, call.name, message, "cancelled")
-        ends = [ToolFinished(call, self.results[call.id]) for call in calls]
+        ends, language = [], self.context.language
+        for call, failure in ((resolved.call, resolved.failure) for resolved in self.calls):
+            if call.id not in self.results:
+                message, traits = cancelled_call_message(call.name, language), self.tools.library.get_traits(call.name)
+                is_unknown = not self.is_last_turn and failure is None and not (traits and traits.idempotent)
+                message = unknown_outcome_message(message, language) if is_unknown else message
+                result = ToolResult(call.id, call.name, message, "cancelled", outcome_unknown=is_unknown)
+                ends.append(ToolFinished(call, result))
+                self.results[call.id] = result
         self.take_results()
         return ends
 

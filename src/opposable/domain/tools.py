@@ -114,6 +114,7 @@ class ToolResult:
         cached: Whether this is the cached result of an earlier call.
         handle: Key of the complete result where it was stored.
         media: Images and files, for models that take them.
+        outcome_unknown: Whether the call failed but may have taken effect. Nothing repeats it.
     """
 
     call_id: str
@@ -128,6 +129,7 @@ class ToolResult:
     cached: bool = False
     handle: str = ""
     media: tuple[ImagePart | FilePart, ...] = ()
+    outcome_unknown: bool = False
 
 
 def new_call_id() -> str:

@@ -17,16 +17,20 @@ from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk, to_
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
-FINISH_REASONS: dict[str | None, FinishReason] = {
+FINISH_REASONS: dict[str, FinishReason] = {
     "length": "length",
     "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_context_window_exceeded": "length",
     "model_length": "length",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "content_filter": "content_filter",
+    "sensitive": "content_filter",
     "abort": "incomplete",
     "error": "incomplete",
     "insufficient_system_resource": "incomplete",
+    "network_error": "incomplete",
 }
 
 CALL_FIELDS = frozenset({"id", "index", "type", "function"})
@@ -363,7 +367,7 @@ def _create_message(
 
 def _parse_finish_reason(raw_reason: str | None, has_calls: bool) -> FinishReason:
     """Return why the model stopped; some servers report "stop" for replies with calls."""
-    reason = FINISH_REASONS.get(raw_reason, "stop")
+    reason = FINISH_REASONS.get(str(raw_reason).lower(), "stop")
     return "tool_calls" if has_calls and reason == "stop" else reason
 
 

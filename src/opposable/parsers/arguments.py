@@ -113,8 +113,7 @@ def coerce_arguments(
 
 
 def _reject_unfinished(value: dict[str, Any], schema: SchemaNode, truncated: bool) -> None:
-    missing = [name for name in schema.required_names() if name not in value]
-    if truncated or missing:
+    if truncated or schema.lacks_property(value):
         raise UnreadableText("the JSON ends before its closing bracket", is_cut_off=True)
 
 

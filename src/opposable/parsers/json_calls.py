@@ -43,11 +43,11 @@ class RawCall:
     is_unfinished: bool = False
 
     def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
-        """Parse the arguments and coerce them to the tool's schema; reject an unfinished call that lacks required ones."""
+        """Parse the arguments and coerce them to the tool's schema; reject an unfinished call that lacks some."""
         result = coerce_arguments(self.raw_arguments, schema, truncated, self.repairs)
         if result.value is None or not self.is_unfinished:
             return result
-        if truncated or any(name not in result.value for name in schema.required_names()):
+        if truncated or schema.lacks_property(result.value):
             return ParsedArguments(None, "the call ends in the middle", result.repairs, is_cut_off=True)
         return result
 

@@ -54,6 +54,10 @@ class SchemaNode:
         """Return the names of the required properties."""
         return tuple(name for name in _as_sequence(self.node.get("required")) if isinstance(name, str))
 
+    def lacks_property(self, value: dict[str, Any]) -> bool:
+        """Return whether an object lacks a property, also an optional one: where text is cut off, it may be lost."""
+        return any(name not in value for name in (*self.required_names(), *self.properties()))
+
     def get_property(self, name: str) -> "SchemaNode":
         """Return the schema of a property; an empty one if it has none."""
         properties = _as_mapping(self.node.get("properties"))

@@ -286,8 +286,7 @@ class TaggedScan:
         repairs = Repairs(dict(self.repairs.entries))
         values = _split_merged_values(self, schema, repairs)
         is_unfinished = "missing end of the call" in repairs.entries and not self.is_complete
-        missing = [name for name in schema.required_names() if name not in dict(values)]
-        if self.is_cut_off or (is_unfinished and (truncated or missing)):
+        if self.is_cut_off or (is_unfinished and (truncated or schema.lacks_property(dict(values)))):
             return ParsedArguments(None, "the call ends in the middle", tuple(repairs), is_cut_off=True)
         coerced = {key: _coerce_tag_value(value, schema.get_property(key), repairs) for key, value in values}
         return ParsedArguments(coerced, None, tuple(repairs))

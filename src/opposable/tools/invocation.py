@@ -13,7 +13,7 @@ from opposable.tools import failure_messages
 from opposable.tools.base import Tool
 from opposable.tools.failure_rules import NO_RULES, is_failure
 from opposable.tools.json_schema_validation import remove_optional_nulls
-from opposable.tools.raised_errors import get_error_text, is_connection_error
+from opposable.tools.raised_errors import get_error_text, is_connection_error, is_timeout_error, may_have_been_sent
 from opposable.tools.registry import RegisteredTool
 from opposable.tools.result_text import value_to_text
 
@@ -131,13 +131,15 @@ def result_from_error(error: BaseException, name: str, language: Language) -> In
             return InvocationResult(message, "invalid_arguments")
         case ToolFailed():
             return InvocationResult(get_error_text(error), "timeout" if isinstance(error, TimeoutError) else "failed")
-        case TimeoutError():
-            return InvocationResult(failure_messages.tool_raised_message(name, error, language), "timeout")
         case ToolRefused():
             return InvocationResult(get_error_text(error), "refused")
         case ToolUnavailable():
             result = InvocationResult(get_error_text(error), "unavailable")
             result.retry_after, result.outcome_unknown = error.retry_after, error.outcome_unknown
             return result
+    if is_timeout_error(error):
+        return InvocationResult(failure_messages.tool_raised_message(name, error, language), "timeout")
     kind: FailureKind = "unavailable" if is_connection_error(error) else "failed"
-    return InvocationResult(failure_messages.tool_raised_message(name, error, language), kind)
+    result = InvocationResult(failure_messages.tool_raised_message(name, error, language), kind)
+    result.outcome_unknown = kind == "unavailable" and may_have_been_sent(error)
+    return result

@@ -413,8 +413,9 @@ class ToolLibrary:
                 run = invoke(tool, checked.checked, context, timeout, tool.failure_when)
                 result = await record_in_circuit(tool, run, self._policy_context)
         seconds = time.perf_counter() - started
-        is_unknown = result.failure == "timeout" or result.outcome_unknown
-        if is_unknown and result.attempts and not tool.traits.idempotent:
+        result.outcome_unknown |= result.failure == "timeout"
+        result.outcome_unknown &= result.attempts > 0 and not tool.traits.idempotent
+        if result.outcome_unknown:
             result.content = failure_messages.unknown_outcome_message(result.content, context.language)
         state.calls += 1
         state.total_seconds += seconds
@@ -450,6 +451,7 @@ class ToolLibrary:
             result.cached,
             handle,
             find_media(result.data),
+            result.outcome_unknown,
         )
 
     # Internals

@@ -1,12 +1,10 @@
-"""Errors that the code of a tool raises: their text, and whether they mean that a server cannot be reached."""
+"""Errors that the code of a tool raises: their text, and whether a server was reached or did not answer in time."""
 
 import errno
 import socket
 from collections.abc import Iterator
 
-_UNREACHABLE_ERRNOS = frozenset(
-    {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.ETIMEDOUT}
-)
+_UNREACHABLE_ERRNOS = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN})
 
 _CONNECTION_ERRORS = frozenset(
     {
@@ -22,6 +20,24 @@ _CONNECTION_ERRORS = frozenset(
     }
 )
 """Errors of client libraries, as top package and class. Their cause is not always set."""
+
+_TIMEOUT_ERRORS = frozenset(
+    {"httpx.ReadTimeout", "httpx.WriteTimeout", "httpx2.ReadTimeout", "httpx2.WriteTimeout", "requests.ReadTimeout"}
+    | {"urllib3.ReadTimeoutError"}
+)
+"""Errors of client libraries after a request whose answer did not come in time."""
+
+_NOT_SENT_ERRORS = frozenset(
+    {
+        "aiohttp.ClientConnectorError",
+        "httpx.ConnectError",
+        "httpx2.ConnectError",
+        "requests.ConnectTimeout",
+        "urllib3.ConnectTimeoutError",
+        "urllib3.NewConnectionError",
+    }
+)
+"""Errors of client libraries that could not connect, so that nothing was sent."""
 
 
 def describe_error(error: BaseException) -> str:
@@ -41,7 +57,26 @@ def get_error_text(error: BaseException) -> str:
 
 def is_connection_error(error: BaseException) -> bool:
     """Return whether the error, or one that caused it, says that a server cannot be reached."""
-    return any(_says_unreachable(cause) for cause in _iterate_causes(error))
+    return any(
+        isinstance(cause, ConnectionError)
+        or _is_unreachable(cause)
+        or getattr(cause, "errno", None) == errno.ETIMEDOUT
+        or _is_any(cause, _CONNECTION_ERRORS)
+        for cause in _iterate_causes(error)
+    )
+
+
+def is_timeout_error(error: BaseException) -> bool:
+    """Return whether the error says that there was no answer in time."""
+    return isinstance(error, TimeoutError) or _is_any(error, _TIMEOUT_ERRORS)
+
+
+def may_have_been_sent(error: BaseException) -> bool:
+    """Return whether a request may have reached the server: no cause of a connection error rules it out."""
+    return not any(
+        isinstance(cause, ConnectionRefusedError) or _is_unreachable(cause) or _is_any(cause, _NOT_SENT_ERRORS)
+        for cause in _iterate_causes(error)
+    )
 
 
 def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
@@ -51,14 +86,14 @@ def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
         if not isinstance(cause, BaseException):
             return
         yield cause
-        cause = cause.__cause__ or getattr(cause, "reason", None)  # `URLError` has its cause in `reason`
+        # `URLError` has its cause in `reason`, and `requests.ConnectionError` in its arguments.
+        cause = cause.__cause__ or getattr(cause, "reason", None) or next(iter(cause.args), None)
 
 
-def _says_unreachable(error: BaseException) -> bool:
-    if isinstance(error, ConnectionError | socket.gaierror):
-        return True
-    if isinstance(error, OSError) and error.errno in _UNREACHABLE_ERRNOS:
-        return True
-    return any(
-        f"{base.__module__.partition('.')[0]}.{base.__name__}" in _CONNECTION_ERRORS for base in type(error).__mro__
-    )
+def _is_unreachable(error: BaseException) -> bool:
+    return isinstance(error, socket.gaierror) or (isinstance(error, OSError) and error.errno in _UNREACHABLE_ERRNOS)
+
+
+def _is_any(error: BaseException, names: frozenset[str]) -> bool:
+    """Return whether the class of an error, or a base of it, is one of these, as top package and class."""
+    return any(f"{base.__module__.partition('.')[0]}.{base.__name__}" in names for base in type(error).__mro__)

@@ -210,7 +210,8 @@ async def test_polling_is_not_a_loop():
     library = ToolLibrary([FunctionTool(status, metadata={"polling": True})])
     asked = [reply_with_calls(tool_call("status", '{"job": "a"}', f"c{n}")) for n in range(15)]
     events = await collect_events(ScriptedModel(*asked, "done"), library)
-    assert list_endings(events) == [(None, "42 %")] * 15
+    note = "\n\n[Note: this call has had this same result {} times in a row.]"
+    assert list_endings(events) == [(None, "42 %" + note.format(n) * (n > 9)) for n in range(1, 16)]
 
 
 async def test_a_failed_call_is_made_again_when_a_polled_tool_returns_something_new():

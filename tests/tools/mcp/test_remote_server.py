@@ -153,7 +153,8 @@ class TestDeath:
             os.kill(before, signal.SIGKILL)
             assert await asleep == (
                 "unavailable",
-                "The MCP server odd went away while sleep ran; whether it was done is not known.",
+                "The connection to the MCP server odd was lost while sleep ran. "
+                "Its outcome is unknown: it may have taken effect. Check that before you call it again.",
             )
             failure, after = await call_for_text(server, "pid")
             assert (failure, int(after) != before, server.health.state) == (None, True, "ready")
@@ -171,7 +172,7 @@ class TestDeath:
                 program.wait()
                 assert (await asleep)[0] == "unavailable"
             failure, said = await call_for_text(server, "pid")
-            assert (failure, "odd is not there now" in said or "went away" in said) == ("unavailable", True)
+            assert (failure, "odd is not connected" in said or "was lost" in said) == ("unavailable", True)
             assert len(server.tools) == 4
             async with start_server(command, port) as program:
                 assert await call_for_text(server, "pid") == (None, str(program.pid))
@@ -192,8 +193,8 @@ class TestDeath:
                 keys.clear()
                 assert await call_for_text(server, "hello") == (
                     "unavailable",
-                    "The MCP server keys went away while hello ran (it requires other credentials (401); see `headers`); "
-                    "whether it was done is not known.",
+                    "The connection to the MCP server keys was lost while hello ran "
+                    "(it requires other credentials (401); see `headers`).",
                 )
 
     async def test_a_session_lost_by_a_restarted_server_is_replaced(self):
@@ -379,7 +380,7 @@ class TestSecrets:
         connection.secrets.add("s3cret-value")
         message = connection._redact_message("x" * (MAX_MESSAGE_CHARACTERS - 6) + "s3cret-value")
         assert message == "x" * (MAX_MESSAGE_CHARACTERS - 6) + "[redac…"
-        assert "(key [redacted])" in connection._get_connection_lost_message("echo", "key s3cret-value")
+        assert "(key [redacted])" in str(connection._create_connection_lost_error("echo", "key s3cret-value"))
 
     async def test_a_secret_in_the_output_of_a_program_is_redacted(self, monkeypatch):
         monkeypatch.setenv("ODD_TOKEN", "s3cr3t-t0ken-of-the-test")

@@ -49,7 +49,8 @@ async def assist(
 ) -> tuple[Model, RunPolicy]:
     """Return the model and the policy of one assisted run on `messages`."""
     task = next((message.content for message in reversed(messages) if message.role == "user"), "")
-    run = AssistedRun(library, task, detect_conversation_language(messages))
+    conversation = "\n".join(message.content for message in messages)
+    run = AssistedRun(library, task, conversation, detect_conversation_language(messages))
     if failure_memory is not None and guards.failure_memory:
         run.patterns = await failure_memory.get_patterns(library)
         run.recorder = FailureRecorder(library, failure_memory, run.patterns)

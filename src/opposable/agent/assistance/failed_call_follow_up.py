@@ -15,10 +15,10 @@ MAX_FOLLOW_UPS = 3
 
 
 class FailedCallFollowUp(AssistanceRule):
-    """Ask for a correction if one is known, if the failure is temporary, or if the mistake is the model's own.
+    """Ask for a correction if the failure is temporary, or if the mistake is the model's own.
 
-    The model's own mistakes are invalid arguments, unknown tools, and values that the error quotes and the user did not
-    say. What the user said is never corrected by force: "Cancel order B-5" must not cancel another order. A call that
+    The model's own mistakes are invalid arguments, unknown tools, and values that the error quotes and the conversation
+    lacks. What the user said is never corrected by force: "Cancel order B-5" must not cancel another order. A call that
     a person denied, or that may have taken effect, is never asked for again.
     """
 
@@ -32,8 +32,7 @@ class FailedCallFollowUp(AssistanceRule):
         run = self.run
         if self._failed is not None and self._failed.turn != step.turn:
             self._failed = None
-        may_have_worked = step.result.failure == "timeout" and not run.is_retryable(step.result)
-        if step.result.failure in (None, "denied") or may_have_worked:
+        if step.result.failure in (None, "denied") or step.result.outcome_unknown:
             return ""
         suggested = run.suggested_arguments
         if self._failed is None or (suggested.get(step.call.id) and not suggested.get(self._failed.call.id)):
@@ -45,8 +44,7 @@ class FailedCallFollowUp(AssistanceRule):
         failed, self._failed = self._failed, None
         if failed is None or not self._follow_ups_left or failed.turn != steps[-1].turn:
             return None
-        can_correct = self._has_known_correction(failed) or is_own_mistake(failed, self.run.task)
-        return self._ask_for_correction(failed) if can_correct else None
+        return self._ask_for_correction(failed) if self._may_correct(failed) else None
 
     async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
         """Ask at once if the model repeats a failed call whose correction is known."""
@@ -55,15 +53,16 @@ class FailedCallFollowUp(AssistanceRule):
             self._failed = None
             return None
         is_repeated = failed.call.id in run.blocked_ids and bool(run.suggested_arguments.get(failed.call.id))
-        return self._ask_for_correction(failed) if is_repeated else None
+        return self._ask_for_correction(failed) if is_repeated and self._may_correct(failed) else None
 
-    def _has_known_correction(self, failed: Step) -> bool:
-        return bool(self.run.suggested_arguments.get(failed.call.id)) or self.run.is_retryable(failed.result)
+    def _may_correct(self, failed: Step) -> bool:
+        return self.run.is_retryable(failed.result) or is_own_mistake(failed, self.run.conversation)
 
     def _ask_for_correction(self, failed: Step) -> Directive:
         self._failed = None
         self._follow_ups_left -= 1
-        run, name, is_known = self.run, failed.call.name, self._has_known_correction(failed)
+        run, name = self.run, failed.call.name
+        is_known = bool(run.suggested_arguments.get(failed.call.id)) or run.is_retryable(failed.result)
         run.next_tool_choice = ForcedTool(name) if is_known else "required"
         arguments = {**failed.call.arguments, **run.suggested_arguments.get(failed.call.id, {})}
         call = f"{name}({format_arguments(arguments.items())})"
@@ -72,11 +71,13 @@ class FailedCallFollowUp(AssistanceRule):
         return Directive("replan", text, text)
 
 
-def is_own_mistake(step: Step, task: str) -> bool:
-    """Return whether a failure is about something that the model made up, not about what the user said."""
+def is_own_mistake(step: Step, conversation: str) -> bool:
+    """Return whether a failure is about something that the model made up, not about what the conversation says."""
     if step.result.failure != "failed":
         return step.result.failure in ("invalid_arguments", "unknown_tool")
     return any(
-        isinstance(value, str) and is_quoted(step.result.content, value) and value.casefold() not in task.casefold()
+        isinstance(value, str)
+        and is_quoted(step.result.content, value)
+        and value.casefold() not in conversation.casefold()
         for value in step.call.arguments.values()
     )

@@ -26,6 +26,7 @@ class AssistedRun:
 
     Attributes:
         task: The last message of the user.
+        conversation: The text of all messages before the run.
         patterns: The failures known when the run started.
         recorder: Records the failures of this run, None without a memory.
         steps: The finished calls, oldest first, as the tools returned them.
@@ -40,6 +41,7 @@ class AssistedRun:
 
     library: ToolLibrary
     task: str
+    conversation: str
     language: Language
     patterns: FailurePatterns = NO_PATTERNS
     recorder: FailureRecorder | None = None
@@ -79,10 +81,7 @@ class AssistedRun:
 
     def is_retryable(self, result: ToolResult) -> bool:
         """Return whether the same call may succeed later; one that may have taken effect is never repeated."""
-        traits = self.library.get_traits(result.name)
-        if result.failure == "timeout" and (traits is None or not (traits.read_only or traits.idempotent)):
-            return False
-        return result.failure in TRANSIENT_FAILURES
+        return result.failure in TRANSIENT_FAILURES and not result.outcome_unknown
 
 
 class AssistanceRule(RunPolicy):

@@ -116,6 +116,15 @@ class GuardedClient:
             request, target = _build_redirect_request(request, response.status, target, next_target), next_target
 
     async def _send_once(self, request: HttpRequest, target: UrlTarget) -> aiohttp.ClientResponse:
+        """Send one request. One that only reads is sent again if the server had closed the connection meanwhile."""
+        try:
+            return await self._send(request, target)
+        except aiohttp.ServerDisconnectedError:
+            if request.method not in ("GET", "HEAD"):
+                raise
+            return await self._send(request, target)
+
+    async def _send(self, request: HttpRequest, target: UrlTarget) -> aiohttp.ClientResponse:
         return await self._get_session().request(
             request.method,
             target.url,
@@ -137,6 +146,8 @@ class GuardedClient:
             self._session = aiohttp.ClientSession(
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
             )
+            # aiohttp would send a PUT or DELETE twice, though it may have taken effect. It has no option for this.
+            self._session._retry_connection = False  # noqa: SLF001
         return self._session
 
     def _create_socket(self, info: Any) -> socket.socket:

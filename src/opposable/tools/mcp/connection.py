@@ -146,14 +146,14 @@ class McpConnection:
             if error.code == CONNECTION_CLOSED or is_http_error:
                 self._suspend_session(session)
                 reason = describe_connection_error(error, self._spec, self._diagnostics) if is_http_error else ""
-                raise ToolUnavailable(self._get_connection_lost_message(tool, reason)) from error
+                raise self._create_connection_lost_error(tool, reason) from error
             self._unanswered_calls = 0
             if error.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
                 self.request_refresh()
             raise ToolFailed(self._redact_message(f"{self._spec.tool_id} refused {tool}: {error.message}")) from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             self._suspend_session(session)
-            raise ToolUnavailable(self._get_connection_lost_message(tool)) from error
+            raise self._create_connection_lost_error(tool) from error
         except (RuntimeError, ValueError) as error:  # the SDK raises these for an invalid result
             raise ToolFailed(
                 self._redact_message(f"{self._spec.tool_id} gave no valid result of {tool}: {error}")
@@ -161,11 +161,11 @@ class McpConnection:
         self._unanswered_calls = 0
         return result
 
-    def _get_connection_lost_message(self, tool: str, reason: str = "") -> str:
+    def _create_connection_lost_error(self, tool: str, reason: str = "") -> ToolUnavailable:
         cause = f" ({redact_known_secrets(reason, self.secrets)})" if reason else ""
-        return (
-            f"The MCP server {self._spec.tool_id} went away while {tool} ran{cause}; whether it was done is not known."
-        )
+        message = f"The connection to the MCP server {self._spec.tool_id} was lost while {tool} ran{cause}."
+        is_refused = bool(reason) and 400 <= self._diagnostics.http_status < 500
+        return ToolUnavailable(message, outcome_unknown=not is_refused)
 
     def _redact_message(self, message: str) -> str:
         redacted = redact_known_secrets(message, self.secrets)  # first: a secret that is cut would not be found
@@ -210,7 +210,7 @@ class McpConnection:
                 waiter.set_result(session)
 
     def _fail_waiters(self, waiters: "list[asyncio.Future[McpSession]]") -> None:
-        message = f"The MCP server {self._spec.tool_id} is not there now: {self.reason}."
+        message = f"The MCP server {self._spec.tool_id} is not connected: {self.reason}."
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_exception(ToolUnavailable(message))
