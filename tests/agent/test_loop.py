@@ -378,7 +378,12 @@ async def test_the_deadline_cancels_a_slow_tool():
     ends = {e.call.id: e.result.failure for e in events if type(e) is ToolFinished}
     assert ends == {"slow": "cancelled", "quick": None}
     assert events[-1].reason == "time"
-    assert [m.content for m in events[-1].messages if m.role == "tool"][1] == "2"
+    contents = [m.content for m in events[-1].messages if m.role == "tool"]
+    assert contents == [
+        "The task ended before nap did; the call was cancelled. "
+        "Its outcome is unknown: it may have taken effect. Check that before you call it again.",
+        "2",
+    ]
     assert len(model.requests) == 1
 
 

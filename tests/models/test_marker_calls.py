@@ -54,6 +54,12 @@ TEXTS = [
     "A call begins with <tool_call> and ends with </tool_call>.",
     'It is cut off: <tool_call>{"name": "ad',
     "1 < 2 and [TOOL",
+    "<function=add> is Llama's form.",
+    'Do not write <invoke name="add"><parameter name="a">1</parameter><parameter name="b">2</parameter> by hand.',
+    f"| form | <tool_call>{CALL}</tool_call> |",
+    '模板是 <function=add>{"a": 1, "b": 2}</function>，我没有执行。',
+    f"<tool_call>{CALL}</tool_call> would add 1 and 2.",
+    'Do not write <invoke name="add"><parameter name="a">1</parameter><parameter name="b">2</parameter>',
     "  spaces \n\n",
     "<|im_start|>user",
 ]

@@ -205,3 +205,18 @@ def test_an_argument_without_a_problem_is_not_changed(given, field, repaired):
     counts = {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}
     schema = {"type": "object", "properties": {"ref": REF, "count": {"type": "integer"}, "counts": counts}}
     assert repair_arguments(given, schema, [FieldProblem(field, "is wrong")]).value == repaired
+
+
+@pytest.mark.parametrize("other", [{"id": "A-17"}, {"type": "urgent"}])
+def test_a_wrapper_beside_another_value_is_not_unwrapped(other):
+    assert parse_arguments({"input": {"x": 1}, **other}, schema_of_x({})).value == {"input": {"x": 1}, **other}
+
+
+def test_unfinished_text_is_not_completed_where_an_argument_may_be_lost():
+    schema = {"type": "object", "properties": {"to": STRING, "body": STRING}, "required": ["to"]}
+    assert parse_arguments('{"to": "a@b.c"', schema).is_cut_off
+    assert parse_arguments('{"to": "a@b.c", "body": "x"', schema).value == {"to": "a@b.c", "body": "x"}
+
+
+def test_a_number_that_is_too_large_is_reported():
+    assert parse_arguments('{"x": 1e400}', schema_of_x({})).problem == "1e400 is too large a number"

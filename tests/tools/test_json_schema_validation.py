@@ -160,3 +160,17 @@ def test_a_format_rejects_no_text_in_any_draft(draft, text_format, text):
 def test_nothing_is_fetched():
     with pytest.raises(BadInput, match=r"refers to http://127\.0\.0\.1:9/schema"):
         compile_validator({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}})
+
+
+@pytest.mark.parametrize("name", ["节点", "List[User]", "Result<User>", "a b"])
+def test_references_may_have_any_name(name):
+    schema = {"properties": {"x": {"$ref": f"#/$defs/{name}"}}, "$defs": {name: {"type": "integer"}}}
+    validate = compile_validator(schema)
+    assert validate({"x": 1}) == {"x": 1}
+    with pytest.raises(InvalidArguments):
+        validate({"x": "a"})
+
+
+def test_an_unknown_draft_is_read_as_the_default_one():
+    schema = {"$schema": "https://spec.openapis.org/oas/3.1/dialect/base", "type": ["object", "null"]}
+    assert compile_validator(schema)({"x": 1}) == {"x": 1}

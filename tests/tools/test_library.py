@@ -200,21 +200,14 @@ def test_definitions_are_the_same_object_until_a_tool_is_added():
     assert [definition.name for definition in library.definitions] == ["add", "file_search"]
 
 
-@pytest.mark.parametrize(
-    ("given", "repairs", "content"),
-    [
-        ({"a": 1, "limit": None}, ("null left out: limit",), "21"),
-        ({"a": 1, "maybe": None}, (), "21"),
-        ({"a": 1}, (), "21"),
-    ],
-)
-async def test_a_null_for_an_optional_argument_is_removed(given, repairs, content):
-    def total(a: int, limit: int = 20, maybe: int | None = 5) -> int:
+async def test_a_null_is_reported_where_the_schema_forbids_it():
+    def total(a: int, limit: int = 20, maybe: int | None = 5, other: int | None = None) -> str:
         """Add up."""
-        return a + limit if maybe in (5, None) else 0
+        return f"{a + limit} {maybe} {other}"
 
-    result = await ToolLibrary([total]).call("total", given)
-    assert (result.failure, result.repairs, result.content) == (None, repairs, content)
+    library = ToolLibrary([total])
+    assert (await library.call("total", {"a": 1, "limit": None})).failure == "invalid_arguments"
+    assert (await library.call("total", {"a": 1, "maybe": None, "other": None})).content == "21 None None"
 
 
 async def test_a_null_for_a_required_argument_is_reported():

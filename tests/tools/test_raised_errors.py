@@ -115,3 +115,32 @@ async def test_connection_errors_are_retried_and_open_the_circuit(error, failure
     assert library.get_health("fetch").state == "ok"  # the attempts of a call count once
     await library.call("fetch", {})
     assert library.get_health("fetch").state == ("open" if is_down else "ok")
+
+
+def create_httpx_error(name):
+    return type(name, (Exception,), {"__module__": "httpx"})("no answer")
+
+
+@pytest.mark.parametrize(
+    ("error", "failure", "is_unknown"),
+    [
+        (ConnectionResetError("reset"), "unavailable", True),
+        (ConnectionRefusedError("refused"), "unavailable", False),
+        (socket.gaierror(-2, "unknown name"), "unavailable", False),
+        (create_httpx_error("ReadTimeout"), "timeout", True),
+        (create_httpx_error("NetworkError"), "unavailable", True),
+        (create_httpx_error("ConnectError"), "failed", False),
+        (TimeoutError("slow"), "timeout", True),
+        (ValueError("wrong"), "failed", False),
+    ],
+)
+async def test_a_call_may_have_taken_effect_unless_nothing_was_sent(error, failure, is_unknown):
+    def pay() -> None:
+        """Pay."""
+        raise error
+
+    result = await ToolLibrary([pay]).call("pay", {})
+    assert (result.failure, result.outcome_unknown) == (failure, is_unknown)
+    assert ("Its outcome is unknown" in result.content) == is_unknown
+    result = await ToolLibrary([FunctionTool(pay, idempotent=True)]).call("pay", {})
+    assert (result.failure, result.outcome_unknown) == (failure, False)

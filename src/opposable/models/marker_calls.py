@@ -10,7 +10,7 @@ from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, ModelWrapper, request_reply
-from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives, get_prefixes
+from opposable.parsers.markers import MISSING_END, OPENERS, TAGGED_CALL_STARTS, compile_alternatives, get_prefixes
 
 _MARKERS = sorted({*OPENERS, *TAGGED_CALL_STARTS} - {"functools["})
 _MARKER = compile_alternatives(_MARKERS)
@@ -106,8 +106,9 @@ def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     if marker is None:
         return reply
     parsed = parsers.parse(text[marker.start() :], tuple(tools), truncated=reply.finish in CUT_OFF)
-    if not parsed.calls or any(call.dialect in _UNMARKED_FORMATS for call in parsed.calls):
+    is_mentioned = not parsed.calls or bool(parsed.text.strip())  # a call that is made ends the reply
+    if is_mentioned or any(c.dialect in _UNMARKED_FORMATS or MISSING_END in c.repairs for c in parsed.calls):
         return reply
-    rest = "\n".join(filter(None, (text[: marker.start()].rstrip(), parsed.text)))
     finish = "tool_calls" if reply.finish == "stop" else reply.finish
-    return replace(reply, message=assistant_message(rest, parsed.calls, reply.message.thinking), finish=finish)
+    content = text[: marker.start()].rstrip()
+    return replace(reply, message=assistant_message(content, parsed.calls, reply.message.thinking), finish=finish)

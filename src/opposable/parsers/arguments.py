@@ -166,15 +166,11 @@ def _empty_arguments(schema: SchemaNode) -> dict[str, Any]:
 
 
 def _get_wrapped_arguments(value: dict[str, Any], schema: SchemaNode) -> Any:
-    """Return the content of a wrapper such as {"arguments": {…}}, or None."""
+    """Return the content of a wrapper such as {"arguments": {…}}, which may have the tool's name, or None."""
     properties = schema.properties()
-    keys = [key for key in value if key in WRAPPER_KEYS and key not in properties]
-    others = [key for key in value if key not in keys]
-    if len(keys) != 1 or not isinstance(value[keys[0]], dict | str):
-        return None
-    if all(key in ("name", "type", "id") and key not in properties for key in others):
-        return value[keys[0]]
-    return None
+    keys = [key for key in value if key != "name" or key in properties]
+    is_wrapper = len(keys) == 1 and keys[0] in WRAPPER_KEYS and keys[0] not in properties
+    return value[keys[0]] if is_wrapper and isinstance(value[keys[0]], dict | str) else None
 
 
 def parse_keywords(text: str, schema: SchemaNode, repairs: Repairs) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Parsing of JSON as models write it: repairs the notation, never guesses."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -236,6 +237,8 @@ class LenientJsonParser:
             return digits
         self.repairs.add("number rewritten")
         value = float(digits)
+        if not math.isfinite(value):
+            raise UnreadableText(f"{text} is too large a number")
         return int(digits) if digits.lstrip("+-").isdigit() and len(digits) < 300 else value
 
     def parse_string(self, at: int, is_key: bool = False) -> tuple[str, int]:

@@ -78,6 +78,9 @@ _CONTROL_OPENERS = {
 }
 LINE_OPENERS = ("functools[", "function call<|role_sep|>", "-> tool/function_call")
 """Openers that count only at the beginning of a line."""
+MISSING_END = "missing end of the call"
+"""The repair of a call without its closing tag."""
+
 OPENERS = _TAG_OPENERS | _CONTROL_OPENERS
 """Every marker that announces calls."""
 

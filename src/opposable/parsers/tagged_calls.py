@@ -11,6 +11,7 @@ from opposable.parsers.bracket_scanner import CONTINUE, WAIT, BracketScan
 from opposable.parsers.lenient_json import Repairs, skip_pattern
 from opposable.parsers.markers import (
     CLOSERS,
+    MISSING_END,
     OPENERS,
     TAG_NAMESPACE,
     TAGGED_CALL_STARTS,
@@ -199,7 +200,7 @@ class TaggedScan:
         if self.at >= len(text):
             if not final:
                 return WAIT
-            self.repairs.add("missing end of the call")
+            self.repairs.add(MISSING_END)
             return self.at
         if match := self.tag_format.parameter_start.match(text, self.at):
             self._key, self._type_name = _unescape_attribute(match["key"]), match.groupdict().get("kind") or ""
@@ -218,7 +219,7 @@ class TaggedScan:
             and (upcoming in _FOLLOW_PREFIXES or upcoming.startswith(_PARAMETER_STARTS))
         ):
             return WAIT
-        self.repairs.add("missing end of the call")
+        self.repairs.add(MISSING_END)
         self.is_complete = _CALL_END_PATTERN.match(text, self.at) is not None
         self.is_cut_off = self.is_cut_off or any(
             stem.startswith(upcoming) or upcoming.startswith(stem) for stem in _PARAMETER_STARTS
@@ -285,7 +286,7 @@ class TaggedScan:
             return coerce_arguments(wrapped, schema, truncated, (*self.repairs, "wrapper around the arguments dropped"))
         repairs = Repairs(dict(self.repairs.entries))
         values = _split_merged_values(self, schema, repairs)
-        is_unfinished = "missing end of the call" in repairs.entries and not self.is_complete
+        is_unfinished = MISSING_END in repairs.entries and not self.is_complete
         if self.is_cut_off or (is_unfinished and (truncated or schema.lacks_property(dict(values)))):
             return ParsedArguments(None, "the call ends in the middle", tuple(repairs), is_cut_off=True)
         coerced = {key: _coerce_tag_value(value, schema.get_property(key), repairs) for key, value in values}

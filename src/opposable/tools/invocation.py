@@ -12,7 +12,6 @@ from opposable.domain.tools import FailureKind
 from opposable.tools import failure_messages
 from opposable.tools.base import Tool
 from opposable.tools.failure_rules import NO_RULES, is_failure
-from opposable.tools.json_schema_validation import remove_optional_nulls
 from opposable.tools.raised_errors import get_error_text, is_connection_error, is_timeout_error, may_have_been_sent
 from opposable.tools.registry import RegisteredTool
 from opposable.tools.result_text import value_to_text
@@ -39,33 +38,21 @@ class InvocationResult:
 class CheckedArguments:
     """The arguments of a call after validation.
 
-    `given` is the JSON object that was validated by `tool`, `checked` is what its `check` returned, and `repairs`
-    describes what was removed from the model's arguments to make them valid.
+    `given` is the JSON object that was validated by `tool`, and `checked` is what its `check` returned.
     """
 
     tool: RegisteredTool
     given: dict[str, Any]
     checked: dict[str, Any]
-    repairs: tuple[str, ...] = ()
 
 
 def check_arguments(tool: RegisteredTool, arguments: dict[str, Any]) -> CheckedArguments:
     """Validate a call's arguments.
 
-    Models write null for arguments that they leave out. Such nulls are removed only if the arguments are invalid.
-
     Raises:
         InvalidArguments: The arguments do not fit the tool's schema.
     """
-    if None not in arguments.values():
-        return CheckedArguments(tool, arguments, tool.check(arguments))
-    try:
-        tool.check_schema(arguments)
-        return CheckedArguments(tool, arguments, tool.check(arguments))
-    except InvalidArguments:
-        pass
-    given, repairs = remove_optional_nulls(arguments, tool.definition.parameters)
-    return CheckedArguments(tool, given, tool.check(given), repairs)
+    return CheckedArguments(tool, arguments, tool.check(arguments))
 
 
 def check_call(tool: RegisteredTool, arguments: dict[str, Any]) -> CheckedArguments | None:

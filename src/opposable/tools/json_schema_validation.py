@@ -4,6 +4,7 @@ import functools
 import operator
 from collections.abc import Callable
 from typing import Any, get_args
+from urllib.parse import quote
 
 from opposable.domain.argument_problems import (
     Comparison,
@@ -57,11 +58,17 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
     """
     import jsonschema_rs  # lazy: loaded with the first tool that is described as data
 
-    if parameters.get("type", "object") != "object":
+    types = parameters.get("type", "object")
+    if "object" not in (types if isinstance(types, list) else [types]):
         raise BadInput(f"its parameters must be a JSON Schema of type object, not {parameters['type']!r}.")
+    compile_schema = functools.partial(jsonschema_rs.validator_for, retriever=_reject_reference, validate_formats=False)
+    errors = (ValueError, TypeError, RecursionError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError)
     try:
-        validator = jsonschema_rs.validator_for(parameters, retriever=_reject_reference, validate_formats=False)
-    except (ValueError, TypeError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+        try:
+            validator = compile_schema(parameters)
+        except errors:
+            validator = compile_schema(_standardize(parameters))
+    except errors as error:
         raise BadInput(f"its parameters are not a valid JSON Schema: {_get_first_line(error)}") from error
     names = tuple(parameters.get("properties") or ())
     overlap = jsonschema_rs.ValidationErrorKind.OneOfMultipleValid
@@ -81,6 +88,22 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
         return arguments
 
     return validate
+
+
+def _standardize(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema in the default draft, with the names in its references encoded as URIs require."""
+
+    def encode(node: Any) -> Any:
+        if isinstance(node, list):
+            return [encode(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        return {
+            key: quote(value, safe="#/:?&=%~") if key == "$ref" and isinstance(value, str) else encode(value)
+            for key, value in node.items()
+        }
+
+    return {key: encode(value) for key, value in schema.items() if key != "$schema"}
 
 
 def compile_repaired(parameters: dict[str, Any]) -> ValidateArguments:
@@ -182,36 +205,3 @@ def _describe_type_problem(types: list[str]) -> str:
 
 def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-def remove_optional_nulls(arguments: dict[str, Any], schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Remove the nulls that models write for arguments that they leave out.
-
-    A null stays if the schema requires the property, allows null for it, or does not describe it.
-
-    Returns:
-        The arguments without those nulls, and a description of each removal.
-    """
-    properties, required = schema.get("properties", {}), schema.get("required", ())
-    removed = [
-        name
-        for name, value in arguments.items()
-        if value is None and name not in required and not _allows_null(properties.get(name))
-    ]
-    if not removed:
-        return arguments, ()
-    remaining = {name: value for name, value in arguments.items() if name not in removed}
-    return remaining, tuple(f"null left out: {name}" for name in removed)
-
-
-def _allows_null(schema: Any) -> bool:
-    """Return whether a property's schema allows null, or does not restrict the type."""
-    if not isinstance(schema, dict):
-        return True
-    if schema.get("nullable") or None in schema.get("enum", ()):
-        return True
-    types = schema.get("type")
-    if types is None:
-        choices = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
-        return not choices or any(_allows_null(choice) for choice in choices)
-    return "null" in (types if isinstance(types, list) else [types])

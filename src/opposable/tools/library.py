@@ -396,7 +396,6 @@ class ToolLibrary:
             or state.circuit_breaker is not None
             or context.requires_approval
         )
-        repairs: tuple[str, ...] = ()
         started = time.perf_counter()
         try:
             if has_policies:  # a caller may change the arguments while the call waits for an approval or a retry
@@ -406,7 +405,6 @@ class ToolLibrary:
         except Exception as error:  # noqa: BLE001 - a validator may run the code of a tool's author
             result = result_from_error(error, tool.name, context.language)
         else:
-            repairs = checked.repairs
             if has_policies:
                 result = await run_with_policies(tool, checked, context, timeout, self._policy_context)
             else:
@@ -422,7 +420,7 @@ class ToolLibrary:
         if result.failure is not None:
             state.failures[result.failure] = state.failures.get(result.failure, 0) + 1
             state.last_failure = result.content[:MAX_FAILURE_CHARACTERS]
-        return self._to_tool_result(tool, result, context, seconds, repairs)
+        return self._to_tool_result(tool, result, context, seconds)
 
     def _to_tool_result(
         self,
@@ -430,7 +428,6 @@ class ToolLibrary:
         result: InvocationResult,
         context: CallContext,
         seconds: float,
-        repairs: tuple[str, ...],
     ) -> ToolResult:
         """Truncate a long result, store the whole text for the run, and return the result for the model."""
         content, cut, handle = result.content, 0, ""
@@ -446,12 +443,11 @@ class ToolLibrary:
             result.data,
             cut,
             seconds,
-            repairs,
-            result.attempts,
-            result.cached,
-            handle,
-            find_media(result.data),
-            result.outcome_unknown,
+            attempts=result.attempts,
+            cached=result.cached,
+            handle=handle,
+            media=find_media(result.data),
+            outcome_unknown=result.outcome_unknown,
         )
 
     # Internals

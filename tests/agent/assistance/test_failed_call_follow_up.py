@@ -122,6 +122,25 @@ async def test_a_failure_that_may_pass_is_asked_to_be_tried_again_as_it_is():
     assert model.requests[2].options.tool_choice == ForcedTool("look")
 
 
+@pytest.mark.parametrize("said", ["Close ticket 18", "关闭工单 18"])
+async def test_a_similar_value_is_not_forced_in_place_of_what_the_user_said(said):
+    question = 'There is no ticket 18. Did you mean "T-18"?'
+    model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "18"}')), question)
+    end = (await collect_events(model, ToolLibrary([close]), said))[-1]
+    assert (end.text, end.tool_calls) == (question, 1)
+
+
+async def test_a_call_whose_connection_broke_is_not_asked_for_again():
+    def pay(amount: int) -> None:
+        """Pay."""
+        raise ConnectionResetError("reset by peer")
+
+    model = ScriptedModel(reply_with_calls(tool_call("pay", '{"amount": 5}')), "I do not know whether it was paid.")
+    end = (await collect_events(model, ToolLibrary([pay])))[-1]
+    assert (end.turns, end.tool_calls) == (2, 1)
+    assert "Make the call again" not in model.requests[1].messages[-1].content
+
+
 async def test_what_the_user_said_is_not_corrected_by_force():
     model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "Q-5"}')), "There is no ticket Q-5.")
     end = (await collect_events(model, ToolLibrary([close]), "Close ticket q-5"))[-1]

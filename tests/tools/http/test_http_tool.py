@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import re
 from urllib.parse import quote
@@ -20,7 +21,7 @@ from opposable.domain.errors import (
     ToolUnavailable,
 )
 from opposable.domain.specs import HttpToolSpec
-from opposable.safety.network.guarded_client import GuardedClient
+from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
 from opposable.tools.http.http_tool import HttpTool, get_internal_tool_name
 from opposable.tools.library import ToolLibrary
 
@@ -683,6 +684,50 @@ async def test_a_server_that_is_not_there_is_unavailable(make, server):
     with pytest.raises(ToolUnavailable, match=r"127.0.0.1 cannot be reached"):
         await HttpTool(spec, client).run({}, NO_CONTEXT)
     await client.aclose()
+
+
+@pytest.mark.parametrize(("method", "count"), [("PUT", 1), ("DELETE", 1), ("POST", 1), ("GET", 2)])
+async def test_only_a_request_that_reads_is_sent_again_on_a_new_connection(method, count):
+    client = GuardedClient(["127.0.0.1"])
+    received: list[bytes] = []
+
+    async def answer_once(reader, writer):
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            for _ in range(2):
+                received.append((await reader.readuntil(b"\r\n\r\n")).split()[0])
+                if received[-1] == b"OPTIONS":  # the connection is closed at the next request
+                    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+                else:
+                    break
+        writer.close()
+
+    async with await asyncio.start_server(answer_once, "127.0.0.1", 0) as listener:
+        url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/"
+        async with client.send(HttpRequest("OPTIONS", url)) as response:
+            await response.read()
+        with pytest.raises(ToolUnavailable):
+            async with client.send(HttpRequest(method, url)):
+                pass
+    await client.aclose()
+    assert received.count(method.encode()) == count
+
+
+ONE_OF = {
+    "type": "object",
+    "properties": {"kind": TEXT},
+    "oneOf": [
+        {"properties": {"kind": {"const": "email"}, "address": TEXT}, "required": ["address"]},
+        {"properties": {"kind": {"const": "sms"}, "phone": TEXT}, "required": ["phone"]},
+    ],
+}
+
+
+@pytest.mark.parametrize("schema", [ONE_OF, {"type": "object", "allOf": [ONE_OF]}])
+async def test_arguments_that_a_part_of_the_schema_describes_are_known(server, make, schema):
+    tool = make("/x", "POST", schema)
+    assert tool.check({"kind": "sms", "phone": "1"}) == {"kind": "sms", "phone": "1"}
+    with pytest.raises(InvalidArguments):
+        tool.check({"kind": "sms"})
 
 
 async def test_a_connection_that_breaks_is_unavailable(server, make):
