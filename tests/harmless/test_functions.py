@@ -214,7 +214,6 @@ def with_chinese_names(城市: str, 日期: str = "今天") -> str:  # noqa: N80
     [
         (with_pydantic_defaults, {}, "5 []"),
         (with_pydantic_defaults, {"n": 7, "names": ["a"]}, "7 ['a']"),
-        (with_text_default, {"note": None, "count": None}, "None 5"),
         (with_text_default, {"note": None}, "None 5"),
         (with_text_default, {}, "'unchanged' 5"),
         (with_optional_context, {"a": 1}, "1 c1"),

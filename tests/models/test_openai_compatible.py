@@ -269,6 +269,15 @@ async def test_lone_surrogates_do_not_break_a_request():
     assert server.bodies[0]["messages"][0]["content"] == "a?b"
 
 
+async def test_a_whole_reply_may_end_inside_a_character():
+    async def answer(request):
+        return web.Response(text=r'{"choices": [{"message": {"content": "cut \ud83d"}}]}', content_type="application/json")
+
+    async with chat_server(answer) as server:
+        *_, reply = await collect_parts(server, WHOLE)
+    assert reply.message.content.startswith("cut ")
+
+
 ERRORS = [
     (401, {"error": {"message": "Incorrect API key provided: sk-secret-key"}}, ModelRefusedKey, "refused the key"),
     (403, {"error": "forbidden"}, ModelRefusedKey, "forbidden"),

@@ -22,7 +22,10 @@ from opposable.models.upstream import ApiPath, Upstream
 
 API_VERSION = "2023-06-01"
 CONTEXT_TOKENS = 200_000
-DEFAULT_MAX_TOKENS = 8192
+DEFAULT_MAX_TOKENS = 32_000
+"""The API requires a length. All models of Claude 4 and later can write this much."""
+OLD_DEFAULT_MAX_TOKENS = 8192
+"""The default for Claude 3, and for models of other makers."""
 FINISH_REASONS: dict[str | None, FinishReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -89,7 +92,7 @@ def build_request(
     body: dict[str, Any] = {
         **extra_body,
         "model": model,
-        "max_tokens": options.max_tokens or DEFAULT_MAX_TOKENS,
+        "max_tokens": options.max_tokens or _get_default_max_tokens(model),
         "messages": _merge_same_role(
             [_encode_message(message, model) for message in messages if message.role != "system"]
         ),
@@ -108,6 +111,11 @@ def build_request(
         ]
         body["tool_choice"] = _encode_tool_choice(options.tool_choice, is_single_call=is_single_call)
     return dump_json(body)
+
+
+def _get_default_max_tokens(model: str) -> int:
+    is_recent = model.startswith("claude-") and not model.startswith("claude-3")
+    return DEFAULT_MAX_TOKENS if is_recent else OLD_DEFAULT_MAX_TOKENS
 
 
 def parse_reply(response: Any, model: str) -> Reply:

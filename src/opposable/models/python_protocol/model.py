@@ -14,15 +14,13 @@ from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import NO_USAGE
 from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ModelWrapper
-from opposable.models.profile import ModelProfile
+from opposable.models.profile import ModelProfile, get_profile
 from opposable.models.python_protocol import prompts as texts
-from opposable.models.python_protocol.pipeline import generate_calls
+from opposable.models.python_protocol.pipeline import OPTIONAL_STEPS, generate_calls
 from opposable.models.text_protocol import TextProtocolModel, find_language, flatten_tool_messages
 
 DEFAULT_MAX_REPLY_TOKENS = 1024
 """The default length of a reply: small models can repeat themselves without end."""
-
-PYTHON_PROFILE = ModelProfile("constrained", assisted=True)
 
 
 class PythonProtocolModel(ModelWrapper):
@@ -33,13 +31,14 @@ class PythonProtocolModel(ModelWrapper):
 
     Args:
         inner: The model that writes the calls.
-        profile: What is known about the model.
+        profile: What is known about the model; by default it is assisted. Without assistance no step withholds a call.
         without: Names of steps of the pipeline to leave out.
     """
 
-    def __init__(self, inner: Model, profile: ModelProfile = PYTHON_PROFILE, without: Collection[str] = ()) -> None:
+    def __init__(self, inner: Model, profile: ModelProfile | None = None, without: Collection[str] = ()) -> None:
+        profile = profile or replace(get_profile(inner), calling="constrained", assisted=True)
         super().__init__(inner, profile)
-        self._without = frozenset(without)
+        self._without = frozenset(without if profile.assisted else OPTIONAL_STEPS)
         self._text_protocol = TextProtocolModel(inner, "protocol")
 
     async def stream(

@@ -55,7 +55,7 @@ async def generate_calls(
     )
     begun = assistant_message(REPLY_PREFIX)
     choice = None
-    if choice_prompt and "acceptance" not in without:
+    if choice_prompt:
         choice = await request_reply(model, [*choice_prompt, begun], (), replace(options, max_tokens=1))
         if is_no_call_chosen(choice):
             return choice, ()
@@ -70,6 +70,6 @@ async def generate_calls(
         calls = drop_dependent_calls(calls, tools, conversation)
     if choice is not None:
         reply = replace(reply, usage=choice.usage + reply.usage)
-        if not is_acceptable(choice, reply, calls, tools, conversation):
+        if "acceptance" not in without and not is_acceptable(choice, reply, calls, tools, conversation):
             calls = ()
     return reply, calls
