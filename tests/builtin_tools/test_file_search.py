@@ -181,5 +181,5 @@ def test_page_size_is_bounded(folder):
 
 
 def test_binary_file_is_refused(folder):
-    with pytest.raises(ToolRefused, match=r"program\.bin is no text file"):
+    with pytest.raises(ToolRefused, match=r"program\.bin is not a text file"):
         FileSearch([folder]).read_file("program.bin")

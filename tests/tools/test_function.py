@@ -367,3 +367,12 @@ def test_docstrings_of_every_style_are_read_as_the_parser_reads_them(doc):
     outline = FunctionTool(find).outline
     assert outline.parameters == {"query": next((param.description for param in parsed.params), "")}
     assert outline.description.startswith(parsed.short_description or "find")
+
+
+async def test_a_pattern_that_cannot_be_compiled_is_reported():
+    def find(text: Annotated[str, Field(pattern="(?=a)b")]) -> str:
+        """Find a text."""
+        return text
+
+    with pytest.raises(ToolRegistrationError, match=r"find: .* look-around"):
+        _ = FunctionTool(find).definition

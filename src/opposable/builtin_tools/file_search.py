@@ -100,7 +100,7 @@ class FileSearch:
         with self._roots.open_file(rooted_path) as file:
             encoding = detect_encoding(file.stream.peek(65536)[:65536])  # type: ignore[attr-defined]  # a buffered reader
             if encoding is None:
-                raise ToolRefused(f"{self._roots.format_path(rooted_path)} is no text file.")
+                raise ToolRefused(f"{self._roots.format_path(rooted_path)} is not a text file.")
             reader = io.TextIOWrapper(file.stream, encoding, "replace")
             page_lines, last_line, has_more = _read_page(
                 reader, first_line, max_lines, time.monotonic() + self._timeout_seconds

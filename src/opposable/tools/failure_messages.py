@@ -42,10 +42,10 @@ def unreadable_arguments_message(name: str, problem: str, raw_arguments: str, la
 
 
 def truncated_call_message(name: str, language: Language) -> str:
-    """Say that a call was not run because the token limit cut it off."""
+    """Say that a call was not run because the reply ended before it did."""
     if language == "zh":
-        return f"对 {name} 的调用因长度限制被截断，没有执行。请用更短的参数重试。"
-    return f"The call of {name} was cut off by the length limit and was not run. Try again with shorter arguments."
+        return f"对 {name} 的调用被截断，没有执行。请重试；参数较长时请缩短。"
+    return f"The call of {name} was cut off and was not run. Try again, with shorter arguments if they are long."
 
 
 def timeout_message(name: str, seconds: float, language: Language) -> str:

@@ -197,15 +197,15 @@ def _create_model(name: str, fields: dict[str, Any]) -> tuple[Any, dict[str, Any
     """Create the pydantic model of a function's parameters, and its JSON Schema."""
     from pydantic import ConfigDict, PydanticUserError, create_model  # lazy: see `_model_and_schema`
     from pydantic.errors import PydanticSchemaGenerationError
+    from pydantic_core import SchemaError
 
     try:
         model = create_model(name, __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
         return model, model.model_json_schema()
-    except (PydanticUserError, PydanticSchemaGenerationError, TypeError, NameError) as error:
-        first_line = str(error).splitlines()[0]
-        raise ToolRegistrationError(
-            f"{name}: its parameters cannot be described as JSON Schema: {first_line}"
-        ) from error
+    except (PydanticUserError, PydanticSchemaGenerationError, SchemaError, TypeError, NameError) as error:
+        lines = str(error).strip().splitlines()
+        cause = lines[-1].strip() if isinstance(error, SchemaError) else lines[0]
+        raise ToolRegistrationError(f"{name}: its parameters cannot be described as JSON Schema: {cause}") from error
 
 
 def _get_type_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:

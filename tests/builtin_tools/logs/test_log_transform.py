@@ -379,7 +379,7 @@ def test_folder_missing_file_and_binary_file_are_reported(logs):
         transform.log_transform("old")
     with pytest.raises(ToolFailed, match=r"^There is no 'pyton\.log'\. Did you mean python\.log"):
         transform.log_transform("pyton.log")
-    with pytest.raises(ToolRefused, match="core is no text file"):
+    with pytest.raises(ToolRefused, match="core is not a text file"):
         transform.log_transform("core")
 
 

@@ -354,7 +354,7 @@ async def test_the_address_is_checked_again_before_connecting(server):
             return ChangingAddresses(await super().resolve(host, port, family))
 
     client = GuardedClient(resolver=Resolver(["127.0.0.1"]))
-    with pytest.raises(ToolRefused, match=r"127\.0\.0\.1 is no address that tools may reach"):
+    with pytest.raises(ToolRefused, match=r"127\.0\.0\.1 is not an address that tools may reach"):
         await fetch(client, f"http://two.example:{server.port}/")
     assert server.seen == []
     await client.aclose()

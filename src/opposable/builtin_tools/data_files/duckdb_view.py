@@ -131,7 +131,7 @@ def open_table(
     suffix = get_suffix(display_path)
     if suffix not in READER_FUNCTIONS and suffix not in SPREADSHEET_SUFFIXES:
         suffixes = ", ".join((*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES))
-        raise ToolFailed(f"{display_path} is no file of rows; those end in {suffixes}.")
+        raise ToolFailed(f"{display_path} is not a file of rows; those end in {suffixes}.")
     with roots.open_file(rooted_path) as file, contextlib.ExitStack() as stack:
         sheets: tuple[str, ...] = ()
         if suffix in SPREADSHEET_SUFFIXES:
@@ -255,7 +255,7 @@ def _convert_sheet_to_csv(
     report = json.loads(last_line)
     sheet_names = tuple(report["sheets"])
     if report["error"]:
-        raise ToolFailed(f"{display_path} is no spreadsheet that can be read: {report['error']}.")
+        raise ToolFailed(f"{display_path} is not a spreadsheet that can be read: {report['error']}.")
     if sheet is not None and sheet not in sheet_names:
         problem = f"there is no such sheet; the sheets are {', '.join(sheet_names)}"
         raise InvalidArguments((FieldProblem("sheet", problem, repr(sheet)),))

@@ -159,7 +159,7 @@ class FileProcessor:
         stream.seek(0)
         encoding = detect_encoding(sample)
         if encoding is None:
-            raise ToolRefused(f"{display_path} is no text file.")
+            raise ToolRefused(f"{display_path} is not a text file.")
         return io.TextIOWrapper(stream, encoding, "replace")
 
 

@@ -99,7 +99,7 @@ def _open_text(file: OpenFile, display_path: str) -> BinaryIO:
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return cast("BinaryIO", codecs.EncodedFile(stream, "utf-8", "utf-16", "replace"))
     if sample.count(0) * 10 > len(sample):  # after a crash a log has a few zero bytes, a binary file has many
-        raise ToolRefused(f"{display_path} is no text file.")
+        raise ToolRefused(f"{display_path} is not a text file.")
     return stream
 
 

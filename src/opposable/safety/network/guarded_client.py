@@ -154,7 +154,7 @@ class GuardedClient:
         """Create the socket of a connection, after a last check of its address."""
         family, kind, protocol, _, address = info
         if not self.guard.can_connect(ip_address(address[0]), address[1]):
-            raise ToolRefused(f"{address[0]} is no address that tools may reach.")
+            raise ToolRefused(f"{address[0]} is not an address that tools may reach.")
         connection = socket.socket(family, kind, protocol)
         connection.setblocking(False)
         return connection

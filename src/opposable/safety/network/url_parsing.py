@@ -87,7 +87,7 @@ def parse_host(text: str) -> tuple[str, Address | None]:
     if _NUMERIC_LABEL.fullmatch(labels[-1]):
         return _parse_ipv4(host)
     if len(host) > 253 or not all(_DNS_LABEL.fullmatch(label) for label in labels):
-        raise ToolRefused(f"{_quote_for_message(text)} is no name of a host.")
+        raise ToolRefused(f"{_quote_for_message(text)} is not a name of a host.")
     return host, None
 
 
@@ -111,7 +111,7 @@ def _to_ascii_host(host: str) -> str:
     try:
         return idna.encode(host, uts46=True).decode("ascii")
     except idna.IDNAError as error:
-        raise ToolRefused(f"{_quote_for_message(host)} is no name of a host.") from error
+        raise ToolRefused(f"{_quote_for_message(host)} is not a name of a host.") from error
 
 
 def _parse_ipv4(host: str) -> tuple[str, Address]:
@@ -119,7 +119,7 @@ def _parse_ipv4(host: str) -> tuple[str, Address]:
         return host, IPv4Address(host)
     except AddressValueError as error:
         raise ToolRefused(
-            f"{_quote_for_message(host)} is no plain IPv4 address; write it as four numbers from 0 to 255."
+            f"{_quote_for_message(host)} is not a plain IPv4 address; write it as four numbers from 0 to 255."
         ) from error
 
 

@@ -60,7 +60,7 @@ class SkillFolder:
         """Return a file's text. Raises: as `read`; `ToolFailed` for a binary file."""
         content = decode_text(self.read(path, max_bytes))
         if content is None:
-            raise ToolFailed(f"{path} is no text file.")
+            raise ToolFailed(f"{path} is not a text file.")
         return content
 
     def copy_to(self, target: Path) -> None:
