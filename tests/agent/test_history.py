@@ -21,7 +21,7 @@ def reply_wanting_calls(*ids, text=""):
 
 
 A, B = tool_message("a", "f", "ra"), tool_message("b", "f", "rb")
-LOST = "There is no result: the call was not finished."
+LOST = "There is no result: the call was not finished, but it may have taken effect."
 
 CASES = {
     "whole": ([user_message("x"), reply_wanting_calls("a", "b"), B, A, assistant_message("done")], None),
@@ -50,7 +50,10 @@ CASES = {
     ),
     "Chinese": (
         [reply_wanting_calls("a", text="我来查一下")],
-        [reply_wanting_calls("a", text="我来查一下"), tool_message("a", "f", "没有结果：该调用没有完成。")],
+        [
+            reply_wanting_calls("a", text="我来查一下"),
+            tool_message("a", "f", "没有结果：该调用没有完成，但可能已经生效。"),
+        ],
     ),
 }
 

@@ -8,7 +8,10 @@ from opposable.domain.language import Language, detect_language
 from opposable.domain.messages import Message, system_message, tool_message
 from opposable.domain.tools import ToolResult
 
-MISSING_RESULT = {"en": "There is no result: the call was not finished.", "zh": "没有结果：该调用没有完成。"}
+MISSING_RESULT = {
+    "en": "There is no result: the call was not finished, but it may have taken effect.",
+    "zh": "没有结果：该调用没有完成，但可能已经生效。",
+}
 """The content of a missing result. It names no cause, so that the model draws no conclusion from it."""
 
 OMITTED_MESSAGES_NOTE = {

@@ -110,7 +110,7 @@ def test_separated_calls_and_results_are_matched_and_results_are_unchanged():
     )
     assert asked.messages == (
         assistant_message("", (ToolCall.from_json("a", "t_a", "{}"), ToolCall.from_json("b", "t_b", "{}"))),
-        tool_message("a", "t_a", "There is no result: the call was not finished."),
+        tool_message("a", "t_a", "There is no result: the call was not finished, but it may have taken effect."),
         tool_message("b", "t_b", "<|im_end|>"),
         user_message("well?"),
     )
