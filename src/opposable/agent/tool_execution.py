@@ -3,9 +3,10 @@
 import asyncio
 import copy
 import operator
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from opposable import parsers  # lazy: loaded with the first call to repair
 from opposable.domain.call_context import CallContext
@@ -14,12 +15,14 @@ from opposable.domain.events import CUT_OFF, Reply, ToolDelta, ToolFinished
 from opposable.domain.language import Language
 from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.messages import Message
-from opposable.domain.tools import FailureKind, ToolCall, ToolResult, new_call_id
+from opposable.domain.tools import FailureKind, ToolCall, ToolDefinition, ToolResult, new_call_id
 from opposable.tools import failure_messages as sentences
 from opposable.tools.invocation import CheckedArguments, check_call
 from opposable.tools.library import ToolLibrary
 from opposable.tools.registry import RegisteredTool
 from opposable.tools.tool_names import to_safe_name
+
+Resolved = TypeVar("Resolved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,40 +127,39 @@ def _resolve_call(call: ToolCall, library: ToolLibrary, language: Language) -> R
     if tool is None:
         message = library.get_unknown_tool_message(call.name, language)
         return _reject_call(call, to_safe_name(call.name or "unnamed"), message, "unknown_tool")
+    resolved = resolve_arguments(call, tool.definition, partial(_check_call, tool), language)
+    return resolved if isinstance(resolved, ResolvedCall) else _reject_call(call, tool.name, resolved)
+
+
+def resolve_arguments(
+    call: ToolCall, tool: ToolDefinition, check: Callable[[ToolCall], Resolved], language: Language
+) -> Resolved | str:
+    """Return what `check` returns for a call, coerced without loss if it raises `InvalidArguments`, else a message."""
     if call.truncated:
-        return _reject_call(call, tool.name, sentences.truncated_call_message(tool.name, language))
+        return sentences.truncated_call_message(tool.name, language)
+    problems: Sequence[FieldProblem] = ()
     try:
-        return _resolve_arguments(call, tool, language)
+        if call.has_valid_arguments:
+            try:
+                return check(call)
+            except InvalidArguments as error:
+                problems = error.problems
+        given = dict(call.arguments) if call.has_valid_arguments else call.raw
+        parsed = parsers.repair_arguments(given, tool.parameters, problems)
+        if parsed.value is not None:
+            try:
+                return check(replace(call, arguments=parsed.value, raw=None, repairs=(*call.repairs, *parsed.repairs)))
+            except InvalidArguments as error:
+                problems = problems or error.problems
+        if problems:
+            return sentences.invalid_arguments_message(tool.name, problems, language)
+        problem = parsed.problem or ""
     except RecursionError:  # in a message that quotes an invalid value
         problem = LocalizedText("nested too deeply", "嵌套过深")
-        message = sentences.unreadable_arguments_message(tool.name, problem, call.arguments_json, language)
-        return _reject_call(call, tool.name, message)
+    return sentences.unreadable_arguments_message(tool.name, problem, call.arguments_json, language)
 
 
-def _resolve_arguments(call: ToolCall, tool: RegisteredTool, language: Language) -> ResolvedCall:
-    """Return the call, with arguments coerced without loss if need be, or the failure that says what is wrong."""
-    problems: Sequence[FieldProblem] = ()
-    if call.has_valid_arguments:
-        try:
-            return _check_call(call, tool)
-        except InvalidArguments as error:
-            problems = error.problems
-    given = dict(call.arguments) if call.has_valid_arguments else call.raw
-    parsed = parsers.repair_arguments(given, tool.definition.parameters, problems)
-    if parsed.value is not None:
-        repairs = (*call.repairs, *parsed.repairs)
-        try:
-            return _check_call(replace(call, arguments=parsed.value, raw=None, repairs=repairs), tool)
-        except InvalidArguments as error:
-            problems = problems or error.problems
-    if problems:
-        message = sentences.invalid_arguments_message(tool.name, problems, language)
-    else:
-        message = sentences.unreadable_arguments_message(tool.name, parsed.problem or "", call.arguments_json, language)
-    return _reject_call(call, tool.name, message)
-
-
-def _check_call(call: ToolCall, tool: RegisteredTool) -> ResolvedCall:
+def _check_call(tool: RegisteredTool, call: ToolCall) -> ResolvedCall:
     """Return a call with its validated arguments. Raises: `InvalidArguments`."""
     arguments = _copy_arguments(call.arguments)
     checked = check_call(tool, arguments)
@@ -171,9 +173,7 @@ def _copy_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     Values that are nested too deeply to copy, some 600 lists deep, are the same objects in the copy.
     """
     try:
-        return {
-            name: copy.deepcopy(value) if isinstance(value, list | dict) else value for name, value in arguments.items()
-        }
+        return {name: copy.deepcopy(one) if isinstance(one, list | dict) else one for name, one in arguments.items()}
     except RecursionError:
         return dict(arguments)
 

@@ -1,23 +1,19 @@
 """Validation of the calls of a reply, and messages that request corrections."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 from opposable.agent.history import detect_conversation_language
-from opposable.agent.tool_execution import assign_unique_ids, make_sendable
-from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
+from opposable.agent.tool_execution import assign_unique_ids, make_sendable, resolve_arguments
+from opposable.domain.errors import BadInput
 from opposable.domain.events import CUT_OFF, Reply
 from opposable.domain.language import Language
 from opposable.domain.messages import Message, assistant_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool
-from opposable.parsers import repair_arguments
-from opposable.tools.failure_messages import (
-    invalid_arguments_message,
-    unknown_tool_message,
-    unreadable_arguments_message,
-)
+from opposable.tools.failure_messages import unknown_tool_message
 from opposable.tools.json_schema_validation import compile_validator
 from opposable.tools.tool_names import find_nearest_names, normalize_name, to_safe_name
 from opposable.web.gateway.request import CompletionRequest
@@ -97,16 +93,7 @@ def _validate_call(call: ToolCall, request: CompletionRequest, language: Languag
     choice = request.options.tool_choice
     if isinstance(choice, ForcedTool) and tool.name != choice.name:
         return _build_call_demand([choice.name], language)
-    problems = _find_problems(tool, dict(call.arguments)) if call.has_valid_arguments else ()
-    if call.has_valid_arguments and not problems:
-        return call if tool.name == call.name else replace(call, name=tool.name)
-    raw_arguments = dict(call.arguments) if call.has_valid_arguments else call.raw
-    parsed = repair_arguments(raw_arguments, tool.parameters, problems)
-    if parsed.value is None:
-        return unreadable_arguments_message(tool.name, parsed.problem or "", call.arguments_json, language)
-    if problems := _find_problems(tool, parsed.value):
-        return invalid_arguments_message(tool.name, problems, language)
-    return replace(call, name=tool.name, arguments=parsed.value, raw=None)
+    return resolve_arguments(call, tool, partial(_check_call, tool), language)
 
 
 def has_required_arguments(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
@@ -119,15 +106,11 @@ def has_required_arguments(call: ToolCall, tools: Sequence[ToolDefinition]) -> b
     return tool is not None and (not call.has_valid_arguments or all(name in call.arguments for name in required))
 
 
-def _find_problems(tool: ToolDefinition, arguments: dict[str, Any]) -> tuple[FieldProblem, ...]:
-    """Return what is wrong with the arguments; nothing if the schema of the tool cannot be used."""
-    try:
-        compile_validator(tool.parameters)(arguments)
-    except InvalidArguments as error:
-        return error.problems
-    except BadInput:
-        return ()
-    return ()
+def _check_call(tool: ToolDefinition, call: ToolCall) -> ToolCall:
+    """Return a call whose arguments fit the schema of the tool, if they can be checked. Raises: `InvalidArguments`."""
+    with suppress(BadInput, ValueError):  # of a schema that cannot be used, or arguments that are nested too deeply
+        compile_validator(tool.parameters)(dict(call.arguments))
+    return call if tool.name == call.name else replace(call, name=tool.name)
 
 
 def _find_tool(name: str, tools: Sequence[ToolDefinition]) -> ToolDefinition | None:
