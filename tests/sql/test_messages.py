@@ -49,7 +49,7 @@ def test_refused_statements_are_reported_in_both_languages(sql, english, chinese
         ),
         (
             "SELECT x.id FROM orders o",
-            "sql: x in x.id is no table or alias of this FROM, which has o. id is a column of o.",
+            "sql: x in x.id is not a table or alias of this FROM, which has o. id is a column of o.",
             "x.id 中的 x 不是 FROM 中的表或别名，其中有 o；id 是 o 的列",
         ),
     ],
@@ -64,8 +64,8 @@ def test_wrong_names_are_reported_in_both_languages(sql, english, chinese):
 
 
 def test_corrections_are_described_in_both_languages():
-    (correction,) = repair_names("SELECT No_te FROM orders", "sqlite", SCHEMA).corrections
-    assert (str(correction), localize(correction, "zh")) == ("column No_te → note", "列 No_te → note")
+    (correction,) = repair_names("SELECT ｎote FROM orders", "sqlite", SCHEMA).corrections
+    assert (str(correction), localize(correction, "zh")) == ("column ｎote → note", "列 ｎote → note")
 
 
 def test_engine_errors_have_a_hint_in_english_only():

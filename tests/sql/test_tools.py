@@ -21,7 +21,7 @@ async def test_tables_are_listed_with_kind_and_size(sqlite_shop, duckdb_shop):
         {"name": "order lines", "kind": "table", "columns": 3, "rows": 4},
         {"name": "部门", "kind": "table", "columns": 3, "rows": 2},
         {"name": "big_orders", "kind": "view", "columns": 2},
-        {"name": "notes", "kind": "table", "columns": 3, "rows": 1},
+        {"name": "notes", "kind": "table", "columns": 1, "rows": 1},
     ]
     tables = {table["name"]: table for table in await SchemaTools(duckdb_shop).list_tables()}
     assert tables["customers"] == {"name": "customers", "kind": "table", "columns": 4, "rows": 3, "comment": "who buys"}
@@ -64,7 +64,18 @@ async def test_an_unknown_table_is_reported_with_similar_names(shop):
 
 
 async def test_a_similar_name_is_reported_and_not_run(shop):
-    for sql in ("SELECT nmae FROM customers", "SELECT name FROM customer", "SELECT id FROM order"):
+    for sql in (
+        "SELECT nmae FROM customers",
+        "SELECT na_me FROM customers",
+        "SELECT name FROM customer",
+        "SELECT id FROM order",
+        "SELECT id FROM or_ders",
+        "SELECT x.name FROM customers c JOIN orders o ON o.customer_id = c.id",
+        "SELECT o.name FROM customers c JOIN orders o ON o.customer_id = c.id",
+        *(["SELECT customers.name FROM customers c"] if shop.dialect != "clickhouse" else []),
+        "SELECT count(*) FROM orders o JOIN customers c ON c.customer_id = o.id",
+        "SELECT count(*) FROM orders o JOIN customers c ON lower(o.city) = lower(c.city)",
+    ):
         with pytest.raises((InvalidArguments, ToolFailed, ToolRefused)):
             await SqlTools(shop).execute(sql)
 
@@ -81,10 +92,20 @@ async def test_sql_that_the_engine_accepts_runs_as_written(shop):
         assert (found["sql"], found["corrections"]) == (sql, [])
 
 
+async def test_hidden_columns_of_a_virtual_table_are_not_listed_and_may_be_used(sqlite_shop):
+    listed = await SchemaTools(sqlite_shop).list_columns("notes", include_types=False)
+    assert [column["name"] for column in listed["columns"]] == ["body"]
+    found = await SqlTools(sqlite_shop).execute(
+        "SELECT body，rank FROM notes WHERE notes MATCH 'red' ORDER BY notes.rank"
+    )
+    assert (found["row_count"], found["corrections"]) == (1, ["full-width signs → ASCII"])
+
+
 async def test_execute_returns_rows_sql_and_corrections(shop):
-    found = await SqlTools(shop).execute("SELECT NA_ME FROM Custo_mers ORDER BY 1", limit=2)
+    found = await SqlTools(shop).execute("SELECT ＮＡＭＥ FROM Ｃｕｓｔｏｍｅｒｓ ORDER BY 1", limit=2)
     seconds = found.pop("seconds")
     assert 0 <= seconds < 5
+    quoted = ["ＮＡＭＥ, Ｃｕｓｔｏｍｅｒｓ → in quotes"] if shop.dialect == "clickhouse" else []
     assert found == {
         "columns": ["name"],
         "rows": [["Ann"], ["Bob"]],
@@ -92,7 +113,7 @@ async def test_execute_returns_rows_sql_and_corrections(shop):
         "truncated": True,
         "cut_cells": 0,
         "sql": "SELECT name FROM customers ORDER BY 1",
-        "corrections": ["table Custo_mers → customers", "column NA_ME → name"],
+        "corrections": [*quoted, "table Ｃｕｓｔｏｍｅｒｓ → customers", "column ＮＡＭＥ → name"],
     }
     json.dumps(found)
 
@@ -148,10 +169,10 @@ async def test_validate_accepts_what_runs_and_names_what_does_not(shop, engine):
 async def test_validate_columns_lists_every_problem_and_its_fix(shop):
     tools = SqlTools(shop)
     assert await tools.validate_columns("SELECT id FROM orders") == {"valid": True, "problems": []}
-    found = await tools.validate_columns("SELECT c.na_me, o.zzz FROM customers c, orders o")
+    found = await tools.validate_columns("SELECT c.ｎame, o.zzz FROM customers c, orders o")
     assert found["valid"] is False
-    assert {(p["name"], p["fix"]) for p in found["problems"]} == {("na_me", "column na_me → name"), ("zzz", None)}
-    only = await tools.validate_columns("SELECT c.na_me, o.zzz FROM customers c, orders o", table="ORDERS")
+    assert {(p["name"], p["fix"]) for p in found["problems"]} == {("ｎame", "column ｎame → name"), ("zzz", None)}
+    only = await tools.validate_columns("SELECT c.ｎame, o.zzz FROM customers c, orders o", table="ORDERS")
     assert [p["name"] for p in only["problems"]] == ["zzz"]
 
 
@@ -164,8 +185,9 @@ async def test_validate_columns_has_no_problem_with_names_that_the_engine_accept
 
 
 async def test_auto_fix_reports_names_it_could_not_correct(shop):
-    found = await SqlTools(shop).auto_fix_columns("SELECT NA_ME, nmae, zzz FROM customers")
-    assert (found["sql"], found["corrections"]) == ("SELECT name, nmae, zzz FROM customers", ["column NA_ME → name"])
+    found = await SqlTools(shop).auto_fix_columns("SELECT ＮＡＭＥ, nmae, zzz FROM customers")
+    assert found["sql"] == "SELECT name, nmae, zzz FROM customers"
+    assert found["corrections"][-1] == "column ＮＡＭＥ → name"
     unknown, similar = sorted(found["problems"], key=lambda problem: "nmae" in problem)
     assert similar.startswith("There is no column nmae in customers. Did you mean name?")
     assert unknown.startswith("There is no column zzz in")
@@ -173,10 +195,10 @@ async def test_auto_fix_reports_names_it_could_not_correct(shop):
 
 async def test_refine_corrects_names_that_can_mean_one_thing(shop):
     tools = SqlTools(shop)
-    assert await tools.refine("SELECT na_me FROM customers") == {
+    assert await tools.refine("SELECT ｎame FROM customers") == {
         "sql": "SELECT name FROM customers",
         "valid": True,
-        "corrections": ["column na_me → name"],
+        "corrections": [*(["ｎame → in quotes"] if shop.dialect == "clickhouse" else []), "column ｎame → name"],
         "problem": None,
     }
     refused = await tools.refine("DELETE FROM orders")

@@ -1,11 +1,13 @@
 """The message catalog of the SQL package, in English and Chinese."""
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from opposable.domain.errors import InvalidArguments
 from opposable.domain.localized_text import LocalizedText, join_localized, localize
 
 _READ_ONLY_RULE = "only one reading statement (SELECT, WITH … SELECT, VALUES) may run here"
+_KINDS_IN_CHINESE = {"table": "表", "column": "列"}
 
 
 def join_messages(messages: Iterable[LocalizedText]) -> LocalizedText:
@@ -82,7 +84,7 @@ def system_table(name: str) -> LocalizedText:
 def file_not_readable(name: str) -> LocalizedText:
     """A table name that is the path of a file."""
     return LocalizedText(
-        f"Files may not be read: {name} is no table of this database.",
+        f"Files may not be read: {name} is not a table of this database.",
         f"不能读取文件：{name} 不是这个数据库的表",
     )
 
@@ -132,14 +134,24 @@ def table_is_a_column(name: str, tables: Sequence[str]) -> LocalizedText:
 def unknown_alias(owner: str, column: str, labels: Sequence[str]) -> LocalizedText:
     """A qualifier that names nothing in FROM."""
     return LocalizedText(
-        f"{owner} in {owner}.{column} is no table or alias of this FROM, which has {', '.join(labels) or 'none'}.",
+        f"{owner} in {owner}.{column} is not a table or alias of this FROM, which has {', '.join(labels) or 'none'}.",
         f"{owner}.{column} 中的 {owner} 不是 FROM 中的表或别名，其中有 {_list_in_chinese(labels) or 'none'}",
     )
 
 
-def column_of_source(column: str, source: str) -> LocalizedText:
-    """The source in FROM that has a column."""
-    return LocalizedText(f"{column} is a column of {source}.", f"{column} 是 {source} 的列")
+def column_of_sources(column: str, sources: Sequence[str]) -> LocalizedText:
+    """The sources in FROM that have a column."""
+    return LocalizedText(
+        f"{column} is a column of {' and of '.join(sources)}.", f"{column} 是 {_list_in_chinese(sources)} 的列"
+    )
+
+
+def miswritten_name(kind: Literal["table", "column"], name: str, engine: str, names: Sequence[str]) -> LocalizedText:
+    """A name that the engine reads as another one, and how to write it."""
+    return LocalizedText(
+        f"{name} is not a {kind} as {engine} reads it: write {' or '.join(names)}.",
+        f"{engine} 中没有名为 {name} 的{_KINDS_IN_CHINESE[kind]}：应写成 {_list_in_chinese(names)}",
+    )
 
 
 def source_lacks_column(source: str, column: str) -> LocalizedText:
@@ -186,10 +198,9 @@ def existing_names(label: str, names: Sequence[str]) -> LocalizedText:
     return LocalizedText(f"{label}: {', '.join(names)}.", f"现有的是 {_list_in_chinese(names)}")
 
 
-def name_replaced(kind: str, old: str, new: str) -> LocalizedText:
-    """A correction of a name; `kind` is table, column or alias."""
-    chinese = {"table": "表", "column": "列", "alias": "别名"}[kind]
-    return LocalizedText(f"{kind} {old} → {new}", f"{chinese} {old} → {new}")
+def name_replaced(kind: Literal["table", "column"], old: str, new: str) -> LocalizedText:
+    """A correction of a name."""
+    return LocalizedText(f"{kind} {old} → {new}", f"{_KINDS_IN_CHINESE[kind]} {old} → {new}")
 
 
 def names_quoted(names: Sequence[str]) -> LocalizedText:

@@ -184,7 +184,7 @@ class _NameChecker:
         exact = self.schema.find_exact_table(name, resolve_identifier(schema, self.dialect) if schema else "")
         if exact is not None:
             return exact
-        self.problems.append(name_problems.miswritten_table(item, table, self.dialect))
+        self.problems.append(name_problems.miswritten_table(item, self.schema, self.dialect))
         return table
 
     def _check_column_case(self, name: Any, sources: Iterable[FromSource]) -> None:
@@ -235,19 +235,17 @@ class _NameChecker:
                 self._check_unqualified_column(parts[0], scope)
             return
         source = scope.find_source(parts[0].name)
-        owner, column = parts[0], parts[1]
+        column = parts[1]
         if source is None and len(parts) > 2:
-            source, owner, column = scope.find_source(parts[1].name), parts[1], parts[2]
+            source, column = scope.find_source(parts[1].name), parts[2]
         if source is None:
             if not (self.dialect == "duckdb" and scope.has_column(parts[0].name)):
-                self.problems.append(name_problems.unknown_alias(parts[0], parts[1], scope, self.dialect))
+                self.problems.append(name_problems.unknown_alias(parts[0], parts[1], scope))
             return
         if isinstance(column, exp.Star):
             return
         if not source.has_column(column.name):
-            self.problems.append(
-                name_problems.misplaced_column(owner, column, source, scope, self.schema, self.dialect)
-            )
+            self.problems.append(name_problems.misplaced_column(column, source, scope, self.schema, self.dialect))
         elif self.dialect in _CASE_SENSITIVE_DIALECTS:
             self._check_column_case(column, [source])
 

@@ -1,7 +1,5 @@
 """Names of a query that the database does not have, and how to correct them."""
 
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,14 +9,12 @@ from opposable.sql import messages
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.name_scopes import Ctes, FromSource, Scope
 from opposable.sql.name_similarity import suggest_names
-from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_name, quote_table_path
-
-NameKind = Literal["table", "alias", "column"]
+from opposable.sql.schema import DatabaseSchema, fold_name, quote_name, quote_table_path
 
 _MAX_LISTED_NAMES = 20
 _MAX_LISTED_OWNERS = 5
 _MAX_LISTED_TABLES = 3
-_SEPARATORS = re.compile(r"[\s_\-.]+")
+_HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +31,10 @@ class Replacement:
 class NameProblem:
     """A name that the database does not have.
 
-    `message` says what is wrong and what exists. `repair` is set where only one name can be meant.
+    `message` says what is wrong and what exists. `repair` is set where the name is one of the database in another letter
+    case, without its quotes or in full-width characters.
     """
 
-    kind: NameKind
     name: str
     message: str
     repair: Replacement | None = None
@@ -55,51 +51,47 @@ def unknown_table(item: Any, ctes: Ctes, schema: DatabaseSchema, dialect: Dialec
     match = _find_same_name(item.name, names)
     repair = (
         _replace(item.this, _quote_full_name(match, schema, dialect), "table")
-        if match not in (None, item.name)
+        if match not in (None, item.name) and not item.db
         else None
     )
-    return NameProblem("table", item.name, messages.join_messages(parts), repair)
+    return NameProblem(item.name, messages.join_messages(parts), repair)
 
 
 _ENGINE_NAMES: dict[Dialect, str] = {"postgres": "PostgreSQL", "mysql": "MySQL", "clickhouse": "ClickHouse"}
 
 
-def miswritten_table(item: Any, table: Table, dialect: Dialect) -> NameProblem:
-    """Return the problem of a table that the engine reads as another name."""
-    path = quote_table_path(table, dialect)
-    identifier, schema = item.this, item.args.get("db")
-    start = schema.meta.get("start", identifier.meta.get("start")) if schema else identifier.meta.get("start")
-    end = identifier.meta.get("end")
-    message = f"{item.name} is no table as {_ENGINE_NAMES[dialect]} reads it: write {path}."
+def miswritten_table(item: Any, schema: DatabaseSchema, dialect: Dialect) -> NameProblem:
+    """Return the problem of a table that the engine reads as another name, or looks for in another schema."""
+    same_name = [table for table in schema.tables if fold_name(table.name) == fold_name(item.name)]
+    path = item.db or schema.default_schema
+    of_path = [table for table in same_name if fold_name(table.schema or schema.default_schema) == fold_name(path)]
+    paths = [quote_table_path(table, dialect) for table in of_path or same_name]
+    message = messages.miswritten_name("table", item.name, _ENGINE_NAMES[dialect], paths)
+    start, end = item.parts[-2:][0].meta.get("start"), item.this.meta.get("end")
     repair = None
-    if start is not None and end is not None:
-        repair = Replacement(start, end + 1, path, messages.name_replaced("table", item.name, path))
-    return NameProblem("table", item.name, message, repair)
+    if len(paths) == 1 and start is not None and end is not None:
+        repair = Replacement(start, end + 1, paths[0], messages.name_replaced("table", item.name, paths[0]))
+    return NameProblem(item.name, message, repair)
 
 
 def miswritten_column(name: Any, column: str, dialect: Dialect) -> NameProblem:
     """Return the problem of a column that the engine reads as another name."""
     text = quote_name(column, dialect)
-    message = f"{name.name} is no column as {_ENGINE_NAMES[dialect]} reads it: write {text}."
-    return NameProblem("column", name.name, message, _replace(name, text, "column"))
+    message = messages.miswritten_name("column", name.name, _ENGINE_NAMES[dialect], [text])
+    return NameProblem(name.name, message, _replace(name, text, "column"))
 
 
-def unknown_alias(owner: Any, column: Any, scope: Scope, dialect: Dialect) -> NameProblem:
-    """Return the problem of a qualifier that is no table or alias in scope."""
+def unknown_alias(owner: Any, column: Any, scope: Scope) -> NameProblem:
+    """Return the problem of a qualifier that is not a table or alias in scope."""
     sources = list({name: source for each in scope.iter_scopes() for name, source in each.sources.items()}.values())
-    having = [source for source in sources if source.columns is not None and source.has_column(column.name)]
-    of_table = [source for source in sources if source.table and fold_name(source.table.name) == fold_name(owner.name)]
-    candidates = of_table if len(of_table) == 1 else having
-    meant = candidates[0] if len(candidates) == 1 else None
+    having = [source.label for source in sources if source.columns is not None and source.has_column(column.name)]
     parts = [messages.unknown_alias(owner.name, column.name, [source.label for source in sources])]
-    if meant is not None and meant in having:
-        parts.append(messages.column_of_source(column.name, meant.label))
-    repair = _replace(owner, quote_name(meant.label, dialect), "alias") if meant else None
-    return NameProblem("alias", owner.name, messages.join_messages(parts), repair)
+    parts += [messages.column_of_sources(column.name, having)] if having else []
+    return NameProblem(owner.name, messages.join_messages(parts))
 
 
 def misplaced_column(
-    owner: Any, column: Any, source: FromSource, scope: Scope, schema: DatabaseSchema, dialect: Dialect
+    column: Any, source: FromSource, scope: Scope, schema: DatabaseSchema, dialect: Dialect
 ) -> NameProblem:
     """Return the problem of a column that its qualifier does not have."""
     siblings = next(each for each in scope.iter_scopes() if source in each.sources.values()).sources.values()
@@ -108,32 +100,18 @@ def misplaced_column(
         for other in siblings
         if other is not source and other.columns is not None and other.has_column(column.name)
     ]
+    names = source.columns or ()
+    match = _find_same_name(column.name, names)
     parts = [messages.source_lacks_column(_describe_source(source), column.name)]
-    repair = None
     if others:
         parts.append(messages.sources_have_it([_describe_source(other) for other in others]))
-        similar = [name for name in source.columns or () if _normalize(column.name) in _normalize(name)]
+        similar = [name for name in names if fold_name(column.name) in fold_name(name)]
         parts += [messages.did_you_mean(similar)] if similar else []
-        if len(others) == 1 and not similar and not _is_compared_with(column, others[0].label):
-            repair = _replace(owner, quote_name(others[0].label, dialect), "alias", f".{column.name}")
     else:
-        names = source.columns or ()
         parts += _list_choices("Its columns", suggest_names(column.name, names), names)
-        if match := _find_same_name(column.name, names):
-            repair = _replace(column, quote_name(match, dialect), "column")
         parts += [] if match else _list_other_tables(column.name, schema)
-    return NameProblem("column", column.name, messages.join_messages(parts), repair)
-
-
-def _is_compared_with(column: Any, label: str) -> bool:
-    """Return whether a column is compared with that of the same name in a source, which is no reading of it then."""
-    comparison = column.parent.parent
-    sides = (comparison.args.get("this"), comparison.args.get("expression")) if comparison else ()
-    return any(
-        (fold_name(getattr(side, "table", "")), fold_name(getattr(side, "name", "")))
-        == (fold_name(label), fold_name(column.name))
-        for side in sides
-    )
+    repair = _replace(column, quote_name(match, dialect), "column") if match else None
+    return NameProblem(column.name, messages.join_messages(parts), repair)
 
 
 def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dialect) -> NameProblem:
@@ -151,26 +129,24 @@ def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dia
         parts += _list_other_tables(name.name, schema)
         if dialect == "duckdb" and name.args.get("quoted"):
             parts.append(messages.text_in_double_quotes())
-    return NameProblem("column", name.name, messages.join_messages(parts), repair)
+    return NameProblem(name.name, messages.join_messages(parts), repair)
 
 
 def _find_same_name(name: str, names: Iterable[str]) -> str | None:
-    """Return the only one of `names` that differs in width, case, separators and invisible characters only."""
+    """Return the only one of `names` that differs in letter case and full-width characters only."""
     matches = {other for other in names if _normalize(other) == _normalize(name)}
     return matches.pop() if len(matches) == 1 else None
 
 
 def _normalize(name: str) -> str:
-    visible = "".join(char for char in name if unicodedata.category(char)[0] != "C")
-    return _SEPARATORS.sub("", unicodedata.normalize("NFKC", visible).casefold())
+    return name.translate(_HALF_WIDTH).lower()
 
 
-def _replace(name: Any, text: str, kind: NameKind, suffix: str = "") -> Replacement | None:
+def _replace(name: Any, text: str, kind: Literal["table", "column"]) -> Replacement | None:
     start, end = name.meta.get("start"), name.meta.get("end")
     if start is None or end is None:
         return None
-    description = messages.name_replaced(kind, f"{name.name}{suffix}", f"{text}{suffix}")
-    return Replacement(start, end + 1, text, description)
+    return Replacement(start, end + 1, text, messages.name_replaced(kind, name.name, text))
 
 
 def _describe_source(source: FromSource) -> str:

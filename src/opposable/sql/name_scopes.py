@@ -29,7 +29,7 @@ class FromSource:
         if any(fold_name(column) == wanted for column in self.columns):
             return True
         if self.table is not None:
-            return wanted in _ROWID_NAMES
+            return wanted in _ROWID_NAMES | self.table.hidden_columns
         return not wanted.isidentifier() and _remove_whitespace(wanted) in {_remove_whitespace(c) for c in self.columns}
 
 

@@ -29,7 +29,8 @@ class Column:
 class Table:
     """A table or view.
 
-    `schema` is empty for the default schema. `row_count` is None where it is unknown, and an estimate where
+    `schema` is empty for the default schema. `hidden_columns` are names that a query may use, but that hold no data of
+    the table, such as `rank` of SQLite's full-text search. `row_count` is None where it is unknown, and an estimate where
     `is_row_count_exact` is false.
     """
 
@@ -40,6 +41,7 @@ class Table:
     comment: str | None = None
     row_count: int | None = None
     is_row_count_exact: bool = True
+    hidden_columns: frozenset[str] = frozenset()
 
     @property
     def full_name(self) -> str:

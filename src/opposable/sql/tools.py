@@ -112,7 +112,7 @@ class SqlTools:
         }
 
     async def auto_fix_columns(self, sql: str) -> dict[str, Any]:
-        """Put wrong table, alias and column names right where only one name can have been meant.
+        """Put wrong table and column names right where only one name can have been meant.
 
         Args:
             sql: The query.

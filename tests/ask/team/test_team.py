@@ -60,10 +60,10 @@ async def test_a_missing_table_is_joined_for_an_assisted_model(shop):
 
 
 async def test_a_name_with_one_reading_is_repaired_without_the_model(shop):
-    query = "SELECT person.name FROM person AS p WHERE p.salary＞ 20"
+    query = "SELECT p.ｎａｍｅ FROM person AS p WHERE p.salary＞ 20"
     answer, end = await Team(ScriptedModel(format_sql_reply(query)), shop).answer("Who earns more than 20?")
     assert (answer.sql, end.usage.requests) == ("SELECT p.name FROM person AS p WHERE p.salary> 20", 1)
-    assert answer.corrections == ("full-width signs → ASCII", "alias person → p")
+    assert answer.corrections == ("full-width signs → ASCII", "column ｎａｍｅ → name")
 
 
 @pytest.mark.parametrize(("written", "real"), [("sales", "Sales"), ("行政", "行政管理"), ("the Sales team", "Sales")])

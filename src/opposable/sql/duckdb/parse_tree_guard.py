@@ -112,7 +112,7 @@ def _build_refusal(reason: str) -> ToolRefused:
 def _refuse_node(node: dict[str, Any]) -> None:
     kind = str(node.get("type", ""))
     if kind.endswith("_NODE") and kind not in _QUERY_NODES:
-        raise _build_refusal(f"{kind.removesuffix('_NODE').replace('_', ' ')} is no reading.")
+        raise _build_refusal(f"{kind.removesuffix('_NODE').replace('_', ' ')} is not a query that only reads.")
     if kind in _REFUSED_NODES:
         raise _build_refusal("SHOW and DESCRIBE are not allowed.")
     if kind == "TABLE_FUNCTION":

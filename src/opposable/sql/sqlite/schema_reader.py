@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 
 from opposable.sql.ddl_comments import parse_column_comments
-from opposable.sql.schema import Column, DatabaseSchema, Table, quote_identifier
+from opposable.sql.schema import Column, DatabaseSchema, Table, fold_name, quote_identifier
 
 _COUNT_SECONDS = 0.3
 """Time to count rows of all tables; the rest are estimated."""
@@ -22,20 +22,24 @@ def read_schema(connection: sqlite3.Connection) -> DatabaseSchema:
     deadline = time.monotonic() + _COUNT_SECONDS
     tables: list[Table] = []
     for name, kind in sorted(rows_of_tables, key=lambda row: order.get(row[0], 0)):
-        columns = _read_columns(connection, name, parse_column_comments(create_statements.get(name, "")))
+        columns, hidden = _read_columns(connection, name, parse_column_comments(create_statements.get(name, "")))
         rows, exact = (None, True) if kind == "view" else _count_rows(connection, name, deadline)
         kind = "view" if kind == "view" else "table"
-        tables.append(Table(name, columns, kind=kind, row_count=rows, is_row_count_exact=exact))
+        tables.append(Table(name, columns, kind=kind, row_count=rows, is_row_count_exact=exact, hidden_columns=hidden))
     return DatabaseSchema(tuple(tables))
 
 
-def _read_columns(connection: sqlite3.Connection, table: str, comments: dict[str, str]) -> tuple[Column, ...]:
+def _read_columns(
+    connection: sqlite3.Connection, table: str, comments: dict[str, str]
+) -> tuple[tuple[Column, ...], frozenset[str]]:
+    """Return the columns of a table and the folded names of the hidden ones of a virtual table."""
+    sql = 'SELECT name, type, "notnull", pk, hidden = 1 FROM pragma_table_xinfo(?)'
     try:
-        rows = connection.execute('SELECT name, type, "notnull", pk FROM pragma_table_xinfo(?)', (table,)).fetchall()
+        rows = connection.execute(sql, (table,)).fetchall()
     except sqlite3.Error:
-        return ()  # a view whose tables are gone stays listed; a query of it reports the reason
+        return (), frozenset()  # a view whose tables are gone stays listed; a query of it reports the reason
     keys = _read_foreign_keys(connection, table)
-    return tuple(
+    columns = tuple(
         Column(
             name,
             type_,
@@ -44,8 +48,10 @@ def _read_columns(connection: sqlite3.Connection, table: str, comments: dict[str
             references=keys.get(name.casefold()),
             comment=comments.get(name.casefold()),
         )
-        for name, type_, required, key in rows
+        for name, type_, required, key, is_hidden in rows
+        if not is_hidden
     )
+    return columns, frozenset(fold_name(name) for name, *_, is_hidden in rows if is_hidden)
 
 
 def _read_foreign_keys(connection: sqlite3.Connection, table: str) -> dict[str, str]:
