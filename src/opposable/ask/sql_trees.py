@@ -5,6 +5,7 @@ from typing import Any
 
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema, Table, quote_name
+from opposable.sql.statement_guard import is_with_name
 
 
 class _LazyModule:
@@ -39,7 +40,7 @@ def resolve_sources(select: Any, schema: DatabaseSchema) -> dict[str, Table | No
     """Return the tables of a SELECT by folded alias; None for a source that is not a table of the database."""
     return {
         source.alias_or_name.casefold(): schema.find_table(source.name, source.db)
-        if isinstance(source, exp.Table)
+        if isinstance(source, exp.Table) and not is_with_name(source)
         else None
         for source in list_sources(select)
     }

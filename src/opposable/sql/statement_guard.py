@@ -343,7 +343,7 @@ def refuse_unlisted_tables(query: Query, schema: DatabaseSchema) -> None:
 
 
 def _is_known_table(table: Any, schema: DatabaseSchema) -> bool:
-    if not table.db and (_is_cte(table) or _is_pseudo_table(table, schema)):
+    if is_with_name(table) or (not table.db and _is_pseudo_table(table, schema)):
         return True
     return schema.find_table_by_identifier(table.name, table.db) is not None
 
@@ -355,10 +355,10 @@ def _is_pseudo_table(table: Any, schema: DatabaseSchema) -> bool:
     return type(table.parent).__name__ == "Join" and table.parent.args.get("kind") == "ARRAY"
 
 
-def _is_cte(table: Any) -> bool:
+def is_with_name(table: Any) -> bool:
     """Whether an enclosing WITH defines the name of a table."""
     name, node = fold_name(table.name), table
-    while node is not None:
+    while node is not None and not table.db:
         parent = node.parent
         with_ = parent.args.get("with_") if parent is not None else None
         if with_ is not None:

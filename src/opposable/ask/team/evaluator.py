@@ -11,7 +11,7 @@ from opposable.ask.sql_trees import exp, parse_query, resolve_sources
 from opposable.ask.team import literals, messages
 from opposable.ask.team.state import Candidate, CandidateOutcome
 from opposable.domain.errors import ToolError
-from opposable.domain.localized_text import LocalizedText
+from opposable.domain.localized_text import LocalizedText, localize
 from opposable.parsers import escape_special_tokens
 from opposable.sql.database import Database
 from opposable.sql.messages import get_error_message
@@ -64,9 +64,7 @@ async def explain_empty_result(
         return outcome
     warnings: list[LocalizedText] = []
     has_alternatives = False
-    for literal in literals.find_text_literals(outcome.sql, database, await database.get_schema()):
-        if await literals.value_exists(database, literal):
-            continue
+    for literal in await literals.find_missing_literals(outcome.sql, database):
         is_private = is_private_column(literal.table, literal.column, private_columns)
         near_values = [] if is_private else await literals.find_near_values(database, literal)
         is_spelling = any(near.casefold().strip() == literal.value.casefold().strip() for near in near_values)
@@ -79,9 +77,7 @@ async def explain_empty_result(
         return replace(outcome, empty_reason=reason)
     warning = messages.join_suspicions(warnings)
     outcome = replace(outcome, warnings=(*outcome.warnings, warning), empty_reason=warning)
-    if not has_alternatives:
-        return outcome
-    return replace(outcome, suspicion=warning, problem_kind=normalize_problem(warning))
+    return replace(outcome, suspicion=warning, problem_kind=normalize_problem(warning)) if has_alternatives else outcome
 
 
 async def warn_of_row_explosion(database: Database, outcome: CandidateOutcome) -> CandidateOutcome:
@@ -120,10 +116,5 @@ def _joins_tables_by_equality(tree: Any, schema: DatabaseSchema) -> bool:
 
 def _sanitize_message(message: str) -> str:
     """Shorten a message that may quote cells, and escape a model's special tokens in it."""
-
-    def sanitize(text: str) -> str:
-        return escape_special_tokens(to_one_line(text, 600))
-
-    if isinstance(message, LocalizedText):
-        return LocalizedText(sanitize(message), sanitize(message.chinese))
-    return sanitize(message)
+    texts = [escape_special_tokens(to_one_line(text, 600)) for text in (message, localize(message, "zh"))]
+    return LocalizedText(*texts) if isinstance(message, LocalizedText) else texts[0]

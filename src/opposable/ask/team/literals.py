@@ -1,5 +1,7 @@
 """Finds the text values a query compares columns with, and similar values of the database."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,7 @@ MIN_SPELLING_SIMILARITY = 0.7
 MAX_SEARCHED_COLUMNS = 60
 """The limit of columns that are searched for a value of another column."""
 MAX_LITERALS = 6
-"""The largest number of values looked up per query."""
+"""The largest number of comparisons looked up per query, and of missing texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ async def find_near_values(database: Database, literal: TextLiteral) -> list[str
         return []
     inside = folded.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     text = f"lower(CAST({name} AS VARCHAR(200)))"
-    contains = f"{text} LIKE {_quote_text(f'%{inside}%')} ESCAPE '\\'"
-    occurs = f"{name} IS NOT NULL AND length({text}) > 2 AND {_quote_text(folded)} LIKE '%' || {text} || '%'"
+    contains = f"{text} LIKE {exp.Literal.string(f'%{inside}%')} ESCAPE '\\'"
+    occurs = f"{name} IS NOT NULL AND length({text}) > 2 AND {exp.Literal.string(folded)} LIKE '%' || {text} || '%'"
     # Names and texts are quoted, and the database only reads.
     sql = f"SELECT DISTINCT CAST({name} AS VARCHAR(200)) AS v FROM {path}"  # noqa: S608
     values = await _fetch_texts(database, f"{sql} WHERE {contains} OR ({occurs}) LIMIT 20")
@@ -59,11 +61,10 @@ async def find_locations(database: Database, literal: TextLiteral) -> list[str]:
     """Return up to three other columns that have the text, as `table.column`."""
     locations: list[str] = []
     columns = [(table, column) for table in (await database.get_schema()).tables for column in table.columns]
-    text_columns = [pair for pair in columns if get_column_kind(pair[1]) == "text"][:MAX_SEARCHED_COLUMNS]
-    for table, column in text_columns:
-        other = TextLiteral(table, column.name, literal.value)
-        if other != literal and len(locations) < 3 and await value_exists(database, other, default=False):
-            locations.append(f"{table.full_name}.{column.name}")
+    others = [TextLiteral(table, one.name, literal.value) for table, one in columns if get_column_kind(one) == "text"]
+    for other in others[:MAX_SEARCHED_COLUMNS]:
+        if other != literal and len(locations) < 3 and await any_value_exists(database, [other], default=False):
+            locations.append(f"{other.table.full_name}.{other.column}")
     return locations
 
 
@@ -77,20 +78,31 @@ async def _fetch_texts(database: Database, sql: str) -> list[str] | None:
     return [str(row[0]) for row in rows if row[0] is not None]
 
 
-def find_text_literals(sql: str, database: Database, schema: DatabaseSchema) -> list[TextLiteral]:
-    """Return the texts that the query compares with columns of text by = or IN."""
-    tree = parse_query(sql, database.dialect)
-    literals: dict[TextLiteral, None] = {}
+async def find_missing_literals(sql: str, database: Database) -> list[TextLiteral]:
+    """Return the texts that no row has, of required comparisons by = or IN; of a list, if no row has any of them."""
+    tree, schema = parse_query(sql, database.dialect), await database.get_schema()
+    lists: list[list[TextLiteral]] = []
     for node in tree.find_all(exp.EQ, exp.In) if tree else ():
         sides = [node.this] if isinstance(node, exp.In) else [node.this, node.expression]
         column = next((side for side in sides if isinstance(side, exp.Column)), None)
         table = _find_table(column, node, schema) if column is not None else None
-        if column is None or table is None or node.find_ancestor(exp.Not):
-            continue
-        for operand in node.expressions or sides:
-            if isinstance(operand, exp.Literal) and operand.is_string:
-                literals[TextLiteral(table, column.name, operand.name)] = None
-    return list(literals)[:MAX_LITERALS]
+        operands = [side for side in node.expressions or sides if isinstance(side, exp.Literal) and side.is_string]
+        if column is not None and table and len(operands) == max(1, len(node.expressions)) and _is_required(node):
+            lists.append([TextLiteral(table, column.name, operand.name) for operand in operands])
+    missing = [text for texts in lists[:MAX_LITERALS] if not await any_value_exists(database, texts) for text in texts]
+    return list(dict.fromkeys(missing))[:MAX_LITERALS]
+
+
+def _is_required(node: Any) -> bool:
+    """Return whether each row must satisfy a comparison: not under OR, NOT, EXCEPT, an outer join or another one."""
+    while (parent := node.parent) is not None:
+        is_value = not isinstance(node, exp.Query) or any(item.find(exp.Count) for item in node.selects)
+        is_subtracted = isinstance(parent, exp.Except) and node.arg_key == "expression"
+        is_optional = isinstance(parent, exp.Not | exp.Or | exp.Xor) or (isinstance(parent, exp.Join) and parent.side)
+        if is_subtracted or is_optional or (isinstance(parent, exp.Predicate) and is_value):
+            return False
+        node = parent
+    return True
 
 
 async def find_unmatched_condition(sql: str, database: Database) -> str:
@@ -103,19 +115,17 @@ async def find_unmatched_condition(sql: str, database: Database) -> str:
         query = exp.select("1").where(condition.copy()).limit(1)
         for part in ("from_", "joins", "laterals"):
             query.set(part, tree.args.get(part))
-        try:
-            result = await database.run(query.sql(dialect=database.dialect), None, LOOKUP_LIMITS)
-        except ToolError:
-            continue
-        if not result.rows:
-            return str(condition.sql(dialect=database.dialect))
+        with suppress(ToolError):
+            if not (await database.run(query.sql(dialect=database.dialect), None, LOOKUP_LIMITS)).rows:
+                return str(condition.sql(dialect=database.dialect))
     return ""
 
 
-async def value_exists(database: Database, literal: TextLiteral, *, default: bool = True) -> bool:
-    """Return whether a row has the value; `default` if the query fails."""
-    name, path = literal.quote_names()
-    sql = f"SELECT 1 FROM {path} WHERE {name} = {_quote_text(literal.value)} LIMIT 1"  # noqa: S608 - quoted
+async def any_value_exists(database: Database, literals: Sequence[TextLiteral], *, default: bool = True) -> bool:
+    """Return whether a row has one of the values of a column; `default` if the query fails."""
+    name, path = literals[0].quote_names()
+    texts = ", ".join(str(exp.Literal.string(literal.value)) for literal in literals)
+    sql = f"SELECT 1 FROM {path} WHERE {name} IN ({texts}) LIMIT 1"  # noqa: S608 - quoted
     values = await _fetch_texts(database, sql)
     return default if values is None else bool(values)
 
@@ -124,12 +134,6 @@ def _find_table(column: Any, node: Any, schema: DatabaseSchema) -> Table | None:
     """Return the table a column of text belongs to, by its qualifier or by the SELECT's sources."""
     select = node.find_ancestor(exp.Select)
     sources = resolve_sources(select, schema) if select else {}
-    if column.table:
-        sources = {alias: table for alias, table in sources.items() if alias == column.table.casefold()}
-    pairs = [(table, table.find_column(column.name)) for table in sources.values() if table is not None]
-    fitting = [(table, found) for table, found in pairs if found is not None]
-    return fitting[0][0] if len(fitting) == 1 and get_column_kind(fitting[0][1]) == "text" else None
-
-
-def _quote_text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    tables = [table for alias, table in sources.items() if column.table.casefold() in ("", alias) and table is not None]
+    found = [(table, named) for table in tables if (named := table.find_column(column.name))]
+    return found[0][0] if len(found) == 1 and get_column_kind(found[0][1]) == "text" else None
