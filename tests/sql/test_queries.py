@@ -304,6 +304,10 @@ ENGINE_QUERIES = {
     ],
     "postgres": [
         (
+            "SELECT length(current_database()) > 0, pg_column_size(1)",
+            [[True, 4]],
+        ),
+        (
             "SELECT q::text, c.name FROM customers c, to_tsquery('english', 'red') q, array_length(ARRAY[1], 1) n"
             " WHERE c.id = n AND to_tsvector('english', 'red shoes') @@ q",
             [["'red'", "Ann"]],
@@ -432,6 +436,7 @@ ENGINE_QUERIES = {
         ),
     ],
     "sqlite": [
+        ("SELECT sqlite_version() > '3'", [[True]]),
         (
             "SELECT strftime('%Y-%m', ordered) AS month, count(*) FROM orders GROUP BY month ORDER BY month LIMIT 1",
             [["2024-01", 1]],
@@ -449,6 +454,7 @@ ENGINE_QUERIES = {
         ("SELECT name FROM customers WHERE name GLOB 'A*' COLLATE NOCASE", [["Ann"]]),
     ],
     "duckdb": [
+        ("SELECT current_database(), current_schema(), version() LIKE 'v%'", [["shop", "main", True]]),
         ("SELECT hex(x'00fF'), x'00' < X'01'", [["00FF", True]]),
         ("FROM customers SELECT name WHERE id = 1", [["Ann"]]),
         ("FROM customers LIMIT 1", [[1, "Ann", "Berlin", "2023-01-05"]]),
