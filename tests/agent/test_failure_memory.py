@@ -9,9 +9,9 @@ import pytest
 from opposable.agent.agent import Agent
 from opposable.agent.failure_memory import FailureMemory, get_owner_scope
 from opposable.agent.failure_warnings import compute_weight
-from opposable.domain.errors import StoreUnavailable
+from opposable.domain.errors import StoreUnavailable, ToolFailed
 from opposable.domain.events import Reply
-from opposable.domain.messages import assistant_message
+from opposable.domain.messages import Message, assistant_message
 from opposable.domain.records import Failure, get_utc_now
 from opposable.models.profile import ModelProfile
 from opposable.models.scripted import ScriptedModel, tool_call
@@ -173,8 +173,7 @@ async def test_a_pinned_failure_stays_known_however_much_fails_after_it(store):
                 memory.with_scope().record_failure("click", "", "failed", {"selector": f"a.{n}"}, "no")
     async with FailureMemory(store.failures, **QUICK) as memory:
         patterns = await memory.get_patterns(LIBRARY, "")
-        known = patterns.find_exact("click", {"selector": "a.x"})
-        assert known is not None
+        assert len(patterns.find_exact("click", {"selector": "a.x"})) == 1
         assert len(patterns.get_failures("click")) == 21
         assert [one.message[13:17] for one in patterns.get_failures("click")[:2]] == [
             "a.29",
@@ -260,13 +259,70 @@ async def test_the_values_of_one_owner_never_reach_another():
     async def patterns(scope: str):
         return (await memory.with_scope(scope).get_patterns(library)).get_failures("find")
 
-    ann, bob = get_owner_scope("ann"), get_owner_scope("bob", "a1")
-    memory.with_scope(ann).record_failure("find", "", "failed", {"name": "Joanna Smith"}, "No Joanna Smith.")
-    memory.with_scope(get_owner_scope("", "a1")).record_failure("find", "", "failed", {"name": "Max"}, "No Max.")
+    own = [get_owner_scope(owner, agent_id) for owner in ("ann", "bob", "") for agent_id in ("a1", "a2")]
+    memory.with_scope(own[0]).record_failure("find", "", "failed", {"name": "Joanna Smith"}, "No Joanna Smith.")
     memory.with_scope(get_owner_scope("")).record_failure("find", "", "failed", {"name": "Eve"}, "No Eve.")
-    assert len(await patterns(ann)) == 1
-    assert [len(await patterns(scope)) for scope in (bob, get_owner_scope("bob"))] == [0, 0]
-    assert len(await patterns(get_owner_scope("", "a1"))) == 2
+    assert [len(await patterns(scope)) for scope in own] == [1, 0, 0, 0, 0, 0]
+    assert [len(await patterns(get_owner_scope(owner))) for owner in ("ann", "bob", "")] == [0, 0, 1]
+
+
+def find_person(name: str) -> str:
+    """Find a person."""
+    if name != "Smith, Joanna":
+        raise ToolFailed(f"No {name}. Write {len(name)} characters as LAST NAME, FIRST NAME, such as Smith, Joanna.")
+    return "found"
+
+
+def find_person_when_reset(name: str) -> str:
+    """Find a person."""
+    raise ConnectionResetError("reset")
+
+
+FIND_TOOL = FunctionTool(find_person, tool_id="find")
+
+
+def call_find(name: str) -> Message:
+    return scripted_calls(tool_call("find", f'{{"name": "{name}"}}'))
+
+
+@pytest.mark.parametrize("assistance", [False, True])
+async def test_a_shared_memory_stores_names_and_shapes_and_no_values(store, assistance):
+    scope = get_owner_scope("ann")
+    async with FailureMemory(store.failures, **QUICK) as memory:
+        model = ScriptedModel(call_find("Joanna Smith"), call_find("Smith, Joanna"), "done")
+        agent = Agent(model, [FIND_TOOL], assistance=assistance, failure_memory=memory.with_scope(scope))
+        await agent.run("Find Joanna Smith")
+    [stored] = (await store.failures.list()).items
+    assert (stored.scope, stored.kind, stored.message) == ("shared:ann", "failed", '{"name":"<text a a>"}')
+    assert stored.correction == {"given": {"name": "<text a a>"}, "right": {"name": "<text a, a>"}}
+    async with FailureMemory(store.failures, **QUICK) as memory:
+        model = ScriptedModel(call_find("Max Moe"), "No.", "No.")
+        agent = Agent(model, [FIND_TOOL], assistance=assistance, failure_memory=memory.with_scope(scope))
+        finished = await agent.run("Find Max Moe")
+    [result] = [message.content for message in finished.messages if message.role == "tool"]
+    assert 'name="<text a, a>" worked in place of name="<text a a>"' in result
+    assert not any("<text" in call.arguments_json for message in finished.messages for call in message.tool_calls)
+
+
+@pytest.mark.parametrize("assistance", [False, True])
+@pytest.mark.parametrize(("tool", "is_noted"), [(find_person, True), (find_person_when_reset, False)])
+async def test_a_correction_is_noted_only_after_the_same_error(assistance, tool, is_noted):
+    memory = FailureMemory().with_scope("a1")
+    model = ScriptedModel(call_find("Joanna Smith"), call_find("Smith, Joanna"), "done")
+    await Agent(model, [FIND_TOOL], assistance=assistance, failure_memory=memory).run("Find Joanna Smith")
+    model, tools = ScriptedModel(call_find("Joanna Smith"), "No.", "No."), [FunctionTool(tool, tool_id="find")]
+    finished = await Agent(model, tools, assistance=assistance, failure_memory=memory).run("Find Joanna Smith")
+    [result] = [message.content for message in finished.messages if message.role == "tool"]
+    assert ('name="Smith, Joanna" worked' in result) is is_noted
+
+
+async def test_another_error_of_the_same_call_does_not_take_its_correction():
+    memory = FailureMemory().with_scope("a1")
+    for tool in (FIND_TOOL, FunctionTool(find_person_when_reset, tool_id="find"), FIND_TOOL):
+        model = ScriptedModel(call_find("Joanna Smith"), call_find("Smith, Joanna"), "done")
+        finished = await Agent(model, [tool], assistance=False, failure_memory=memory).run("Find Joanna Smith")
+    results = [message.content for message in finished.messages if message.role == "tool"]
+    assert 'name="Smith, Joanna" worked' in results[0]
 
 
 SLOW = Failure("web", "read", "timeout", "f1", message="slow")

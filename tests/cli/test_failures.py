@@ -40,11 +40,11 @@ def failures_command(tmp_path, monkeypatch):
 def test_a_failure_is_listed_shown_pinned_and_deleted(failures_command):
     run, failure = failures_command
     [listed] = orjson.loads(run("list", "--json"))["failures"]
-    assert (listed["failure_id"], listed["tool_id"], listed["agent_id"]) == (failure, "cancel", "shop")
+    assert (listed["failure_id"], listed["tool_id"], listed["scope"]) == (failure, "cancel", "shop")
     assert orjson.loads(run("list", "--tool", "other", "--json")) == {"failures": []}
     shown = orjson.loads(run("show", failure[:6], "--json"))
     assert shown["correction"] == {"given": {"order": "17"}, "right": {"order": "A-17"}}
-    assert (shown["about"], shown["said"]) == ('{"order":"17"}', "There is no order '17'.")
+    assert (shown["arguments"], shown["error"]) == ('{"order":"17"}', "There is no order '17'.")
     run("pin", failure[:6])
     assert orjson.loads(run("show", failure, "--json"))["pinned"] is True
     assert "cancel" in run("list")

@@ -139,17 +139,25 @@ async def test_an_unknown_model_or_forced_tool_is_rejected(tmp_path):
             await service.chat(AgentSpec(agent_id="a", tool_choice="sum"), "hi")
 
 
-@pytest.mark.parametrize(("learning", "scope"), [("shared", ""), ("own", "clerk")])
-async def test_failures_are_remembered_for_all_agents_or_one(tmp_path, learning, scope):
+@pytest.mark.parametrize(
+    ("fields", "owner", "scope"),
+    [
+        ({}, "", "clerk"),
+        ({}, "ann", "owner:ann/clerk"),
+        ({"learning": "shared"}, "", "shared:"),
+        ({"learning": "shared"}, "ann", "shared:ann"),
+    ],
+)
+async def test_failures_are_stored_for_one_agent_and_owner_by_default(tmp_path, fields, owner, scope):
     model = ScriptedModel(reply_with_calls(tool_call("calculator", '{"expresion": "25*4"}', "c1")), "I could not.")
     tools = (AgentToolBinding(tool_id="calculator"),)
     async with open_service(create_settings(tmp_path), {"m": model}) as service:
-        await (
-            await service.chat(AgentSpec(agent_id="clerk", tools=tools, learning=learning), "25*4?")
-        ).wait_until_ended()
+        agent = AgentSpec(agent_id="clerk", tools=tools, **fields)
+        await (await service.chat(agent, "25*4?", owner=owner)).wait_until_ended()
     async with open_service(create_settings(tmp_path), {"m": model}) as service:
         known = (await service.store.failures.list()).items
         assert [(one.tool_id, one.kind, one.scope) for one in known] == [("calculator", "invalid_arguments", scope)]
+        assert ("25*4" in str(known)) is (agent.learning == "own")
 
 
 @pytest.mark.parametrize(("assisted", "requests"), [(None, 2), (False, 2), (True, 3)])

@@ -1791,8 +1791,8 @@ export interface components {
          *         needs_approval: Ids of tools whose calls need human approval, in addition to tools that require it themselves.
          *         database: The database for questions about data.
          *         semantics: The semantic model for questions about data.
-         *         learning: Whether stored failures are used by this agent alone ("own") or by all agents ("shared") of the
-         *             same API key's owner.
+         *         learning: Which failures are stored and used: those of this agent for the same API key's owner, with values
+         *             ("own"), or those of all the owner's agents with this setting, without values ("shared").
          *         max_tool_tokens: Tokens of tool definitions that the model gets in full. Of more tools, it gets those that match
          *             the task, a search tool and the names of the others. None for a tenth of the model's context window.
          *         after_untrusted: What happens to calls of tools that are not `read_only` once a result of a tool with
@@ -1859,7 +1859,7 @@ export interface components {
             semantics: string;
             /**
              * Learning
-             * @default shared
+             * @default own
              * @enum {string}
              */
             learning: "own" | "shared";
@@ -3025,12 +3025,13 @@ export interface components {
             kind: "unknown_tool" | "invalid_arguments" | "refused" | "denied" | "rate_limited" | "timeout" | "unavailable" | "failed" | "cancelled";
             /**
              * Fingerprint
-             * @description The fingerprint of the arguments.
+             * @description The fingerprints of the arguments and of the error.
              */
             fingerprint: string;
             /**
              * Scope
-             * @description The id of the agent; empty for a shared failure.
+             * @description AGENT, or owner:KEY/AGENT for an agent of an API key; shared:KEY for what agents of a key share.
+             * @example support
              */
             scope: string;
             /** Message */
@@ -5024,6 +5025,7 @@ export interface components {
             mean_seconds: number;
             /**
              * Last Failure
+             * @description The message of the last failed call, of any key; only for the scope `admin`.
              * @default
              */
             last_failure: string;
@@ -9905,7 +9907,7 @@ export interface operations {
     list_failures: {
         parameters: {
             query?: {
-                /** @description Only failures of this agent; empty for shared ones. */
+                /** @description Only failures of this scope, see the field `scope`. */
                 scope?: string | null;
                 /** @description The `next` of the previous page; empty for the first. */
                 after?: string;
@@ -10007,7 +10009,7 @@ export interface operations {
     forget_failures: {
         parameters: {
             query?: {
-                /** @description Only failures of this agent; empty for shared ones. */
+                /** @description Only failures of this scope, see the field `scope`. */
                 scope?: string | null;
             };
             header?: never;
@@ -10096,7 +10098,7 @@ export interface operations {
     list_all_failures: {
         parameters: {
             query?: {
-                /** @description Only failures of this agent; empty for shared ones. */
+                /** @description Only failures of this scope, see the field `scope`. */
                 scope?: string | null;
                 /** @description The `next` of the previous page; empty for the first. */
                 after?: string;

@@ -12,14 +12,13 @@ from opposable.domain.records import canonical_sha256
 from opposable.parsers import escape_special_tokens
 from opposable.safety.redaction import REDACTED, redact
 
-UNCERTAIN_PREFIX = "~"
-"""The prefix of a fingerprint of arguments with a secret: two different calls can share it."""
-
 MAX_STORED_CHARACTERS = 200
 """Characters of a value or of a sentence that are stored."""
 
 _FIELD_PATTERN = re.compile(r"^- ([^\s:：]{1,100})[:：]", re.MULTILINE)
 _DIGITS_PATTERN = re.compile(r"\d+")
+_LETTERS_PATTERN = re.compile(r"[^\W\d_]+|[^\x00-\x7f]+")
+_VARYING_PATTERN = re.compile(r"""(?<!\w)(['"`]).*?\1|\S*\d\S*""")
 MIN_SIMILARITY = 0.7
 """The similarity from which one text counts as a misspelling of another (`difflib` ratio).
 
@@ -28,13 +27,29 @@ Measured by `evals/argument_similarity.py`.
 
 
 def compute_fingerprint(arguments: dict[str, Any]) -> str:
-    """Return the hash of the arguments without their secrets.
+    """Return the hash of the arguments without their secrets. Identical calls of a tool share it."""
+    return canonical_sha256(redact(arguments))[:32]
 
-    Identical calls of a tool share it.
-    """
-    redacted_arguments = redact(arguments)
-    digest = canonical_sha256(redacted_arguments)[:32]
-    return digest if redacted_arguments == arguments else UNCERTAIN_PREFIX + digest
+
+def compute_error_fingerprint(arguments: dict[str, Any], error_text: str) -> str:
+    """Return the hash of an error without what varies: values of the arguments, quoted text and numbers."""
+    for value in arguments.values():
+        if _is_in_text(value, error_text):
+            error_text = error_text.replace(value, "")
+    constant = _VARYING_PATTERN.sub("", error_text[: MAX_STORED_CHARACTERS * 2])  # its time grows with the square
+    return canonical_sha256(constant[:MAX_STORED_CHARACTERS])[:16]
+
+
+def describe_shapes(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the shapes of the values, such as `<text A-9>` for "A-17" and `<int>` for 3, by argument."""
+    return {name: f"<{_describe_shape(value)}>" for name, value in arguments.items()}
+
+
+def _describe_shape(value: Any) -> str:
+    if not isinstance(value, str):
+        return type(value).__name__
+    letters = _LETTERS_PATTERN.sub(lambda match: "A" if match[0].isupper() else "a", value[:MAX_STORED_CHARACTERS])
+    return f"text {_DIGITS_PATTERN.sub('9', letters)}"
 
 
 def find_wrong_fields(arguments: dict[str, Any], error_text: str) -> tuple[str, ...]:
@@ -43,10 +58,12 @@ def find_wrong_fields(arguments: dict[str, Any], error_text: str) -> tuple[str, 
     return tuple(_find_named_fields(error_text) or quoted)
 
 
-def format_failure_message(arguments: dict[str, Any], error_text: str) -> str:
-    """Return the message to store: the wrong arguments as JSON, then the error."""
+def format_failure_message(arguments: dict[str, Any], error_text: str, *, shapes_only: bool = False) -> str:
+    """Return the message to store: the wrong arguments as JSON, then the error; or the shapes of these arguments."""
     wrong_fields = find_wrong_fields(arguments, error_text)
     shown = {name: value for name, value in arguments.items() if name in wrong_fields} or arguments
+    if shapes_only:
+        return dump_json(describe_shapes(shown)).decode()
     line = dump_json(truncate_value(redact(shown)), default=str).decode()
     return f"{line}\n{str(redact(error_text[: MAX_STORED_CHARACTERS * 20]))[: MAX_STORED_CHARACTERS * 2]}"
 
@@ -67,9 +84,7 @@ def find_correction(
     *,
     allow_larger_numbers: bool = False,
 ) -> dict[str, Any] | None:
-    """Return the correction of a failed call by a successful one.
-
-    The form is `{"given": {…}, "right": {…}}`.
+    """Return the correction of a failed call by a successful one, as `{"given": {…}, "right": {…}}`.
 
     The result is None if the successful call is a different call rather than a correction. It is a correction if the
     error names the field or the new value, if a value moved to another argument, or if a text became a similar one.
@@ -93,10 +108,7 @@ def find_correction(
 
 
 def format_correction(correction: dict[str, Any] | None) -> tuple[str, str]:
-    """Return the wrong and the correct arguments, each as `name="value", …`.
-
-    ("", "") if there are none to show.
-    """
+    """Return the wrong and the correct arguments, each as `name="value", …`; ("", "") if there are none to show."""
     if not correction:
         return "", ""
     failed, worked = (format_arguments(correction.get(side, {}).items()) for side in ("given", "right"))

@@ -5,20 +5,23 @@ import logging
 import time
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from opposable.agent.failure_fingerprints import compute_fingerprint, format_failure_message, parse_failed_arguments
-from opposable.agent.failure_warnings import MAX_WARNINGS_PER_TOOL, format_warnings
+from opposable.agent.failure_fingerprints import (
+    compute_error_fingerprint,
+    compute_fingerprint,
+    describe_shapes,
+    format_failure_message,
+    parse_failed_arguments,
+)
+from opposable.agent.failure_warnings import MAX_WARNINGS_PER_TOOL, STORED_FAILURE_KINDS, format_warnings
 from opposable.domain.errors import StoreError
 from opposable.domain.language import Language
-from opposable.domain.records import SHARED_SCOPE, Failure, get_utc_now
+from opposable.domain.records import Failure, get_utc_now
 from opposable.domain.tools import FailureKind
 from opposable.tools.library import ToolLibrary
-
-STORED_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout", "unavailable")
-"""Failures that are stored: those that say something about the tool."""
 
 EXPIRY_DAYS = 180.0
 """Days after which a failure that did not occur again is deleted, unless it is pinned."""
@@ -38,24 +41,17 @@ TOOLS_PER_READ = 25
 MAX_FAILURES_READ = 2_000
 """Failures read for the tools of a library. Every tool gets at least `MAX_WARNINGS_PER_TOOL`."""
 
-OWNER_SCOPE_PREFIX = "owner:"
-"""The beginning of the scopes of an API key's owner, whose values no one else may see."""
+SHARED_SCOPE_PREFIX = "shared:"
+"""The beginning of the scopes that several agents share. They have names of arguments and shapes, never values."""
 
 log = logging.getLogger("opposable.learning")
 
 
 def get_owner_scope(owner: str, agent_id: str = "") -> str:
-    """Return the scope of an owner's failures, of all their agents or of one; the shared one without an owner."""
-    if not owner:
-        return agent_id or SHARED_SCOPE
-    return f"{OWNER_SCOPE_PREFIX}{owner}/{agent_id}" if agent_id else f"{OWNER_SCOPE_PREFIX}{owner}"
-
-
-def list_read_scopes(scope: str) -> tuple[str, ...]:
-    """Return the scopes whose failures a run reads: its own, and the shared one unless a key's owner asks."""
-    if scope == SHARED_SCOPE or scope.startswith(OWNER_SCOPE_PREFIX):
-        return (scope,)
-    return (scope, SHARED_SCOPE)
+    """Return the scope of an agent of a key's owner, or the one that all agents of the owner share."""
+    if not agent_id:
+        return SHARED_SCOPE_PREFIX + owner
+    return f"owner:{owner}/{agent_id}" if owner else agent_id
 
 
 class FailureStore(Protocol):
@@ -63,25 +59,20 @@ class FailureStore(Protocol):
 
     async def add(self, new_failures: Sequence[Failure]) -> None:
         """Add failures, or increase the count of known ones. Raises: `StoreError`."""
-        ...
 
     async def get_failures_by_tool(
-        self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED_SCOPE,), *, limit_per_tool: int = 20
+        self, tool_ids: Sequence[str], scopes: Sequence[str] = ("",), *, limit_per_tool: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
         """Return the latest failures of each of these tools. Raises: `StoreError`."""
-        ...
 
     async def correct(self, failure_id: str, correction: dict[str, Any] | None) -> bool:
         """Store the correction of a failure. Raises: `StoreError`."""
-        ...
 
     async def forget(self, failure_id: str) -> bool:
         """Delete a failure. Raises: `StoreError`."""
-        ...
 
     async def forget_before(self, moment: datetime) -> int:
         """Delete unpinned failures last seen before `moment`. Raises: `StoreError`."""
-        ...
 
 
 ScopeFailures = dict[str, Mapping[str, Failure]]
@@ -90,32 +81,36 @@ ScopeFailures = dict[str, Mapping[str, Failure]]
 
 @dataclass(frozen=True, slots=True)
 class FailurePatterns:
-    """The failures known when a run starts: those of its own scope, then the shared ones."""
+    """The failures of a scope that are known when a run starts."""
 
-    scopes: tuple[ScopeFailures, ...] = ()
+    failures: ScopeFailures = field(default_factory=dict)
+    shapes_only: bool = False
 
     def get_failures(self, tool_id: str) -> tuple[Failure, ...]:
-        """Return the failures of a tool, the latest ones of each scope first."""
-        return tuple(failure for scope in self.scopes for failure in scope.get(tool_id, {}).values())
+        """Return the failures of a tool, the latest ones first."""
+        return tuple(self.failures.get(tool_id, {}).values())
 
     def get_warnings(self, tool_id: str, language: Language) -> str:
         """Return the warnings about a tool for the model, "" for none."""
         return format_warnings(self.get_failures(tool_id), language)
 
-    def find_exact(self, tool_id: str, arguments: dict[str, Any]) -> Failure | None:
-        """Return the failure of this exact call, if known."""
+    def find_exact(self, tool_id: str, arguments: dict[str, Any]) -> tuple[Failure, ...]:
+        """Return the failures of this exact call, one for each error."""
         failures = self.get_failures(tool_id)
-        fingerprint = compute_fingerprint(arguments) if failures else ""
-        return next((failure for failure in failures if failure.fingerprint == fingerprint), None)
+        fingerprint = _compute_fingerprint(arguments, self.shapes_only) if failures else ""
+        return tuple(failure for failure in failures if failure.fingerprint.partition(":")[0] == fingerprint)
 
-    def find_correction(self, tool_id: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Return what corrected this exact call, else one whose wrong arguments this call has too."""
+    def find_correction(
+        self, tool_id: str, kind: FailureKind, arguments: dict[str, Any], error_text: str
+    ) -> dict[str, Any] | None:
+        """Return what corrected the same error of this exact call, else of one whose wrong arguments it has too."""
+        error = (kind, compute_error_fingerprint(arguments, error_text))
+        visible = describe_shapes(arguments) if self.shapes_only else arguments
         exact = self.find_exact(tool_id, arguments)
-        if exact is not None and exact.correction:
-            return exact.correction
-        for failure in self.get_failures(tool_id):
-            wrong_arguments = parse_failed_arguments(failure.message) if failure.correction else {}
-            if wrong_arguments and wrong_arguments.items() <= arguments.items():
+        for failure in (*exact, *self.get_failures(tool_id)):
+            wrong_arguments = parse_failed_arguments(failure.message)
+            is_same_call = failure in exact or (wrong_arguments and wrong_arguments.items() <= visible.items())
+            if failure.correction and is_same_call and error == (failure.kind, failure.fingerprint.partition(":")[2]):
                 return failure.correction
         return None
 
@@ -150,14 +145,14 @@ class FailureMemory:
         self._store = store
         self._refresh_seconds = refresh_seconds
         self._write_interval_seconds = write_interval_seconds
-        self._scopes: dict[str, ScopeFailures] = {SHARED_SCOPE: {}}
+        self._scopes: dict[str, ScopeFailures] = {}
         self._reads: dict[tuple[str, tuple[str, ...]], _ToolsRead] = {}  # by scope and names of tools
         self._unwritten: dict[str, Failure | None] = {}  # changes by failure id, as `_merge_changes` describes them
         self._write_lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def with_scope(self, scope: str = SHARED_SCOPE) -> "ScopedMemory":
-        """Return the memory of one agent (`scope` is its id), or the shared one."""
+    def with_scope(self, scope: str = "") -> "ScopedMemory":
+        """Return the memory of one agent (`scope` is its id; "" for the only one), or of `get_owner_scope`."""
         return ScopedMemory(self, scope)
 
     async def __aenter__(self) -> "FailureMemory":
@@ -181,13 +176,10 @@ class FailureMemory:
         self._reads.clear()
 
     async def get_patterns(self, library: ToolLibrary, scope: str) -> FailurePatterns:
-        """Return what is known of the tools.
-
-        Wait briefly for the store at the first use of these tools.
-        """
+        """Return what is known of the tools. Wait briefly for the store at the first use of these tools."""
         if self._store is not None:
             await self._refresh(library, scope)
-        return FailurePatterns(tuple(dict(self._get_scope(one)) for one in list_read_scopes(scope)))
+        return FailurePatterns(dict(self._get_scope(scope)), scope.startswith(SHARED_SCOPE_PREFIX))
 
     def add(self, failure: Failure) -> None:
         """Add a failure, or an occurrence of a known one."""
@@ -209,14 +201,14 @@ class FailureMemory:
         """Delete a failure that no longer occurs, unless it is pinned."""
         known = self._find(failure)
         if known is not None and not known.pinned:
-            scope, tool_id = self._get_scope(failure.scope), _get_qualified_tool_id(failure)
+            scope, tool_id = self._get_scope(failure.scope), failure.qualified_tool_id
             scope[tool_id] = {one: other for one, other in scope[tool_id].items() if other is not known}
             self._write_soon(failure.failure_id, None)
 
     def _get_scope(self, name: str) -> ScopeFailures:
         if name not in self._scopes:
             if len(self._scopes) > MAX_CACHED_SCOPES:
-                oldest = next(one for one in self._scopes if one != SHARED_SCOPE)
+                oldest = next(iter(self._scopes))
                 del self._scopes[oldest]
                 self._reads = {key: one for key, one in self._reads.items() if key[0] != oldest}
             self._scopes[name] = {}
@@ -224,16 +216,16 @@ class FailureMemory:
 
     def _find(self, failure: Failure) -> Failure | None:
         """Return the known failure with this id."""
-        return self._get_scope(failure.scope).get(_get_qualified_tool_id(failure), {}).get(failure.failure_id)
+        return self._get_scope(failure.scope).get(failure.qualified_tool_id, {}).get(failure.failure_id)
 
     def _put(self, failure: Failure) -> None:
         """Make a failure the latest one of its tool; drop the least useful of too many."""
-        scope, tool_id = self._get_scope(failure.scope), _get_qualified_tool_id(failure)
+        scope, tool_id = self._get_scope(failure.scope), failure.qualified_tool_id
         latest = {failure.failure_id: failure}
         of_tool = {**latest, **scope.get(tool_id, {}), **latest}
         unpinned = [other_id for other_id, other in of_tool.items() if not other.pinned]
         if len(unpinned) > MAX_FAILURES_PER_TOOL:
-            useless = (one for one in reversed(unpinned[1:]) if not _is_useful(of_tool[one]))
+            useless = (one for one in reversed(unpinned[1:]) if not of_tool[one].is_informative)
             del of_tool[next(useless, unpinned[-1])]
         scope[tool_id] = of_tool
 
@@ -256,31 +248,30 @@ class FailureMemory:
     async def _read(self, library: ToolLibrary, scope: str) -> None:
         """Read the failures of tools in batches, so that the event loop stays responsive."""
         assert self._store is not None
-        tools, scopes = map(library.find_registered_tool, library.names), list_read_scopes(scope)
+        tools = map(library.find_registered_tool, library.names)
         tool_ids = tuple({tool.entry.tool_id: None for tool in tools if tool is not None})
         limit_per_tool = max(
-            MAX_WARNINGS_PER_TOOL,
-            min(MAX_FAILURES_PER_TOOL, MAX_FAILURES_READ // (max(len(tool_ids), 1) * len(scopes))),
+            MAX_WARNINGS_PER_TOOL, min(MAX_FAILURES_PER_TOOL, MAX_FAILURES_READ // max(len(tool_ids), 1))
         )
         try:
             for first in range(0, len(tool_ids), TOOLS_PER_READ):
                 batch = tool_ids[first : first + TOOLS_PER_READ]
                 async with self._write_lock:
-                    stored = await self._store.get_failures_by_tool(batch, scopes, limit_per_tool=limit_per_tool)
-                    self._take_stored(set(batch), scopes, [one for known in stored.values() for one in reversed(known)])
+                    stored = await self._store.get_failures_by_tool(batch, (scope,), limit_per_tool=limit_per_tool)
+                    self._take_stored(set(batch), scope, [one for known in stored.values() for one in reversed(known)])
         except StoreError as error:
             log.warning("Stored failures cannot be read now: %s", error)
 
-    def _take_stored(self, tool_ids: Collection[str], scopes: Sequence[str], stored: Sequence[Failure]) -> None:
+    def _take_stored(self, tool_ids: Collection[str], scope: str, stored: Sequence[Failure]) -> None:
         """Replace the useful failures of tools by the stored ones, except those with changes to be written."""
         current = {failure.failure_id for failure in stored} | self._unwritten.keys()
-        for scope in map(self._get_scope, scopes):
-            for tool_id, of_tool in scope.items():
-                scope[tool_id] = {
-                    failure_id: failure
-                    for failure_id, failure in of_tool.items()
-                    if failure_id in current or failure.tool_id not in tool_ids or not _is_useful(failure)
-                }
+        failures = self._get_scope(scope)
+        for tool_id, of_tool in failures.items():
+            failures[tool_id] = {
+                failure_id: failure
+                for failure_id, failure in of_tool.items()
+                if failure_id in current or failure.tool_id not in tool_ids or not failure.is_informative
+            }
         for failure in stored:
             if failure.failure_id not in self._unwritten and self._find(failure) != failure:
                 self._put(failure)
@@ -337,10 +328,15 @@ class FailureMemory:
 
 @dataclass(frozen=True, slots=True)
 class ScopedMemory:
-    """A failure memory that stores under its scope and also reads shared failures."""
+    """A failure memory that reads and stores under its scope: of a shared one names and shapes, not the values."""
 
     memory: FailureMemory
-    scope: str = SHARED_SCOPE
+    scope: str = ""
+
+    @property
+    def shapes_only(self) -> bool:
+        """Whether agents share the scope, so that no values are stored."""
+        return self.scope.startswith(SHARED_SCOPE_PREFIX)
 
     async def get_patterns(self, library: ToolLibrary) -> FailurePatterns:
         """Return what is known of the tools."""
@@ -352,18 +348,23 @@ class ScopedMemory:
         """Add a failure and return it; None for a kind that is not stored."""
         if kind not in STORED_FAILURE_KINDS:
             return None
-        is_for_all_calls = kind == "unavailable"  # its arguments do not matter
-        failure = Failure(
-            tool_id,
-            action,
-            kind,
-            "*" if is_for_all_calls else compute_fingerprint(arguments),
-            self.scope,
-            format_failure_message({} if is_for_all_calls else arguments, error_text),
-            last_seen=get_utc_now(),
-        )
+        error = compute_error_fingerprint(arguments, error_text)
+        fingerprint = f"{_compute_fingerprint(arguments, self.shapes_only)}:{error}"
+        message = format_failure_message(arguments, error_text, shapes_only=self.shapes_only)
+        failure = Failure(tool_id, action, kind, fingerprint, self.scope, message, last_seen=get_utc_now())
         self.memory.add(failure)
         return failure
+
+    def record_correction(self, failure: Failure, correction: dict[str, Any]) -> None:
+        """Set the correction of a failure; where agents share it, the changed shapes."""
+        if self.shapes_only:
+            correction = {side: describe_shapes(arguments) for side, arguments in correction.items()}
+        if correction["given"] != correction["right"]:
+            self.memory.correct(failure, correction)
+
+
+def _compute_fingerprint(arguments: dict[str, Any], shapes_only: bool) -> str:
+    return compute_fingerprint(describe_shapes(arguments) if shapes_only else arguments)
 
 
 def _merge_changes(earlier: Failure | None, later: Failure | None) -> Failure | None:
@@ -374,12 +375,3 @@ def _merge_changes(earlier: Failure | None, later: Failure | None) -> Failure | 
     if earlier is None or later is None:
         return later
     return replace(later, count=earlier.count + later.count, correction=later.correction or earlier.correction)
-
-
-def _is_useful(failure: Failure) -> bool:
-    return failure.count > 1 or failure.correction is not None or failure.pinned
-
-
-def _get_qualified_tool_id(failure: Failure) -> str:
-    """Return the id of the tool with its action."""
-    return f"{failure.tool_id}.{failure.action}" if failure.action else failure.tool_id

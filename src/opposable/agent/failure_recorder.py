@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from opposable.agent.failure_fingerprints import find_correction, format_correction
+from opposable.agent.failure_fingerprints import compute_error_fingerprint, find_correction, format_correction
 from opposable.agent.failure_memory import FailurePatterns, ScopedMemory
 from opposable.agent.policy import RunPolicy, Step
 from opposable.domain.localized_text import LocalizedText
@@ -29,7 +29,7 @@ class FailureRecorder(RunPolicy):
         self._memory = memory
         self._patterns = patterns
         self._uncorrected: dict[str, list[tuple[Failure, dict[str, Any], str]]] = {}  # with arguments and error
-        self._recorded: set[tuple[str, str, str]] = set()
+        self._recorded: set[tuple[str, ...]] = set()
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:
         """Record a call, and note a known correction."""
@@ -45,12 +45,13 @@ class FailureRecorder(RunPolicy):
             return None
         if tool is not None and is_made:
             self._record_failure(step, tool, arguments)
-        return self._patterns.find_correction(tool_id, arguments)
+        return self._patterns.find_correction(tool_id, step.result.failure, arguments, step.result.content)
 
     def _record_failure(self, step: Step, tool: RegisteredTool, arguments: dict[str, Any]) -> None:
         """Record a failed call. One that was cut off says nothing about its arguments."""
         name, result = step.call.name, step.result
-        once = (name, repr(sorted(arguments.items(), key=lambda pair: pair[0])), str(result.failure))
+        error = compute_error_fingerprint(arguments, result.content)
+        once = (name, repr(sorted(arguments.items(), key=lambda pair: pair[0])), str(result.failure), error)
         if step.call.truncated or result.failure is None or once in self._recorded:
             return
         self._recorded.add(once)
@@ -67,7 +68,6 @@ class FailureRecorder(RunPolicy):
         for failure, failed_arguments, error in self._uncorrected.pop(name, ()):
             right = find_correction(failed_arguments, arguments, error, allow_larger_numbers=failure.kind == "timeout")
             if right is not None:
-                self._memory.memory.correct(failure, right)
-        known = self._patterns.find_exact(tool_id, arguments)
-        if known is not None:
+                self._memory.record_correction(failure, right)
+        for known in self._patterns.find_exact(tool_id, arguments):
             self._memory.memory.forget(known)

@@ -13,8 +13,8 @@ from opposable.domain.tools import FailureKind
 
 MAX_WARNINGS_PER_TOOL = 3
 """Warnings in the description of one tool."""
-WARNED_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout")
-"""Failures that lead to a warning: those that the arguments may have caused."""
+STORED_FAILURE_KINDS: tuple[FailureKind, ...] = ("invalid_arguments", "refused", "failed", "timeout")
+"""Failures that are stored and lead to a warning: those that the arguments may have caused."""
 HALF_LIFE_DAYS = 14.0
 """Days without the failure after which it counts half as much."""
 
@@ -28,7 +28,7 @@ def format_warnings(failures: Iterable[Failure], language: Language) -> str:
     warnings: dict[str, None] = {}
     for failure in failures:
         failed_arguments, worked_arguments = format_correction(failure.correction)
-        if failure.kind not in WARNED_FAILURE_KINDS or compute_weight(failure) < (0.25 if worked_arguments else 1.0):
+        if failure.kind not in STORED_FAILURE_KINDS or compute_weight(failure) < (0.25 if worked_arguments else 1.0):
             continue
         if not worked_arguments and failure.count < 2 and not failure.pinned:
             continue

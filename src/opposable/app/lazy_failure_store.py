@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opposable.agent.failure_memory import FailureMemory, ScopedMemory
 from opposable.app.stored_tools import database_url, open_default_store
 from opposable.domain.errors import BadInput, StoreMissing, StoreUnavailable
-from opposable.domain.records import SHARED_SCOPE, Failure
+from opposable.domain.records import Failure
 from opposable.settings import Settings
 from opposable.store.creation import StoreCreation
 from opposable.store.factory import is_store_installed
@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from opposable.store.store import Store
 
 
+COMMAND_LINE_SCOPE = "command line"
+"""The scope of the runs of commands. No agent has this id: it has a space."""
+
+
 @asynccontextmanager
 async def open_failure_memory(settings: Settings) -> AsyncIterator[ScopedMemory]:
-    """Open the failure memory that all runs share.
+    """Open the failure memory of commands, which the agents of the service do not use.
 
     Without the extra "store", it lasts for one run.
     """
@@ -28,7 +32,7 @@ async def open_failure_memory(settings: Settings) -> AsyncIterator[ScopedMemory]
         yield FailureMemory().with_scope()
         return
     async with LazyFailureStore(settings) as store, FailureMemory(store) as memory:
-        yield memory.with_scope()
+        yield memory.with_scope(COMMAND_LINE_SCOPE)
 
 
 class LazyFailureStore:
@@ -58,7 +62,7 @@ class LazyFailureStore:
             await (await self._get_store()).failures.add(new_failures)
 
     async def get_failures_by_tool(
-        self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED_SCOPE,), *, limit_per_tool: int = 20
+        self, tool_ids: Sequence[str], scopes: Sequence[str] = ("",), *, limit_per_tool: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
         """Return the latest failures of each tool."""
         if (store := await self._get_existing_store()) is None:

@@ -21,9 +21,7 @@ cli = typer.Typer(cls=HelpGroup, help="Manage the failures that earlier runs sto
 @cli.command("list")
 def list_failures(
     tool: Annotated[str, typer.Option("--tool", "-t", help="Only failures of this tool")] = "",
-    agent: Annotated[
-        str | None, typer.Option("--agent", help='Only failures of this agent ("": shared by all)')
-    ] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Only failures of this agent")] = None,
     limit: LimitOption = 50,
     json: JsonOption = False,
 ) -> None:
@@ -81,9 +79,7 @@ def pin_failure(
 def forget_failures(
     failure_id: RecordIdArgument = "",
     tool: Annotated[str, typer.Option("--tool", "-t", help="Delete all failures of this tool")] = "",
-    agent: Annotated[
-        str | None, typer.Option("--agent", help='With --tool: only this agent ("": shared by all)')
-    ] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="With --tool: only failures of this agent")] = None,
 ) -> None:
     """Delete one stored failure, or all of a tool.
 
@@ -112,13 +108,12 @@ async def _require_failure(store: "Store", id_prefix: str) -> Failure:
 
 
 def _to_row(failure: Failure) -> tuple[Any, ...]:
-    name = f"{failure.tool_id}.{failure.action}" if failure.action else failure.tool_id
     last_seen = failure.last_seen.strftime("%Y-%m-%d %H:%M") if failure.last_seen else ""
     correction = to_json(failure.correction["right"]) if failure.correction and "right" in failure.correction else ""
     pin_note = " (pinned)" if failure.pinned else ""
     return (
         failure.failure_id[:8] + pin_note,
-        name,
+        failure.qualified_tool_id,
         failure.kind,
         failure.count,
         last_seen,
@@ -128,18 +123,18 @@ def _to_row(failure: Failure) -> tuple[Any, ...]:
 
 
 def _to_json(failure: Failure) -> dict[str, Any]:
-    about, _, message = failure.message.partition("\n")
+    arguments, _, error = failure.message.partition("\n")
     return {
         "failure_id": failure.failure_id,
         "tool_id": failure.tool_id,
         "action": failure.action,
-        "agent_id": failure.scope,
+        "scope": failure.scope,
         "kind": failure.kind,
         "count": failure.count,
         "first_seen": failure.first_seen.isoformat() if failure.first_seen else None,
         "last_seen": failure.last_seen.isoformat() if failure.last_seen else None,
-        "about": about,
-        "said": message,
+        "arguments": arguments,
+        "error": error,
         "correction": failure.correction,
         "pinned": failure.pinned,
         "fingerprint": failure.fingerprint,

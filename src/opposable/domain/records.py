@@ -259,18 +259,14 @@ class RunEvent:
     at: datetime
 
 
-SHARED_SCOPE = ""
-"""Scope of failures that all agents share."""
-
-
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A failed call, stored across runs.
 
-    Tool, action, kind, scope and the fingerprint of the arguments identify it.
+    Tool, action, kind, scope and the fingerprint of arguments and error identify it.
 
     Attributes:
-        scope: An agent's id, "" where all agents share the failure.
+        scope: An agent's id, with its owner's; or the scope that several agents share, which has no values.
         correction: The last correction that worked, as JSON, None where there was none.
         pinned: Whether it is exempt from expiry.
     """
@@ -291,6 +287,16 @@ class Failure:
     def failure_id(self) -> str:
         """32 hexadecimal digits computed from the identifying fields."""
         return canonical_sha256([self.scope, self.tool_id, self.action, self.kind, self.fingerprint])[:32]
+
+    @property
+    def qualified_tool_id(self) -> str:
+        """The id of the tool with its action."""
+        return f"{self.tool_id}.{self.action}" if self.action else self.tool_id
+
+    @property
+    def is_informative(self) -> bool:
+        """Whether it recurred, was corrected or is pinned."""
+        return self.count > 1 or self.correction is not None or self.pinned
 
 
 @dataclass(frozen=True, slots=True)

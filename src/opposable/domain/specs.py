@@ -389,8 +389,8 @@ class AgentSpec(FrozenModel):
         needs_approval: Ids of tools whose calls need human approval, in addition to tools that require it themselves.
         database: The database for questions about data.
         semantics: The semantic model for questions about data.
-        learning: Whether stored failures are used by this agent alone ("own") or by all agents ("shared") of the
-            same API key's owner.
+        learning: Which failures are stored and used: those of this agent for the same API key's owner, with values
+            ("own"), or those of all the owner's agents with this setting, without values ("shared").
         max_tool_tokens: Tokens of tool definitions that the model gets in full. Of more tools, it gets those that match
             the task, a search tool and the names of the others. None for a tenth of the model's context window.
         after_untrusted: What happens to calls of tools that are not `read_only` once a result of a tool with
@@ -409,7 +409,7 @@ class AgentSpec(FrozenModel):
     needs_approval: tuple[str, ...] = ()
     database: str = ""
     semantics: str = ""
-    learning: Literal["own", "shared"] = "shared"
+    learning: Literal["own", "shared"] = "own"
     max_tool_tokens: int | None = Field(default=None, ge=0)
     after_untrusted: AfterUntrusted = "allow"
     assisted: bool | None = None

@@ -20,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from opposable.domain.records import SHARED_SCOPE, Failure, Page, get_utc_now
+from opposable.domain.records import Failure, Page, get_utc_now
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
 from opposable.store.rows import to_record, to_row
@@ -55,7 +55,7 @@ class FailureRepository:
             await connection.execute(upsert, rows)
 
     async def get_failures_by_tool(
-        self, tool_ids: Sequence[str], scopes: Sequence[str] = (SHARED_SCOPE,), *, limit_per_tool: int = 20
+        self, tool_ids: Sequence[str], scopes: Sequence[str] = ("",), *, limit_per_tool: int = 20
     ) -> dict[str, tuple[Failure, ...]]:
         """Return informative failures of each tool, newest first, by tool id.
 
@@ -64,7 +64,7 @@ class FailureRepository:
 
         Args:
             tool_ids: The tools.
-            scopes: Agent ids, "" for the scope of all agents.
+            scopes: The scopes of the failures.
             limit_per_tool: Failures per tool and scope, in addition to pinned ones.
         """
         parameters = {"tools": list(dict.fromkeys(tool_ids)), "scopes": list(dict.fromkeys(scopes))}

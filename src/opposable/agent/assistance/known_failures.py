@@ -34,7 +34,7 @@ class KnownFailures(AssistanceRule):
         is_made = step.call.id not in run.blocked_ids
         correction = run.recorder.record(step, run.arguments[step.call.id], is_made=is_made)
         failed, worked = format_correction(correction)
-        if correction and worked:
+        if correction and worked and not run.patterns.shapes_only:
             run.suggested_arguments[step.call.id] = dict(correction["right"])
         note = prompts.KNOWN_CORRECTION if failed else prompts.KNOWN_ARGUMENTS
         return note.format(failed=failed, worked=worked) if worked and is_made else ""

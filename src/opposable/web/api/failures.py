@@ -17,7 +17,7 @@ router = APIRouter(prefix="/api", tags=["tools"], dependencies=[Depends(RequireS
 TOOL_FAILURES_PATH = "/tools/{tool_id}/failures"
 FailureId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", examples=["0" * 32])]
 ScopeQuery = Annotated[
-    str | None, Query(description="Only failures of this agent; empty for shared ones.", max_length=200)
+    str | None, Query(description="Only failures of this scope, see the field `scope`.", max_length=200)
 ]
 
 
@@ -30,8 +30,11 @@ class FailureResponse(BaseModel):
     tool_id: str
     action: str
     kind: FailureKind
-    fingerprint: str = Field(description="The fingerprint of the arguments.")
-    scope: str = Field(description="The id of the agent; empty for a shared failure.")
+    fingerprint: str = Field(description="The fingerprints of the arguments and of the error.")
+    scope: str = Field(
+        description="AGENT, or owner:KEY/AGENT for an agent of an API key; shared:KEY for what agents of a key share.",
+        examples=["support"],
+    )
     message: str
     count: int
     first_seen: datetime | None
