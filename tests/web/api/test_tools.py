@@ -55,6 +55,17 @@ async def test_a_tool_is_created_changed_and_deleted(tmp_path):
             await ask.request_json(method, f"/api/tools/sum{path}", {} if path == "/call" else None, 404)
 
 
+async def test_the_message_of_the_last_failure_is_for_admins(tmp_path):
+    async with open_service_client(tmp_path) as ask:
+        reader, admin = await ask.create_key("tools:read"), await ask.create_key("admin")
+        call = {"arguments": {"expression": "Joanna"}}
+        await ask.request_json("POST", "/api/tools/calculator/call", call, key=admin)
+        health = [await ask.request_json("GET", "/api/tools/calculator/health", key=key) for key in (reader, admin)]
+        assert ["Joanna" in one["last_failure"] for one in health] == [False, True]
+        assert health[0] == health[1] | {"last_failure": ""}
+        assert sum(health[0]["failures"].values()) == 1
+
+
 async def test_a_tool_whose_id_starts_with_that_of_another_is_no_action_of_it(tmp_path):
     async with open_service_client(tmp_path) as ask:
         await ask.request_json("POST", "/api/tools", SUM | {"tool_id": "sum.all"}, 201)

@@ -67,7 +67,9 @@ class ToolHealthResponse(BaseModel):
     calls: int = Field(description="All calls, also those refused before the tool ran.")
     failures: dict[str, int] = Field(description="How many of the calls failed or were refused, by kind of failure.")
     mean_seconds: float = Field(description="The mean wall time of all calls.")
-    last_failure: str = ""
+    last_failure: str = Field(
+        default="", description="The message of the last failed call, of any key; only for the scope `admin`."
+    )
     retry_in: float = Field(default=0.0, description="Seconds until a tool out of service is retried.")
     missing: list[str] = Field(default=[], description="Dependencies that are no longer available.")
     set_aside: dict[str, str] = Field(default={}, description="Actions that are not available, with the reason.")
@@ -203,7 +205,7 @@ async def disable_tool(service: ServiceDep, tool_id: ToolIdPath) -> AnyToolSpec:
 @router.get(
     "/{tool_id}/health", dependencies=REQUIRE_READ, responses=error_responses(404), summary="Get the health of a tool"
 )
-async def get_tool_health(service: ServiceDep, tool_id: ToolIdPath) -> ToolHealthResponse:
+async def get_tool_health(service: ServiceDep, principal: PrincipalDep, tool_id: ToolIdPath) -> ToolHealthResponse:
     """Get the calls, failures and circuit-breaker state of a tool in this process."""
     spec = await load_tool(service, tool_id)
     server = service.spec_loader.get_server(tool_id)
@@ -220,7 +222,7 @@ async def get_tool_health(service: ServiceDep, tool_id: ToolIdPath) -> ToolHealt
         calls=health.calls,
         failures={str(kind): count for kind, count in health.failures.items()},
         mean_seconds=health.mean_seconds,
-        last_failure=health.last_failure,
+        last_failure=health.last_failure if principal.has_scope("admin") else "",
         retry_in=health.retry_after_seconds,
         missing=list(health.missing_dependencies),
         set_aside=rejected,
