@@ -74,7 +74,8 @@ CASES = {
     "by quarter in 1995 compared to the year before": build_year(1995, comparison="yoy", grain="quarter"),
     "monthly sales for 2023": build_year(2023, grain="month"),
     "1994年到1996年每年": build_days("1994-01-01", "1996-12-31", grain="year"),
-    "in 2023 and 2024": build_days("2023-01-01", "2024-12-31", grain="year"),
+    "2024年1月到3月": build_quarter(2024, 1),
+    "2024H1 A2024 2024A": build_days("2024-01-01", "2024-06-30"),
     "Q1流水": build_quarter(2025, 1),
     "2024年Q3销售额": build_quarter(2024, 3),
     "YTD销售额": build_year(2025, comparison="ytd"),
@@ -106,15 +107,15 @@ def test_the_parsed_characters_are_blank():
     assert result.text == f"revenue {BLANK * len('in Q3 2024')} {BLANK * len('by month')}"
 
 
-def test_two_separate_periods_are_ambiguous():
-    assert find_time("revenue in 2020 and in 2024", TODAY).ambiguities == ["the question names several periods"]
+@pytest.mark.parametrize("words", ["in 2020 and in 2024", "in 2023 and 2024", "in the last year"])
+def test_two_separate_periods_are_ambiguous(words):
+    assert find_time(words, TODAY).ambiguities == ["the question names several periods"]
 
 
-@pytest.mark.parametrize("words", ["revenue ytd and mtd", "本月至今和年初至今的流水", "revenue mtd and qtd"])
 @pytest.mark.parametrize("day", ["2025-01-01", "2025-11-01", "2025-11-15", "2025-11-30", "2025-12-31"])
-def test_two_periods_to_date_are_ambiguous_on_every_day(words, day):
+def test_two_periods_to_date_are_ambiguous_on_every_day(day):
     today = datetime.date.fromisoformat(day)
-    assert find_time(words, today).ambiguities == ["the question names several periods"]
+    assert find_time("本月至今和年初至今的流水", today).ambiguities == ["the question names several periods"]
 
 
 @pytest.mark.parametrize(
@@ -140,6 +141,8 @@ def test_a_repeated_comparison_is_one():
     [
         "orders until March 2024",
         "orders from 2024-03-31",
+        "orders from 2024",
+        "orders to 2024",
         "2024.03销售额",
         "本周末订单数",
         "去年同期",

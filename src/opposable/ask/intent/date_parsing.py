@@ -16,7 +16,7 @@ _NUMBERS = _MONTH_NUMBERS | _ORDINAL_NUMBERS | {"上": 1, "下": 2}
 _MONTH = rf"(?:{'|'.join(sorted(_MONTH_NUMBERS, key=len, reverse=True))})\b"
 _STANDALONE_MONTH = "|".join(name for name in _MONTH_NUMBERS if len(name) > 3 and name != "march")
 _ORDINAL = "|".join(_ORDINAL_NUMBERS)
-_YEAR = r"(?<!\d)(?:19|20)\d{2}(?!\d|\.\d|s\b)"
+_YEAR = r"(?<![\da-gi-pr-z])(?:19|20)\d{2}(?!\d|\.\d|[a-gi-pr-z])"
 SMALL_NUMBER_PATTERN = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
 CHINESE_YEAR_PATTERN = rf"(?:{_YEAR}年?|今年|本年度?|去年|上一?年度?|前年|明年)"
 _ENGLISH_YEAR = rf"(?:(?:of |in )?(?:{_YEAR}|this year|last year|the (?:current|previous|last) year))"

@@ -9,7 +9,8 @@ from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.text_normalization import CHINESE_CHARACTERS, lowercase_halfwidth, singularize
 
 _WORD_PATTERN = re.compile(
-    rf"[{CHINESE_CHARACTERS},;、/*+=<>%¬\u2190-\u22ff]|!(?=[<>=])|(?<!\w)-(?=\d)|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?"
+    rf"[{CHINESE_CHARACTERS}]|(?<!\w)-(?=\d)|!(?=[<>=])|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?"
+    r"|[^\w\s.?!:\"'‘’“”()\[\]{}。…—·「」『』《》【】-]"
 )
 
 
@@ -23,7 +24,7 @@ class Word:
 
 
 def tokenize(text: str) -> list[Word]:
-    """Split `text` into words and the signs that list or calculate, at other signs and underscores."""
+    """Split `text` into words and signs, without underscores and signs of punctuation that separate no items."""
     matches = _WORD_PATTERN.finditer(lowercase_halfwidth(text))
     return [Word(match.start(), match.end(), stem_word(match[0])) for match in matches]
 
@@ -42,7 +43,8 @@ def stem_word(word: str) -> str:
 MeaningKind = Literal[
     "metric", "dimension", "filter", "exclusion", "value",
     "group", "each", "breakdown", "which", "count", "most", "least", "descending", "ascending", "sort", "top", "bottom", "not", "not_after", "apart", "total",
-    "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "or", "of", "stop", "change", "compare", "ordinal",
+    "more", "at_least", "less", "at_most", "or_more", "or_less", "and", "or", "of", "in", "with", "show", "measure", "stop",
+    "change", "compare", "unsupported",
 ]  # fmt: skip
 
 
@@ -66,50 +68,51 @@ class Meaning:
 
 
 _FUNCTION_WORDS: dict[MeaningKind, str] = {
-    "group": "by|split by|broken down by|grouped by|group by|across|breakdown by|按|按照|根据|不同|分|依",
+    "group": "by|split by|broken down by|grouped by|group by|breakdown by|按|按照|根据|分",
     "each": "each|every|per|for each|for every|in each|每|每个|每位|每种|每家|每一个|各|各个|各种|各类",
     "breakdown": "breakdown|分布",
-    "which": "which|what|who|哪|哪个|哪些|哪位|哪家|哪种|哪几个|谁",
+    "which": "which|what|哪|哪个|哪些|哪位|哪家|哪种|哪几个",
     "count": "how many|number of|count of|count|the number of|多少|几",
-    "most": "most|highest|best|largest|biggest|greatest|maximum|max|longest|最高|最大|最多|最好|最长|最贵|最强",
-    "least": "least|lowest|worst|fewest|smallest|minimum|min|shortest|最低|最小|最少|最差|最短",
-    "descending": "highest first|best first|longest first|largest first|biggest first|most first|descending|desc"
-    "|from high to low|high to low|in descending order|从高到低|从大到小|从多到少|由高到低|由大到小|降序|倒序",
-    "ascending": "lowest first|worst first|shortest first|smallest first|least first|ascending|asc|from low to high"
-    "|low to high|in ascending order|从低到高|从小到大|从少到多|由低到高|升序",
-    "sort": "sorted|sort|ordered by|ranked|ranked by|sorted by|arranged|排列|排序|排",
-    "top": "top|leading|前|前面|取|排名前|排前",
+    "most": "most|highest|best|最高|最大|最多",
+    "least": "least|lowest|worst|fewest|最低|最小|最少|最差",
+    "descending": "highest first|best first|most first|descending|desc|from high to low|high to low|in descending order"
+    "|从高到低|从大到小|从多到少|由高到低|由大到小|降序|倒序",
+    "ascending": "lowest first|worst first|least first|ascending|asc|from low to high|low to high|in ascending order"
+    "|从低到高|从小到大|从少到多|由低到高|升序",
+    "sort": "sorted|sort|ordered by|ranked|ranked by|sorted by|排列|排序|排",
+    "top": "top|前|排名前",
     "bottom": "bottom|后|倒数|垫底",
     "not": "except|except for|excluding|exclude|other than|not from|not in|not|without|besides|apart from|leaving out"
-    "|除|除了|除去|不包括|不含|不包含|剔除|排除|不算|去掉|扣除|不是|非",
+    "|除|除了|除去|不包括|不含|不包含|剔除|排除|不算|不是|非",
     "not_after": "除外|以外|之外|外",
     "apart": "respectively|分别|各自|各是",
     "more": "more than|over|above|greater than|exceeding|exceed|higher than|larger than|超过|大于|高于|多于|超出|>",
-    "at_least": "at least|no less than|minimum of|至少|不少于|不低于|大于等于|不小于|达到|>=|≥",
+    "at_least": "at least|no less than|至少|不少于|不低于|大于等于|不小于|达到|>=|≥",
     "less": "less than|under|below|fewer than|lower than|smaller than|小于|低于|少于|不足|不到|不满|<",
     "at_most": "at most|no more than|up to|至多|不超过|不多于|不高于|小于等于|<=|≤",
     "or_more": "or more|or above|及以上|以上",
     "or_less": "or less|or below|or fewer|及以下|以下",
     "and": "and|,|;|、|和|与|及|以及|还有",
     "or": "or|或|或者",
-    "of": "of|的|'s",
+    "of": "of|的",
+    "in": "in|for|from|on|在|来自",
+    "with": "with|have|has|had|有",
+    "show": "list|show|show me|show us|give me|give us|tell me|tell us|列出|显示|查询|查看|看看|给我|告诉我",
+    "measure": "个|位|名|首|张|家|条|笔|次|件|种|类",
     "change": "growth|grow|grew|growth rate|increase|increased|change|changed|rate of change"
     "|增长|增长率|增长了|增加|变化|变动|增幅|涨幅|变化率|增速",
     "compare": "compare|compared|comparison|vs|versus|对比|相比|比较",
-    "ordinal": "first|second|third|fourth|fifth",
-    "total": "total|overall|altogether|in total|总|一共|总共|共|共有|总计|合计",
-    "stop": "the|a|an|is|are|was|were|be|been|do|did|doe|doing|have|has|had|having|we|our|ours|you|your|i|my|its"
-    "|they|them|their|there|this|that|these|those|what|how|much|many|please|show|show me|show us|list|give|give me|give us|tell|tell me|tell us"
-    "|find|find me|get|get me|display|calculate|compute|report|see|know|want|need|would like|could|can|will|to|in|on|at|for|from|with"
-    "|among|within|into|during|all|where|when|who|whose|than|as|so|any|also|then"
-    "|list of|in the database|in the data"
-    "|了|吗|呢|吧|是|有|在|我|我们|你|请|请问|帮|帮我|给|给我|看|看看|看一下|查|查询|查看|查一下|一下|什么|个"
-    "|位|名|首|张|家|条|笔|次|件|种|类|为|对|于|中|里|内|下|上|者|到|从|来自|来|所|其|统计|显示|列出|列|给出|告诉|计算|算|求|之|后|时|期间"
-    "|以|被|由|这|那|这些|那些|都|想|知道|需要|要|如何|怎么样|怎样|何|等|每",
+    "total": "total|总|一共|总共|共|共有|总计|合计",
+    "stop": "the|a|an|is|are|was|were|do|did|doe|we|are there|is there|were there|was there|how much|please"
+    "|all|了|是|请|请问|帮我|统计|计算",
+    "unsupported": "at|to|be|it|its|may|will|would|can|could|should|must|as|than|then|so|any|no|this|that|these|those"
+    "|my|our|your|their|they|them|i|who|when|where|how|there|but|if",
 }
-"""Words of the closed classes of both languages: articles, pronouns, prepositions, auxiliaries, verbs of a request.
+"""Words of the closed classes of both languages.
 
-A word that may restrict an answer, such as "shipped", is not among them: it is a term, a value, or not understood.
+Words of the kind "stop" never change the meaning of a question. Those of the kind "unsupported" do, and are not
+understood; they are listed because a value in other letters is not meant by them. Each other word is a term, a value,
+or not understood, such as "shipped".
 """
 
 

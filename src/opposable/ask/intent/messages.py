@@ -2,11 +2,8 @@
 
 from opposable.domain.localized_text import LocalizedText
 
-MONTHLY_TREND = LocalizedText("the trend is shown by month", "趋势按月显示")
 ROLLING_PERIOD = LocalizedText("{phrase} ends with {today}", "“{phrase}”截止到 {today}")
-VALUE_CHOICE = LocalizedText(
-    "{phrase} is taken as {chosen}, not {others}", "“{phrase}”理解为 {chosen}，而不是 {others}"
-)
+ASSUMED_YEAR = LocalizedText("{phrase} is taken as that of {year}", "“{phrase}”理解为 {year} 年")
 DEFAULT_YEAR = LocalizedText("no period was named: the year {year} is compared", "没有指明时间范围：对比的是 {year} 年")
 PARTIAL_PERIOD = LocalizedText(
     "the period is not over: its days up to {today} are compared with the same days before",
@@ -26,9 +23,12 @@ EXCLUSION_ONLY = LocalizedText("{phrase} is known only as something to leave out
 CONTRADICTION = LocalizedText("{metric} is only of rows that are {filter}", "{metric} 只统计 {filter} 的数据")
 UNCLEAR_NUMBER = LocalizedText("what the number {number} means", "数字 {number} 的含义不明")
 UNCLEAR_BOUND = LocalizedText("which number follows {word}", "“{word}”的数值不明")
-UNCLEAR_SCOPE = LocalizedText("which metrics {phrase} restricts", "“{phrase}”限定的是哪些指标")
 UNCLEAR_NEGATION = LocalizedText("what {word} leaves out", "“{word}”排除的是什么")
 UNCLEAR_GROUPING = LocalizedText("whether rows are wanted by {dimension}", "是否按 {dimension} 分组")
 UNCLEAR_OR = LocalizedText("which conditions are alternatives", "哪些条件是“或”的关系")
 UNCLEAR_RANKING = LocalizedText("whether the value or its growth is ranked", "按数值还是按增长率排名")
+UNCLEAR_VALUE = LocalizedText("whether {phrase} is a value", "“{phrase}”是否为一个值")
+UNCLEAR_COUNT = LocalizedText("whether {metric} are counted", "{metric} 是否计数")
+UNCLEAR_RELATION = LocalizedText("how {metric} relates to the words before it", "{metric} 与前文的关系不明")
+MISSING_GROUPS = LocalizedText("groups without rows of {metric} are not found", "找不到没有 {metric} 的分组")
 UNCLEAR_ORDER = LocalizedText("whether the highest or the lowest come first", "从高到低还是从低到高")

@@ -7,18 +7,17 @@ from itertools import groupby
 from opposable.ask.intent.lexicon import TERM_AND_VALUE_KINDS, TERM_KINDS, Lexicon, Meaning, MeaningKind, Word, tokenize
 from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_number
 from opposable.ask.intent.time_expressions import CONSUMED_CHARACTER
-from opposable.domain.text_normalization import lowercase_halfwidth
+from opposable.domain.text_normalization import fold_text, lowercase_halfwidth
 
 _NUMBER = re.compile(NUMBER_PATTERN, re.ASCII)
-
-_VALUE_RANK, _STOP_RANK, _EXACT_VALUE_RANK, _FUNCTION_WORD_RANK, _TERM_RANK = range(5)
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
     """A phrase of a question.
 
-    A phrase without meanings and without a number is unknown.
+    A phrase without meanings and without a number is unknown. `is_contested` says that it is also a value of the
+    database, and not only a word of grammar, a term or a time.
     """
 
     start: int
@@ -26,6 +25,7 @@ class Phrase:
     text: str
     meanings: tuple[Meaning, ...] = ()
     number: int | float | None = None
+    is_contested: bool = False
 
     @property
     def is_unknown(self) -> bool:
@@ -44,10 +44,26 @@ class Phrase:
 def split_phrases(question: str, lexicon: Lexicon, remaining_text: str) -> list[Phrase]:
     """Split a question from left to right into the longest phrases, within the parts around the time.
 
-    `remaining_text` lacks the time. Adjacent unknown words are one phrase, so that they are reported as one.
+    `remaining_text` lacks the time. Of the words of the time, only those that are also a value are phrases. Adjacent
+    unknown words are one phrase, so that they are reported as one.
     """
-    parts = groupby(tokenize(question), lambda word: remaining_text[word.start] == CONSUMED_CHARACTER)
-    return [phrase for is_time, words in parts if not is_time for phrase in _split_words(question, lexicon, [*words])]
+    phrases: list[Phrase] = []
+    for is_time, group in groupby(tokenize(question), lambda word: remaining_text[word.start] == CONSUMED_CHARACTER):
+        words = [*group]
+        phrases += _find_values_in_time(question, lexicon, words) if is_time else _split_words(question, lexicon, words)
+    return phrases
+
+
+def _find_values_in_time(question: str, lexicon: Lexicon, words: list[Word]) -> list[Phrase]:
+    """Return the values of the database among the words of a time, such as a plan "Monthly"."""
+    phrases: list[Phrase] = []
+    for first, word in enumerate(words):
+        for size in _find_sizes(words[first : first + lexicon.max_words], lexicon):
+            meanings, is_contested = _find_meanings(question, words[first : first + size], lexicon)
+            if is_contested or any(meaning.is_stored for meaning in meanings):
+                end = words[first + size - 1].end
+                phrases.append(Phrase(word.start, end, question[word.start : end], meanings, is_contested=True))
+    return phrases
 
 
 def _split_words(question: str, lexicon: Lexicon, words: list[Word]) -> list[Phrase]:
@@ -56,17 +72,19 @@ def _split_words(question: str, lexicon: Lexicon, words: list[Word]) -> list[Phr
     first = 0
     while first < len(words):
         size = _select_size(question, words[first:], lexicon)
-        meanings = _find_meanings(question, words[first : first + size], lexicon)
+        follows_preposition = bool(phrases) and phrases[-1].is_a("in", "of")
+        phrase = words[first : first + size]
+        meanings, is_contested = _find_meanings(question, phrase, lexicon, follows_preposition)
         number_size, number = _parse_number_at(text, words[first:])
         if number_size < size or (meanings and meanings[0].kind in TERM_KINDS):
             number = None
         if number is not None:
-            size, meanings = number_size, ()
+            size, meanings, is_contested = number_size, (), False
         start, end = words[first].start, words[first + size - 1].end
         is_unknown = not meanings and number is None
         if is_unknown and phrases and phrases[-1].is_unknown and start - phrases[-1].end <= 1:
             start = phrases.pop().start
-        phrases.append(Phrase(start, end, question[start:end], meanings, number))
+        phrases.append(Phrase(start, end, question[start:end], meanings, number, is_contested))
         first += size
     return phrases
 
@@ -79,7 +97,7 @@ def _select_size(question: str, words: list[Word], lexicon: Lexicon) -> int:
     sizes = _find_sizes(words, lexicon)
     for cut in sizes[:-1]:
         end = cut + max(_find_sizes(words[cut:], lexicon), default=0)
-        overlap = _find_meanings(question, words[cut:end], lexicon) if end > sizes[-1] else ()
+        overlap = _find_meanings(question, words[cut:end], lexicon)[0] if end > sizes[-1] else ()
         if overlap and overlap[0].kind in TERM_AND_VALUE_KINDS:
             return cut
     return sizes[-1] if sizes else 1
@@ -91,34 +109,28 @@ def _find_sizes(words: list[Word], lexicon: Lexicon) -> list[int]:
     return [size for size in range(1, len(stems) + 1) if stems[:size] in lexicon.meanings]
 
 
-def _find_meanings(question: str, phrase: list[Word], lexicon: Lexicon) -> tuple[Meaning, ...]:
-    """Return the meanings of a phrase that rank highest.
+def _find_meanings(
+    question: str, phrase: list[Word], lexicon: Lexicon, follows_preposition: bool = False
+) -> tuple[tuple[Meaning, ...], bool]:
+    """Return the meanings of a phrase, and whether it is contested.
 
-    A term also gets the values of the same words. The capital that begins a question is no evidence for a value, and
-    words such as "the end", which begin with a function word, are none of a value in other letters.
+    A word of grammar or a term contests a phrase with a value of the database in the same letters, and after a
+    preposition in any case. The capital that begins a question is no evidence for a value. Words such as "the end",
+    which begin with a word of grammar, are no value in other letters.
     """
-    text = question[phrase[0].start : phrase[-1].end]
+    text = re.sub("['’][sS]$", "", question[phrase[0].start : phrase[-1].end])
     meanings = lexicon.meanings.get(tuple(word.stem for word in phrase), ())
-    if len(phrase) > 1 and any(m.kind not in TERM_AND_VALUE_KINDS for m in lexicon.meanings.get((phrase[0].stem,), ())):
-        meanings = [meaning for meaning in meanings if not meaning.is_stored or meaning.value == text]
-    if text.istitle() and not question[: phrase[0].start].strip():
-        text = ""
-    ranks = [_get_rank(meaning, text) for meaning in meanings]
-    wanted = (_TERM_RANK, _EXACT_VALUE_RANK, _VALUE_RANK) if _TERM_RANK in ranks else (max(ranks, default=0),)
-    return tuple(meaning for rank in wanted for meaning, own in zip(meanings, ranks, strict=True) if own == rank)
-
-
-def _get_rank(meaning: Meaning, text: str) -> int:
-    """Return the rank of a meaning.
-
-    Terms of the model rank above function words. Values of the database rank below those, but above stop words if
-    the question has the same letters.
-    """
-    if meaning.is_stored:
-        return _EXACT_VALUE_RANK if meaning.value == text and len(text) > 1 else _VALUE_RANK
-    if meaning.kind in TERM_AND_VALUE_KINDS:
-        return _TERM_RANK
-    return _STOP_RANK if meaning.kind in ("stop", "total") else _FUNCTION_WORD_RANK
+    stored = [meaning for meaning in meanings if meaning.is_stored and fold_text(meaning.value) == fold_text(text)]
+    terms = [meaning for meaning in meanings if meaning.kind in TERM_AND_VALUE_KINDS and not meaning.is_stored]
+    others = [meaning for meaning in meanings if meaning.kind not in TERM_AND_VALUE_KINDS]
+    begins_question = text.istitle() and not question[: phrase[0].start].strip()
+    same = [] if begins_question else [meaning for meaning in stored if meaning.value == text]
+    if terms:
+        return (*terms, *stored), bool(same) and any(meaning.kind in ("metric", "dimension") for meaning in terms)
+    if others:
+        return tuple(others), bool(stored if follows_preposition else same)
+    has_function_word = any(m.kind not in TERM_AND_VALUE_KINDS for m in lexicon.meanings.get((phrase[0].stem,), ()))
+    return tuple(same if len(phrase) > 1 and has_function_word else stored), False
 
 
 def _parse_number_at(text: str, words: list[Word]) -> tuple[int, int | float | None]:

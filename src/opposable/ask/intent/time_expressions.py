@@ -18,7 +18,7 @@ from opposable.ask.intent.date_parsing import (
     parse_date_period,
 )
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
-from opposable.ask.intent.messages import MONTHLY_TREND, ROLLING_PERIOD, SEVERAL_PERIODS
+from opposable.ask.intent.messages import ASSUMED_YEAR, ROLLING_PERIOD, SEVERAL_PERIODS
 from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_chinese_number, parse_number
 from opposable.ask.intent.periods import Period, get_granularity, get_unit, shift_day
 from opposable.domain.localized_text import LocalizedText
@@ -57,15 +57,12 @@ _GRAIN_PATTERNS = (
     r"\b(year|quarter|month|week)ly\b|\b(dai)ly\b|\b(annual)(?:ly)?\b",
     r"\b(year|quarter|month|week|day) by (?:year|quarter|month|week|day)\b",
     r"(?:按|每一?个?|各个?|逐|哪一?个?|分)(年|季|月|周(?!几)|星期(?!几)|天|日)(?:度|份|期)?(?:份)?",
-    r"(年|季|月)度(?=趋势|走势|变化|统计|汇总|报表|明细|[销收营订数])",
+    r"(年|季|月)度(?=变化|统计|汇总|报表|明细|[销收营订数])",
     r"(?<=的)(年|季|月)(?:份|度)(?=$|[,，。?？、\s是有])",
-    r"\b(year|quarter|month|week|day)s (?=with|where|when|that|had|have)",
 )
 _YTD_PATTERN = (
     r"\bytd\b|\b(?:this )?year[- ]to[- ]date\b|(?:今年|本年|年初)(?:至今|到现在|以来|到今天|迄今)|(?:本|今)?年累计"
 )
-_MTD_PATTERN = r"\bmtd\b|\b(?:this )?month[- ]to[- ]date\b|(?:本月|这个月|月初)(?:至今|到现在|以来)"
-_QTD_PATTERN = r"\bqtd\b|\b(?:this )?quarter[- ]to[- ]date\b|(?:本季度?|这个季度)(?:至今|到现在|以来)"
 _ROLLING_PATTERN = (
     rf"\b(?:the )?(?:last|past|previous|recent|trailing|latest) ({NUMBER_PATTERN}) (day|week|month|quarter|year)s?\b"
     rf"|(?:最近|过去|近|过往)的?({NUMBER_PATTERN}|半)个?(天|日|周|星期|月|季度|年)(?:以来|之?内|里|来|间)?"
@@ -82,7 +79,6 @@ _BEFORE_PATTERN = rf"(?<!or )\b(?:before|prior to) ({DATE_PATTERN})|({DATE_PATTE
 _AMOUNT_PREFIX_PATTERN = r"(?:than|over|above|below|under|least|most|top|exceed\w*|超过|大于|高于|多于|小于|低于|少于|不足|至少|至多|前|[<>=$€£¥])\s*$"
 _AMOUNT_SUFFIX_PATTERN = r"\s*(?:元|美元|块|个|次|件|首|张|条|人|以上|以下|dollars?|usd|units?|%|万|亿)"
 _YEAR_COMPARISON_PATTERN = r"\bvs\b|\bversus\b|compare|相比|对比|比较|增长|变化|growth|change|比"
-_TREND_PATTERN = r"\b(?:trends?|over time)\b|趋势|走势"
 _SINGLE_DATE_PATTERN = rf"(?:\b(?:in|during|for|on|of) (?:the )?)?(?P<d>{DATE_PATTERN})"
 
 CONSUMED_CHARACTER = chr(0)
@@ -105,7 +101,7 @@ class QuestionTime:
     ambiguities: list[LocalizedText] = field(default_factory=list)
     assumptions: list[LocalizedText] = field(default_factory=list)
     periods: list[Period] = field(default_factory=list)
-    units_to_date: set[Grain] = field(default_factory=set)
+    is_year_to_date: bool = False
     grain: Grain | None = None
     comparison: ComparisonKind = None
 
@@ -123,6 +119,18 @@ class QuestionTime:
             return False
         self.periods.append(Period(days[0].start, days[-1].end))
         return True
+
+    def find_year(self, text: str) -> int | None:
+        """Return the year of a date that names one."""
+        date = parse_date_period(text, self.today)
+        return date.start.year if date and date == parse_date_period(text, self.today, 4) else None
+
+    def parse_date(self, text: str, default_year: int | None = None) -> Period | None:
+        """Parse a date; a month or quarter without a year is of this year, which is an assumption."""
+        date = parse_date_period(text, self.today, default_year)
+        if date is not None and default_year is None and self.find_year(text) is None:
+            self.assumptions.append(ASSUMED_YEAR.format(phrase=text.strip(), year=date.start.year))
+        return date
 
 
 TimeRule = Callable[[QuestionTime, "re.Match[str]"], bool]
@@ -149,10 +157,10 @@ def _set_comparison(kind: ComparisonKind, state: QuestionTime, _: "re.Match[str]
     return state.comparison == kind
 
 
-def _add_to_date(unit: Grain, state: QuestionTime, _: "re.Match[str]") -> bool:
-    """Add the days of this month or quarter until today; the other dates decide which year is meant."""
-    state.units_to_date.add(unit)
-    return unit == "year" or state.add_period(Period(get_unit(unit, state.today).start, state.today))
+def _set_year_to_date(state: QuestionTime, _: "re.Match[str]") -> bool:
+    """Add the days of a year until today; the other dates decide which year is meant."""
+    state.is_year_to_date = True
+    return True
 
 
 def _add_rolling_period(state: QuestionTime, match: "re.Match[str]") -> bool:
@@ -168,33 +176,34 @@ def _add_rolling_period(state: QuestionTime, match: "re.Match[str]") -> bool:
 
 
 def _add_month_range(state: QuestionTime, match: "re.Match[str]") -> bool:
-    first, last = (parse_date_period(f"{match['year'] or ''}{match[month]}月", state.today) for month in ("a", "b"))
+    first, last = (state.parse_date(f"{match['year'] or ''}{match[month]}月") for month in ("a", "b"))
     return state.add_period(first, last)
 
 
 def _add_date_range(state: QuestionTime, match: "re.Match[str]") -> bool:
-    """Add a range of dates; a start without a year gets the year of the end."""
+    """Add a range of dates; a date without a year gets the year of the other."""
     if match["joint"].strip() == "and" and not match["open"]:
         return False
-    last = parse_date_period(match["b"], state.today)
-    return state.add_period(parse_date_period(match["a"], state.today, last.end.year if last else None), last)
+    first, last = (state.parse_date(match[own], state.find_year(match[other])) for own, other in ("ab", "ba"))
+    return state.add_period(first, last)
 
 
 def _add_open_period(
     extend: Callable[[Period, datetime.date], Period], state: QuestionTime, match: "re.Match[str]"
 ) -> bool:
     """Add a period that begins or ends with a date; `extend` takes the date and today."""
-    date = parse_date_period(next(filter(None, match.groups())), state.today)
+    date = state.parse_date(next(filter(None, match.groups())))
     return date is not None and state.add_period(extend(date, state.today))
 
 
 def _add_date(state: QuestionTime, match: "re.Match[str]") -> bool:
-    """Add a date; reject "from" a day, which may be that day or all since then."""
-    date = parse_date_period(match["d"], state.today)
-    is_start = (
-        date and get_granularity(date) == "day" and re.search(r"(?:\bfrom|[从自])\s*$", state.text[: match.start()])
-    )
-    return not is_start and not _is_amount(state.text, *match.span("d")) and state.add_period(date)
+    """Add a date; reject an amount, and "from" a date, which may be that date or all since then."""
+    is_start = re.search(r"(?:\bfrom|[从自])\s*$", state.text[: match.start()])
+    if is_start or _is_amount(state.text, *match.span("d")):
+        return False
+    if "the last" in match[0]:  # the calendar year before, or the 365 days until today?
+        state.ambiguities.append(SEVERAL_PERIODS)
+    return state.add_period(state.parse_date(match["d"]))
 
 
 def _is_amount(text: str, start: int, end: int) -> bool:
@@ -212,18 +221,9 @@ def _set_grain(state: QuestionTime, match: "re.Match[str]") -> bool:
     return state.grain == grain
 
 
-def _set_trend_grain(state: QuestionTime, _: "re.Match[str]") -> bool:
-    if state.grain is None:
-        state.grain = "month"
-        state.assumptions.append(MONTHLY_TREND)
-    return True
-
-
 _TIME_RULES: tuple[tuple[str, TimeRule], ...] = (
     *((pattern, partial(_set_comparison, kind)) for pattern, kind in _COMPARISON_PATTERNS),
-    (_YTD_PATTERN, partial(_add_to_date, "year")),
-    (_MTD_PATTERN, partial(_add_to_date, "month")),
-    (_QTD_PATTERN, partial(_add_to_date, "quarter")),
+    (_YTD_PATTERN, _set_year_to_date),
     (_ROLLING_PATTERN, _add_rolling_period),
     (_MONTH_RANGE_PATTERN, _add_month_range),
     (_DATE_RANGE_PATTERN, _add_date_range),
@@ -232,7 +232,6 @@ _TIME_RULES: tuple[tuple[str, TimeRule], ...] = (
     (_BEFORE_PATTERN, partial(_add_open_period, lambda date, _: Period(end=date.start - _DAY))),
     (_SINGLE_DATE_PATTERN, _add_date),
     *((pattern, _set_grain) for pattern in _GRAIN_PATTERNS),
-    (_TREND_PATTERN, _set_trend_grain),
 )
 """The rules in the order in which they are applied."""
 
@@ -243,21 +242,22 @@ def _conclude_time(state: QuestionTime) -> None:
     if len(periods) == 2:
         periods = _merge_period_pair(periods, state)
     period = periods[0] if periods else None
-    is_year_to_date = "year" in state.units_to_date
-    is_other_to_date = is_year_to_date and period and period.end == state.today and not get_granularity(period)
+    is_other_to_date = (
+        state.is_year_to_date and period and period.end == state.today and get_granularity(period) != "year"
+    )
     row = get_unit(state.grain, period.start) if period and state.grain else None
     is_within_row = period and row and row != period and row.start <= period.start and period.end <= row.end
-    if len(periods) > 1 or len(state.units_to_date) > 1 or is_other_to_date or is_within_row:
+    if len(periods) > 1 or is_other_to_date or is_within_row:
         state.ambiguities.append(SEVERAL_PERIODS)
     end = period.end if period and period.end < datetime.date.max else None
-    if is_year_to_date and state.comparison is not None:
+    if state.is_year_to_date and state.comparison is not None:
         end = end or state.today
         period = Period(datetime.date(end.year, 1, 1), end)
     comparison = state.comparison
     if comparison == "before":
         unit = state.grain or get_granularity(period)
         comparison = "yoy" if state.grain == "year" else "qoq" if unit in ("year", "quarter") else "mom"
-    if is_year_to_date and comparison is None:
+    if state.is_year_to_date and comparison is None:
         period, comparison = period or get_unit("year", state.today), "ytd"
     if period is not None or comparison is not None or state.grain is not None:
         fields = _describe_period(period) if period else {}
@@ -278,17 +278,10 @@ def _describe_period(period: Period) -> dict[str, Any]:
 
 
 def _merge_period_pair(periods: list[Period], state: QuestionTime) -> list[Period]:
-    """Merge two adjacent periods of one length into one.
-
-    Years that the question compares become the second year with a comparison. Other pairs become one period with a
-    row for each part.
-    """
+    """Merge two adjacent years that the question compares into the second year with a comparison."""
     first, second = sorted(periods, key=lambda period: period.start)
-    granularity = get_granularity(first)
-    if granularity is None or granularity != get_granularity(second) or first.end + _DAY != second.start:
+    is_pair = get_granularity(first) == get_granularity(second) == "year" and first.end + _DAY == second.start
+    if not is_pair or not re.search(_YEAR_COMPARISON_PATTERN, state.text, re.ASCII):
         return periods
-    if granularity == "year" and re.search(_YEAR_COMPARISON_PATTERN, state.text, re.ASCII):
-        state.comparison = "yoy"
-        return [second]
-    state.grain = state.grain or granularity
-    return [Period(first.start, second.end)]
+    state.comparison = "yoy"
+    return [second]

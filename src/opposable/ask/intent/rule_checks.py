@@ -1,0 +1,107 @@
+"""Rules that report what the other rules cannot express, or would have to guess."""
+
+from opposable.ask.intent import messages
+from opposable.ask.intent.rule_filters import precedes_time
+from opposable.ask.intent.rule_state import (
+    OPERATORS_AFTER_NUMBER,
+    OPERATORS_BEFORE_NUMBER,
+    ORDER_KINDS,
+    QUANTITY_WORDS,
+    SKIPPED_KINDS,
+    RuleState,
+)
+
+
+def flag_unsupported(state: RuleState) -> None:
+    """Report the parts of the question that the rules recognize but cannot express."""
+    if not state.metrics and state.has_phrase("total"):
+        state.ambiguities.append(messages.MISSING_COUNT_TARGET)
+    if not state.metrics and (not state.groups or state.has_phrase("group", "each")):
+        state.ambiguities.append(messages.MISSING_METRIC)
+    for ref in state.metrics.values():
+        for condition in state.filters:
+            if condition.value is False and condition.dimension in state.model.metrics[ref].default_filters:
+                state.ambiguities.append(messages.CONTRADICTION.format(metric=ref, filter=condition.dimension))
+    compares_values = any(isinstance(condition.value, tuple) for condition in state.filters)
+    is_change_clear = state.is_compared and not compares_values and not state.has_phrase("which")
+    if not is_change_clear and state.has_phrase("change", "compare"):
+        state.ambiguities.append(messages.MISSING_BASELINE)
+    is_ranked = state.limit is not None or state.has_phrase("most", "least", "top", "bottom")
+    group_count = len(state.groups) + state.has_time_groups
+    if is_ranked and group_count > 1:
+        state.ambiguities.append(messages.BEST_WITHIN_GROUPS)
+    for position, phrase in enumerate(state.phrases):
+        if phrase.is_a("group", "each") and not _has_group_after(state, position):
+            after = state.find_neighbor(position, 1)
+            group = phrase if after is None else state.phrases[after]
+            state.ambiguities.append(messages.UNCLEAR_GROUPING.format(dimension=group.text))
+    if not group_count and any(condition.dimension in state.model.metrics for condition in state.filters):
+        state.ambiguities.append(messages.BOUND_WITHOUT_GROUPS)
+
+
+def _has_group_after(state: RuleState, position: int) -> bool:
+    """Return whether a word such as "by" or "each" precedes a group of the rows, or what ranks or bounds groups."""
+    after = state.find_neighbor(position, 1)
+    if state.has_time_groups and precedes_time(state, position, after):
+        return True
+    is_group = after is not None and not set(state.groups).isdisjoint(state.dimensions.get(after, ()))
+    is_order = after in state.metrics or state.is_at(after, "count", *ORDER_KINDS)
+    return is_group or (bool(state.groups) and is_order and state.is_at(position, "group"))
+
+
+def flag_guesses(state: RuleState) -> None:
+    """Report words that have a likely meaning but not the only one."""
+    for position, phrase in enumerate(state.phrases):
+        if phrase.is_contested:
+            state.ambiguities.append(messages.UNCLEAR_VALUE.format(phrase=phrase.text))
+        if phrase.is_a("count") and not _is_count_clear(state, position):
+            state.ambiguities.append(messages.MISSING_COUNT_TARGET)
+    for position, ref in state.metrics.items():
+        if _is_list(state, position) or _is_ranked_by_size(state, position):
+            state.ambiguities.append(messages.UNCLEAR_COUNT.format(metric=ref))
+        if not _is_relation_clear(state, position):
+            state.ambiguities.append(messages.UNCLEAR_RELATION.format(metric=ref))
+    bounded = [condition.dimension for condition in state.filters if condition.operator in ("<", "<=")]
+    bounded += state.metrics.values() if state.has_phrase("least", "bottom") else ()
+    state.ambiguities += [messages.MISSING_GROUPS.format(metric=ref) for ref in bounded if state.is_count_metric(ref)]
+
+
+def _is_count_clear(state: RuleState, position: int) -> bool:
+    """Return whether "how many" and the like count a metric: not the periods of "how many days", not a sum."""
+    skipped_kinds = (*SKIPPED_KINDS, "value", "filter", "exclusion", "apart")
+    after = state.find_neighbor(position, 1, skipped_kinds)
+    if after is None and state.phrases[position].text == "多少":
+        return state.find_neighbor(position, -1, skipped_kinds) in state.metrics
+    if after not in state.metrics or (state.has_time_groups and precedes_time(state, position, after)):
+        return False
+    return state.phrases[position].text == "多少" or state.is_count_metric(state.metrics[after])
+
+
+def _is_list(state: RuleState, position: int) -> bool:
+    """Return whether the rows of a count may be asked for, as in "show the orders" and "customers in Berlin"."""
+    is_grouped = bool(state.groups) or state.has_time_groups
+    is_list = state.has_phrase("show", "which") or state.is_at(position, "dimension")
+    return is_list and not is_grouped and not state.is_counted(position) and state.is_loose_count(position)
+
+
+def _is_ranked_by_size(state: RuleState, position: int) -> bool:
+    """Return whether a superlative may rank the rows of a count by size, as in "the highest order" and "top 3 orders"."""
+    words = [phrase.text.lower() for phrase in state.phrases if phrase.is_a("most", "least")]
+    before = state.phrases[position - 1]
+    is_top = state.is_at(position - 1, "top", "bottom") or (before.number is not None and state.limit == before.number)
+    return state.is_loose_count(position) and (is_top or not set(words) <= set(QUANTITY_WORDS))
+
+
+def _is_relation_clear(state: RuleState, position: int) -> bool:
+    """Return whether only "and" joins a metric to one before it, and "with" or "have" precedes no metric without a bound."""
+    earlier = [at for at in state.metrics if at < position]
+    between = state.phrases[max(earlier, default=position) + 1 : position]
+    if earlier and (
+        precedes_time(state, max(earlier), position)
+        or not any(phrase.is_a("and") for phrase in between)
+        or not all(phrase.is_a("and", "stop", "of", "total", "count") for phrase in between)
+        or state.is_at(min(earlier) - 1, "value", "filter", "exclusion")
+    ):
+        return False
+    is_bounded = state.has_neighbor(position, 1, *OPERATORS_BEFORE_NUMBER, *OPERATORS_AFTER_NUMBER, *ORDER_KINDS)
+    return is_bounded or not state.has_neighbor(position, -1, "with", skipped_kinds=("stop", "of", "total", "in"))

@@ -1,0 +1,221 @@
+"""Questions whose likely reading is not the only one: they go to the model."""
+
+import pytest
+from tests.ask.intent.questions import TODAY
+
+from opposable.ask.intent.parser import SemanticParser
+from opposable.ask.intent.sql_compiler import CompiledQuery, compile_intent
+from opposable.ask.semantics.loader import parse_semantic_model
+
+MODEL = parse_semantic_model("""
+joins: [visits.doctor_id = doctors.id, visits.patient_id = patients.id]
+time: visits.day
+metrics:
+  visits: {expr: COUNT(*), table: visits, synonyms: [就诊, 就诊数]}
+  doctors: {expr: COUNT(*), table: doctors, synonyms: [医生数]}
+  billing: {expr: SUM(fee), table: visits, synonyms: [sales, 费用]}
+  average_minutes: {expr: AVG(minutes), table: visits, synonyms: [average duration, 平均时长]}
+  newest: {expr: MAX(day), table: visits}
+dimensions:
+  doctor: {expr: name, table: doctors, synonyms: [医生]}
+  ward: {expr: ward, table: doctors, synonyms: [病区]}
+  plan: {expr: plan, table: visits, synonyms: [套餐]}
+  patient: {expr: name, table: patients, synonyms: [患者]}
+  town: {expr: town, table: patients, synonyms: [城市]}
+  fee: {expr: fee, table: visits, synonyms: [单价]}
+filters:
+  kept: {expr: state = 'kept', table: visits, synonyms: [已就诊]}
+  missed: {expr: state = 'missed', table: visits, synonyms: [爽约]}
+exclusions:
+  surgery: {expr: ward = 'Surgery', table: doctors, synonyms: [surgical]}
+""")
+VALUES = {
+    "doctor": ["Grey", "Top", "Best", "Will", "王芳"],
+    "ward": ["North", "South", "Lisbon", "外科"],
+    "plan": ["Monthly", "Annual", "A", "月度", "AT"],
+    "patient": ["Ana", "April", "Last Year", "Per"],
+    "town": ["Porto", "Lisbon", "Most", "IN", "北京"],
+}
+QUESTIONS_FOR_THE_MODEL = {
+    "a possessive, a deictic word, a modal or a preposition": [
+        *("How many of my visits were kept?", "What was our billing in 2024?", "billing of those doctors"),
+        *(
+            "How many visits will there be?",
+            "visits that could be kept",
+            "visits to be kept",
+            "total billing than Porto",
+        ),
+        *("who needs visits", "billing as of then", "visits from Porto to North", "我的就诊数", "这些就诊数"),
+        *("首次就诊数", "就诊次数", "其中已就诊的就诊数", "王芳等医生的费用"),
+    ],
+    "前 or 后 without a number": [
+        *("2024年前的费用", "5月1日前的就诊数", "今年前的费用", "去年后的费用", "各病区2024年后的费用", "病区前的费用"),
+    ],
+    "the end or the start of a period": [
+        *("billing to 2024", "billing as of March 2024", "billing until 2024", "billing by 2024", "billing from 2024"),
+        *("到2024年的费用", "到5月的就诊数", "截至2024年的费用", "从2024年的费用"),
+    ],
+    "several periods": [
+        *("which doctors have visits in 2023 and 2024", "billing in 2023 and 2024", "2023年和2024年的费用"),
+        *("billing in the last year", "billing in 2024 and visits"),
+    ],
+    "the relation of two metrics": [
+        *("How many doctors have visits?", "doctors per ward have visits", "doctors by ward with more than 1 visit"),
+        *("visits with more than 3 doctors by town", "Which doctors have billing and visits?", "billing of visits"),
+        *("which doctors have visits", "doctors with visits", "visits billing", "kept visits and billing"),
+        *("billing ÷ visits", "billing × 2", "billing ± 5", "billing & visits", "newest visit", "newest visit by ward"),
+        *("有就诊的医生", "有就诊的医生数", "费用÷就诊数", "医生的就诊和费用最高"),
+    ],
+    "the size of what a metric counts": [
+        *(
+            "Which doctor has the biggest visit?",
+            "which doctor has the longest visits",
+            "doctor with the highest visit",
+        ),
+        *(
+            "top 3 visits by doctor",
+            "top visit by doctor",
+            "the best visit by ward",
+            "哪个医生的就诊最长",
+            "就诊最高的医生",
+        ),
+    ],
+    "groups without rows": [
+        *("Which doctor has the fewest visits?", "Which month had the fewest visits?", "bottom 2 wards by visits"),
+        *("doctors with at most 1 visit", "which doctors have fewer than 2 visits", "wards with 1 or less visits"),
+        *("哪个医生的就诊数最少", "就诊数少于2的医生", "就诊数不超过1的病区"),
+    ],
+    "a number after what a metric counts": [
+        *("Which wards have visits over 100?", "wards with visits above 500 in 2024", "visits per ward under 20"),
+        *("plans with visits of at least 3", "wards with more than 1 missed visit", "就诊超过100的病区"),
+    ],
+    "a number that bounds a text or a growth": [
+        *("visits of doctor over 5", "城市大于5的就诊数", "2024年费用同比增长超过10的病区"),
+    ],
+    "a value that is also another word": [
+        *(
+            "How many Monthly visits are there?",
+            "monthly visits",
+            "billing from Annual",
+            "月度统计就诊数",
+            "billing of Top by ward",
+        ),
+        *(
+            "billing by ward for Best",
+            "billing in Most",
+            "billing for A",
+            "billing of Last Year",
+            "billing in April 2024",
+        ),
+        *(
+            "billing of Per by ward",
+            "billing of Will",
+            "billing in in",
+            "billing in IN",
+            "visits at 2024",
+            "billing in AT",
+        ),
+    ],
+    "a value of two dimensions": ["billing in Lisbon", "Lisbon的费用"],
+    "what is counted or listed": [
+        *(
+            "How many days had billing over 10?",
+            "How many months had more than 2 visits?",
+            "How many sales did we have?",
+        ),
+        *(
+            "how many wards",
+            "Which visits are kept?",
+            "show the visits in Porto",
+            "list visits",
+            "what are the missed visits",
+        ),
+        *("费用超过10的月份有多少个", "多少天的费用超过10", "哪些就诊已就诊", "列出北京的就诊"),
+    ],
+    "a word that may be a metric or a dimension": ["fee by doctor with fee over 5 of billing", "doctors in North"],
+    "alternatives": [
+        *("kept and missed visits", "kept or missed visits", "billing by doctor or ward", "billing of Grey and Ana"),
+        *(
+            "billing excluding Grey in Porto",
+            "billing not of Grey and Porto",
+            "已就诊和爽约的就诊数",
+            "按医生或病区的费用",
+        ),
+    ],
+    "a comparison": [
+        *("top 3 doctors by billing growth in 2024 yoy", "2024年费用同比最高的医生", "哪些医生2024年费用同比增长"),
+        *("Compare billing of Porto and Grey in 2023 and 2024", "Compare billing of North and South in 2024 vs 2023"),
+    ],
+    "the order of rows": ["top and bottom ward by billing", "billing by ward, top 2, lowest first", "费用趋势"],
+    "separate results": ["各医生和各城市的费用分别是多少", "各医生在北京和Porto的费用分别是多少"],
+    "letters of a year": ["billing in FY2024", "billing of A2024", "billing of the 2024A"],
+}
+QUESTIONS_FOR_THE_RULES = [
+    *(
+        "What is the total billing?",
+        "How many visits were there in 2024?",
+        "How many doctors do we have in the North ward?",
+    ),
+    *(
+        "billing by ward and month",
+        "top 3 doctors by billing",
+        "5 doctors with the most visits",
+        "billing per month in 2023",
+    ),
+    *(
+        "wards with billing over 100",
+        "doctors with more than 2 visits",
+        "kept visits in Porto",
+        "billing and visits by town",
+    ),
+    *(
+        "Which ward has the highest billing in Q1 2024?",
+        "which ward has the highest average duration",
+        "billing in Porto",
+    ),
+    *("billing of Grey since 2023", "billing excluding surgical in Porto", "visits between 2023-01-01 and 2023-03-31"),
+    *("billing in 2024 vs 2023", "visits with fee over 50", "billing of North, South", "billing by ward, lowest first"),
+    *(
+        "2024年的费用是多少",
+        "各病区的费用",
+        "费用最高的前3个医生",
+        "2024年前3个病区的费用",
+        "北京有多少就诊",
+        "总共多少就诊",
+    ),
+    *(
+        "哪个医生的就诊数最多",
+        "就诊数超过2的医生",
+        "超过2次就诊的医生",
+        "费用大于100的病区",
+        "北京和Porto的费用分别是多少",
+    ),
+    *(
+        "2023年1月到3月的费用",
+        "按月统计2024年就诊数",
+        "2024年费用同比",
+        "除了外科，各病区的就诊数",
+        "单价超过50的就诊数",
+    ),
+]
+
+
+def parse(question):
+    return SemanticParser(MODEL, VALUES).parse(question, TODAY)
+
+
+@pytest.mark.parametrize(
+    ("reason", "question"),
+    [(reason, question) for reason, questions in QUESTIONS_FOR_THE_MODEL.items() for question in questions],
+)
+def test_a_question_of_several_readings_goes_to_the_model(reason, question):
+    parsed = parse(question)
+    is_compiled = isinstance(compile_intent(parsed.intent, MODEL, "sqlite", TODAY), CompiledQuery)
+    assert not (parsed.is_resolved and is_compiled), (reason, parsed.intent)
+
+
+@pytest.mark.parametrize("question", QUESTIONS_FOR_THE_RULES)
+def test_a_question_of_one_reading_needs_no_model(question):
+    parsed = parse(question)
+    assert (parsed.unmatched_words, parsed.ambiguities) == ((), ())
+    assert isinstance(compile_intent(parsed.intent, MODEL, "sqlite", TODAY), CompiledQuery)
