@@ -4,7 +4,6 @@ import psycopg
 import pytest
 
 from opposable.domain.errors import BadInput, InvalidArguments, ToolRefused
-from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
 from opposable.sql.postgres.engine import PostgresDatabase
 from opposable.sql.tools import SchemaTools, SqlTools
@@ -35,13 +34,6 @@ async def test_tables_of_all_schemas_are_listed_with_comments_and_keys(postgres_
 async def test_names_get_the_quotes_that_keep_their_case(postgres_shop):
     found = await SqlTools(postgres_shop).execute("SELECT s.FullName FROM staff s WHERE s.id = 1")
     assert (found["rows"], found["sql"]) == ([["Eve"]], 'SELECT s."FullName" FROM "Staff" s WHERE s."Id" = 1')
-
-
-async def test_trailing_blanks_of_characters_are_returned(postgres_shop):
-    sql = "SELECT 'a'::char(2) AS a, NULL::char(2) AS b, 'c  '::bpchar AS c, repeat('x', 3)::char(5000) AS d"
-    (row,) = (await postgres_shop.run(sql, None, QueryLimits(max_cell_characters=10))).rows
-    assert (row[:3], row[3][:5]) == (("a ", None, "c  "), "xxx  ")
-    assert len(row[3]) < 20
 
 
 @pytest.mark.parametrize("bad", ["reader:wrong%20secret%25", "no:wrong%20secret%25"])

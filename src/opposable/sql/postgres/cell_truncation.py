@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Literal
 
-TruncationKind = Literal["plain", "text", "padded", "bytes", "nested"]
+TruncationKind = Literal["plain", "text", "bytes", "nested"]
 
 _FIXED_SIZE_TYPES = frozenset(
     [
@@ -42,7 +42,7 @@ _FIXED_SIZE_TYPES = frozenset(
     ]
 )
 _TEXT_TYPES = frozenset(
-    {"text", "varchar", "citext", "xml", "unknown", "tsvector", "tsquery", "bit", "varbit", "interval"}
+    {"text", "varchar", "bpchar", "citext", "xml", "unknown", "tsvector", "tsquery", "bit", "varbit", "interval"}
 )
 """Types that the server writes as text. A Python interval has no months and years."""
 
@@ -55,8 +55,6 @@ def get_truncation_kind(column: Any) -> TruncationKind:
         return "plain"
     if name in _TEXT_TYPES:
         return "text"
-    if name == "bpchar":
-        return "padded"
     return "bytes" if name == "bytea" else "nested"
 
 
@@ -78,8 +76,6 @@ def _build_cell_expression(name: str, kind: TruncationKind, max_characters: int)
             return name
         case "text":
             return f"pg_catalog.left({name}::text, {max_characters})"
-        case "padded":  # a cast of character(n) to text removes its trailing blanks
-            return f"pg_catalog.left(pg_catalog.textin(pg_catalog.bpcharout({name})), {max_characters})"
         case "bytes":
             return f"'<blob ' || pg_catalog.octet_length({name}) || ' bytes>'"
         case "nested":
