@@ -8,7 +8,7 @@ from tests.web.serving import serve_models
 
 from opposable.domain.errors import ModelUnavailable
 from opposable.domain.events import Reply, TextDelta, ThinkingDelta
-from opposable.domain.messages import assistant_message, tool_message, user_message
+from opposable.domain.messages import assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
 from opposable.models.profile import ModelProfile, get_profile
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.anyio
 
 
 class ScriptedModel(NativeModel):
-    """A model of unknown behavior, whose calls the gateway checks before the client gets them."""
+    """A model that may write its calls as text, whose calls the gateway checks before the client gets them."""
 
-    profile = ModelProfile("auto")
+    profile = ModelProfile("text")
 
 
 PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -227,7 +227,30 @@ async def test_a_missing_required_call_is_requested_once_more():
         [("add", '{"a": 1}')],
         "tool_calls",
     )
-    assert model.requests[1].messages[-1] == user_message("You must call a tool now: add, sub. Do not answer in words.")
+    demand = system_message("You must call a tool now: add, sub. Do not answer in words.")
+    assert model.requests[1].messages == (demand, user_message("add 1"))
+
+
+class AutoModel(NativeModel):
+    """A model of unknown behavior that calls natively."""
+
+    profile = ModelProfile("auto")
+
+
+@pytest.mark.parametrize("kind", [NativeModel, AutoModel])
+async def test_a_missing_required_call_of_a_natively_calling_model_is_not_demanded(kind):
+    model = kind("I would rather talk.")
+    [reply] = await collect_parts(model, tool_choice="required")
+    assert (summarize_reply(reply), len(model.requests)) == (("I would rather talk.", [], "stop"), 1)
+
+
+@pytest.mark.parametrize("kind", [NativeModel, AutoModel])
+async def test_every_call_of_a_natively_calling_model_is_passed_on(kind):
+    calls = [tool_call("add", '{"a": 1}'), tool_call("mul", "{}"), tool_call("sub", "{}")]
+    model = kind(reply_with_calls(*calls))
+    [reply] = await collect_parts(model)
+    assert summarize_reply(reply)[1] == [("add", '{"a": 1}'), ("mul", "{}"), ("sub", "{}")]
+    assert len(model.requests) == 1
 
 
 async def test_a_call_of_another_tool_than_the_forced_one_is_not_returned():
@@ -243,9 +266,9 @@ async def test_no_call_is_returned_with_tool_choice_none():
     assert summarize_reply(await get_reply(model, tool_choice="none")) == ("2", [], "stop")
 
 
-async def test_a_failing_second_attempt_returns_the_text_of_the_first():
+async def test_a_failing_second_attempt_returns_the_first_reply():
     model = ScriptedModel(reply_with_calls(tool_call("mul"), text="Hm."), ModelUnavailable("away"))
-    assert summarize_reply(await get_reply(model)) == ("Hm.", [], "stop")
+    assert summarize_reply(await get_reply(model)) == ("Hm.", [("mul", "{}")], "tool_calls")
 
 
 VERBATIM = '<think>a</think> <tool_call>\n{"name": "add"}\n</tool_call><|im_end|> \n'
@@ -311,6 +334,45 @@ async def test_an_answer_that_does_not_match_is_requested_again_with_the_schema_
     assert said.usage.requests == requests == len(model.requests)
     enforced = [asked.options.response_schema for asked in model.requests]
     assert enforced == [None, SHAPE][:requests]
+
+
+class UnenforcedModel(NativeModel):
+    """A natively calling model whose server cannot enforce a schema."""
+
+    unsupported_options = frozenset({"response_schema"})
+
+
+def build_shape(**schema):
+    return {"type": "object", "properties": {"x": schema}, "required": ["x"]}
+
+
+UNUSUAL_FORMATS = {
+    "nullable": (build_shape(type="string", nullable=True), '{"x": null}'),
+    "a format of draft 7": (
+        {"$schema": "http://json-schema.org/draft-07/schema#", **build_shape(type="string", format="date-time")},
+        '{"x": "tomorrow"}',
+    ),
+    "boolean exclusiveMinimum": (build_shape(type="number", minimum=0, exclusiveMinimum=True), '{"x": 1}'),
+    "an unknown type": (build_shape(type="any"), '{"x": 1}'),
+    "the dialect of OpenAPI": (
+        {"$schema": "https://spec.openapis.org/oas/3.1/dialect/base", **build_shape(type="integer")},
+        '{"x": 1}',
+    ),
+    "a name that is not ASCII": (
+        {**build_shape(**{"$ref": "#/$defs/地址"}), "$defs": {"地址": {"type": "string"}}},
+        '{"x": "a"}',
+    ),
+    "a lone surrogate": (build_shape(type="string"), r'{"x": "\ud83d"}'),
+    "a list": ({"type": "array"}, "[1]"),
+}
+
+
+@pytest.mark.parametrize(("schema", "answer"), UNUSUAL_FORMATS.values(), ids=UNUSUAL_FORMATS)
+async def test_a_matching_answer_is_requested_once(schema, answer):
+    model = UnenforcedModel(answer, "another")
+    json_schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    [reply] = await collect_parts(model, tools=None, response_format=json_schema)
+    assert (summarize_reply(reply), len(model.requests)) == ((answer, [], "stop"), 1)
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -1,11 +1,8 @@
 """Completions that pass byte by byte between a client and a model's server."""
 
-import asyncio
-
 import aiohttp
 import orjson
 import pytest
-from aiohttp import web
 from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events, respond_json
 from tests.web.serving import serve_models
 
@@ -273,67 +270,65 @@ async def test_the_second_call_is_dropped_alone_where_one_is_asked_for(stream):
         assert raw == orjson.dumps({**whole, "choices": [{**choice, "message": {**message, "tool_calls": [SIGNED]}}]})
 
 
+@pytest.mark.parametrize("mode", ["native", "auto"])
 @pytest.mark.parametrize("stream", [False, True])
-async def test_an_invalid_call_is_dropped_and_a_valid_one_sent_for_a_server_of_unknown_behavior(stream):
+async def test_a_call_that_cannot_be_repaired_is_passed_on_with_a_valid_one(mode, stream):
     unknown = {**CALL, "id": "call_0", "function": {"name": "drop_table", "arguments": "{}"}}
     message = {"role": "assistant", "content": "I add.", "tool_calls": [unknown, SIGNED]}
     whole = {**WHOLE, "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
     chunks = build_signed_chunks(unknown)
     async with (
         chat_server(respond_events(*chunks) if stream else respond_json(whole)) as server,
-        serve_models(connect(server, "auto")) as url,
+        serve_models(connect(server, mode)) as url,
     ):
         _, raw, _ = await post(url, {"messages": HI, "tools": [ADD], "stream": stream})
-    if stream:
-        renumbered = {"index": 0, **SIGNED}
-        chunks[2]["choices"][0]["delta"]["tool_calls"] = [renumbered]
-        assert raw == encode_events(*map(without_usage, [chunks[0], *chunks[2:-1]]))
-    else:
-        assert orjson.loads(raw)["choices"][0]["message"] == {**message, "tool_calls": [SIGNED]}
+    assert raw == (encode_events(*map(without_usage, chunks[:-1])) if stream else orjson.dumps(whole))
+    assert len(server.bodies) == 1
+
+
+CUSTOM = {"type": "custom", "custom": {"name": "patch"}}
+UNCHECKED = {"other tools": {"tools": [ADD, CUSTOM]}, "several choices": {"tools": [ADD], "n": 2}}
 
 
 @pytest.mark.parametrize("mode", ["native", "auto"])
-async def test_calls_that_the_gateway_cannot_check_stream_at_once(mode):
-    custom = {"type": "custom", "custom": {"name": "patch"}}
-    call = build_delta(
-        tool_calls=[{"index": 0, "id": "c", "type": "custom", "custom": {"name": "patch", "input": "x"}}]
-    )
-    is_received = asyncio.Event()
-
-    async def upstream(request):
-        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
-        await response.prepare(request)
-        await response.write(b"data: " + orjson.dumps(call) + b"\n\n")
-        await is_received.wait()
-        await response.write(b"data: [DONE]\n\n")
-        return response
-
+@pytest.mark.parametrize("body", UNCHECKED.values(), ids=UNCHECKED)
+@pytest.mark.parametrize(("finish", "done"), [("tool_calls", True), (None, True), ("length", True), (None, False)])
+async def test_streamed_calls_that_the_gateway_cannot_check_are_passed_on_unless_cut_off(mode, body, finish, done):
+    text, call, ending = CALL_CHUNKS[2], CALL_CHUNKS[4], build_chunk(finish)
+    other = {
+        **HEAD,
+        "choices": [{"index": 1, "delta": {"tool_calls": [{"index": 0, **CALL}]}, "finish_reason": "stop"}],
+    }
+    upstream = respond_events(text, call, ending, other, done=done)
     async with chat_server(upstream) as server, serve_models(connect(server, mode)) as url:
-        body = {"model": "m", "messages": HI, "tools": [ADD, custom], "stream": True}
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(f"{url}/chat/completions", json=body) as response,
-            asyncio.timeout(5),
-        ):
-            assert await response.content.readuntil(b"\n\n") == b"data: " + orjson.dumps(call) + b"\n\n"
-            is_received.set()
-            assert await response.read() == b"data: [DONE]\n\n"
+        _, raw, _ = await post(url, {"messages": HI, "stream": True, **body})
+    is_whole = finish == "tool_calls" or (finish is None and done)
+    sent = [text, call, ending, other] if is_whole else [text, ending, other]
+    expected = encode_events(*map(without_usage, sent))
+    assert raw == (expected if done else expected.removesuffix(b"data: [DONE]\n\n"))
 
 
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_call_without_a_required_argument_is_corrected_by_the_model(stream):
-    wrong = {**CALL, "function": {"name": "add", "arguments": "{}"}}
-    if stream:
-        first = respond_events(build_chunk(tool_calls=[{"index": 0, **wrong}]), build_chunk("tool_calls"), USAGE_CHUNK)
-        second = respond_events(*CALL_CHUNKS[4:], USAGE_CHUNK)
-    else:
-        first, second = build_completion(None, [wrong], "tool_calls"), build_completion(None, [CALL], "tool_calls")
-    async with chat_server(first, second) as server, serve_models(connect(server, "auto")) as url:
-        _, raw, _ = await post(url, {"messages": HI, "tools": [ADD], "stream": stream})
-    assert len(server.bodies) == 2
-    assert "- a: " in server.bodies[1]["messages"][-1]["content"]
-    assert b'"{}"' not in raw
-    assert rb'"{ \"a\": 1 }"' in raw
+@pytest.mark.parametrize("body", UNCHECKED.values(), ids=UNCHECKED)
+async def test_whole_calls_that_the_gateway_cannot_check_are_passed_on_unless_cut_off(body):
+    choices = [
+        {"index": n, "message": {"content": None, "tool_calls": [CALL]}, "finish_reason": finish}
+        for n, finish in enumerate(["length", "tool_calls", "content_filter"])
+    ]
+    async with chat_server(respond_json({"choices": choices})) as server, serve_models(connect(server)) as url:
+        _, raw, _ = await post(url, {"messages": HI, **body})
+    sent = [choice["message"] for choice in orjson.loads(raw)["choices"]]
+    assert sent == [{"content": None}, {"content": None, "tool_calls": [CALL]}, {"content": None}]
+
+
+@pytest.mark.parametrize("mode", ["native", "auto"])
+@pytest.mark.parametrize("arguments", ['{"a": 1}', '{"a": "1"}'])
+async def test_a_stream_with_the_end_marker_alone_has_its_end(mode, arguments):
+    call = {**CALL, "function": {"name": "add", "arguments": arguments}}
+    upstream = respond_events(build_chunk(content="I add."), build_chunk(tool_calls=[{"index": 0, **call}]))
+    async with chat_server(upstream) as server, serve_models(connect(server, mode)) as url:
+        _, raw, _ = await post(url, {"messages": HI, "tools": [ADD], "stream": True})
+    assert b'"tool_calls"' in raw
+    assert b'"length"' not in raw
 
 
 @pytest.mark.parametrize("stream", [False, True])

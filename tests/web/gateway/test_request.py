@@ -13,6 +13,8 @@ from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.python_protocol import prompts as python_texts
 from opposable.web.gateway.request import CompletionRequest, parse_body, parse_json_object
+from opposable.web.gateway.tool_calls import resolve_native_calls
+from opposable.web.gateway.tool_schemas import normalize_tools
 from opposable.web.openai_errors import GatewayError
 
 HI = [{"role": "user", "content": "hi"}]
@@ -29,7 +31,7 @@ def parse(**body):
 
 def normalize_parameters(parameters):
     [made] = parse(tools=[{"type": "function", "function": {"name": "t", "parameters": parameters}}]).tools
-    return made.parameters
+    return normalize_tools([made])[0].parameters
 
 
 def test_a_plain_request_is_parsed_and_parameters_without_effect_are_dropped():
@@ -87,7 +89,7 @@ def test_all_roles_and_content_parts_are_parsed():
         ]
     )
     assert asked.messages == (
-        system_message("be\nkind"),
+        system_message("bekind"),
         user_message("add"),
         assistant_message("", (ToolCall.from_json("c1", "add", '{"a": 1}'),), "hm"),
         tool_message("c1", "add", "2"),
@@ -275,8 +277,6 @@ REFUSED = {
     "two tools of one name": ({"tools": [ADD, ADD]}, "tools[1].function.name"),
     "parameters that are no schema": ({"tools": build_function_tools(parameters=[1])}, "tools[0].function.parameters"),
     "parameters of another type": ({"tools": build_function_tools(parameters=TEXT)}, "tools[0].function.parameters"),
-    "parameters without end": ({"tools": build_function_tools(parameters=DEEP)}, "tools[0].function.parameters"),
-    "parameters that double": ({"tools": build_function_tools(parameters=BOMB)}, "tools[0].function.parameters"),
     "a choice without tools": ({"tool_choice": "required"}, "tool_choice"),
     "a choice of no tool": (
         {"tools": [ADD], "tool_choice": {"type": "function", "function": {"name": "x"}}},
@@ -290,7 +290,6 @@ REFUSED = {
         {"tools": [ADD], "tool_choice": {"type": "allowed_tools", "allowed_tools": 5}},
         "tool_choice",
     ),
-    "a chain of references": ({"tools": [CHAINED]}, "tools[0].function.parameters"),
     "too hot": ({"temperature": 3}, "temperature"),
     "stops that are no text": ({"stop": [1]}, "stop"),
     "a seed of text": ({"seed": "x"}, "seed"),
@@ -306,6 +305,30 @@ def test_invalid_parameters_are_reported_with_their_path(body, param):
     error = caught.value.body["error"]
     assert (caught.value.status, error["type"], error["param"]) == (400, "invalid_request_error", param)
     assert param.rpartition(".")[2].partition("[")[0] in error["message"] or "tool" in error["message"]
+
+
+WIDE = {"type": "object", "properties": {f"p{n}": TEXT for n in range(2100)}}
+ANCHORED = {**EMPTY, "properties": {"a": {"$ref": "#addr"}}, "$defs": {"addr": {"$anchor": "addr", "type": "string"}}}
+UNUSUAL_SCHEMAS = {"deep": DEEP, "shared": BOMB, "chained": CHAINED["function"]["parameters"], "wide": WIDE}
+UNUSUAL_SCHEMAS["anchored"] = ANCHORED
+
+
+@pytest.mark.parametrize("schema", UNUSUAL_SCHEMAS.values(), ids=UNUSUAL_SCHEMAS)
+def test_a_schema_is_not_changed_for_a_natively_calling_model(schema):
+    [tool] = parse(tools=build_function_tools(parameters=schema)).tools
+    assert tool.parameters == {**({"type": "object"} if "$ref" in schema else EMPTY), **schema}
+
+
+@pytest.mark.parametrize("name", ["shared", "chained", "wide", "anchored"])
+def test_a_large_schema_keeps_its_references(name):
+    schema = UNUSUAL_SCHEMAS[name]
+    assert normalize_parameters(schema) == {**EMPTY, **schema}
+
+
+def test_parameters_that_are_nested_too_deeply_for_a_prompt_are_reported_with_their_path():
+    with pytest.raises(GatewayError) as caught:
+        normalize_parameters(DEEP)
+    assert caught.value.body["error"]["param"] == "tools[0].function.parameters"
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000])
@@ -367,5 +390,8 @@ def test_any_json_is_parsed_or_rejected(body):
         asked = parse_body(parse_json_object(orjson.dumps(body)))
     except GatewayError:
         return
-    assert protocol_texts.render_instructions(asked.tools, "auto", "en")
-    assert python_texts.render_functions(asked.tools)
+    calls = [ToolCall.from_json("c", tool.name, '{"a": "1", "content": {}}') for tool in asked.tools]
+    assert len(resolve_native_calls(calls, asked)) == len(calls)
+    tools = normalize_tools(asked.tools)
+    assert protocol_texts.render_instructions(tools, "auto", "en")
+    assert python_texts.render_functions(tools)

@@ -281,6 +281,62 @@ async def test_a_relayed_response_streams_byte_by_byte():
     assert raw == b"".join(b"data: " + orjson.dumps(event) + b"\n\n" for event in events)
 
 
+RESPONSE_CALL = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "add", "arguments": '{"a": 1'}
+RESPONSE_TEXT = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+
+
+def build_response_events(status):
+    response = {"id": "r", "status": status, "output": [RESPONSE_CALL, RESPONSE_TEXT]}
+    return [
+        {"type": "response.created", "response": {"id": "r", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": RESPONSE_CALL},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_1", "delta": "{"},
+        {"type": "response.output_item.done", "output_index": 0, "item": RESPONSE_CALL},
+        {"type": "response.output_item.added", "output_index": 1, "item": RESPONSE_TEXT},
+        {"type": f"response.{status}", "response": response},
+    ]
+
+
+@pytest.mark.parametrize("status", ["completed", "incomplete", "failed"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_calls_of_a_relayed_response_that_was_cut_off_are_not_handed_out(status, stream):
+    events = build_response_events(status)
+    upstream = respond_events(*events, done=False) if stream else respond_json(events[-1]["response"])
+    async with chat_server(upstream) as server:
+        model = OpenAICompatibleModel("upstream", server.url, quirks=ServerQuirks(apis=CHAT_APIS | {"responses"}))
+        async with serve_models(model) as url:
+            _, raw, _ = await post(url, {"input": "a", "stream": stream}, "responses")
+    sent = [orjson.loads(line[6:]) for line in raw.split(b"\n") if line.startswith(b"data: ")]
+    cut_off = {"id": "r", "status": status, "output": [RESPONSE_TEXT]}
+    if status == "completed":
+        assert sent == events if stream else raw == orjson.dumps(events[-1]["response"])
+    elif stream:
+        assert sent == [events[0], {**events[4], "output_index": 0}, {**events[5], "response": cut_off}]
+    else:
+        assert orjson.loads(raw) == cut_off
+
+
+MESSAGE_TOOL = {"name": "add", "input_schema": {"type": "object"}}
+TEXTS = [{"type": "text", "text": "Hello "}, {"type": "text", "text": "world"}]
+
+
+@pytest.mark.parametrize("kind", ["user", "assistant", "system", "result"])
+async def test_text_blocks_gain_no_characters(kind):
+    call = {"type": "tool_use", "id": "t", "name": "add", "input": {"a": 1}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": TEXTS if kind == "result" else "2"}
+    history = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    if kind in ("user", "assistant"):
+        history.append({"role": kind, "content": TEXTS})
+    body = {"max_tokens": 9, "messages": [{"role": "user", "content": "hi"}, *history], "tools": [MESSAGE_TOOL]}
+    body |= {"system": TEXTS} if kind == "system" else {}
+    async with (
+        chat_server(build_completion("hi")) as server,
+        serve_models(OpenAICompatibleModel("upstream", server.url)) as url,
+    ):
+        await post(url, body, "messages")
+    assert "Hello world" in [message["content"] for message in server.bodies[0]["messages"]]
+
+
 async def test_a_model_without_a_server_has_no_embeddings():
     async with serve_models(ScriptedModel("hi")) as url:
         for path in ("embeddings", "completions"):

@@ -1,12 +1,14 @@
 """Calls of a server's reply in their own form: only what the gateway repaired or dropped changes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opposable.domain.events import CallDelta, FinishReason, Reply
+from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, Reply
 from opposable.domain.json_text import dump_json, parse_reply_json
 from opposable.domain.tools import ToolCall
-from opposable.models.openai_compatible import StreamAccumulator
+from opposable.models.openai_compatible import FINISH_REASONS, StreamAccumulator
+
+NO_REASONS: Mapping[Any, str] = {}
 
 
 class CallRewriter:
@@ -79,6 +81,34 @@ class CallRewriter:
         if is_first or "arguments" in function:
             raw["function"] = {**function, "arguments": call.arguments_json if is_first else ""}
         return True
+
+
+def drop_cut_off_calls(chunk: dict[str, Any], reasons: Mapping[Any, str] = NO_REASONS, default: str = "stop") -> bool:
+    """Drop the calls of choices that were cut off from a completion or chunk; return whether there were any.
+
+    Choices without a finish reason have that of `reasons`, by their index, or the default.
+    """
+    is_changed = False
+    for choice in chunk.get("choices") or ():
+        reason = choice.get("finish_reason") or reasons.get(choice.get("index"), default)
+        holder = choice.get("message") or choice.get("delta") or {}
+        for key in ("tool_calls", "function_call") if FINISH_REASONS.get(str(reason).lower()) in CUT_OFF else ():
+            is_changed |= holder.pop(key, None) is not None
+    return is_changed
+
+
+def drop_cut_off_deltas(frames: Sequence[bytes], is_ended: bool) -> list[bytes]:
+    """Return the events of a completion without the calls of choices that were cut off."""
+    chunks = [parse_frame(frame) for frame in frames]
+    choices = [choice for chunk in chunks for choice in chunk.get("choices") or ()]
+    reasons = {choice.get("index"): choice["finish_reason"] for choice in choices if choice.get("finish_reason")}
+    sent: list[bytes] = []
+    for frame, chunk in zip(frames, chunks, strict=True):
+        if not drop_cut_off_calls(chunk, reasons, "stop" if is_ended else "error"):
+            sent.append(frame)
+        elif any(choice.get("delta") or choice.get("finish_reason") for choice in chunk["choices"]):
+            sent.append(b"data: " + dump_json(chunk))
+    return sent
 
 
 def parse_frame(frame: bytes) -> dict[str, Any]:

@@ -1,34 +1,34 @@
 """Completions of models, with validation and correction of their tool calls."""
 
 import re
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
 from opposable.agent.history import detect_conversation_language
 from opposable.app.media import inline_remote_media
-from opposable.domain.errors import ModelError
+from opposable.domain.errors import BadInput, InvalidArguments, ModelError
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta
-from opposable.domain.json_text import dump_json
-from opposable.domain.messages import Message, assistant_message, system_message
+from opposable.domain.json_text import dump_json, parse_reply_json
+from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
-from opposable.models.base import ForcedTool, Model, ModelOptions
+from opposable.models.base import Model, ModelOptions
 from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.profile import adapt_media, get_profile
 from opposable.models.text_protocol import TextProtocolModel
+from opposable.tools.json_schema_validation import compile_validator
 from opposable.web.gateway.parameters import find_names, resolve_extra_body
 from opposable.web.gateway.request import CompletionRequest
 from opposable.web.gateway.tool_calls import (
     CallTriage,
-    build_correction_messages,
-    has_required_arguments,
+    add_correction,
+    add_instruction,
     resolve_native_calls,
     triage_calls,
 )
+from opposable.web.gateway.tool_schemas import normalize_tools
 from opposable.web.openai_errors import GatewayError
 from opposable.web.telemetry.metered_model import MeteredModel
 
@@ -36,9 +36,10 @@ _FENCE = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
 
 async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:
-    """Yield text and reasoning as they arrive, and at last a `Reply` with valid calls.
+    """Yield text and reasoning as they arrive, and at last a `Reply` with its calls.
 
-    The model gets one chance to correct a reply that has only invalid calls, or lacks a required call.
+    A model that writes its calls as text gets one chance to correct a reply that has only invalid calls, or lacks a
+    required call.
 
     Raises:
         BadInput: If the model does not take the images of the request.
@@ -51,6 +52,9 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     if request.extra or request.hints:
         extra_body = resolve_extra_body(model, request.extra, request.hints)
         request = replace(request, options=replace(request.options, extra_body=extra_body))
+    stream_calls = _choose_stream(model)
+    if stream_calls is _stream_with_calls:
+        request = replace(request, tools=normalize_tools(request.tools))
     if request.options.response_schema is not None and "response_schema" in find_names(model, "unsupported_options"):
         unwrapped = _unwrap_text_protocol(model) if request.is_without_tools else model
         events = _stream_with_response_format(unwrapped, request)
@@ -61,7 +65,7 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     elif request.options.response_schema is not None and request.options.tool_choice == "auto":
         events = _stream_with_response_format(model, request)
     else:
-        events = stream_with_calls(model, request)
+        events = stream_calls(model, request)
     async with aclosing(events):
         async for event in events:
             yield event
@@ -112,25 +116,21 @@ def _unwrap_text_protocol(model: Model) -> Model:
     return model
 
 
-async def stream_with_calls(
-    model: Model, request: CompletionRequest, first_reply: Reply | None = None
-) -> AsyncGenerator[ModelEvent, None]:
-    """Stream a reply with valid calls, after at most one correction by the model.
+def _choose_stream(model: Model) -> Callable[[Model, CompletionRequest], AsyncGenerator[ModelEvent, None]]:
+    return _stream_native if get_profile(model).calling in ("native", "auto") else _stream_with_calls
 
-    A first reply that the client already received is not requested again.
-    """
+
+async def _stream_with_calls(model: Model, request: CompletionRequest) -> AsyncGenerator[ModelEvent, None]:
+    """Stream a reply with valid calls, after at most one correction by the model."""
     first = _Attempt(model, request, request.messages)
-    if first_reply is not None:
-        first.accept(first_reply)
-    else:
-        async with aclosing(first.stream()) as events:
-            async for event in events:
-                yield event
+    async with aclosing(first.stream()) as events:
+        async for event in events:
+            yield event
     triage = first.triage
     if triage.valid_calls or triage.is_cut_off or not (triage.invalid_calls or triage.is_call_missing):
         yield finalize_reply(request, first.reply, triage.valid_calls, is_cut_off=triage.is_cut_off)
         return
-    second = _Attempt(model, request, [*request.messages, *build_correction_messages(first.reply, triage, request)])
+    second = _Attempt(model, request, add_correction(first.reply, triage, request))
     try:
         async with aclosing(second.stream(preceding_text=first.reply.message.content)) as events:
             async for event in events:
@@ -140,7 +140,8 @@ async def stream_with_calls(
             raise
         second = first
     reply = first.reply if second is first else _join_replies(first.reply, second.reply)
-    calls = second.triage.valid_calls or _get_unparsed_native_calls(second.triage, request)
+    unrepaired = tuple(call for call, _ in second.triage.invalid_calls if call.dialect == "native")
+    calls = second.triage.valid_calls or unrepaired
     if not calls and not reply.message.content and (text := _get_raw_text(second) or _get_raw_text(first)):
         reply = replace(reply, message=assistant_message(text, (), reply.message.thinking))
         if request.options.stream:
@@ -163,11 +164,6 @@ class _Attempt:
         self._request = request
         self._messages = messages
 
-    def accept(self, reply: Reply) -> None:
-        """Store the reply and its calls."""
-        self.reply = reply
-        self.triage = triage_calls(reply, self._request)
-
     async def stream(self, preceding_text: str = "") -> AsyncGenerator[ModelEvent, None]:
         """Yield text and reasoning, and store the reply and its calls.
 
@@ -178,7 +174,8 @@ class _Attempt:
         async with aclosing(stream) as events:
             async for event in events:
                 if type(event) is Reply:
-                    self.accept(event)
+                    self.reply = event
+                    self.triage = triage_calls(event, self._request)
                 elif type(event) is TextDelta and separator:
                     yield TextDelta(separator + event.text)
                     separator = ""
@@ -195,7 +192,7 @@ async def _stream_with_response_format(model: Model, request: CompletionRequest)
     schema = request.options.response_schema or {}
     messages = _add_schema_instruction(request.messages, schema)
     unenforced = replace(request, messages=messages, options=replace(request.options, response_schema=None))
-    reply = await read_reply(stream_with_calls(model, unenforced))
+    reply = await read_reply(_choose_stream(model)(model, unenforced))
     if not reply.message.tool_calls and reply.finish == "stop":
         text = _extract_matching_json(reply.message.content, schema)
         if text is None:
@@ -216,39 +213,23 @@ def _add_schema_instruction(messages: Sequence[Message], schema: dict[str, Any])
         instruction = f"最终答案必须是符合以下 JSON Schema 的 JSON，不要有其他内容：\n{schema_text}"
     else:
         instruction = f"Your final answer must be JSON that fits this JSON Schema, and nothing else:\n{schema_text}"
-    if messages and messages[0].role == "system":
-        return (system_message(f"{messages[0].content}\n\n{instruction}"), *messages[1:])
-    return (system_message(instruction), *messages)
+    return add_instruction(messages, instruction)
 
 
 def _extract_matching_json(text: str, schema: dict[str, Any]) -> str | None:
-    """Return the JSON in `text` if it matches the schema, else None."""
-    import jsonschema_rs
-
+    """Return the JSON in `text` if it matches the schema, else None. A schema that cannot be used accepts any JSON."""
     fence = _FENCE.match(text)
     json_text = (fence[1] if fence else text).strip()
     try:
-        value = orjson.loads(json_text)
-        is_valid = jsonschema_rs.is_valid(schema, value, retriever=_refuse_reference)
-    except (orjson.JSONDecodeError, jsonschema_rs.ReferencingError, jsonschema_rs.ValidationError, ValueError):
+        value = parse_reply_json(json_text.encode("utf-8", "surrogatepass"))
+    except ValueError:
         return None
-    return json_text if is_valid else None
-
-
-def _refuse_reference(uri: str) -> Any:
-    raise ValueError(f"The external reference {uri} is not fetched.")
-
-
-def _get_unparsed_native_calls(triage: CallTriage, request: CompletionRequest) -> tuple[ToolCall, ...]:
-    """Return the native calls of known tools whose arguments are invalid, but not missing.
-
-    The client gets them unchanged and can report the problem to its model.
-    """
-    choice = request.options.tool_choice
-    tools = [tool for tool in request.tools if not isinstance(choice, ForcedTool) or tool.name == choice.name]
-    return tuple(
-        call for call, _ in triage.invalid_calls if call.dialect == "native" and has_required_arguments(call, tools)
-    )
+    try:
+        with suppress(BadInput, ValueError):  # of a schema that cannot be used, or a value that cannot be checked
+            compile_validator(schema)(value)
+    except InvalidArguments:
+        return None
+    return json_text
 
 
 def _get_raw_text(attempt: _Attempt) -> str:

@@ -11,8 +11,14 @@ from opposable.web.gateway.call_rewriting import parse_frame, parse_object
 from opposable.web.gateway.messages_response import format_event
 from opposable.web.gateway.relay_meter import RelayMeter
 
-_CUT_OFF_REASONS = ("max_tokens", "refusal", "model_context_window_exceeded", None)
-"""Stop reasons of Anthropic after which a call may be incomplete."""
+_CUT_OFF = ("max_tokens", "refusal", "model_context_window_exceeded", None, "incomplete", "failed", "cancelled")
+"""Stop reasons of Anthropic and states of responses after which a call may be incomplete."""
+
+_CALL_TYPES = frozenset(
+    {"tool_use", "function_call", "custom_tool_call", "computer_call"}
+    | {"shell_call", "local_shell_call", "apply_patch_call"}
+)
+"""The types of calls that the client runs, in messages and responses."""
 
 
 async def fetch_raw(upstream: Upstream, model: Model, request: ClientRequest) -> bytes:
@@ -55,43 +61,59 @@ def read_ids(raw: bytes) -> list[str]:
     return ids
 
 
-def drop_cut_off_tool_use(raw: bytes) -> bytes:
-    """Return a message without calls if its end was cut off."""
-    message = parse_object(raw) if b'"tool_use"' in raw else {}
-    if message.get("stop_reason", "tool_use") not in _CUT_OFF_REASONS:
-        return raw
-    message["content"] = [block for block in message["content"] if block.get("type") != "tool_use"]
-    return dump_json(message)
+def drop_cut_off_calls(raw: bytes) -> bytes:
+    """Return a message or response without calls if its end was cut off."""
+    reply = parse_object(raw) if _may_have_calls(raw) else {}
+    key = "output" if "output" in reply else "content"
+    state = reply.get("status", "completed") if key == "output" else reply.get("stop_reason", "tool_use")
+    return dump_json(reply) if state in _CUT_OFF and _drop_calls(reply, key) else raw
 
 
-async def hold_tool_use(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a message; its calls are held, and dropped if the reply was cut off."""
+async def hold_calls(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield the events of a message or response; its calls are held, and dropped if the reply was cut off."""
     held: list[bytes] = []
-    stop_reason: str | None = None
+    is_whole = False
     async with aclosing(blocks):
         async for block in blocks:
-            if not held and b"tool_use" not in block:
+            if not held and not _may_have_calls(block):
                 yield block
                 continue
             for frame in filter(None, block.split(b"\n\n")):
                 data = parse_frame(frame)
-                is_call = data.get("content_block", {}).get("type") == "tool_use"
                 if data.get("type") == "message_delta":
-                    stop_reason = (data.get("delta") or {}).get("stop_reason")
-                if held or is_call:
+                    is_whole = (data.get("delta") or {}).get("stop_reason") not in _CUT_OFF
+                is_whole = is_whole or data.get("type") == "response.completed"
+                if held or _is_call(data.get("content_block") or data.get("item")):
                     held.append(frame)
                 else:
                     yield frame + b"\n\n"
-    is_cut_off = stop_reason in _CUT_OFF_REASONS
-    call_indexes: set[Any] = set()
+    call_indexes: set[int] = set()
     for frame in held:
         data = parse_frame(frame)
-        if data.get("content_block", {}).get("type") == "tool_use":
-            call_indexes.add(data.get("index"))
-        if not is_cut_off or "index" not in data:
+        key = "output_index" if "output_index" in data else "index"
+        if key in data and _is_call(data.get("content_block") or data.get("item")):
+            call_indexes.add(data[key])
+        is_changed = not is_whole and _drop_calls(data.get("response") or {}, "output")
+        if is_whole or (key not in data and not is_changed):
             yield frame + b"\n\n"
-        elif data["index"] not in call_indexes:  # clients expect the indexes of blocks without gaps
-            yield format_event(data.pop("type"), **{**data, "index": data["index"] - len(call_indexes)})
+        elif data.get(key) not in call_indexes:  # clients expect the indexes of blocks without gaps
+            moved = {key: data[key] - sum(index < data[key] for index in call_indexes)} if key in data else {}
+            yield format_event(data.pop("type"), **{**data, **moved})
+
+
+def _may_have_calls(raw: bytes) -> bool:
+    return b"tool_use" in raw or b'_call"' in raw
+
+
+def _is_call(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in _CALL_TYPES
+
+
+def _drop_calls(reply: dict[str, Any], key: str) -> bool:
+    """Drop the calls from the items of a reply; return whether there were any."""
+    items = reply.get(key) or []
+    reply[key] = [item for item in items if not _is_call(item)]
+    return len(reply[key]) < len(items)
 
 
 def _read_usage(data: dict[str, Any], meter: RelayMeter) -> None:

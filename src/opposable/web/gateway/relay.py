@@ -1,12 +1,13 @@
 """Chat completions relayed unchanged between a client and a model's server.
 
 Only calls are held back until the reply is complete: a reply that was cut off has none, and an invalid one is repaired
-or corrected. Everything else passes byte by byte.
+where that is possible. Everything else passes byte by byte.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import re
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -22,16 +23,18 @@ from opposable.models.openai_compatible import StreamAccumulator, parse_completi
 from opposable.models.profile import get_profile
 from opposable.models.upstream import ClientRequest, Upstream, find_upstream
 from opposable.parsers import escape_special_tokens
-from opposable.web.gateway.call_rewriting import CallRewriter, parse_frame
-from opposable.web.gateway.completions import finalize_reply, read_reply, stream_with_calls
+from opposable.web.gateway.call_rewriting import CallRewriter, drop_cut_off_calls, drop_cut_off_deltas, parse_frame
+from opposable.web.gateway.completions import finalize_reply
 from opposable.web.gateway.relay_meter import RelayMeter
 from opposable.web.gateway.request import CompletionRequest, parse_body
-from opposable.web.gateway.response import ChunkSerializer, get_finish_reason, serialize_call, serialize_usage
-from opposable.web.gateway.tool_calls import resolve_native_calls, triage_calls
+from opposable.web.gateway.response import ChunkSerializer, get_finish_reason, serialize_call
+from opposable.web.gateway.tool_calls import resolve_native_calls
 from opposable.web.openai_errors import GatewayError
 
 _USAGE_NOT_REQUESTED = b',"usage":null'
 """What servers add to each chunk if usage is requested. Unescaped, it cannot be part of a text."""
+
+_MAY_HAVE_CALLS = re.compile(rb'"(?:tool_calls|function_call)"')
 
 
 def find_relay(model: Model, body: Mapping[str, Any]) -> Upstream | None:
@@ -77,27 +80,12 @@ def _outline(message: Mapping[str, Any]) -> Message:
     return assistant_message(text if isinstance(text, str) else "", made)
 
 
-@dataclass(frozen=True, slots=True)
-class _CheckedReply:
-    """A changed reply.
-
-    Attributes:
-        reply: The reply for the client; the one of the server, if its model has to correct it.
-        sent_calls: For each call of the server the one for the client, None for a dropped one; None if the text changed.
-        needs_correction: Whether the model should correct the calls of the reply, or add a required one.
-    """
-
-    reply: Reply
-    sent_calls: tuple[ToolCall | None, ...] | None = None
-    needs_correction: bool = False
-
-
 class CompletionRelay:
     """One relayed completion.
 
     Args:
         upstream: The server.
-        model: The model, for a correction of invalid calls.
+        model: The model, whose profile says how it calls tools.
         client: The request of the client.
     """
 
@@ -107,17 +95,21 @@ class CompletionRelay:
         self._client = client
         self._body = body = client.body
         self._meter = RelayMeter(model, body)
-        has_tools = bool(body.get("tools")) and body.get("n") in (None, 1)
-        self._checks_calls = has_tools
-        self._is_searched = has_tools and get_profile(model).calling == "auto" and body.get("tool_choice") != "none"
+        self._has_tools = bool(body.get("tools") or body.get("functions"))
 
     @cached_property
     def _request(self) -> CompletionRequest | None:
-        """The parsed request, None if it has tools that the gateway cannot check."""
+        """The parsed request, None if the gateway cannot check its calls: with other tools, or several choices."""
         try:
             return parse_body(self._body)
         except GatewayError:
             return None
+
+    @cached_property
+    def _is_searched(self) -> bool:
+        """Whether the text of the reply may have calls in markers."""
+        is_auto = get_profile(self._model).calling == "auto" and self._body.get("tool_choice") != "none"
+        return is_auto and self._has_tools and self._request is not None
 
     async def fetch(self) -> bytes:
         """Return the body of a whole completion.
@@ -129,8 +121,10 @@ class CompletionRelay:
             raw = await self._upstream.send(self._get_upstream_request())
             response = self._parse_response(raw)
             self._meter.read_usage(response.get("usage") or {})
-        if not self._checks_calls:
+        if not self._has_tools:
             return raw
+        if self._request is None:
+            return dump_json(response) if drop_cut_off_calls(response) else raw
         try:
             reply = parse_completion(response)
         except (KeyError, IndexError, TypeError, AttributeError):
@@ -138,15 +132,11 @@ class CompletionRelay:
         checked = self._check(reply)
         if checked is None:
             return raw
-        if checked.sent_calls is not None:
-            CallRewriter(reply, checked.sent_calls, checked.reply.finish).rewrite_completion(response)
-        elif checked.needs_correction:
-            assert self._request is not None
-            corrected = await read_reply(stream_with_calls(self._model, self._request, checked.reply))
-            _replace_reply(response, corrected)
-            response["usage"] = serialize_usage(corrected.usage)
+        final, sent_calls = checked
+        if sent_calls is not None:
+            CallRewriter(reply, sent_calls, final.finish).rewrite_completion(response)
         else:
-            _replace_reply(response, checked.reply)
+            _replace_reply(response, final)
         return dump_json(response)
 
     def _parse_response(self, raw: bytes) -> dict[str, Any]:
@@ -170,14 +160,14 @@ class CompletionRelay:
         held: list[bytes] = []
         held_text, sent_length = "", 0
         head: dict[str, Any] = {}
-        is_holding = False
+        is_holding = is_ended = False
         with self._meter:
             async with aclosing(self._upstream.stream(self._get_upstream_request())) as blocks:
                 async for received in blocks:
                     self._meter.count_events(received)
                     block = self._filter_usage(received) if b'"usage"' in received else received
-                    is_unchecked = not held and not self._is_searched and b'"tool_calls"' not in block
-                    if not self._checks_calls or is_unchecked or self._request is None:
+                    is_unchecked = not held and not self._is_searched and not _MAY_HAVE_CALLS.search(block)
+                    if not self._has_tools or is_unchecked:
                         yield block
                         continue
                     sent: list[bytes] = []
@@ -187,7 +177,9 @@ class CompletionRelay:
                             yield frame + b"\n\n"
                             return
                         head = head or chunk
-                        _add_chunk(accumulator, chunk)
+                        is_ended = is_ended or frame.replace(b" ", b"") == b"data:[DONE]"
+                        if self._request is not None:
+                            _add_chunk(accumulator, chunk)
                         text, has_calls = _read_delta(chunk)
                         is_holding = is_holding or has_calls
                         if self._is_searched and not is_holding and text:
@@ -199,61 +191,51 @@ class CompletionRelay:
                             held.clear()
                     if sent:
                         yield b"\n\n".join(sent) + b"\n\n"
-        if held:
+        if held and self._request is None:
+            yield b"\n\n".join(drop_cut_off_deltas(held, is_ended)) + b"\n\n"
+        elif held:
+            if is_ended:  # some servers send no finish reason
+                accumulator.finish = accumulator.finish or "stop"
             reply = replace(accumulator.to_reply(), usage=replace(self._meter.usage, requests=1))
-            async for event in self._finish(reply, held, "".join(accumulator.text[:sent_length]), head):
+            for event in self._finish(reply, held, "".join(accumulator.text[:sent_length]), head):
                 yield event
 
-    async def _finish(
-        self, reply: Reply, held: list[bytes], sent_text: str, head: dict[str, Any]
-    ) -> AsyncGenerator[bytes, None]:
+    def _finish(self, reply: Reply, held: list[bytes], sent_text: str, head: dict[str, Any]) -> Iterator[bytes]:
         """Yield the held events, or new ones if the calls were changed."""
         checked = self._check(reply)
         if checked is None:
             yield b"\n\n".join(held) + b"\n\n"
             return
-        if checked.sent_calls is not None and any(_has_finish_reason(frame) for frame in held):
-            rewriter = CallRewriter(reply, checked.sent_calls, checked.reply.finish)
+        final, sent_calls = checked
+        if sent_calls is not None and (reply.finish != "incomplete" or any(map(_has_finish_reason, held))):
+            rewriter = CallRewriter(reply, sent_calls, final.finish)
             yield b"\n\n".join(filter(None, map(rewriter.rewrite_frame, held))) + b"\n\n"
             return
         serializer = ChunkSerializer(str(head.get("model", "")), self._is_usage_requested, head)
-        if not checked.needs_correction:
-            rest = checked.reply.message.content
-            if self._is_searched and rest.startswith(sent_text) and len(rest) > len(sent_text):
-                yield serializer.serialize(TextDelta(rest[len(sent_text) :]))
-            yield serializer.serialize(checked.reply)
-            return
-        assert self._request is not None
-        async with aclosing(stream_with_calls(self._model, self._request, checked.reply)) as events:
-            async for event in events:
-                if chunks := serializer.serialize(event):
-                    yield chunks
+        rest = final.message.content
+        if self._is_searched and rest.startswith(sent_text) and len(rest) > len(sent_text):
+            yield serializer.serialize(TextDelta(rest[len(sent_text) :]))
+        yield serializer.serialize(final)
 
-    def _check(self, reply: Reply) -> _CheckedReply | None:
-        """Return the reply for the client, None if it is unchanged."""
+    def _check(self, reply: Reply) -> tuple[Reply, tuple[ToolCall | None, ...] | None] | None:
+        """Return the reply for the client, None if it is unchanged.
+
+        With it come, for each call of the server, the one for the client or None; they are None if the text changed.
+        """
         request = self._request
         if request is None:
             return None
-        marked, invalid_calls = reply, []
-        if self._is_searched:
-            marked = add_marked_calls(reply, request.tools)
-            triage = triage_calls(marked, request)
-            calls, is_cut_off = triage.valid_calls, triage.is_cut_off or marked.finish in CUT_OFF
-            if triage.is_call_missing or (triage.invalid_calls and not calls and not is_cut_off):
-                return _CheckedReply(marked, needs_correction=True)
-            invalid_calls = [call for call, _ in triage.invalid_calls]
-        else:
-            is_cut_off = reply.finish in CUT_OFF
-            calls = () if is_cut_off else resolve_native_calls(reply.message.tool_calls, request)
-        final = finalize_reply(request, marked, () if is_cut_off else calls, is_cut_off=is_cut_off)
+        marked = add_marked_calls(reply, request.tools) if self._is_searched else reply
+        is_cut_off = reply.finish in CUT_OFF
+        calls = () if is_cut_off else resolve_native_calls(marked.message.tool_calls, request)
+        final = finalize_reply(request, marked, calls, is_cut_off=is_cut_off)
         if marked is not reply:
-            return _CheckedReply(final)
+            return final, None
         received = reply.message.tool_calls
         if _are_same_calls(final.message.tool_calls, received):
             return None
-        valid = [n for n, call in enumerate(received) if not call.truncated and call not in invalid_calls]
-        sent = dict(zip(valid, final.message.tool_calls, strict=False))
-        return _CheckedReply(final, tuple(sent.get(n) for n in range(len(received))))
+        dropped = (None,) * (len(received) - len(final.message.tool_calls))
+        return final, (*final.message.tool_calls, *dropped)
 
     @property
     def _is_usage_requested(self) -> bool:
@@ -303,7 +285,7 @@ def _read_delta(chunk: dict[str, Any]) -> tuple[str, bool]:
     try:
         delta = chunk["choices"][0].get("delta") or {}
         text = delta.get("content")
-        return text if isinstance(text, str) else "", bool(delta.get("tool_calls"))
+        return text if isinstance(text, str) else "", bool(delta.get("tool_calls") or delta.get("function_call"))
     except (KeyError, IndexError, TypeError, AttributeError):
         return "", False
 

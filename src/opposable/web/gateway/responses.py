@@ -15,7 +15,7 @@ from opposable.models.upstream import ClientRequest, Upstream, find_upstream
 from opposable.web.gateway.call_signatures import CallSignatures
 from opposable.web.gateway.completions import fetch_reply, stream_reply
 from opposable.web.gateway.parameters import report_ignored_parameters
-from opposable.web.gateway.raw_relay import fetch_raw, read_ids, stream_raw
+from opposable.web.gateway.raw_relay import drop_cut_off_calls, fetch_raw, hold_calls, read_ids, stream_raw
 from opposable.web.gateway.request import estimate_request_tokens, parse_model_name
 from opposable.web.gateway.response_store import ResponseStore, build_missing_error
 from opposable.web.gateway.responses_request import ResponseRequest, parse_response_request
@@ -38,7 +38,7 @@ async def create_response(
     """
     upstream = find_relay(model)
     if upstream is not None:
-        return await _fetch_relayed("", model, client, upstream, store, owner)
+        return drop_cut_off_calls(await _fetch_relayed("", model, client, upstream, store, owner))
     request = await _prepare(model, client, store, owner, signatures)
     serializer = ResponseSerializer(request)
     reply = await fetch_reply(model, request.completion)
@@ -85,7 +85,7 @@ async def stream_response(
     if upstream is not None:
         await _check_references(client, upstream, store, owner)
         recorder = _create_recorder(client, upstream, store, owner)
-        async with aclosing(record_stream(stream_raw(upstream, model, client), recorder)) as blocks:
+        async with aclosing(hold_calls(record_stream(stream_raw(upstream, model, client), recorder))) as blocks:
             async for block in blocks:
                 yield block
         return

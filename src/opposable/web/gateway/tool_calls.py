@@ -10,7 +10,7 @@ from opposable.agent.tool_execution import assign_unique_ids, make_sendable, res
 from opposable.domain.errors import BadInput
 from opposable.domain.events import CUT_OFF, Reply
 from opposable.domain.language import Language
-from opposable.domain.messages import Message, assistant_message, tool_message, user_message
+from opposable.domain.messages import Message, assistant_message, system_message, tool_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool
 from opposable.tools.failure_messages import unknown_tool_message
@@ -58,13 +58,13 @@ def triage_calls(reply: Reply, request: CompletionRequest) -> CallTriage:
     return CallTriage(assign_unique_ids(valid_calls), tuple(invalid_calls), is_cut_off, is_call_missing)
 
 
-def build_correction_messages(reply: Reply, triage: CallTriage, request: CompletionRequest) -> list[Message]:
-    """Return the messages that request corrected calls or the required call."""
+def add_correction(reply: Reply, triage: CallTriage, request: CompletionRequest) -> tuple[Message, ...]:
+    """Return the messages that request corrected calls, or demand the required call in the system message."""
     language = detect_conversation_language(request.messages)
     if not triage.invalid_calls:
         choice = request.options.tool_choice
         names = [choice.name] if isinstance(choice, ForcedTool) else [tool.name for tool in request.tools]
-        return [assistant_message(reply.message.content), user_message(_build_call_demand(names, language))]
+        return add_instruction(request.messages, _build_call_demand(names, language))
     sendable = [  # in a form that every provider accepts in a conversation
         make_sendable(call, to_safe_name(call.name or "unnamed"), max_characters=2000)
         for call, _ in triage.invalid_calls
@@ -74,7 +74,14 @@ def build_correction_messages(reply: Reply, triage: CallTriage, request: Complet
         tool_message(call.id, call.name, problem)
         for call, (_, problem) in zip(calls, triage.invalid_calls, strict=True)
     ]
-    return [assistant_message(reply.message.content, calls, reply.message.thinking), *problems]
+    return (*request.messages, assistant_message(reply.message.content, calls, reply.message.thinking), *problems)
+
+
+def add_instruction(messages: Sequence[Message], instruction: str) -> tuple[Message, ...]:
+    """Return the messages with an instruction at the end of the system message."""
+    if messages and messages[0].role == "system":
+        return (system_message(f"{messages[0].content}\n\n{instruction}"), *messages[1:])
+    return (system_message(instruction), *messages)
 
 
 def resolve_native_calls(calls: Sequence[ToolCall], request: CompletionRequest) -> tuple[ToolCall, ...]:
@@ -94,16 +101,6 @@ def _validate_call(call: ToolCall, request: CompletionRequest, language: Languag
     if isinstance(choice, ForcedTool) and tool.name != choice.name:
         return _build_call_demand([choice.name], language)
     return resolve_arguments(call, tool, partial(_check_call, tool), language)
-
-
-def has_required_arguments(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
-    """Return whether the call names one of the tools and has a value for every argument that it requires.
-
-    Arguments that cannot be read count as complete.
-    """
-    tool = next((tool for tool in tools if tool.name == call.name), None)
-    required = tool.parameters.get("required", ()) if tool is not None else ()
-    return tool is not None and (not call.has_valid_arguments or all(name in call.arguments for name in required))
 
 
 def _check_call(tool: ToolDefinition, call: ToolCall) -> ToolCall:

@@ -1,16 +1,21 @@
-"""Parsing of the tools of a request, with normalization of their schemas."""
+"""Parsing of the tools of a request, and normalization of their schemas for models that read them in a prompt."""
 
 import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolDefinition
 from opposable.parsers.schema_coercion import TYPE_ALIASES
-from opposable.web.openai_errors import bad_request_error
+from opposable.web.openai_errors import GatewayError, bad_request_error
 
 MAX_SCHEMA_NODES = 2000
-"""The largest number of nodes in the schema of one tool."""
+"""The largest number of nodes in the schema of one tool with its references resolved."""
+
+EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 
 _NAME_PATTERN = re.compile(r"[a-zA-Z0-9_-]+")
 _DEFINITION_KEYWORDS = ("$defs", "definitions")
@@ -76,7 +81,7 @@ def _parse_tool(tool: Any, path: str, max_name_length: int) -> ToolDefinition:
 
 
 def _parse_parameters(schema: Any, path: str, name: str) -> dict[str, Any]:
-    """Return the parameters as a normalized JSON Schema of type object."""
+    """Return the parameters as they are, as a JSON Schema of type object."""
     if schema is None:
         schema = {}
     if not isinstance(schema, dict):
@@ -86,9 +91,31 @@ def _parse_parameters(schema: Any, path: str, name: str) -> dict[str, Any]:
         raise bad_request_error(path, f"The parameters of tool {name!r} must be of type object, not {kind!r}.")
     try:
         dump_json(schema)
-        return _SchemaNormalizer(schema).normalize()
-    except (RecursionError, _SchemaTooLarge) as error:
-        raise bad_request_error(path, f"The parameters of tool {name!r} are nested too deeply.") from error
+    except RecursionError as error:
+        raise _build_depth_error(path, name) from error
+    defaults = {**({} if "$ref" in schema else EMPTY), "type": kind}
+    return {**schema, **{key: value for key, value in defaults.items() if not schema.get(key)}}
+
+
+def normalize_tools(tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+    """Return the tools with normalized schemas. Raises: `GatewayError` 400, for one that is nested too deeply."""
+    return tuple(
+        replace(tool, parameters=_normalize(tool, f"tools[{index}].function.parameters"))
+        for index, tool in enumerate(tools)
+    )
+
+
+def _normalize(tool: ToolDefinition, path: str) -> dict[str, Any]:
+    try:
+        with suppress(_SchemaTooLarge, RecursionError):
+            return _SchemaNormalizer(tool.parameters).normalize()
+        return _SchemaNormalizer(tool.parameters, keeps_references=True).normalize()
+    except RecursionError as error:
+        raise _build_depth_error(path, tool.name) from error
+
+
+def _build_depth_error(path: str, name: str) -> GatewayError:
+    return bad_request_error(path, f"The parameters of tool {name!r} are nested too deeply.")
 
 
 class _SchemaTooLarge(Exception):
@@ -98,38 +125,39 @@ class _SchemaTooLarge(Exception):
 class _SchemaNormalizer:
     """Drops keyword values of a wrong type from a schema and resolves references.
 
-    References are resolved because a model reads a schema from top to bottom. A recursive one stays a reference.
+    References are resolved because a model reads a schema from top to bottom. A recursive one stays a reference, and so
+    do all of a schema that would be too large without them.
     """
 
-    def __init__(self, root: dict[str, Any]) -> None:
+    def __init__(self, root: dict[str, Any], *, keeps_references: bool = False) -> None:
         self._root = root
         self._node_count = 0
-        self._is_recursive = False
+        self._keeps_references = self._has_references = keeps_references
 
     def normalize(self) -> dict[str, Any]:
         """Return the whole schema, of type object."""
         schema = self._normalize_node({**self._root, "type": "object"}, ())
-        for key in _DEFINITION_KEYWORDS if self._is_recursive else ():
+        for key in _DEFINITION_KEYWORDS if self._has_references else ():
             definitions = self._root.get(key)
             if isinstance(definitions, dict):
                 schema[key] = {
                     name: self._normalize_node(definition, (f"#/{key}/{name}",))
                     for name, definition in definitions.items()
                 }
-        return {"type": "object", "properties": {}, **schema}
+        return {**EMPTY, **schema}
 
     def _normalize_node(self, node: Any, path: tuple[str, ...]) -> dict[str, Any]:
         self._node_count += 1
-        if self._node_count > MAX_SCHEMA_NODES:
+        if self._node_count > MAX_SCHEMA_NODES and not self._keeps_references:
             raise _SchemaTooLarge
         if not isinstance(node, dict):
             return {"not": {}} if node is False else {}
         reference = node.get("$ref")
-        if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
-            if reference in ("#", *path):
-                self._is_recursive = True
-                return {"$ref": reference}
+        if isinstance(reference, str) and reference.startswith("#"):
             siblings = {key: value for key, value in node.items() if key != "$ref"}
+            if self._keeps_references or reference in ("#", *path) or not reference.startswith("#/"):
+                self._has_references = True
+                return {"$ref": reference, **self._normalize_node(siblings, path)}
             try:
                 target = resolve_pointer(self._root, reference)
             except LookupError:
