@@ -26,7 +26,7 @@ async def test_assistance_follows_the_settings_or_the_profile(tmp_path: Path, as
     settings = create_settings(tmp_path, assist=assist)
     model = await open_model(settings, "http://127.0.0.1:9/v1#m")
     assert get_profile(model).assisted is assisted
-    assert get_model_profile(settings, "http://127.0.0.1:9/v1#m") == ModelProfile("auto", assisted)
+    assert get_model_profile(settings, "http://127.0.0.1:9/v1#m") == ModelProfile("auto", assisted, images=True)
     assert get_model_profile(settings, "local").assisted is (assist is not False)
     async with Agent(model) as agent:
         assert agent.is_assisted is assisted

@@ -38,32 +38,38 @@ async def test_models_are_listed_with_what_they_need(tmp_path: Path) -> None:
     assert profiles["local"] == ("python", True)
     assert (profiles["openai:NAME"], profiles["http://HOST:PORT/v1#NAME"]) == (("native", False), ("auto", False))
     assert profiles["ollama:NAME"] == ("auto", False)
+    media = {row["model"]: (row["images"], row["reasoning"], row["context"]) for row in listed.json["models"]}
+    assert (media["local"], media["deepseek:NAME"]) == ((False, False, 16384), (False, False, None))
+    assert (media["anthropic:NAME"], media["openai:NAME"]) == ((True, False, 200_000), (True, False, None))
+    assert all(column in shown.out for column in ("images", "reasoning", "context"))
     assert "sk-very-secret" not in listed.out
-    assert "opposable models pull" in shown.out
+    assert "opposable models pull" in " ".join(shown.out.replace("│", " ").split())
     assert (listed.code, shown.code) == (0, 0)
 
 
-async def test_each_calling_mode_is_tested_and_the_best_is_saved_on_request(tmp_path: Path) -> None:
-    weather = build_completion(calls=[build_call("get_weather", city="Oslo")], finish="tool_calls")
-    answers = [
-        build_completion("Hello!"),
-        weather,
-        *[build_completion("No idea.")] * 5,
-        *[build_completion("No idea.")] * 6,
-    ]
-    async with chat_server(*answers) as server:
-        name = f"{server.url}#m"
-        modes = ("--mode", "native", "--mode", "prompted", "--number", "6")
-        done = await run_program(tmp_path, "models", "check", name, "--json", *modes)
-        assert done.json["saved"] is False
-        assert not list(tmp_path.rglob(CALLING_MODES_FILE))
-        saved = await run_program(tmp_path, "models", "check", name, "--save", *modes)
-    assert (done.code, done.json["best"], list(done.json["modes"])) == (0, "native", ["native", "prompted"])
-    assert [result["right"] for result in done.json["modes"]["native"]] == [True, False, False, True, False, False]
-    assert (done.json["calling_mode"], done.json["assisted"]) == ("auto", False)
-    assert "; saved." in saved.out
-    assert "Used now: calling mode auto, assistance off." in saved.out
-    assert len(list(tmp_path.rglob(CALLING_MODES_FILE))) == 1
+async def test_a_mode_is_compared_with_the_default_and_saved_on_request(tmp_path: Path) -> None:
+    checks = [((), 36, False), (("--save",), 36, True), (("--save", "--number", "6"), 6, False)]
+    reports = []
+    for options, number, is_saved in checks:
+        answers = [build_completion("Hello!"), *[build_completion("")] * number, build_completion("Gladly.")]
+        async with chat_server(*answers) as server:
+            name = f"{server.url}#m"
+            done = await run_program(tmp_path, "models", "check", name, "--json", "--mode", "prompted", *options)
+        assert done.code == 0, done.err
+        assert (list(done.json["modes"]), done.json["saved"]) == (["auto", "prompted"], is_saved)
+        assert bool(list(tmp_path.rglob(CALLING_MODES_FILE))) is (is_saved or len(reports) == 2)
+        reports.append(done.json)
+    assert [report["recommended"] for report in reports] == ["prompted", "prompted", "auto"]
+    assert reports[0]["reason"] == "against auto, 7 questions won and 0 lost"
+    assert reports[2]["reason"].startswith("the default; to recommend another mode needs 30 questions")
+    profile = {name: reports[0][name] for name in ("calling_mode", "assisted", "images", "reasoning", "context")}
+    assert list(profile.values()) == ["auto", False, True, False, None]
+    first = reports[0]["modes"]["auto"][0]
+    assert {name: first[name] for name in ("capability", "correct", "reply")} == {
+        "capability": "a call",
+        "correct": False,
+        "reply": "",
+    }
 
 
 async def test_a_check_shows_a_table_and_fails_without_a_correct_answer(tmp_path: Path) -> None:
@@ -72,7 +78,9 @@ async def test_a_check_shows_a_table_and_fails_without_a_correct_answer(tmp_path
     assert done.code == 1
     assert "rescue" in done.out
     assert "No calling mode gave a correct answer." in done.out
-    assert done.err.count("✗ rescue") == 36
+    assert (done.err.count("✗ auto"), done.err.count("✗ rescue")) == (36, 36)
+    assert "images yes, reasoning no, context unknown" in done.out
+    assert "These questions do not measure assistance." in done.out
     wrong = await run_program(tmp_path, "models", "check", "local", "--mode", "telepathy")
     assert (wrong.code, "Use one of: native, " in wrong.err) == (2, True)
 

@@ -4,7 +4,13 @@ import orjson
 import pytest
 from tests.models.chat_server import build_completion, chat_server
 
-from opposable.app.models import check_model, save_model_calling_mode, select_best_mode
+from opposable.app.models import (
+    MIN_QUESTIONS_TO_RECOMMEND,
+    check_model,
+    compute_sign_test,
+    save_model_calling_mode,
+    select_best_mode,
+)
 from opposable.domain.errors import BadInput, ModelUnavailable
 from opposable.domain.messages import user_message
 from opposable.models.calling_modes import (
@@ -16,7 +22,6 @@ from opposable.models.calling_modes import (
     save_calling_mode,
 )
 from opposable.models.capability_probe import (
-    MIN_QUESTIONS_TO_RECOMMEND,
     ProbeResult,
     calls_match,
     load_probe_questions,
@@ -156,27 +161,46 @@ async def test_a_check_tries_every_way_and_saves_nothing_by_itself(tmp_path):
         name = f"{server.url}#m"
         marks = await check_model(Settings(home=tmp_path), name, ("native", "prompted"))
     assert [sum(mark.passed for mark in marks[way]) for way in ("native", "prompted")] == [7, 9]
-    assert select_best_mode(name, marks) == "prompted"
     assert load_calling_modes(tmp_path / "models") == {}
     save_model_calling_mode(Settings(home=tmp_path), name, "prompted")
     assert load_calling_modes(tmp_path / "models") == {name: "prompted"}
 
 
-@pytest.mark.parametrize(("count", "best"), [(6, "auto"), (29, "auto"), (30, "prompted"), (36, "prompted")])
-def test_another_mode_is_best_only_after_enough_questions(count, best):
-    def results(passed):
-        return [ProbeResult(question, passed, "", 0.1, 10) for question in load_probe_questions()[:count]]
-
-    assert select_best_mode("http://h/v1#m", {"auto": results(False), "prompted": results(True)}) == best
+def build_results(*passed):
+    return [ProbeResult(load_probe_questions()[n], one, "", 0.1, 10) for n, one in enumerate(passed)]
 
 
-def test_among_equal_modes_the_default_is_best_whatever_the_tokens():
-    def result(tokens):
-        question = load_probe_questions()[0]
-        return [ProbeResult(question, passed=True, actual="", seconds=0.1, tokens=tokens)] * 36
+@pytest.mark.parametrize(
+    ("results", "best", "is_measured"),
+    [
+        ({"text": [True]}, "native", False),
+        ({"text": [True] * 36}, "native", False),
+        ({"native": [True] * 36}, "native", False),
+        ({"native": [False] * 29, "text": [True] * 29}, "native", False),
+        ({"native": [False] * 36, "text": [True] * 29}, "native", False),
+        ({"native": [True] * 35 + [False], "text": [True] * 36}, "native", True),
+        ({"native": [True] * 32 + [False] * 4, "text": [True] * 36}, "native", True),
+        ({"native": [True] * 31 + [False] * 5, "text": [True] * 36}, "text", True),
+        ({"native": [True] * 31 + [False] * 5, "text": [False] + [True] * 35}, "native", True),
+        ({"native": [True] * 31 + [False] * 5, "text": [True] * 36, "rescue": [True] * 36}, "native", True),
+        ({"native": [False] * 30, "text": [True] * 20 + [False] * 10, "rescue": [True] * 30}, "rescue", True),
+    ],
+)
+def test_another_mode_is_recommended_only_if_it_is_clearly_better_after_enough_questions(results, best, is_measured):
+    recommended = select_best_mode("openai:m", {mode: build_results(*passed) for mode, passed in results.items()})
+    assert (recommended.mode, recommended.is_measured) == (best, is_measured)
 
-    marks = {"auto": result(900), "native": result(300), "prompted": result(100)}
-    assert [select_best_mode(name, marks) for name in ("openai:m", "http://h/v1#m")] == ["native", "auto"]
+
+def test_a_recommendation_has_its_reason():
+    few, many = ({"native": build_results(*[False] * n), "text": build_results(*[True] * n)} for n in (1, 36))
+    assert select_best_mode("openai:m", few).reason == (
+        "the default; to recommend another mode needs 30 questions, in it and in the default mode"
+    )
+    assert select_best_mode("openai:m", many).reason == "against native, 36 questions won and 0 lost"
+
+
+def test_the_sign_test_is_exact():
+    assert [compute_sign_test(*counts) for counts in ((0, 0), (5, 0), (4, 1), (0, 1))] == [1.0, 1 / 32, 6 / 32, 1.0]
 
 
 async def test_a_model_that_does_not_exist_is_reported_before_any_question(tmp_path):

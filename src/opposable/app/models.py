@@ -1,9 +1,11 @@
 """Models opened by name, with the embedded model downloaded if necessary."""
 
+import inspect
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import comb
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -21,7 +23,7 @@ from opposable.models.calling_modes import (
     load_calling_modes,
     save_calling_mode,
 )
-from opposable.models.capability_probe import MIN_QUESTIONS_TO_RECOMMEND, ProbeResult, load_probe_questions, probe_model
+from opposable.models.capability_probe import ProbeResult, load_probe_questions, probe_model
 from opposable.models.embedded.weights import (
     QWEN_CODER,
     PullProgress,
@@ -30,6 +32,8 @@ from opposable.models.embedded.weights import (
 )
 from opposable.models.factory import (
     API_KEY_VARIABLES,
+    PROVIDERS,
+    REASONING_FAMILIES,
     ServerApi,
     create_model,
     create_unwrapped_model,
@@ -38,6 +42,11 @@ from opposable.models.factory import (
 from opposable.models.http_client import RetryPolicy
 from opposable.models.profile import ImageSupport, ModelProfile, set_images, update_profile
 from opposable.settings import Settings
+
+MIN_QUESTIONS_TO_RECOMMEND = 30
+"""With fewer questions in a compared mode, no other mode than the default one is recommended."""
+SIGNIFICANCE_LEVEL = 0.05
+"""The probability of recommending another mode than the default one by chance, over all compared modes."""
 
 OnProgress = Callable[[PullProgress], None]
 CONNECT_RETRY_POLICY = RetryPolicy(connect_timeout_seconds=2.5)
@@ -152,8 +161,32 @@ async def pull_embedded(settings: Settings, on_progress: OnProgress | None = Non
 def get_model_profile(settings: Settings, name: str) -> ModelProfile:
     """Return the profile that a model or a kind of model is used with. No model is loaded, and no server is asked."""
     name = normalize_model_name(name)
-    profile = get_expected_profile(name, get_calling_mode(settings, name))
-    return profile if settings.assist is None else replace(profile, assisted=settings.assist)
+    expected = get_expected_profile(name, get_calling_mode(settings, name))
+    assisted = expected.assisted if settings.assist is None else settings.assist
+    known = _get_profile_of_kind(settings, name)
+    images = known.images if settings.images is None else settings.images == "accept"
+    return replace(known, calling=expected.calling, assisted=assisted, images=images)
+
+
+def _get_profile_of_kind(settings: Settings, name: str) -> ModelProfile:
+    """Return the images, the reasoning and the context window with which the factory creates a model."""
+    kind, _, rest = name.partition(":")
+    if kind == "anthropic":
+        from opposable.models.anthropic import AnthropicModel  # lazy: as each kind of model
+
+        return AnthropicModel.profile
+    if kind == "local":
+        from opposable.models.embedded.llama_cpp import LocalModel  # lazy: as above
+
+        return ModelProfile(context=inspect.signature(LocalModel).parameters["context_tokens"].default)
+    provider = PROVIDERS.get(kind)
+    if provider is None:
+        return ModelProfile(images=True, reasoning=settings.api == "responses")
+    is_at_openai = kind == "openai" and not os.environ.get(provider.base_url_variable)
+    has_reasoning = (settings.api == "responses" or (is_at_openai and settings.api is None)) and kind == "openai"
+    return ModelProfile(
+        images=provider.quirks.images, reasoning=has_reasoning and REASONING_FAMILIES.match(rest) is not None
+    )
 
 
 def get_calling_mode(settings: Settings, name: str) -> CallingMode:
@@ -223,15 +256,53 @@ async def check_model(
     return results
 
 
-def select_best_mode(name: str, results: Mapping[CallingMode, Sequence[ProbeResult]]) -> CallingMode:
-    """Return the mode with the most correct answers; of equal ones, the default mode of the model `name`.
+@dataclass(frozen=True, slots=True)
+class ModeRecommendation:
+    """The calling mode to use for a model.
 
-    The default mode is also best if another one was not tested with enough questions. Tokens and time do not count.
+    Attributes:
+        mode: The mode.
+        reason: Why, as the end of a sentence.
+        is_measured: Whether enough questions were asked to compare another mode with the default one.
+    """
+
+    mode: CallingMode
+    reason: str
+    is_measured: bool
+
+
+def select_best_mode(name: str, results: Mapping[CallingMode, Sequence[ProbeResult]]) -> ModeRecommendation:
+    """Recommend the default mode of the model `name`, or one that is clearly better on the same questions.
+
+    A mode is clearly better if it wins more questions than it loses, by an exact one-sided sign test at 5 %, divided
+    by the number of compared modes (Bonferroni). Of several, the one with the most correct answers is recommended.
+    Tokens and time do not count.
     """
     default_mode = get_default_calling_mode(normalize_model_name(name))
-    if default_mode in results and min(map(len, results.values())) < MIN_QUESTIONS_TO_RECOMMEND:
-        return default_mode
-    return max(results, key=lambda mode: (sum(result.passed for result in results[mode]), mode == default_mode))
+    others = [mode for mode in results if mode != default_mode]
+    number = min(map(len, results.values()), default=0)
+    if default_mode not in results or not others or number < MIN_QUESTIONS_TO_RECOMMEND:
+        needs = f"another mode needs {MIN_QUESTIONS_TO_RECOMMEND} questions, in it and in the default mode"
+        return ModeRecommendation(default_mode, f"the default; to recommend {needs}", False)
+    wins = {mode: _count_wins(results[mode], results[default_mode]) for mode in others}
+    losses = {mode: _count_wins(results[default_mode], results[mode]) for mode in others}
+    better = [mode for mode in others if compute_sign_test(wins[mode], losses[mode]) * len(others) < SIGNIFICANCE_LEVEL]
+    if not better:
+        return ModeRecommendation(default_mode, "the default; no other mode is clearly better", True)
+    best = max(better, key=lambda mode: sum(result.passed for result in results[mode]))
+    reason = f"against {default_mode}, {wins[best]} questions won and {losses[best]} lost"
+    return ModeRecommendation(best, reason, True)
+
+
+def _count_wins(results: Sequence[ProbeResult], others: Sequence[ProbeResult]) -> int:
+    """Return how many questions are answered correctly here, but not there."""
+    return sum(result.passed and not other.passed for result, other in zip(results, others, strict=True))
+
+
+def compute_sign_test(wins: int, losses: int) -> float:
+    """Return the probability of `wins` or more wins, if wins and losses are equally likely."""
+    number = wins + losses
+    return sum(comb(number, count) for count in range(wins, number + 1)) / float(2**number)
 
 
 def save_model_calling_mode(settings: Settings, name: str, mode: CallingMode) -> None:

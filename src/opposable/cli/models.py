@@ -1,7 +1,7 @@
 """The commands for models: list, pull, check."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -20,15 +20,17 @@ from opposable.cli.help import HelpGroup
 from opposable.cli.options import DownloadOption, JsonOption, err, out, read_settings
 from opposable.cli.rendering import DownloadBar, escape_control_characters, render_table, shorten, style_text, to_json
 from opposable.domain.errors import BadInput
-from opposable.models.calling_modes import CALLING_MODES, CallingMode
+from opposable.models.calling_modes import CALLING_MODES, CallingMode, get_default_calling_mode
 from opposable.models.capability_probe import ProbeResult
+from opposable.models.factory import normalize_model_name
+from opposable.models.profile import ModelProfile
 
 cli = typer.Typer(cls=HelpGroup, help="List models, download the embedded one, test one.", no_args_is_help=True)
 
 
 @cli.command("list")
 def list_models(json: JsonOption = False) -> None:
-    """List the kinds of model, and whether the file or API key of each is present.
+    """List the kinds of model: whether its file or API key is present, and its profile.
 
     Servers are not asked, which `?` says. Test one with `opposable models check`.
 
@@ -40,7 +42,7 @@ def list_models(json: JsonOption = False) -> None:
             "model": name,
             "ready": is_ready,
             "calling_mode": get_calling_mode(settings, name),
-            "assisted": get_model_profile(settings, name).assisted,
+            **_profile_to_json(get_model_profile(settings, name)),
             "note": note,
         }
         for name, is_ready, note in list_model_kinds(settings)
@@ -54,7 +56,7 @@ def list_models(json: JsonOption = False) -> None:
             "?" if row["ready"] is None else "yes" if row["ready"] else "no",
             row["calling_mode"],
             "on" if row["assisted"] else "off",
-            row["note"],
+            f"{row['note']}; {_describe_profile(row)}",
         )
         for row in forms
     ]
@@ -81,7 +83,7 @@ def check_model(
         list[str] | None,
         typer.Option(
             "--mode",
-            help="Calling mode to test (repeatable) (default: all)",
+            help="Mode to compare with the default (repeatable) (default: all)",
             show_default=False,
         ),
     ] = None,
@@ -89,14 +91,15 @@ def check_model(
         int | None,
         typer.Option("--number", "-n", min=1, help="Questions per mode (default: all 36)", show_default=False),
     ] = None,
-    save: Annotated[bool, typer.Option("--save", help="Use the best calling mode for this model from now on")] = False,
+    save: Annotated[bool, typer.Option("--save", help="Use the recommended mode for this model from now on")] = False,
     download: DownloadOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Test each calling mode of a model with 36 questions, and name the best one.
+    """Test each calling mode of a model with 36 questions, and recommend one.
 
-    Another mode than the default one is best only if it gives more correct answers to at least 30 questions. --save uses it
-    from now on. The exit code is 1 if no answer is correct.
+    The default mode is always tested too. Another one is recommended only after 30 questions in each mode, and if it
+    wins clearly more questions than it loses: by an exact sign test at 5 %, divided by the number of compared modes.
+    --save saves nothing after fewer questions. The exit code is 1 if no answer is correct.
 
     Example: opposable models check http://127.0.0.1:11434/v1#qwen3
     """
@@ -108,38 +111,58 @@ def check_model(
     unknown = [mode for mode in modes or () if mode not in CALLING_MODES]
     if unknown:
         raise BadInput(f"There is no calling mode {unknown[0]!r}. Use one of: {', '.join(CALLING_MODES)}.")
-    selected = [mode for mode in CALLING_MODES if not modes or mode in modes]
+    default_mode = get_default_calling_mode(normalize_model_name(name))
+    selected = [mode for mode in CALLING_MODES if not modes or mode in (*modes, default_mode)]
     settings = read_settings()
-    used_mode, is_assisted = get_calling_mode(settings, name), get_model_profile(settings, name).assisted
+    used_mode, profile = get_calling_mode(settings, name), _profile_to_json(get_model_profile(settings, name))
     with DownloadBar(err, allow_download=download) as bar:
         results = asyncio.run(probe_model(settings, name, selected, bar, None if json else print_result, number))
-    best_mode = select_best_mode(name, results)
-    passed = any(result.passed for result in results[best_mode])
-    if save and passed:
-        save_model_calling_mode(settings, name, best_mode)
+    best = select_best_mode(name, results)
+    passed = any(result.passed for mode_results in results.values() for result in mode_results)
+    is_saved = save and passed and best.is_measured
+    if is_saved:
+        save_model_calling_mode(settings, name, best.mode)
     if json:
-        best = best_mode if passed else None
         report = {
             "model": name,
             "calling_mode": used_mode,
-            "assisted": is_assisted,
-            "best": best,
-            "saved": save and passed,
+            **profile,
+            "recommended": best.mode if passed else None,
+            "reason": best.reason if passed else "no answer is correct",
+            "saved": is_saved,
             "modes": _results_to_json(results),
         }
         print(to_json(report))
     else:
         out.print(_render_results(results))
-        assistance = "on" if is_assisted else "off"
-        out.print(f"Used now: calling mode {used_mode}, assistance {assistance}.", markup=False)
+        assistance = "on" if profile["assisted"] else "off"
         out.print(
-            f"Best for {name}: {best_mode}{'; saved' if save else ' (to use it from now on, add --save)'}."
+            f"Used now: calling mode {used_mode}, assistance {assistance}, {_describe_profile(profile)}.", markup=False
+        )
+        saved = "Saved." if is_saved else "Not saved." if save else "To use it from now on, add --save."
+        out.print(
+            f"Recommended for {name}: {best.mode} ({best.reason}). {saved}"
             if passed
             else "No calling mode gave a correct answer.",
             markup=False,
         )
+        out.print(
+            "These questions do not measure assistance. Compare runs with and without it: opposable eval runs "
+            f'--model {name} --only "all guards" --only "bare loop"',
+            markup=False,
+        )
     if not passed:
         raise typer.Exit(1)
+
+
+def _profile_to_json(profile: ModelProfile) -> dict[str, object]:
+    return {name: getattr(profile, name) for name in ("assisted", "images", "reasoning", "context")}
+
+
+def _describe_profile(profile: Mapping[str, object]) -> str:
+    images, reasoning = ("yes" if profile[name] else "no" for name in ("images", "reasoning"))
+    context = f"{profile['context']} tokens" if profile["context"] else "unknown"
+    return f"images {images}, reasoning {reasoning}, context {context}"
 
 
 def _render_results(results: dict[CallingMode, list[ProbeResult]]) -> RenderableType:
@@ -169,9 +192,9 @@ def _results_to_json(results: dict[CallingMode, list[ProbeResult]]) -> dict[str,
     return {
         mode: [
             {
-                "tries": result.question.capability,
-                "right": result.passed,
-                "came": result.actual,
+                "capability": result.question.capability,
+                "correct": result.passed,
+                "reply": result.actual,
                 "seconds": round(result.seconds, 3),
                 "tokens": result.tokens,
             }

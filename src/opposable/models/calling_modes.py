@@ -20,7 +20,7 @@ signatures, with a no-call option (needs a server that gives token probabilities
 """
 
 CALLING_MODES: tuple[CallingMode, ...] = get_args(CallingMode)
-CALLING_MODES_FILE = "ways.json"
+CALLING_MODES_FILE = "calling_modes.json"
 
 _CALLING: Mapping[CallingMode, Calling] = {
     "native": "native",

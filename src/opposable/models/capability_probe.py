@@ -14,9 +14,6 @@ from opposable.domain.messages import user_message
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import Model, ModelOptions, request_reply
 
-MIN_QUESTIONS_TO_RECOMMEND = 30
-"""With fewer questions, no other mode than the default one is recommended."""
-
 _OPTIONS = ModelOptions(stream=False, max_tokens=300)
 
 ExpectedCall = tuple[str, dict[str, Any]]
