@@ -15,7 +15,9 @@ from tests.cli.program import respond_endlessly
 from tests.models.chat_server import build_completion, chat_server
 from tests.waiting import wait_until
 from tests.web.test_sse_response import BODY
+from typer.testing import CliRunner
 
+from opposable.cli import cli
 from opposable.cli.serve import read_service_settings
 from opposable.web import http_server
 
@@ -75,6 +77,32 @@ def test_url_of_the_hosting_platform_counts_from_the_environment_alone(tmp_path,
     assert read_urls() == ("postgresql://platform/db", "redis://platform")
     monkeypatch.setenv("OPPOSABLE_DATABASE_URL", "postgresql://own/db")
     assert read_urls() == ("postgresql://own/db", "redis://platform")
+
+
+@pytest.mark.parametrize(("choice", "assist"), [((), None), (("--assist", "on"), True), (("--assist", "off"), False)])
+def test_assistance_is_switched_for_all_models(monkeypatch, choice, assist):
+    served = []
+    monkeypatch.delenv("OPPOSABLE_ASSIST", raising=False)
+
+    def record_worker(run_worker, listen_socket, *_):
+        listen_socket.close()
+        served.append(run_worker)
+
+    monkeypatch.setattr("opposable.web.multiprocess.run_workers", record_worker)
+    done = CliRunner().invoke(cli, ["serve", "--only", "skills", "--port", "0", "--workers", "2", *choice])
+    assert done.exit_code == 0, done.output
+    settings = []
+    monkeypatch.setattr("opposable.cli.serve._serve_until_stopped", record_settings(settings))
+    with socket.socket() as listen_socket:
+        served[0](listen_socket, lambda: None)
+    assert [one.assist for one in settings] == [assist]
+
+
+def record_settings(settings):
+    async def record(first, *_):
+        settings.append(first)
+
+    return record
 
 
 async def test_every_line_of_the_log_is_json_on_demand():

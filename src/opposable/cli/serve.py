@@ -18,7 +18,7 @@ from opposable.app.gateway_config import GatewayConfig, load_gateway_config, ope
 from opposable.app.models import open_model
 from opposable.app.stored_tools import open_existing_store, require_postgresql
 from opposable.cli.function_files import review_changed_files
-from opposable.cli.options import DownloadOption, err, read_settings
+from opposable.cli.options import AssistOption, DownloadOption, err, read_settings
 from opposable.cli.rendering import DownloadBar, style_text
 from opposable.domain.errors import BadInput
 from opposable.models.base import Model
@@ -68,6 +68,7 @@ def serve(
         ServedPartOption | None, typer.Option(help="Serve only this part of the service", show_default=False)
     ] = None,
     durable: Annotated[bool, typer.Option("--durable", help="Let `opposable worker` processes execute chats")] = False,
+    assist: AssistOption = None,
     download: DownloadOption = False,
     log_format: Annotated[
         LogFormat | None, typer.Option(help="Format of the log (default: OPPOSABLE_LOG, text)", show_default=False)
@@ -86,7 +87,7 @@ def serve(
     from opposable.web.telemetry.logs import log_to_stderr  # lazy: needs the extra "serve"
 
     review_changed_files()
-    settings = read_service_settings(log_format)
+    settings = read_service_settings(log_format, assist)
     log_to_stderr(settings.log)
     if durable:
         require_postgresql(settings)
@@ -102,16 +103,17 @@ def serve(
         if workers == 1:
             runner.run(_serve_until_stopped(settings, served, host, api_key, durable, listen_socket, on_ready))
     if workers > 1:
-        run_workers(partial(_run_worker, served, host, api_key, durable, log_format), listen_socket, workers, on_ready)
+        run_worker = partial(_run_worker, served, host, api_key, durable, log_format, assist)
+        run_workers(run_worker, listen_socket, workers, on_ready)
     _report(settings, "Stopped.")
 
 
-def read_service_settings(log_format: LogFormat | None = None) -> Settings:
+def read_service_settings(log_format: LogFormat | None = None, assist: AssistOption = None) -> Settings:
     """Read the settings, with the variables that hosting platforms set for a service.
 
     Only the environment counts for these, not `.env`: there they belong to another program.
     """
-    settings = read_settings()
+    settings = read_settings(assist=assist)
     urls = {"database_url": os.environ.get("DATABASE_URL", ""), "redis_url": os.environ.get("REDIS_URL", "")}
     missing = {
         name: SecretStr(url) for name, url in urls.items() if url and not getattr(settings, name).get_secret_value()
@@ -185,6 +187,7 @@ def _run_worker(
     key: str,
     durable: bool,
     log_format: LogFormat | None,
+    assist: AssistOption,
     listen_socket: socket.socket,
     on_ready: Callable[[], None],
 ) -> None:
@@ -192,7 +195,7 @@ def _run_worker(
     from uvicorn.loops.auto import auto_loop_factory  # lazy: needs the extra "serve"
 
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        settings = read_service_settings(log_format)
+        settings = read_service_settings(log_format, assist)
         runner.run(_serve_until_stopped(settings, served, host, key, durable, listen_socket, on_ready))
 
 
