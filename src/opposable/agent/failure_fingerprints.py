@@ -20,10 +20,7 @@ _DIGITS_PATTERN = re.compile(r"\d+")
 _LETTERS_PATTERN = re.compile(r"[^\W\d_]+|[^\x00-\x7f]+")
 _VARYING_PATTERN = re.compile(r"""(?<!\w)(['"`]).*?\1|\S*\d\S*""")
 MIN_SIMILARITY = 0.7
-"""The similarity from which one text counts as a misspelling of another (`difflib` ratio).
-
-Measured by `evals/argument_similarity.py`.
-"""
+"""The `difflib` ratio from which a text counts as a misspelling. Measured by `evals/argument_similarity.py`."""
 
 
 def compute_fingerprint(arguments: dict[str, Any]) -> str:
