@@ -271,7 +271,9 @@ async def test_lone_surrogates_do_not_break_a_request():
 
 async def test_a_whole_reply_may_end_inside_a_character():
     async def answer(request):
-        return web.Response(text=r'{"choices": [{"message": {"content": "cut \ud83d"}}]}', content_type="application/json")
+        return web.Response(
+            text=r'{"choices": [{"message": {"content": "cut \ud83d"}}]}', content_type="application/json"
+        )
 
     async with chat_server(answer) as server:
         *_, reply = await collect_parts(server, WHOLE)

@@ -208,7 +208,7 @@ def test_an_argument_without_a_problem_is_not_changed(given, field, repaired):
 
 
 @pytest.mark.parametrize("other", [{"id": "A-17"}, {"type": "urgent"}])
-def test_a_wrapper_beside_another_value_is_not_unwrapped(other):
+def test_a_wrapper_with_another_value_is_not_unwrapped(other):
     assert parse_arguments({"input": {"x": 1}, **other}, schema_of_x({})).value == {"input": {"x": 1}, **other}
 
 
