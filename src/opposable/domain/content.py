@@ -69,8 +69,8 @@ class DictWithMedia(dict[str, Any]):
 
 
 def join_text(parts: Sequence[ContentPart]) -> str:
-    """Return the text of the parts, with nothing between them."""
-    return "".join(part.text for part in parts if isinstance(part, TextPart))
+    """Return the text of the parts, one line or more each."""
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
 def describe_media(part: ImagePart | FilePart) -> str:

@@ -9,7 +9,7 @@ from opposable.sql import messages
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.name_scopes import Ctes, FromSource, Scope
 from opposable.sql.name_similarity import suggest_names
-from opposable.sql.schema import DatabaseSchema, fold_name, quote_name, quote_table_path
+from opposable.sql.schema import DatabaseSchema, fold_name, quote_name, quote_table_path, to_one_line
 
 _MAX_LISTED_NAMES = 20
 _MAX_LISTED_OWNERS = 5
@@ -133,13 +133,13 @@ def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dia
 
 
 def _find_same_name(name: str, names: Iterable[str]) -> str | None:
-    """Return the only one of `names` that differs in letter case and full-width characters only."""
+    """Return the only one of `names` that differs in letter case and full-width characters only, as prompts show it."""
     matches = {other for other in names if _normalize(other) == _normalize(name)}
     return matches.pop() if len(matches) == 1 else None
 
 
 def _normalize(name: str) -> str:
-    return name.translate(_HALF_WIDTH).lower()
+    return to_one_line(name.translate(_HALF_WIDTH)).lower()
 
 
 def _replace(name: Any, text: str, kind: Literal["table", "column"]) -> Replacement | None:

@@ -89,7 +89,7 @@ def test_all_roles_and_content_parts_are_parsed():
         ]
     )
     assert asked.messages == (
-        system_message("bekind"),
+        system_message("be\nkind"),
         user_message("add"),
         assistant_message("", (ToolCall.from_json("c1", "add", '{"a": 1}'),), "hm"),
         tool_message("c1", "add", "2"),

@@ -316,27 +316,6 @@ async def test_the_calls_of_a_relayed_response_that_was_cut_off_are_not_handed_o
         assert orjson.loads(raw) == cut_off
 
 
-MESSAGE_TOOL = {"name": "add", "input_schema": {"type": "object"}}
-TEXTS = [{"type": "text", "text": "Hello "}, {"type": "text", "text": "world"}]
-
-
-@pytest.mark.parametrize("kind", ["user", "assistant", "system", "result"])
-async def test_text_blocks_gain_no_characters(kind):
-    call = {"type": "tool_use", "id": "t", "name": "add", "input": {"a": 1}}
-    result = {"type": "tool_result", "tool_use_id": "t", "content": TEXTS if kind == "result" else "2"}
-    history = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
-    if kind in ("user", "assistant"):
-        history.append({"role": kind, "content": TEXTS})
-    body = {"max_tokens": 9, "messages": [{"role": "user", "content": "hi"}, *history], "tools": [MESSAGE_TOOL]}
-    body |= {"system": TEXTS} if kind == "system" else {}
-    async with (
-        chat_server(build_completion("hi")) as server,
-        serve_models(OpenAICompatibleModel("upstream", server.url)) as url,
-    ):
-        await post(url, body, "messages")
-    assert "Hello world" in [message["content"] for message in server.bodies[0]["messages"]]
-
-
 async def test_a_model_without_a_server_has_no_embeddings():
     async with serve_models(ScriptedModel("hi")) as url:
         for path in ("embeddings", "completions"):

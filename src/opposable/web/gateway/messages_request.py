@@ -175,16 +175,21 @@ def _parse_assistant(content: Any, path: str) -> Message:
     if isinstance(content, str):
         return assistant_message(content)
     texts: list[str] = []
+    previous: Mapping[str, Any] = {}
     thoughts: list[str] = []
     calls: list[ToolCall] = []
     for block, block_path in _iterate_blocks(content, path):
         match block.get("type"):
             case "text" if isinstance(block.get("text"), str):
-                texts.append(block["text"])
+                is_after_text = previous.get("type") == "text"
+                if is_after_text and (block.get("citations") or previous.get("citations")):
+                    texts[-1] += block["text"]  # a citation splits a sentence into blocks
+                else:
+                    texts.append(block["text"])
             case "thinking" if isinstance(block.get("thinking"), str):
                 thoughts.append(block["thinking"])
             case "compaction" if isinstance(block.get("content"), str | None):
-                texts.append(f"{block['content']}\n" if block.get("content") else "")
+                texts.append(block.get("content") or "")
             case "redacted_thinking":
                 pass
             case kind if _is_server_block(kind):
@@ -197,7 +202,8 @@ def _parse_assistant(content: Any, path: str) -> Message:
                 calls.append(ToolCall(block["id"], block["name"], block["input"]))
             case kind:
                 raise _unsupported_block_error(block_path, kind, "text, thinking and tool_use")
-    return assistant_message("".join(texts), tuple(calls), "\n".join(thoughts))
+        previous = block
+    return assistant_message("\n".join(filter(None, texts)), tuple(calls), "\n".join(thoughts))
 
 
 def _parse_user(content: Any, path: str, tool_names: dict[str, str], *, is_system: bool) -> list[Message]:
@@ -234,7 +240,7 @@ def _parse_block(block: dict[str, Any], path: str) -> ContentPart:
     if kind == "text" and isinstance(block.get("text"), str):
         return TextPart(block["text"])
     if kind == "tool_reference" and isinstance(block.get("tool_name"), str):
-        return TextPart(f"{block['tool_name']}\n")  # other servers get deferred tools from the beginning
+        return TextPart(block["tool_name"])  # other servers get deferred tools from the beginning
     source = block.get("source")
     if kind == "search_result" and isinstance(source, str):
         return _parse_text_document(block, block.get("content"), f"{path}.content", source)
@@ -264,8 +270,7 @@ def _parse_text_document(block: Mapping[str, Any], content: Any, path: str, sour
     text, media = _parse_blocks(content, path)
     if media:
         raise bad_request_error(path, f"{path} must be text.", "unsupported_content")
-    parts = (block.get("title"), source, block.get("context"), text)
-    return TextPart("".join(f"{part}\n" for part in parts if part))
+    return TextPart("\n".join(str(part) for part in (block.get("title"), source, block.get("context"), text) if part))
 
 
 def _iterate_blocks(content: Any, path: str) -> Iterator[tuple[dict[str, Any], str]]:
