@@ -13,6 +13,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 NOT_MIRRORED = {
     "agent/test_whole_replies.py": "runs whose replies are not streamed",
     "ask/catalog/test_schema_selection.py": "which tables and columns of a large schema a catalog selects",
+    "ask/intent/test_questions_for_the_model.py": "questions that have more than one reading",
     "ask/intent/test_questions.py": "business questions end to end on public databases",
     "ask/team/test_hostile_names.py": "hostile names of tables and columns, for the whole team",
     "ask/team/test_obeyed_attacks.py": "a model that obeys injected text, for the whole team",

@@ -108,7 +108,7 @@ def test_an_answer_without_a_query_has_no_data() -> None:
 
 async def test_a_team_is_a_tool_for_any_agent(tmp_path: Path, shop: str) -> None:
     async with (
-        chat_server(build_completion("```sql\nSELECT na_me FROM item\n```")) as server,
+        chat_server(build_completion("```sql\nSELECT ｎａｍｅ FROM item\n```")) as server,
         open_data_team(create_settings(tmp_path), shop, f"{server.url}#m") as team,
     ):
         tool = create_ask_data_tool(team)

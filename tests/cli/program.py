@@ -23,7 +23,7 @@ from tests.waiting import wait_until
 NOWHERE = "http://127.0.0.1:9/v1#m"
 """The address of a server that does not exist."""
 
-SQL_REPLY = "```sql\nSELECT name, pri_ce FROM item ORDER BY price DESC\n```"
+SQL_REPLY = "```sql\nSELECT name, ｐｒｉｃｅ FROM item ORDER BY price DESC\n```"
 """The reply of a model that writes SQL; the column is `price`."""
 
 

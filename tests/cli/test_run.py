@@ -166,7 +166,7 @@ async def test_the_team_answers_with_sql_table_chart_and_corrections(workspace: 
     async with run_with_model(workspace, *args, answers=[build_completion(SQL_REPLY)]) as (done, _):
         assert done.code == 0
     assert done.out.startswith(
-        "SQL  SELECT name, price FROM item ORDER BY price DESC\ncorrected  column pri_ce → price\n"
+        "SQL  SELECT name, price FROM item ORDER BY price DESC\ncorrected  column ｐｒｉｃｅ → price\n"
     )
     assert "price by name\n[red]bolt[/]     ████" in done.out
     assert done.out.endswith("\n2 rows (name: price): [red]bolt[/] 1.5, :smile: ␛[2Jnut 0.25.\n")
@@ -184,7 +184,7 @@ async def test_the_labels_of_an_answer_are_in_the_language_of_the_question(works
         _,
     ):
         assert done.code == 0
-    assert "\n已更正  列 pri_ce → price\n警告  没有 name 为“tee”的数据\n" in done.out
+    assert "\n已更正  列 ｐｒｉｃｅ → price\n警告  没有 name 为“tee”的数据\n" in done.out
     assert done.out.endswith("\n没有符合条件的数据：没有 name 为“tee”的数据。\n")
     assert "· sql_generator  还没有写出 SQL\n" in done.err
 
@@ -214,13 +214,13 @@ async def test_the_answer_of_the_team_as_json(workspace: Path) -> None:
             "warnings": [],
             "success": True,
             "error": None,
-            "corrections": ["列 pri_ce → price"],
+            "corrections": ["列 ｐｒｉｃｅ → price"],
             "confidence": None,
             "doubts": [],
             "candidates": [
                 {
-                    "sql": "SELECT name, pri_ce FROM item ORDER BY price DESC",
-                    "reason": "计算 name, pri_ce；来自 item",
+                    "sql": "SELECT name, ｐｒｉｃｅ FROM item ORDER BY price DESC",
+                    "reason": "计算 name, ｐｒｉｃｅ；来自 item",
                     "source": "generator",
                     "diagnosis": "",
                     "is_chosen": True,

@@ -102,5 +102,5 @@ async def test_lists_select_by_membership(shop):
 async def test_a_query_with_placeholders_can_be_checked_before_values_are_known(shop):
     tools = SqlTools(shop)
     assert (await tools.validate("SELECT id FROM orders WHERE ordered > {{d}}"))["valid"] is True
-    fixed = await tools.auto_fix_columns("SELECT i_d FROM orders WHERE or_dered > {{d}}")
+    fixed = await tools.auto_fix_columns("SELECT ｉｄ FROM orders WHERE ｏｒｄｅｒｅｄ > {{d}}")
     assert fixed["sql"] == "SELECT id FROM orders WHERE ordered > {{d}}"

@@ -95,7 +95,7 @@ def test_path_outside_the_roots_is_refused(analyzer):
         analyzer.describe("../secret.csv")
     with pytest.raises(ToolRefused):
         analyzer.describe("link.csv")
-    with pytest.raises(ToolFailed, match="no file of rows"):
+    with pytest.raises(ToolFailed, match="is not a file of rows"):
         analyzer.describe("notes.txt")
 
 

@@ -130,9 +130,9 @@ def test_symbolic_link_is_not_overwritten(folder, files):
         ("../secret.csv", ToolRefused, "leads out"),
         ("link.csv", ToolRefused, "link"),
         ("sale.csv", ToolFailed, "Did you mean sales.csv"),
-        ("blob.bin", ToolRefused, "no text file"),
+        ("blob.bin", ToolRefused, "is not a text file"),
         ("broken.parquet", ToolFailed, "broken.parquet cannot be read so"),
-        ("broken.xlsx", ToolFailed, "no spreadsheet"),
+        ("broken.xlsx", ToolFailed, "is not a spreadsheet"),
     ],
 )
 def test_unreadable_file_is_reported(files, name, failure, message):

@@ -238,7 +238,7 @@ INVALID_SKILLS = [
     ({"SKILL.md": "---\nname: x\nscripts: [scripts/none.py]\n---\nb"}, "does not exist"),
     ({"SKILL.md": "---\nname: '!!!'\n---\nbody"}, "is not a valid name"),
     ({"SKILL.md": "---\nname: x\n---\n# Only a title\n"}, "it has no description"),
-    ({"SKILL.md": b"\0\1\2"}, "no text file"),
+    ({"SKILL.md": b"\0\1\2"}, "is not a text file"),
     ({"SKILL.md": "x" * 300_000}, "longer than"),
     ({"skill.json": "{nope"}, "not valid JSON"),
     ({"README.md": "x"}, "it has no SKILL.md"),

@@ -11,7 +11,7 @@ from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
 pytestmark = pytest.mark.anyio
 
-WRITTEN = "```sql\nSELECT name, pri_ce FROM item ORDER BY price DESC\n```"
+WRITTEN = "```sql\nSELECT name, ｐｒｉｃｅ FROM item ORDER BY price DESC\n```"
 SQL = "SELECT name, price FROM item ORDER BY price DESC"
 MODEL = "metrics:\n  dearest:\n    expr: MAX(price)\n    table: item\n    synonyms: [最高价]\n"
 
@@ -41,13 +41,13 @@ async def test_a_whole_answer_has_sql_rows_and_chart(tmp_path, shop):
         "warnings": [],
         "success": True,
         "error": None,
-        "corrections": ["列 pri_ce → price"],
+        "corrections": ["列 ｐｒｉｃｅ → price"],
         "confidence": None,
         "doubts": [],
         "candidates": [
             {
-                "sql": "SELECT name, pri_ce FROM item ORDER BY price DESC",
-                "reason": "计算 name, pri_ce；来自 item",
+                "sql": "SELECT name, ｐｒｉｃｅ FROM item ORDER BY price DESC",
+                "reason": "计算 name, ｐｒｉｃｅ；来自 item",
                 "source": "generator",
                 "diagnosis": "",
                 "is_chosen": True,
@@ -58,12 +58,12 @@ async def test_a_whole_answer_has_sql_rows_and_chart(tmp_path, shop):
             {
                 "member": "sql_generator",
                 "input_text": "还没有写出 SQL",
-                "output_text": "SELECT name, pri_ce FROM item ORDER BY price DESC",
+                "output_text": "SELECT name, ｐｒｉｃｅ FROM item ORDER BY price DESC",
                 "error": "",
             },
             {
                 "member": "result_evaluator",
-                "input_text": "SELECT name, pri_ce FROM item ORDER BY price DESC",
+                "input_text": "SELECT name, ｐｒｉｃｅ FROM item ORDER BY price DESC",
                 "output_text": "2 rows",
                 "error": "",
             },

@@ -117,8 +117,9 @@ async def test_a_run_that_is_listed_before_its_id_is_known_is_shown_once(browser
         page = await console.open()
         await page.route("**/api/agent", wait)
         await page.route("**/api/runs?*", lambda route: route.fulfill(json={"items": [listed], "next": ""}))
-        async with page.expect_request("**/agent/conversations/*"):  # sent once the listed run is on the page
+        async with page.expect_response("**/api/runs?*"):
             await send(page, "hello")
+        await page.wait_for_timeout(500)  # until the listed run is on the page
         await expect(page.get_by_role("article")).to_have_count(1)
         is_released.set()
         await expect(page.get_by_text("You said: hello")).to_be_visible()
