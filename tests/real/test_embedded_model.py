@@ -22,6 +22,7 @@ from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.embedded.llama_cpp import LocalModel
 from opposable.models.embedded.pull import pull_weights
 from opposable.models.embedded.weights import QWEN_CODER, get_models_directory
+from opposable.models.profile import ModelProfile
 from opposable.models.python_protocol.model import PythonProtocolModel
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.settings import Settings
@@ -112,8 +113,8 @@ async def test_asked_as_python_it_calls_what_fits_and_else_answers(local, said, 
 )
 async def test_the_scenarios_of_the_agent_end_right(local, said, tools, facts):
     library = create_builtin_tools([ROOT / "examples" / "data" / "files"])
-    agent = Agent(PythonProtocolModel(local), library, instructions=DEFAULT_INSTRUCTIONS[detect_language(said)])
-    end = await agent.run(said)
+    model = PythonProtocolModel(local, ModelProfile("constrained", assisted=True))  # all tools, as with 16k tokens
+    end = await Agent(model, library, instructions=DEFAULT_INSTRUCTIONS[detect_language(said)]).run(said)
     assert [call.name for message in end.messages for call in message.tool_calls] == tools
     assert end.reason == "answer"
     assert [fact for fact in facts if fact not in end.text] == [], end.text
