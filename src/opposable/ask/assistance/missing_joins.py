@@ -26,7 +26,7 @@ def _add_missing_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) ->
         return []
     for column in _find_columns(select):
         if _is_resolved(column, sources, select) or any(table.find_column(column.name) for table in sources.values()):
-            continue  # the qualifier is wrong: name repair corrects it
+            continue  # the qualifier is wrong: the model corrects it
         paths = _find_join_paths(column.name, sources, schema)
         if len(paths) != 1:
             continue
