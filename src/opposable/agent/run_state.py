@@ -125,14 +125,16 @@ class RunState:
     def cancel_unfinished_calls(self) -> list[ToolFinished]:
         """Return the ends of the calls without a result; every call in the history needs one."""
         ends, language = [], self.context.language
-        for call, failure in ((resolved.call, resolved.failure) for resolved in self.calls):
-            if call.id not in self.results:
-                message, traits = cancelled_call_message(call.name, language), self.tools.library.get_traits(call.name)
-                is_unknown = not self.is_last_turn and failure is None and not (traits and traits.idempotent)
-                message = unknown_outcome_message(message, language) if is_unknown else message
-                result = ToolResult(call.id, call.name, message, "cancelled", outcome_unknown=is_unknown)
-                ends.append(ToolFinished(call, result))
-                self.results[call.id] = result
+        for resolved in self.calls:
+            call = resolved.call
+            if call.id in self.results:
+                continue
+            traits = self.tools.library.get_traits(call.name)
+            is_unknown = not self.is_last_turn and resolved.failure is None and not (traits and traits.idempotent)
+            message = cancelled_call_message(call.name, language)
+            message = unknown_outcome_message(message, language) if is_unknown else message
+            self.results[call.id] = ToolResult(call.id, call.name, message, "cancelled", outcome_unknown=is_unknown)
+            ends.append(ToolFinished(call, self.results[call.id]))
         self.take_results()
         return ends
 

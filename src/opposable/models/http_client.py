@@ -2,7 +2,6 @@
 
 import asyncio
 import email.utils
-import json
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
@@ -102,7 +101,7 @@ class Endpoint:
             return parse_json(raw)
         except ValueError as error:
             with suppress(ValueError, RecursionError):
-                return json.loads(raw)  # a reply may end inside a character: orjson rejects lone surrogates
+                return parse_reply_json(raw)  # it may end inside a character
             raise ModelRejected(self._format_not_json_message(raw)) from error
 
     async def stream_data(self, body: bytes) -> AsyncGenerator[list[bytes], None]:

@@ -166,8 +166,7 @@ class CompletionRelay:
                 async for received in blocks:
                     self._meter.count_events(received)
                     block = self._filter_usage(received) if b'"usage"' in received else received
-                    is_unchecked = not held and not self._is_searched and not _MAY_HAVE_CALLS.search(block)
-                    if not self._has_tools or is_unchecked:
+                    if not self._has_tools or not (held or self._is_searched or _MAY_HAVE_CALLS.search(block)):
                         yield block
                         continue
                     sent: list[bytes] = []
