@@ -38,6 +38,7 @@ from opposable.models.factory import (
     create_model,
     create_unwrapped_model,
     normalize_model_name,
+    uses_responses_api,
 )
 from opposable.models.http_client import RetryPolicy
 from opposable.models.profile import ImageSupport, ModelProfile, set_images, update_profile
@@ -182,11 +183,10 @@ def _get_profile_of_kind(settings: Settings, name: str) -> ModelProfile:
     provider = PROVIDERS.get(kind)
     if provider is None:
         return ModelProfile(images=True, reasoning=settings.api == "responses")
-    is_at_openai = kind == "openai" and not os.environ.get(provider.base_url_variable)
-    has_reasoning = (settings.api == "responses" or (is_at_openai and settings.api is None)) and kind == "openai"
-    return ModelProfile(
-        images=provider.quirks.images, reasoning=has_reasoning and REASONING_FAMILIES.match(rest) is not None
-    )
+    url = os.environ.get(provider.base_url_variable) or provider.base_url
+    is_reasoning = kind == "openai" and REASONING_FAMILIES.match(rest) is not None
+    reasoning = is_reasoning and uses_responses_api(kind, rest, url, settings.api)
+    return ModelProfile(images=provider.quirks.images, reasoning=reasoning)
 
 
 def get_calling_mode(settings: Settings, name: str) -> CallingMode:

@@ -172,12 +172,17 @@ def _create_model_of_kind(
         reasons = kind == "openai" and REASONING_FAMILIES.match(rest) is not None
     else:
         raise BadInput(f"There is no model named {name!r}. Use one of these forms: {MODEL_NAME_FORMS}.")
-    is_at_openai = kind == "openai" and (urlsplit(url).hostname or "").endswith("openai.com")
+    if not uses_responses_api(kind, rest, url, api):
+        return OpenAICompatibleModel(rest, url, key, quirks=quirks, retry_policy=retry_policy)
     if api == "responses":
         quirks = replace(quirks, apis=_RESPONSES_APIS)
-    elif api == "chat" or not (reasons and is_at_openai):
-        return OpenAICompatibleModel(rest, url, key, quirks=quirks, retry_policy=retry_policy)
     return OpenAIResponsesModel(rest, url, key, reasoning=reasons, quirks=quirks, retry_policy=retry_policy)
+
+
+def uses_responses_api(kind: str, model: str, url: str, api: ServerApi | None) -> bool:
+    """Return whether a server is asked by the responses API: where `api` says so, else for OpenAI's reasoning models."""
+    is_at_openai = kind == "openai" and (urlsplit(url).hostname or "").endswith("openai.com")
+    return api == "responses" or (api is None and is_at_openai and REASONING_FAMILIES.match(model) is not None)
 
 
 def _split_server_name(name: str) -> tuple[str, str]:
