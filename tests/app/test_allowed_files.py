@@ -56,7 +56,7 @@ async def test_a_row_of_the_store_alone_loads_no_code(settings, shop):
     async with open_tools(settings) as library:
         assert library.find_tool("stock") is None
     [registration] = await save_tools(settings, [create_spec(shop)], replace=True)
-    assert registration.set_aside == {
+    assert registration.rejected == {
         "stock": f"The file {shop} is not allowed here. Review it, then run: opposable tools add {shop}"
     }
     assert not shop.with_name("has run").exists()
@@ -84,7 +84,7 @@ async def test_a_changed_or_missing_file_is_not_loaded(settings, shop, content, 
 async def test_a_loader_without_the_permission_loads_no_file(shop):
     async with SpecLoader(ToolLibrary(), ToolPermissions()) as loader:
         registration = await loader.load(create_spec(shop))
-    assert registration.set_aside == {"stock": "stock: Python files may not be used here. Name a module."}
+    assert registration.rejected == {"stock": "stock: Python files may not be used here. Name a module."}
 
 
 async def test_the_permissions_of_a_project_folder_do_not_count(tmp_path, shop, monkeypatch):

@@ -74,7 +74,7 @@ async def test_a_skill_is_a_folder(loader, tmp_path):
 async def test_an_unusable_spec_is_rejected_with_the_reason(loader, spec, reason):
     registration = await loader.load(spec)
     assert (registration.has_tools, loader.library.names) == (False, ())
-    assert reason in registration.set_aside["x"]
+    assert reason in registration.rejected["x"]
 
 
 async def test_an_unusable_spec_of_a_list_does_not_reject_the_others(loader):
@@ -97,7 +97,7 @@ async def test_an_unusable_spec_of_a_list_does_not_reject_the_others(loader):
 async def test_a_registered_id_is_rejected_unless_replaced(loader):
     spec = build_function_spec("t", "opposable.builtin_tools.echo", function_name="echo")
     assert (await loader.load(spec)).has_tools
-    assert "already registered" in (await loader.load(spec)).set_aside["t"]
+    assert "already registered" in (await loader.load(spec)).rejected["t"]
     changed = spec.model_copy(update={"description": "Say it again."})
     assert (await loader.load(changed, replace=True)).has_tools
     assert loader.library.definitions[0].description == "Say it again."
@@ -106,4 +106,4 @@ async def test_a_registered_id_is_rejected_unless_replaced(loader):
 async def test_programs_may_be_forbidden(tmp_path):
     async with SpecLoader(ToolLibrary(), ToolPermissions(allow_programs=False)) as loader:
         registration = await loader.load(McpServerSpec(tool_id="x", command="python3"))
-        assert "may not be started" in registration.set_aside["x"]
+        assert "may not be started" in registration.rejected["x"]

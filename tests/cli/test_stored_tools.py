@@ -29,7 +29,7 @@ def write_specs(folder: Path, *specs: dict) -> str:
 
 async def test_a_stored_tool_is_available_until_it_is_deleted(tmp_path):
     added = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, CALCULATOR), "--json")
-    assert (added.code, added.json["tools"][0]["set_aside"]) == (0, {})
+    assert (added.code, added.json["tools"][0]["rejected"]) == (0, {})
     called = await run_program(tmp_path, "tools", "call", "计算器", '{"expression": "25*4"}')
     assert (called.code, called.out) == (0, '{"expression":"25*4","result":100}\n')
     assert (await run_program(tmp_path, "tools", "disable", "计算器")).code == 0

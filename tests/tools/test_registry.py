@@ -75,7 +75,7 @@ REFUSED = [
 def test_an_invalid_spec_is_reported_and_changes_nothing(more, tools, reason):
     library = ToolLibrary([add])
     given = spec(**{"tool_id": "shop", **more})
-    assert library.register(given, tools) == Registration(tool_id=given.tool_id, set_aside={given.tool_id: reason})
+    assert library.register(given, tools) == Registration(tool_id=given.tool_id, rejected={given.tool_id: reason})
     assert library.names == ("add",)
 
 
@@ -97,18 +97,18 @@ def test_a_tool_with_an_invalid_schema_is_rejected_and_the_others_work(schema, r
         spec(), [RawTool("shop.good"), RawTool("shop.bad", parameters=schema), RawTool("shop.fine")]
     )
     assert done.accepted == library.names == ("shop_good", "shop_fine")
-    assert list(done.set_aside) == ["shop.bad"]
-    assert reason in done.set_aside["shop.bad"]
+    assert list(done.rejected) == ["shop.bad"]
+    assert reason in done.rejected["shop.bad"]
 
 
 def test_actions_with_foreign_or_repeated_ids_are_rejected():
     library = ToolLibrary()
     done = library.register(spec(), [RawTool("shop.a"), RawTool("shopping.a"), RawTool("shop.a", "other")])
     assert done.accepted == ("shop_a",)
-    assert done.set_aside["shopping.a"] == "its id must be 'shop' or begin with 'shop.'"
-    assert done.set_aside["shop.a"] == "there is another action of this name"
+    assert done.rejected["shopping.a"] == "its id must be 'shop' or begin with 'shop.'"
+    assert done.rejected["shop.a"] == "there is another action of this name"
     taken = library.register(spec("shop.a"), [RawTool("shop.a")])
-    assert taken.set_aside == {"shop.a": "its id is taken by an action of 'shop'"}
+    assert taken.rejected == {"shop.a": "its id is taken by an action of 'shop'"}
 
 
 IDS = [

@@ -3885,11 +3885,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -3903,11 +3903,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -3921,11 +3921,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -3939,11 +3939,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -3957,11 +3957,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -3975,11 +3975,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -3993,11 +3993,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -4011,11 +4011,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -4029,11 +4029,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -4047,11 +4047,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -4065,11 +4065,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -4083,11 +4083,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -4101,11 +4101,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -4119,11 +4119,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -4137,11 +4137,11 @@ export interface components {
              */
             next: string;
             /**
-             * Set Aside
+             * Unreadable
              * @description Rows that cannot be read, with the reason.
              * @default {}
              */
-            set_aside: {
+            unreadable: {
                 [key: string]: string;
             };
         };
@@ -4548,11 +4548,11 @@ export interface components {
              */
             accepted: string[];
             /**
-             * Set Aside
+             * Rejected
              * @description Actions that are not available, with the reason.
              * @default {}
              */
-            set_aside: {
+            rejected: {
                 [key: string]: string;
             };
         };
@@ -5042,11 +5042,11 @@ export interface components {
              */
             missing: string[];
             /**
-             * Set Aside
+             * Rejected
              * @description Actions that are not available, with the reason.
              * @default {}
              */
-            set_aside: {
+            rejected: {
                 [key: string]: string;
             };
         };

@@ -22,7 +22,7 @@ export function McpTools({ path, health }: { path: string; health?: ToolHealth }
   });
   // The list below shows which tools wait until they are accepted.
   const waiting = query.data?.items.filter((pin) => pin.pending).map((pin) => pin.tool) ?? [];
-  const reasons = Object.entries(health?.set_aside ?? {}).filter(
+  const reasons = Object.entries(health?.rejected ?? {}).filter(
     ([name]) => query.data && !waiting.includes(name),
   );
   return (

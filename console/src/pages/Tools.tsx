@@ -12,8 +12,8 @@ import { Empty, QueryView } from "../components/States";
 import { Status } from "../components/Status";
 
 /** Return the state of a tool by its health: the tools of an MCP server may all wait until they are accepted. */
-export function getHealthState({ tool_id, state, set_aside = {} }: ToolHealth): string {
-  const isInQuarantine = state === "away" && Object.keys(set_aside).length > 0 && !(tool_id in set_aside);
+export function getHealthState({ tool_id, state, rejected = {} }: ToolHealth): string {
+  const isInQuarantine = state === "away" && Object.keys(rejected).length > 0 && !(tool_id in rejected);
   return isInQuarantine ? "quarantine" : state;
 }
 

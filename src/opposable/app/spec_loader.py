@@ -83,17 +83,17 @@ class SpecLoader:
             replace: Whether to replace registered tools with the same id.
 
         Returns:
-            The accepted tools, and in `set_aside` the reason for each rejected one.
+            The accepted tools, and in `rejected` the reason for each rejected one.
         """
         if self.library.get_spec(spec.tool_id) is not None and not replace:
             reason = f"A tool named {spec.tool_id!r} is already registered. Replace it, or use another id."
-            return Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: reason})
+            return Registration(tool_id=spec.tool_id, rejected={spec.tool_id: reason})
         try:
             if isinstance(spec, McpServerSpec):
                 return await self._connect_mcp_server(spec)
             tools = self.create_tools(spec)
         except (BadInput, ModuleNotFoundError) as error:
-            return Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: _format_error(error)})
+            return Registration(tool_id=spec.tool_id, rejected={spec.tool_id: _format_error(error)})
         return self.library.replace(spec, tools)
 
     async def remove(self, tool_id: str) -> bool:
@@ -188,7 +188,7 @@ class SpecLoader:
         if spec.command and not self.permissions.allow_programs:
             raise ToolRegistrationError(f"{spec.tool_id}: MCP servers may not be started as programs here. Use a URL.")
         if not spec.enabled:
-            return Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: "It is disabled."})
+            return Registration(tool_id=spec.tool_id, rejected={spec.tool_id: "It is disabled."})
         previous = self._servers.pop(spec.tool_id, None)
         if previous is not None:
             await previous.aclose()

@@ -199,7 +199,7 @@ async def save_tools(
                 spec = spec.model_copy(update={"enabled": stored.enabled, "needs_approval": is_approval_needed})
             elif stored is not None and not replace:
                 reason = f"A tool {spec.tool_id!r} is already stored. Pass --replace, or use another id."
-                registrations.append(Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: reason}))
+                registrations.append(Registration(tool_id=spec.tool_id, rejected={spec.tool_id: reason}))
                 continue
             registration = await loader.load(spec, replace=True)
             server = loader.get_server(spec.tool_id)
@@ -209,9 +209,9 @@ async def save_tools(
                 elif server is not None:
                     reason = (server.health.reason or "it offers no tool").removeprefix(f"{spec.tool_id}: ").rstrip(".")
                     reason += ". The server is not stored. Pass --force to store it nevertheless."
-                    registration = Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: reason})
+                    registration = Registration(tool_id=spec.tool_id, rejected={spec.tool_id: reason})
             except BadInput as error:
-                registration = Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: str(error)})
+                registration = Registration(tool_id=spec.tool_id, rejected={spec.tool_id: str(error)})
             registrations.append(registration)
     return registrations
 
@@ -276,7 +276,7 @@ async def check_tool_health(settings: Settings, tool_id: str = "") -> list[Store
                 for name, tool_statistics in statistics_by_tool.items()
                 if name == spec.tool_id or name.startswith(f"{spec.tool_id}.")
             ]
-            reason = "; ".join(f"{name}: {problem}" for name, problem in registration.set_aside.items())
+            reason = "; ".join(f"{name}: {problem}" for name, problem in registration.rejected.items())
             calls, failures = (
                 sum(tool_statistics.calls for tool_statistics in statistics),
                 sum(tool_statistics.failures for tool_statistics in statistics),

@@ -293,7 +293,7 @@ def _print_registrations(registrations: Sequence[Registration], left_out: dict[s
     for registration in registrations:
         for name in registration.accepted:
             out.print(style_text(("✓ ", "green"), _get_display_id(registration.tool_id, name)))
-        for name, reason in registration.set_aside.items():
+        for name, reason in registration.rejected.items():
             err.print(style_text(("✗ ", "red"), f"{name}: {reason}"))
     for where, reason in left_out.items():
         err.print(style_text(("– ", "yellow"), f"{where}: {reason}"))

@@ -418,12 +418,12 @@ class AgentSpec(FrozenModel):
 class Registration(FrozenModel):
     """The result of registering a spec.
 
-    `accepted` are names for models; `set_aside` maps rejected tools to the reason.
+    `accepted` are names for models; `rejected` maps rejected tools to the reason.
     """
 
     tool_id: str
     accepted: tuple[str, ...] = ()
-    set_aside: dict[str, str] = {}
+    rejected: dict[str, str] = {}
 
     @property
     def has_tools(self) -> bool:

@@ -56,7 +56,7 @@ def register_spec(
 
     problem = _find_spec_problem(spec, tools, registry, replaced_entry)
     if problem:
-        return Registration(tool_id=spec.tool_id, set_aside={spec.tool_id: problem})
+        return Registration(tool_id=spec.tool_id, rejected={spec.tool_id: problem})
     accepted: dict[str, Tool] = {}
     rejected: dict[str, str] = {}
     for tool in tools:
@@ -69,7 +69,7 @@ def register_spec(
         else:
             accepted[tool.tool_id] = tool
     if not accepted:
-        return Registration(tool_id=spec.tool_id, set_aside=rejected)
+        return Registration(tool_id=spec.tool_id, rejected=rejected)
     if replaced_entry is not None:
         registry.remove(spec.tool_id)
     state = ToolState() if replaced_entry is None else replaced_entry.state
@@ -77,7 +77,7 @@ def register_spec(
     entry = RegistryEntry(spec.tool_id, state, spec)
     registry.add(entry, accepted.values(), policy_from_spec(spec))
     names = tuple(tool.name for tool in entry.tools)
-    return Registration(tool_id=spec.tool_id, accepted=names, set_aside=rejected)
+    return Registration(tool_id=spec.tool_id, accepted=names, rejected=rejected)
 
 
 def _find_spec_problem(

@@ -32,7 +32,7 @@ def build_http_spec(tool_id: str = "web", **endpoint) -> dict:
 async def test_a_tool_is_created_changed_and_deleted(tmp_path):
     async with open_service_client(tmp_path) as ask:
         made = await ask.request_json("POST", "/api/tools", SUM, 201)
-        assert (made["tool"]["tool_id"], made["accepted"], made["set_aside"]) == ("sum", ["sum"], {})
+        assert (made["tool"]["tool_id"], made["accepted"], made["rejected"]) == ("sum", ["sum"], {})
         again = await ask.request_json("POST", "/api/tools", SUM, 409)
         assert again["error"]["kind"] == "conflict"
         changed = SUM | {"description": "Adds.", "tags": ["maths"], "category": "numbers"}
@@ -323,7 +323,7 @@ async def test_only_an_admin_adds_a_server_or_a_database(tmp_path):
         await ask.request_json("POST", "/api/agents", {"agent_id": "d", "database": "sqlite:///x"}, 403, key=writer)
         made = await ask.request_json("POST", "/api/tools", server, 201)
         assert made["accepted"] == []
-        assert "tried again" in made["set_aside"]["p"]
+        assert "tried again" in made["rejected"]["p"]
         assert (await ask.request_json("GET", "/readyz"))["parts"]["mcp_servers"].startswith("p: ")
 
 
@@ -367,7 +367,7 @@ async def test_an_invalid_stored_spec_does_not_reject_the_others(tmp_path):
             await connection.execute(text("UPDATE tools SET endpoint = '{}' WHERE id = 'broken'"))
     async with open_service_client(tmp_path) as ask:
         listed = await ask.request_json("GET", "/api/tools")
-        assert ({"shell", "sum"} <= {*get_ids(listed)}, [*listed["set_aside"]]) == (True, ["broken"])
+        assert ({"shell", "sum"} <= {*get_ids(listed)}, [*listed["unreadable"]]) == (True, ["broken"])
         called = await ask.request_json("POST", "/api/tools/sum/call", {"arguments": {"expression": "2*21"}})
         assert called["output"]["result"] == 42
         assert (await ask.request_json("GET", "/api/tools/shell/health"))["state"] != "ok"

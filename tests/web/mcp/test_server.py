@@ -282,7 +282,7 @@ async def test_our_client_and_our_server_understand_one_another():
         outer = ToolLibrary()
         server = await register_server(outer, McpServerSpec(tool_id="far", url=url))
         try:
-            assert server.registration.set_aside == {}
+            assert server.registration.rejected == {}
             image = await outer.call("far.test_image_content", {})
             assert isinstance(image.data, McpContent)
             assert image.data.blocks[0]["mimeType"] == "image/png"
@@ -314,7 +314,7 @@ class TestAuthentication:
             server = McpServer(McpServerSpec(tool_id="ours", url=url, headers=headers))
             registration = await server.open()
             await server.aclose()
-        assert registration.set_aside == {
+        assert registration.rejected == {
             "ours": "it requires other credentials (401); see `headers`; it is tried again"
         }
 

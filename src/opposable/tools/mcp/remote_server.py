@@ -87,7 +87,7 @@ class McpServer:
         if self._connection.state != "ready":
             rejected[self.spec.tool_id] = f"{self._connection.reason or 'not connected'}; it is tried again"
         accepted = tuple(tool.definition.name for tool in self._tools.values())
-        return Registration(tool_id=self.spec.tool_id, accepted=accepted, set_aside=rejected)
+        return Registration(tool_id=self.spec.tool_id, accepted=accepted, rejected=rejected)
 
     @property
     def health(self) -> McpServerHealth:

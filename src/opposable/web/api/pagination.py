@@ -29,4 +29,4 @@ class PageResponse(BaseModel, Generic[T]):
 
     items: list[T]
     next: str = ""
-    set_aside: dict[str, str] = Field(default={}, description="Rows that cannot be read, with the reason.")
+    unreadable: dict[str, str] = Field(default={}, description="Rows that cannot be read, with the reason.")

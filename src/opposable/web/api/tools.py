@@ -44,7 +44,7 @@ class SaveToolResponse(BaseModel):
 
     tool: AnyToolSpec
     accepted: list[str] = Field(description="The names of its actions for models.", examples=[["stock"]])
-    set_aside: dict[str, str] = Field(default={}, description="Actions that are not available, with the reason.")
+    rejected: dict[str, str] = Field(default={}, description="Actions that are not available, with the reason.")
 
 
 class ToolSearchResult(BaseModel):
@@ -72,7 +72,7 @@ class ToolHealthResponse(BaseModel):
     )
     retry_in: float = Field(default=0.0, description="Seconds until a tool out of service is retried.")
     missing: list[str] = Field(default=[], description="Dependencies that are no longer available.")
-    set_aside: dict[str, str] = Field(default={}, description="Actions that are not available, with the reason.")
+    rejected: dict[str, str] = Field(default={}, description="Actions that are not available, with the reason.")
 
 
 class ToolVersionResponse(BaseModel):
@@ -110,10 +110,10 @@ async def list_tools(
                 matching.append(spec)
             if len(matching) == limit:
                 more = page.next_cursor or spec.tool_id != page.items[-1].tool_id
-                return PageResponse(items=matching, next=spec.tool_id if more else "", set_aside=unreadable_rows)
+                return PageResponse(items=matching, next=spec.tool_id if more else "", unreadable=unreadable_rows)
         after = page.next_cursor
         if not after:
-            return PageResponse(items=matching, set_aside=unreadable_rows)
+            return PageResponse(items=matching, unreadable=unreadable_rows)
 
 
 @router.get("/search", dependencies=REQUIRE_READ, responses=error_responses(), summary="Search tools")
@@ -209,11 +209,11 @@ async def get_tool_health(service: ServiceDep, principal: PrincipalDep, tool_id:
     """Get the calls, failures and circuit-breaker state of a tool in this process."""
     spec = await load_tool(service, tool_id)
     server = service.spec_loader.get_server(tool_id)
-    rejected = server.registration.set_aside if server is not None else {}
+    rejected = server.registration.rejected if server is not None else {}
     if service.library.get_spec(tool_id) is None:
         state = "disabled" if not spec.enabled else "away"
         return ToolHealthResponse(
-            tool_id=tool_id, state=state, calls=0, failures={}, mean_seconds=0.0, set_aside=rejected
+            tool_id=tool_id, state=state, calls=0, failures={}, mean_seconds=0.0, rejected=rejected
         )
     health = service.library.get_health(tool_id)
     return ToolHealthResponse(
@@ -225,7 +225,7 @@ async def get_tool_health(service: ServiceDep, principal: PrincipalDep, tool_id:
         last_failure=health.last_failure if principal.has_scope("admin") else "",
         retry_in=health.retry_after_seconds,
         missing=list(health.missing_dependencies),
-        set_aside=rejected,
+        rejected=rejected,
     )
 
 
@@ -255,10 +255,10 @@ async def save_tool(service: Service, spec: AnyToolSpec, save: Callable[[AnyTool
     server = service.spec_loader.get_server(spec.tool_id)
     if server is not None:
         registration = server.registration
-        return SaveToolResponse(tool=spec, accepted=list(registration.accepted), set_aside=registration.set_aside)
+        return SaveToolResponse(tool=spec, accepted=list(registration.accepted), rejected=registration.rejected)
     names = [tool.name for tool in service.library.get_registered_tools(spec.tool_id)]
     rejected = {} if names or not spec.enabled else {spec.tool_id: "The tool cannot be loaded now."}
-    return SaveToolResponse(tool=spec, accepted=names, set_aside=rejected)
+    return SaveToolResponse(tool=spec, accepted=names, rejected=rejected)
 
 
 async def check_loadable(service: Service, spec: AnyToolSpec) -> None:
