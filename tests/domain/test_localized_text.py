@@ -7,13 +7,13 @@ import pytest
 from opposable.agent import loop_detection, untrusted_text
 from opposable.agent import messages as run_messages
 from opposable.agent.assistance import prompts
-from opposable.ask.assistance import confidence, missing_joins
+from opposable.ask.assistance import confidence, misplaced_columns
 from opposable.ask.intent import messages as intent_messages
 from opposable.ask.team import messages as team_messages
 from opposable.domain.localized_text import LocalizedText, join_localized, localize
 
 CATALOGS = (
-    confidence, intent_messages, loop_detection, missing_joins, prompts, run_messages, team_messages, untrusted_text
+    confidence, intent_messages, loop_detection, misplaced_columns, prompts, run_messages, team_messages, untrusted_text
 )  # fmt: skip
 TEMPLATES = [text for module in CATALOGS for text in vars(module).values() if isinstance(text, LocalizedText)]
 

@@ -72,10 +72,7 @@ def get_expected_profile(name: str, mode: CallingMode) -> ModelProfile:
 
 
 def load_calling_modes(directory: Path) -> Mapping[str, CallingMode]:
-    """Return the stored mode of each measured model, by its name.
-
-    {} if the file is missing or unreadable.
-    """
+    """Return the stored modes of measured models by name; {} if the file is missing or unreadable."""
     try:
         modes = json.loads((directory / CALLING_MODES_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

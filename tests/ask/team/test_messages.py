@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.ask.team.shop import format_sql_reply, make_shop
 
-from opposable.ask.assistance.missing_joins import TABLE_JOINED, add_missing_joins
+from opposable.ask.assistance.misplaced_columns import TABLE_JOINED, repair_misplaced_columns
 from opposable.ask.team import answer_text, messages, planner
 from opposable.ask.team.state import Candidate, CandidateOutcome, TeamState
 from opposable.ask.team.team import Team, TeamOptions
@@ -51,7 +51,7 @@ async def test_warnings_reach_the_user_in_the_language_of_the_question_and_the_m
 
 async def test_corrections_are_in_both_languages(shop):
     query = "SELECT id, salary FROM department"
-    _, corrections = add_missing_joins(query, "sqlite", await shop.get_schema())
+    _, corrections = repair_misplaced_columns(query, "sqlite", await shop.get_schema())
     assert [localize(correction, "en") for correction in corrections] == ["person joined for salary"]
     assert [localize(correction, "zh") for correction in corrections] == ["为 salary 连接了 person"]
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from opposable.ask.assistance.missing_joins import add_missing_joins
+from opposable.ask.assistance.misplaced_columns import repair_misplaced_columns
 from opposable.ask.catalog.table_samples import is_private_column
 from opposable.ask.sql_trees import exp, parse_query, resolve_sources
 from opposable.ask.team import literals, messages
@@ -25,7 +25,7 @@ async def run_candidate(database: Database, candidate: Candidate, *, assisted: b
     """Run a candidate as it is written; with `assisted`, repair SQL that the engine rejects."""
     outcome = await _execute(database, candidate)
     if assisted and not outcome.has_run and outcome.problem_kind != "timeout":
-        sql, corrections = add_missing_joins(candidate.sql, database.dialect, await database.get_schema())
+        sql, corrections = repair_misplaced_columns(candidate.sql, database.dialect, await database.get_schema())
         repaired = await _execute(database, replace(candidate, sql=sql)) if corrections else outcome
         if repaired.has_run:
             return replace(repaired, candidate=candidate, corrections=(*corrections, *repaired.corrections))

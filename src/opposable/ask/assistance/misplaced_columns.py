@@ -1,4 +1,4 @@
-"""Joins the table of a column that no table of the query has, if one foreign key leads to it."""
+"""Repairs a column that its table does not have: another table of the query has it, or one foreign key leads to it."""
 
 from typing import Any
 
@@ -8,31 +8,41 @@ from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema, Table, quote_name, quote_table_path
 
 TABLE_JOINED = LocalizedText("{table} joined for {column}", "为 {column} 连接了 {table}")
+COLUMN_MOVED = LocalizedText("{column} read from {table}", "{column} 取自 {table}")
 
 
-def add_missing_joins(sql: str, dialect: Dialect, schema: DatabaseSchema) -> tuple[str, tuple[str, ...]]:
-    """Return rejected SQL with the missing tables joined, and the corrections; unchanged if several could be meant."""
+def repair_misplaced_columns(sql: str, dialect: Dialect, schema: DatabaseSchema) -> tuple[str, tuple[str, ...]]:
+    """Return rejected SQL with its misplaced columns repaired, and the corrections; unchanged if several could be meant.
+
+    Columns that are compared with each other are left to the model: another table may join all rows with all.
+    """
     tree = parse_query(sql, dialect)
     selects = list(tree.find_all(exp.Select)) if tree else []
-    corrections = [line for select in selects for line in _add_missing_joins(select, dialect, schema)]
+    corrections = [line for select in selects for line in _repair_columns(select, dialect, schema)]
     return (tree.sql(dialect=dialect), tuple(corrections)) if corrections else (sql, ())
 
 
-def _add_missing_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) -> list[str]:
+def _repair_columns(select: Any, dialect: Dialect, schema: DatabaseSchema) -> list[str]:
     corrections: list[str] = []
     resolved = resolve_sources(select, schema)
     sources = {alias: table for alias, table in resolved.items() if table is not None}
     if len(sources) < len(resolved):
         return []
     for column in _find_columns(select):
-        if _is_resolved(column, sources, select) or any(table.find_column(column.name) for table in sources.values()):
-            continue  # the qualifier is wrong: the model corrects it
+        if _is_resolved(column, sources, select):
+            continue
+        owners = [alias for alias, table in sources.items() if table.find_column(column.name)]
+        if len(owners) == 1 and not _is_join_condition(column):
+            column.set("table", _get_source_identifier(select, owners[0]))
+            corrections.append(COLUMN_MOVED.format(column=column.name, table=sources[owners[0]].name))
+        if owners:
+            continue
         paths = _find_join_paths(column.name, sources, schema)
         if len(paths) != 1:
             continue
         alias, own_key, table, other_key = paths[0]
         name = next(f"t{n}" for n in range(len(sources) + 1, 99) if f"t{n}" not in sources)
-        owner = _format_source_name(select, alias, dialect)
+        owner = _get_source_identifier(select, alias).sql(dialect=dialect)
         on = f"{owner}.{quote_name(own_key, dialect)} = {name}.{quote_name(other_key, dialect)}"
         select.join(f"{quote_table_path(table, dialect)} AS {name}", on=on, dialect=dialect, copy=False)
         sources[name] = table
@@ -44,11 +54,17 @@ def _add_missing_joins(select: Any, dialect: Dialect, schema: DatabaseSchema) ->
     return corrections
 
 
-def _format_source_name(select: Any, alias: str, dialect: Dialect) -> str:
-    """Return the name of a source as the SELECT writes it, with quotes and case."""
+def _get_source_identifier(select: Any, alias: str) -> Any:
+    """Return a copy of the name of a source as the SELECT writes it, with quotes and case."""
     source = next(item for item in list_sources(select) if item.alias_or_name.casefold() == alias)
-    identifier = source.args["alias"].this if source.args.get("alias") else source.this
-    return str(identifier.sql(dialect=dialect))
+    return (source.args["alias"].this if source.args.get("alias") else source.this).copy()
+
+
+def _is_join_condition(column: Any) -> bool:
+    """Return whether a column is in the condition of a join, or compared with another column."""
+    in_join = isinstance(column.find_ancestor(exp.Join, exp.Select), exp.Join)
+    comparison = column.find_ancestor(exp.Predicate, exp.Select)
+    return in_join or (isinstance(comparison, exp.Predicate) and len(list(comparison.find_all(exp.Column))) > 1)
 
 
 def _is_resolved(column: Any, sources: dict[str, Table], select: Any) -> bool:
@@ -58,10 +74,9 @@ def _is_resolved(column: Any, sources: dict[str, Table], select: Any) -> bool:
     if column.table:
         table = sources.get(column.table.casefold())
         return table is None or table.find_column(column.name) is not None
-    if any(table.find_column(column.name) for table in sources.values()):
+    if any(table.find_column(column.name) for table in sources.values()) or select.parent_select is not None:
         return True
-    is_nested = select.parent_select is not None
-    return is_nested or any(item.alias.casefold() == column.name.casefold() for item in select.selects)
+    return any(item.alias.casefold() == column.name.casefold() for item in select.selects)
 
 
 def _find_join_paths(

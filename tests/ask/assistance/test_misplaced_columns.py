@@ -1,0 +1,64 @@
+"""Columns of rejected SQL are read from the only table that can have them; other SQL is unchanged."""
+
+import pytest
+
+from opposable.ask.assistance.misplaced_columns import repair_misplaced_columns
+from opposable.sql.schema import Column, DatabaseSchema, Table
+
+SCHEMA = DatabaseSchema(
+    (
+        Table("city", (Column("id", "INT", primary_key=True), Column("country", "TEXT"))),
+        Table(
+            "shop",
+            (
+                Column("id", "INT", primary_key=True),
+                Column("name", "TEXT"),
+                Column("city_id", "INT", references="city.id"),
+            ),
+        ),
+    ),
+    dialect="sqlite",
+)
+
+
+def test_the_table_of_a_column_is_joined():
+    result, corrections = repair_misplaced_columns("SELECT name FROM shop WHERE country = 'France'", "sqlite", SCHEMA)
+    joined = "SELECT name FROM shop JOIN city AS t2 ON shop.city_id = t2.id WHERE t2.country = 'France'"
+    assert (result, corrections) == (joined, ("city joined for country",))
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT T1.country FROM shop AS T1 JOIN city AS T2 ON T1.city_id = T2.id WHERE T1.country = 'France'",
+         "SELECT T2.country FROM shop AS T1 JOIN city AS T2 ON T1.city_id = T2.id WHERE T2.country = 'France'"),
+        ("SELECT COUNT(*) FROM city JOIN shop ON shop.city_id = city.id GROUP BY city.name ORDER BY city.name",
+         "SELECT COUNT(*) FROM city JOIN shop ON shop.city_id = city.id GROUP BY shop.name ORDER BY shop.name"),
+        ("SELECT s.id FROM shop AS s WHERE s.city_id IN (SELECT c.id FROM city AS c JOIN shop AS x ON x.city_id = c.id WHERE c.name = 'A')",
+         "SELECT s.id FROM shop AS s WHERE s.city_id IN (SELECT c.id FROM city AS c JOIN shop AS x ON x.city_id = c.id WHERE x.name = 'A')"),
+    ],
+)  # fmt: skip
+def test_a_column_of_another_table_of_the_query_is_read_from_that_table(sql, expected):
+    result, corrections = repair_misplaced_columns(sql, "sqlite", SCHEMA)
+    assert result == expected
+    assert corrections
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT T1.name FROM shop AS T1 JOIN city AS T2 ON T2.city_id = T2.id",
+        "SELECT T1.name FROM shop AS T1, city AS T2 WHERE T2.city_id = T2.id",
+        "SELECT T1.name FROM shop AS T1 JOIN city AS T2 ON T1.city_id = T2.id WHERE T2.name <> T1.name",
+        "SELECT a.country FROM shop AS a, city AS b, city AS c",
+    ],
+)
+def test_a_compared_column_and_one_of_several_tables_are_left_to_the_model(sql):
+    assert repair_misplaced_columns(sql, "sqlite", SCHEMA) == (sql, ())
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT name FROM shop", "SELECT zzzzz FROM shop", "SELECT name FROM", "DELETE FROM shop"]
+)
+def test_other_sql_is_unchanged(sql):
+    assert repair_misplaced_columns(sql, "sqlite", SCHEMA) == (sql, ())
