@@ -26,7 +26,7 @@ test: $(READY) ## check and run all tests, including those on the embedded model
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory browser mariadb
 	$(BIN)/opposable models pull
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile -m "not real_model"
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not real_model"
 	$(BIN)/python -m pytest -m real_model
 
 check: $(READY) ## lint, format, types, layers and vocabulary, without tests

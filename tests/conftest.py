@@ -1,9 +1,14 @@
 """What every test may use."""
 
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+TESTS = Path(__file__).parent
+SLOW_FIRST = ("web/console", "service", "durable", "test_readme.py", "web/telemetry", "web/api", "cli")
+"""Files that wait for browsers and processes. Last of all, one worker would run them while the others are idle."""
 
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
@@ -16,3 +21,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def anyio_backend() -> str:
     """The loop asynchronous tests run on."""
     return "asyncio"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slow files; the order within them and of the others is unchanged."""
+
+    def get_rank(item: pytest.Item) -> int:
+        is_below = [item.path.is_relative_to(TESTS / path) for path in SLOW_FIRST]
+        return is_below.index(True) if True in is_below else len(SLOW_FIRST)
+
+    items.sort(key=get_rank)
