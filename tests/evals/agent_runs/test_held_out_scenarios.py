@@ -1,4 +1,4 @@
-"""The held-out scenarios can be solved, not by accident, and reach their target figures."""
+"""The held-out and the unseen scenarios can be solved, not by accident; the held-out ones reach their target figures."""
 
 from pathlib import Path
 
@@ -18,16 +18,16 @@ from opposable.evals.agent_runs.scenario_loader import load_scenarios
 pytestmark = pytest.mark.anyio
 SCENARIO_FOLDER = Path(__file__).parents[3] / "evals" / "agent_runs"
 SUITE = load_scenarios(SCENARIO_FOLDER)
+UNSEEN_SCENARIOS = load_scenarios(SCENARIO_FOLDER.with_name("agent_runs_unseen")).scenarios
+BOTH_SETS = [*SUITE.held_out_scenarios, *UNSEEN_SCENARIOS]
 NAMES = [scenario.name for scenario in SUITE.held_out_scenarios]
 
 
-async def build_score_sheet(model_for, variant: str, twice: bool = True) -> ScenarioScoreSheet:
-    return ScenarioScoreSheet(
-        [
-            score
-            async for score in score_scenarios(SUITE.held_out_scenarios, model_for, VARIANTS[variant], run_twice=twice)
-        ]
-    )
+async def build_score_sheet(
+    model_for, variant: str, twice: bool = True, scenarios=SUITE.held_out_scenarios
+) -> ScenarioScoreSheet:
+    scores = score_scenarios(scenarios, model_for, VARIANTS[variant], run_twice=twice)
+    return ScenarioScoreSheet([score async for score in scores])
 
 
 def list_tool_names(scenarios) -> set[str]:
@@ -45,14 +45,20 @@ def test_held_out_scenarios_have_other_tasks_and_tools_in_both_languages():
     }
 
 
+def test_unseen_scenarios_have_other_tasks_and_tools():
+    assert len({one.name for one in UNSEEN_SCENARIOS}) == len(UNSEEN_SCENARIOS) == 56
+    assert not list_tool_names(UNSEEN_SCENARIOS) & list_tool_names([*SUITE.scenarios, *SUITE.held_out_scenarios])
+    assert sum(not scenario.task.isascii() for scenario in UNSEEN_SCENARIOS) == 20
+
+
 @pytest.mark.parametrize("variant", ["all guards", "no guards", "bare loop"])
 async def test_each_plan_reaches_its_goal(variant):
-    sheet = await build_score_sheet(SUITE.scripted_models["good"], variant, twice=False)
+    sheet = await build_score_sheet(SUITE.scripted_models["good"], variant, twice=False, scenarios=BOTH_SETS)
     assert [score.scenario.name for score in sheet.scores if not score.success] == []
     assert all(score.requested_call_count <= 7 for score in sheet.scores)
 
 
-@pytest.mark.parametrize("scenario", SUITE.held_out_scenarios, ids=NAMES)
+@pytest.mark.parametrize("scenario", BOTH_SETS, ids=lambda one: one.name)
 def test_an_unchanged_environment_does_not_reach_the_goal(scenario):
     assert not scenario.is_goal_reached(scenario.make_environment(), "Done. 完成。")
 
