@@ -1,6 +1,7 @@
 """The chat-completions client against a real server on loopback."""
 
 import asyncio
+import json
 import socket
 from contextlib import aclosing
 
@@ -278,6 +279,23 @@ async def test_a_whole_reply_may_end_inside_a_character():
     async with chat_server(answer) as server:
         *_, reply = await collect_parts(server, WHOLE)
     assert reply.message.content.startswith("cut ")
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+async def test_a_character_split_over_two_texts_is_joined(size):
+    texts = ["hi \ud83d", "\ude00 and \\ud83d", ", \ud83d", "!"]
+    arguments = ['{"text": "\ud83d', "\ude00", '"}']
+    deltas = [build_delta(content=text) for text in texts]
+    deltas += [
+        build_delta(tool_calls=[{"index": 0, "id": "a", "function": {"name": "send", "arguments": arguments[0]}}])
+    ]
+    deltas += [build_delta(tool_calls=[{"index": 0, "function": {"arguments": part}}]) for part in arguments[1:]]
+    chunks = [json.dumps(delta).encode() for delta in [*deltas, build_delta("tool_calls")]]
+    async with chat_server(respond_events(*chunks, pieces=size)) as server:
+        *parts, reply = await collect_parts(server)
+    text = "hi 😀 and \\ud83d, !"
+    assert (reply.message.content, "".join(part.text for part in parts if isinstance(part, TextDelta))) == (text, text)
+    assert reply.message.tool_calls[0].arguments == {"text": "😀"}
 
 
 ERRORS = [

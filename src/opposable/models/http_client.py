@@ -47,6 +47,9 @@ _RELAYED_RESPONSE_HEADERS = re.compile(
     r"(x-)?request-id|retry-after(-ms)?|x-should-retry|x-ratelimit-.+|anthropic-(?!organization).+|openai-(?!org|proj).+"
 )
 """The headers of a server's response that its client gets: not those about the account or the connection."""
+_FIRST_HALF = re.compile(rb'(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})"')
+_SECOND_HALF = re.compile(rb'"(?=\\u[dD][c-fC-F][0-9a-fA-F]{2})')
+"""The halves of a character beyond U+FFFF, at the end of one text and the start of the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +119,15 @@ class Endpoint:
                 return
             if content_type == "text/html":
                 raise ModelRejected(self._format_not_json_message(await response.content.read(300)))
-            incomplete_line = b""
+            incomplete_line = first_half = b""
             async for chunk in response.content.iter_any():
-                lines = (incomplete_line + chunk if incomplete_line else chunk).split(b"\n")
+                block = incomplete_line + chunk if incomplete_line else chunk
+                lines = block.split(b"\n")
                 incomplete_line = lines.pop()
-                if payloads := _list_payloads(lines):
+                payloads = _list_payloads(lines)
+                if first_half or _FIRST_HALF.search(block):
+                    first_half = _join_halves(payloads, first_half)
+                if payloads:
                     yield payloads
             if payloads := _list_payloads([incomplete_line]):
                 yield payloads
@@ -316,6 +323,21 @@ def parse_event(payload: bytes, add_event: Callable[[dict[str, Any]], list[Model
 def _list_payloads(lines: Iterable[bytes]) -> list[bytes]:
     """Return the payloads of the `data:` lines except `[DONE]`."""
     return [payload for line in lines if line.startswith(b"data:") and (payload := line[5:].strip()) != b"[DONE]"]
+
+
+def _join_halves(payloads: list[bytes], first_half: bytes) -> bytes:
+    r"""Join the halves of characters that two texts share, in place; return a first half without its second one.
+
+    Servers that cut texts into UTF-16 units send `"\ud83d"`, then `"\ude00"`.
+    """
+    for index, payload in enumerate(payloads):
+        if first_half and (second := _SECOND_HALF.search(payload)):
+            payload = payload[: second.end()] + first_half + payload[second.end() :]
+            first_half = b""
+        if first := _FIRST_HALF.search(payload):
+            first_half, payload = first[1], payload[: first.start(1)] + payload[first.end(1) :]
+        payloads[index] = payload
+    return first_half
 
 
 def _get_proxy(url: str) -> str | None:
