@@ -14,7 +14,7 @@ from opposable.agent.limits import Limits
 from opposable.agent.loop import run
 from opposable.agent.loop_detection import LoopDetection
 from opposable.agent.policy import Directive
-from opposable.domain.call_context import CallContext
+from opposable.domain.call_context import Approved, CallContext
 from opposable.domain.errors import BadInput, ContextFull, ModelError, ModelUnavailable
 from opposable.domain.events import (
     CallDelta,
@@ -27,6 +27,7 @@ from opposable.domain.events import (
     ToolStarted,
 )
 from opposable.domain.messages import assistant_message, tool_message, user_message
+from opposable.domain.specs import FunctionToolSpec
 from opposable.domain.tools import ToolCall, ToolResult
 from opposable.domain.usage import Price, Usage
 from opposable.models.base import ForcedTool, ModelOptions
@@ -34,6 +35,7 @@ from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.profile import ModelProfile
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.models.text_protocol import TextProtocolModel
+from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
@@ -396,6 +398,30 @@ async def test_time_ends_a_slow_model():
     async with asyncio.timeout(5):
         end = await run_to_end(Slow("x"), limits=Limits(seconds=0.1))
     assert (end.reason, end.text) == ("time", "The task used up its time before there was an answer.")
+
+
+@pytest.mark.parametrize("of_library", [True, False])
+async def test_the_time_in_which_calls_wait_for_approval_does_not_count(of_library):
+    async def approve(request) -> Approved:
+        await asyncio.sleep(request.arguments["seconds"] / 20)
+        return Approved()
+
+    calls = [tool_call("nap", f'{{"seconds": {seconds}}}', f"c{seconds}") for seconds in (30, 0.01)]
+    needs_approval = FunctionToolSpec(
+        tool_id="nap", description="Sleep.", module_path=__name__, function_name="nap", needs_approval=True
+    )
+    library = ToolLibrary(approve=approve if of_library else None)
+    library.register(needs_approval, [FunctionTool(nap)])
+    context = CallContext("r", approve=None if of_library else approve)
+    started_at = asyncio.get_running_loop().time()
+    async with asyncio.timeout(10):
+        model = ScriptedModel(reply_with_calls(*calls), "never")
+        events = run(model, library, (user_message("go"),), limits=Limits(seconds=1), context=context)
+        end = [event async for event in events][-1]
+    assert 2.4 < asyncio.get_running_loop().time() - started_at < 8  # 1.5 s for the approval, then 1 s for the run
+    assert end.reason == "time"
+    contents = [message.content for message in end.messages if message.role == "tool"]
+    assert ("may have taken effect" in contents[0], contents[1]) == (True, "slept 0.01")
 
 
 async def test_an_outer_cancellation_is_no_time_out():

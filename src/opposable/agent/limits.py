@@ -24,7 +24,7 @@ class Limits:
         turns: Model replies.
         tool_calls: Tool calls.
         tokens: Tokens of all requests, input and output together.
-        seconds: Wall time.
+        seconds: Wall time, without the time in which calls wait for human approval.
         context: Tokens of the context window. Older messages are left out to fit it. By default they are left out
             only when the server reports that the messages do not fit.
         input_tokens: Input tokens of all requests.
@@ -106,6 +106,7 @@ class Deadline:
         self._timer: asyncio.TimerHandle | None = None
         self._waiting_task: asyncio.Task[Any] | None = None
         self._is_expired = False
+        self._pause_count = 0
 
     def __enter__(self) -> "Deadline":
         if self._seconds is not None:
@@ -133,6 +134,24 @@ class Deadline:
             raise
         finally:
             self._waiting_task = None
+
+    def pause_during(self, function: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
+        """Return `function` so that the time of its calls does not count."""
+
+        async def run_paused(*args: Any) -> T:
+            loop, timer = asyncio.get_running_loop(), self._timer
+            self._pause_count += 1
+            if timer is not None and self._pause_count == 1:
+                timer.cancel()
+                self._seconds = timer.when() - loop.time()
+            try:
+                return await function(*args)
+            finally:
+                self._pause_count -= 1
+                if self._seconds is not None and self._pause_count == 0:
+                    self._timer = loop.call_later(self._seconds, self._expire)
+
+        return run_paused
 
     def _expire(self) -> None:
         self._is_expired = True

@@ -45,7 +45,10 @@ async def run(
     """
     history = match_results_to_calls(adapt_media(model, messages))
     language = detect_conversation_language(history)
-    context = replace(context, run_id=context.run_id or token_hex(16), language=language)
+    deadline = Deadline(limits.seconds)
+    approve = context.approve or library.approval_handler
+    approve = approve and deadline.pause_during(approve)
+    context = replace(context, run_id=context.run_id or token_hex(16), language=language, approve=approve)
     policies = policies or (LoopDetection(limits),)
     tools = ToolSelection(library, history, options, language)
     requests = ModelRequests(tools, limits)
@@ -53,7 +56,7 @@ async def run(
     state = RunState(limits, context, policies, tools, history, get_profile(model).images)
     start = len(history)
     yield RunStarted(context.run_id)
-    with Deadline(limits.seconds) as deadline:
+    with deadline:
         try:
             if tools.is_partial:
                 await deadline.wait(tools.add_matching_tools)

@@ -263,6 +263,11 @@ class ToolLibrary:
         return create_health_report(self._get_entry(tool_id), self._registry.get_current_registry().entries)
 
     @property
+    def approval_handler(self) -> ApprovalHandler | None:
+        """The handler that asks for human approval where the context of a call has none."""
+        return self._policy_context.approve
+
+    @property
     def version(self) -> int:
         """A number that grows with each change of the tools."""
         return self._registry.get_current_registry().version
