@@ -38,7 +38,7 @@ async def open_runner(tmp_path: Path, **more):
     async with (
         open_store(f"sqlite:///{tmp_path}/s.sqlite") as store,
         Recorder(store.executions, store.runs) as recorder,
-        Runner(store, recorder, lambda name: name, **more) as runner,
+        Runner(store, recorder, ToolLibrary(), **more) as runner,
     ):
         yield store, runner
 
@@ -124,6 +124,38 @@ async def test_a_cancelled_run_stores_no_partial_turn(tmp_path):
         assert await store.conversations.list_messages("v1") == ()
         assert (await list_event_kinds(runner, "r1"))[-1] == "error"
         assert not await runner.cancel("r1")
+
+
+@pytest.mark.parametrize(
+    ("needs_approval", "awaited", "is_unknown"),
+    [(False, {"tool_finished"}, True), (True, {"tool_finished", "approval_needed"}, False)],
+    ids=["the call runs", "the call waits for a person"],
+)
+async def test_a_call_of_a_cancelled_run_is_recorded(tmp_path, needs_approval, awaited, is_unknown):
+    library = ToolLibrary([add])
+    spec = FunctionToolSpec(
+        tool_id="forever", module_path="m", function_name="forever", needs_approval=needs_approval, idempotent=False
+    )
+    library.register(spec, [FunctionTool(forever)])
+    calls = reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1"), tool_call("forever", "{}", "c2"))
+    async with open_runner(tmp_path) as (store, runner):
+        going = await runner.start(
+            create_run(), None, create_event_source(ScriptedModel(calls), library, user_message("go"))
+        )
+        async with aclosing(going.event_log.follow()) as events:
+            async for event in events:
+                awaited = awaited - {event.kind}
+                if not awaited:
+                    break
+        assert await runner.cancel("r1")
+        assert [e.kind for e in going.event_log.events][-2:] == ["tool_finished", "error"]
+        assert (await runner.get("r1")).tool_calls == 2
+    async with open_store(f"sqlite:///{tmp_path}/s.sqlite") as store:
+        executions = (await store.executions.list(ExecutionFilter(run_id="r1"))).items
+        assert {e.tool_id: e.failure for e in executions} == {"add": None, "forever": "cancelled"}
+        [cancelled] = [e for e in executions if e.failure == "cancelled"]
+        assert cancelled.result.startswith("The task ended before forever did; the call was cancelled.")
+        assert ("outcome is unknown" in cancelled.result) is is_unknown
 
 
 async def test_a_cancellation_request_of_another_process_is_executed(tmp_path):

@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import OpposableError, get_error_kind
-from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, ToolFinished
+from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, ToolFinished, ToolStarted
+from opposable.domain.language import detect_language
 from opposable.domain.messages import Message
 from opposable.domain.records import (
     Run,
@@ -18,6 +21,7 @@ from opposable.domain.records import (
     get_utc_now,
     turn_from_run,
 )
+from opposable.domain.tools import ToolCall, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.service.approvals import Approver
 from opposable.service.background import run_in_background
@@ -27,6 +31,8 @@ from opposable.service.heartbeat import Heartbeat
 from opposable.service.turn_writer import TurnWriter
 from opposable.store.recorder import Recorder
 from opposable.store.store import Store
+from opposable.tools.failure_messages import cancelled_call_message, unknown_outcome_message
+from opposable.tools.library import ToolLibrary
 
 CANCEL_POLL_SECONDS = 0.5
 """Seconds between reads of the cancellation requests that other processes store."""
@@ -60,12 +66,13 @@ class ActiveRun:
         event_log: Its events.
         finished_event: The last event of an agent's run, once it has finished.
         data_answer: The answer to a question about data.
+        unfinished_calls: The calls that have no result yet, with their start (`time.perf_counter`), by call id.
         finished_calls: The calls so far, with their results.
         usage: The tokens used so far.
         turns: The model replies so far.
         error: Why the run failed.
         task: Ends with the run and never raises.
-        pending_approvals: The number of calls that wait for a person.
+        waiting_call_ids: The ids of the calls that wait for a person.
         is_remote: Whether a worker process executes the run, which then outlives its caller.
     """
 
@@ -73,12 +80,13 @@ class ActiveRun:
     event_log: RunEventLog
     finished_event: RunFinished | None = None
     data_answer: DataAnswered | None = None
+    unfinished_calls: dict[str, tuple[ToolCall, float]] = field(default_factory=dict)
     finished_calls: list[ToolFinished] = field(default_factory=list)
     usage: Usage = NO_USAGE
     turns: int = 0
     error: OpposableError | None = None
     task: "asyncio.Task[None] | None" = None
-    pending_approvals: int = 0
+    waiting_call_ids: set[str] = field(default_factory=set)
     is_remote: bool = False
 
     async def wait_until_ended(self) -> Run:
@@ -99,7 +107,7 @@ class Runner:
     Args:
         store: Where runs, events, approvals and conversations are stored.
         recorder: Writes runs, calls and events in the background.
-        get_tool_id: Returns the tool id for the name that a model called.
+        library: Has the tools that runs call.
         approval_seconds: How long a call waits for a person.
         grace_seconds: How long the exit waits for active runs before it cancels them.
 
@@ -112,7 +120,7 @@ class Runner:
         self,
         store: Store,
         recorder: Recorder,
-        get_tool_id: Callable[[str], str],
+        library: ToolLibrary,
         *,
         approval_seconds: float = 600.0,
         grace_seconds: float = 0.0,
@@ -122,7 +130,7 @@ class Runner:
         self.on_end: list[Callable[[ActiveRun], None]] = []
         self._store = store
         self._recorder = recorder
-        self._get_tool_id = get_tool_id
+        self._library = library
         self._approval_seconds = approval_seconds
         self._turn_writer = TurnWriter(store.conversations)
         self._heartbeat = Heartbeat(store.workers)
@@ -266,9 +274,12 @@ class Runner:
         status: RunStatus = "finished"
         writer = EventWriter(active_run.run, active_run.event_log.append, holds_text=holds_text)
         try:
-            async with aclosing(events):
-                async for event in events:
-                    self._handle_event(active_run, event, writer)
+            try:
+                async with aclosing(events):
+                    async for event in events:
+                        self._handle_event(active_run, event, writer)
+            finally:
+                self._cancel_unfinished_calls(active_run, writer)
             await self._save_turn(active_run, user_message)
         except asyncio.CancelledError:
             status = "cancelled"
@@ -289,9 +300,12 @@ class Runner:
     def _handle_event(self, active_run: ActiveRun, event: Event, writer: EventWriter) -> None:
         event = writer.write(event)
         match event:
+            case ToolStarted(call):
+                active_run.unfinished_calls[call.id] = (call, time.perf_counter())
             case ToolFinished():
+                active_run.unfinished_calls.pop(event.call.id, None)
                 active_run.finished_calls.append(event)
-                tool_id = self._get_tool_id(event.call.name)
+                tool_id = self._library.get_tool_id(event.call.name)
                 ids = get_run_ids(active_run.run)
                 self._recorder.record(execution_from_result(event.result, tool_id, dict(event.call.arguments), **ids))
             case ModelReplied():
@@ -303,6 +317,18 @@ class Runner:
                 active_run.data_answer = event
         for callback in self.on_event:
             callback(active_run, event)
+
+    def _cancel_unfinished_calls(self, active_run: ActiveRun, writer: EventWriter) -> None:
+        """Record the calls that an interrupted run leaves without a result as cancelled."""
+        language = detect_language(active_run.run.task)
+        for call, started_at in tuple(active_run.unfinished_calls.values()):
+            traits = self._library.get_traits(call.name)
+            is_unknown = call.id not in active_run.waiting_call_ids and not (traits and traits.idempotent)
+            message = cancelled_call_message(call.name, language)
+            message = unknown_outcome_message(message, language) if is_unknown else message
+            seconds = time.perf_counter() - started_at
+            result = ToolResult(call.id, call.name, message, "cancelled", seconds=seconds, outcome_unknown=is_unknown)
+            self._handle_event(active_run, ToolFinished(call, result), writer)
 
     async def _save_turn(self, active_run: ActiveRun, user_message: Message | None) -> None:
         """Store the turn of a finished run in its conversation."""
@@ -342,10 +368,13 @@ class Runner:
         else:
             self._ended_runs.pop(run_id, None)
 
-    def _create_approval_listener(self, active_run: ActiveRun) -> Callable[[str, dict[str, object]], None]:
-        def on_approval_event(kind: str, data: dict[str, object]) -> None:
-            active_run.pending_approvals += 1 if kind == "approval_needed" else -1
-            status: RunStatus = "waiting" if active_run.pending_approvals else "running"
+    def _create_approval_listener(self, active_run: ActiveRun) -> Callable[[str, dict[str, Any]], None]:
+        def on_approval_event(kind: str, data: dict[str, Any]) -> None:
+            if kind == "approval_needed":
+                active_run.waiting_call_ids.add(data["call_id"])
+            else:
+                active_run.waiting_call_ids.discard(data["call_id"])
+            status: RunStatus = "waiting" if active_run.waiting_call_ids else "running"
             if status != active_run.run.status:
                 active_run.run = replace(active_run.run, status=status)
                 self._recorder.record(active_run.run)

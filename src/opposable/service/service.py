@@ -400,9 +400,7 @@ async def open_service(
         spec_loader = await stack.enter_async_context(
             SpecLoader(library, permissions_from_settings(settings), pins=store.pins)
         )
-        runner = await stack.enter_async_context(
-            Runner(store, recorder, library.get_tool_id, grace_seconds=grace_seconds)
-        )
+        runner = await stack.enter_async_context(Runner(store, recorder, library, grace_seconds=grace_seconds))
         teams = await stack.enter_async_context(TeamPool(settings, store.query_examples.list_for_database))
         failure_memory = await stack.enter_async_context(FailureMemory(store.failures))
         service = Service(settings, store, recorder, spec_loader, runner, models, teams, failure_memory)
