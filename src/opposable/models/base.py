@@ -1,5 +1,6 @@
 """The model protocol: messages and tools in, a stream of parts out."""
 
+import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -110,11 +111,15 @@ def find_whole_reply_method(model: Model) -> Callable[..., Awaitable[Reply]] | N
 
     It saves models of this library a generator. A subclass or an object that replaces `stream` is asked by `stream`.
     """
-    if "stream" in getattr(model, "__dict__", ()):
+    if "stream" in getattr(model, "__dict__", ()) or not _defines_both_methods(type(model)):
         return None
-    owner = next((kind for kind in type(model).__mro__ if "stream" in vars(kind)), None)
-    has_method = owner is not None and "fetch_whole_reply" in vars(owner)
-    return getattr(model, "fetch_whole_reply", None) if has_method else None
+    return getattr(model, "fetch_whole_reply", None)
+
+
+@functools.cache
+def _defines_both_methods(model_type: type) -> bool:
+    owner = next((kind for kind in model_type.__mro__ if "stream" in vars(kind)), None)
+    return owner is not None and "fetch_whole_reply" in vars(owner)
 
 
 async def request_reply(

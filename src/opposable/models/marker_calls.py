@@ -77,13 +77,17 @@ class MarkerCallsModel(ModelWrapper):
 def escape_results(messages: Sequence[Message]) -> Sequence[Message]:
     """Escape the control tokens in tool results, for a server that renders them into a text prompt."""
     changed = {
-        n: escaped
+        n: replace(message, content=escaped.decode("utf-8", "surrogatepass"))
         for n, message in enumerate(messages)
-        if message.role == "tool" and (escaped := parsers.escape_special_tokens(message.content)) is not message.content
+        if message.role == "tool" and (escaped := message.encode_once("escaped", _encode_escaped_content))
     }
-    if not changed:
-        return messages
-    return [replace(message, content=changed[n]) if n in changed else message for n, message in enumerate(messages)]
+    return [changed.get(n, message) for n, message in enumerate(messages)] if changed else messages
+
+
+def _encode_escaped_content(message: Message) -> bytes:
+    """Return the content with its control tokens escaped; empty if there are none."""
+    escaped = parsers.escape_special_tokens(message.content)
+    return b"" if escaped is message.content else escaped.encode("utf-8", "surrogatepass")
 
 
 def split_at_marker(text: str) -> tuple[str, str, bool]:
