@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from opposable.app.stored_tools import open_default_store
-from opposable.domain.errors import BadInput, StoreUnavailable
+from opposable.domain.errors import BadInput, StoreConflict, StoreUnavailable
 from opposable.domain.records import Run, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding, EndpointConfig, HttpToolSpec
+from opposable.models.base import DEFAULT_OPTIONS
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service.service import BUILTIN_TOOLS, DEFAULT_AGENT_ID, open_service
 from opposable.settings import Settings
@@ -215,3 +216,49 @@ async def test_old_records_are_deleted_where_the_owner_wants_it(tmp_path):
         while len((await service.store.runs.list()).items) > 1:  # noqa: ASYNC110 - the store has no event for it
             await asyncio.sleep(0.01)
         assert [run.run_id for run in (await service.store.runs.list()).items] == ["new"]
+
+
+class HangingModel(ScriptedModel):
+    """Replies to a first message, and to no second one."""
+
+    async def stream(self, messages, tools=(), options=DEFAULT_OPTIONS):
+        async for event in super().stream(messages, tools, options):
+            yield event
+            if messages[-1].content == "hang":
+                await asyncio.sleep(3600)
+
+
+@pytest.mark.parametrize("has_messages", [True, False], ids=["with messages", "new"])
+@pytest.mark.parametrize("process", [0, 1], ids=["this process", "another process"])
+async def test_a_conversation_that_is_deleted_during_a_run_stays_deleted(tmp_path, process, has_messages):
+    models = {"m": HangingModel("ok")}
+    async with (
+        open_service(create_settings(tmp_path), models) as service,
+        open_service(create_settings(tmp_path), models) as other,
+    ):
+        agent = (await service.get_agent()).spec
+        if has_messages:
+            await (await service.chat(agent, "hi", conversation_id="v1", owner="ann")).wait_until_ended()
+        chat = await service.chat(agent, "hang", conversation_id="v1", owner="ann")
+        bystanders = [
+            await service.chat(agent, "hang", conversation_id=v, owner=o) for v, o in (("v2", "ann"), ("v1", "bob"))
+        ]
+        async with asyncio.timeout(5):
+            while await service.store.runs.get(chat.run.run_id) is None:  # noqa: ASYNC110 - the store has no event for it
+                await asyncio.sleep(0.05)
+        assert not await other.delete_conversation("v1", "eve")
+        assert await (service, other)[process].delete_conversation("v1", "ann")
+        assert (await chat.wait_until_ended()).status == "cancelled"
+        assert await service.get_conversation("v1", "ann") is None
+        assert not await service.delete_conversation("v1", "ann")
+        assert {one.run.status for one in bystanders} == {"running"}
+
+
+async def test_a_conversation_is_not_deleted_while_a_process_does_not_cancel_its_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("opposable.service.runner.MAX_CANCEL_WAIT_SECONDS", 0.1)
+    async with open_service(create_settings(tmp_path), {"m": ScriptedModel("ok")}) as service:
+        run = Run("r1", get_utc_now(), conversation_id="v1", owner="ann", worker=service.runner._heartbeat.worker_id)
+        await service.store.runs.save(run)
+        with pytest.raises(StoreConflict, match="has not ended yet"):
+            await service.delete_conversation("v1", "ann")
+        assert (await service.store.runs.get("r1")).cancel_requested

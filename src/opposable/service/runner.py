@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opposable.domain.call_context import CallContext
-from opposable.domain.errors import OpposableError, get_error_kind
+from opposable.domain.errors import OpposableError, StoreConflict, get_error_kind
 from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, ToolFinished, ToolStarted
 from opposable.domain.language import detect_language
 from opposable.domain.messages import Message
@@ -49,6 +49,10 @@ ENDED_RUN_CACHE_SECONDS = 3.0
 MAX_CONVERSATION_WAIT_SECONDS = 2.0
 """Seconds for which the end of an unfinished run waits until its conversation is stored."""
 
+MAX_CANCEL_WAIT_SECONDS = 15.0
+"""Seconds in which a cancelled run of another process ends; a dead process is detected within 12 s."""
+
+ACTIVE_STATUSES: tuple[RunStatus, ...] = ("queued", "running", "waiting")
 TERMINAL_STATUSES: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
 
 EventSource = Callable[[CallContext], AsyncGenerator[Event, None]]
@@ -235,6 +239,36 @@ class Runner:
             )
         active_run.stop()
         return (await active_run.wait_until_ended()).status == "cancelled"
+
+    async def cancel_conversation(self, conversation_id: str, owner: str) -> None:
+        """Cancel the active runs of a conversation in every process, and wait until they have ended.
+
+        Args:
+            conversation_id: The id under which the conversation is stored, or would be.
+            owner: The id of the API key that owns the runs.
+
+        Raises:
+            StoreUnavailable: If the runs of other processes cannot be read.
+            StoreConflict: If a run of another process does not end in time.
+        """
+        active_runs = [active_run.run for active_run in self._active_runs.values()]
+        run_ids = {run.run_id for run in active_runs if (run.conversation_id, run.owner) == (conversation_id, owner)}
+        for status in ACTIVE_STATUSES:
+            page = await self._store.runs.list(owner=owner, conversation_id=conversation_id, status=status, limit=1000)
+            run_ids |= {run.run_id for run in page.items}
+        for run_id in run_ids:
+            await self.cancel(run_id)
+        try:
+            async with asyncio.timeout(MAX_CANCEL_WAIT_SECONDS):
+                while run_ids:
+                    runs = [await self.get(run_id) for run_id in run_ids]
+                    run_ids = {run.run_id for run in runs if run is not None and run.status not in TERMINAL_STATUSES}
+                    if run_ids:
+                        await asyncio.sleep(STORE_POLL_SECONDS)
+        except TimeoutError:
+            raise StoreConflict(
+                "A run of the conversation has not ended yet. Its cancellation is requested. Try again later."
+            ) from None
 
     async def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[RunEvent, None]:
         """Yield the events of a run after number `after`, past and future, until it ends.

@@ -328,6 +328,21 @@ class Service:
                 return conversation
         return None
 
+    async def delete_conversation(self, conversation_id: str, owner: str) -> bool:
+        """Cancel the active runs of a conversation of the owner, which would store it again, and delete it.
+
+        Returns:
+            Whether it existed or had an active run.
+
+        Raises:
+            StoreUnavailable: If the store is unavailable.
+            StoreConflict: If a run of another process does not end in time.
+        """
+        stored_id = await self.find_stored_conversation_id(conversation_id, owner)
+        await self.runner.cancel_conversation(stored_id, owner)  # a cancelled run stores its conversation
+        conversation = await self.get_conversation(conversation_id, owner)
+        return conversation is not None and await self.store.conversations.delete(conversation.conversation_id)
+
     async def find_stored_conversation_id(self, conversation_id: str, owner: str) -> str:
         """Return the id under which a conversation of the owner is stored, or would be.
 

@@ -80,13 +80,15 @@ async def rename_conversation(
 
 
 @router.delete(
-    "/{conversation_id}", response_model=DeleteResponse, responses=error_responses(404), summary="Delete a conversation"
+    "/{conversation_id}",
+    response_model=DeleteResponse,
+    responses=error_responses(404, 409),
+    summary="Delete a conversation",
 )
 async def delete_conversation(
     service: ServiceDep, principal: PrincipalDep, conversation_id: ConversationId
 ) -> Response:
-    """Delete a conversation with its messages."""
-    conversation = await service.get_conversation(conversation_id, principal.key_id)
-    if conversation is None or not await service.store.conversations.delete(conversation.conversation_id):
+    """Cancel the active runs of a conversation, and delete it with its messages."""
+    if not await service.delete_conversation(conversation_id, principal.key_id):
         raise not_found_error(f"There is no conversation {conversation_id!r}.")
     return json_response({"deleted": True})
