@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opposable.safety.redaction import REDACTED, is_secret_key, may_hold_secrets, redact, redact_known_secrets
+from opposable.safety.redaction import (
+    REDACTED,
+    is_secret_key,
+    is_secret_setting,
+    may_hold_secrets,
+    redact,
+    redact_known_secrets,
+)
 
 R = REDACTED
 KEY = "sk-abcdefghijklmnopqrstuvwx"
@@ -90,6 +97,10 @@ PLAIN_KEYS = [
     "pin",
     "public_key",
     "primary_key",
+    "auth_mode",
+    "AUTH_USERNAME",
+    "token_path",
+    "cookie_domain",
     "name",
     "用户",
     "密",
@@ -204,6 +215,42 @@ def test_secrets_are_redacted_in_any_position(given_value, expected):
 )
 def test_known_secrets_are_redacted_everywhere(text, expected):
     assert redact(text, ["s3/cr+t p", "密语一二三", "ab", "7777", ""]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the latest tests of contest", "the latest tests of contest"),
+        ("test, test. 'test' test_1", f"{R}, {R}. '{R}' {R}_1"),
+        ("密码是test，请登录", f"密码是{R}，请登录"),
+        ("q=Bearer%20test&x", f"q=Bearer%20{R}&x"),
+        (r"a\ntest \u0020test", rf"a\n{R} \u0020{R}"),
+        ("xtest-test-testx", f"x{R}x"),
+    ],
+)
+def test_a_short_secret_is_redacted_as_a_whole_word(text, expected):
+    assert redact_known_secrets(text, ["test", "test-test-test"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "value", "expected"),
+    [
+        ("Authorization", "MYVALUE", "x", True),
+        ("X-Custom", "SHOP_API_KEY", "x", True),
+        ("SMTP_PASS", "SMTP_PASS", "x", True),
+        ("X-Functions-Key", "FUNCTIONS", "x", True),
+        ("SLACK_WEBHOOK_URL", "HOOK", "https://hooks.example.org/T/B", True),
+        ("DATABASE_URL", "DATABASE_URL", "postgres://ann:hunter2@db/shop", True),
+        ("DATABASE_URL", "DATABASE_URL", "sqlite:///shop.db", False),
+        ("X-Custom", "MYVALUE", "hunter2", False),
+        ("HOME", "HOME", "/home/ann", False),
+        ("AUTH_MODE", "AUTH_MODE", "none", False),
+        ("username", "env:API_USER", "admin", False),
+        ("PASSES", "COMPASS", "north", False),
+    ],
+)
+def test_a_setting_is_secret_by_its_name_its_variable_or_the_form_of_its_value(name, reference, value, expected):
+    assert is_secret_setting(name, reference, value) is expected
 
 
 def test_the_longer_of_two_secrets_is_redacted_first():

@@ -13,6 +13,8 @@ MAX_DEPTH = 100
 """Levels of nesting that are searched; deeper values are redacted entirely."""
 MIN_SUBSTRING_CHARACTERS = 4
 """Length from which a known secret is searched inside texts; a shorter one must be the whole text."""
+MAX_WORD_CHARACTERS = 12
+"""Length up to which a known secret is not searched inside words: "test" is not redacted in "latest"."""
 MAX_KEY_CHARACTERS = 100
 """Characters of a key that are examined."""
 
@@ -26,8 +28,10 @@ _SECRET_PAIRS = re.compile(
     r"(?:api|access|private|signing|encryption|account|subscription) keys?|(?:access|refresh|api) tokens|session id|pin code"
 )
 _HARMLESS_LAST_WORDS = re.compile(
-    r"counts?|limits?|length|types?|names?|policy|expiry|expires|budget|usage|used|ttl|hint|min|max|enabled|required|index"
+    r"counts?|limits?|length|types?|names?|policy|expiry|expires|budget|usage|used|ttl|hint|min|max|enabled|required|index|"
+    r"modes?|methods?|providers?|schemes?|realm|domain|host|port|users?|usernames?|email|path|file|dir|timeout|algorithm"
 )
+_SECRET_SETTING = re.compile(r"(?:^|[_\-.:])(?:keys?|pass|pat|pin|dsn|webhook(?:_url)?)\d*$", re.IGNORECASE)
 _HARMLESS_TOKEN_QUALIFIERS = re.compile(
     r"next|page|continuation|continue|sync|eos|bos|pad|stop|start|end|max|min|unk|mask"
 )
@@ -64,6 +68,10 @@ _SECRET_SHAPES = re.compile(
 )
 
 
+_WORD_START = r"(?:(?<![a-zA-Z0-9])|(?<=%[0-9a-fA-F]{2})|(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4}))"
+"""The start of a word, also after an escaped character of a URL or of JSON."""
+_WORD_END = "(?![a-zA-Z0-9])"
+
 _SECRET_HINTS = re.compile(
     "pass|pwd|secret|(?<!input_)(?<!output_)(?<!total_)token|auth|credential|cookie|jwt|signature|otp|cvv|key|session|pin|"
     "密|口令|私钥|令牌|凭|授权码|验证码|begin|eyj|sk-|gh[pousr]_|github_pat|xox|a[ks]ia|aiza|://|bearer|basic|"
@@ -87,7 +95,7 @@ def redact(value: Any, secrets: Collection[str] = ()) -> Any:
     - values of keys that name a secret (`password`, `X-Api-Key`, `accessToken`, `密码`), at any depth, in pairs, in
       `name`/`value` objects, after command-line flags and as `key=value` inside texts. Booleans and null stay.
     - passwords in URLs, bearer tokens, private keys and the known formats of API keys.
-    - each of `secrets`, anywhere, plain, percent-encoded or JSON-escaped.
+    - each of `secrets`, plain, percent-encoded or JSON-escaped: a short one as a whole word, others anywhere.
     """
     return _redact_value(value, _expand_secret_forms(secrets), 0)
 
@@ -100,6 +108,26 @@ def redact_known_secrets(text: str, secrets: Collection[str]) -> str:
 def is_secret_key(key: str) -> bool:
     """Whether a key names a secret."""
     return _is_secret_key(key[:MAX_KEY_CHARACTERS])
+
+
+def is_secret_setting(name: str, reference: str, value: str) -> bool:
+    """Whether the value of a header or environment variable is a secret.
+
+    It is one if the name of the setting or of the referenced variable names a secret, or if the value has the form of
+    one. Names such as `MASTER_KEY`, `DB_PASS` and `GITHUB_PAT` count, in addition to those of `is_secret_key`.
+    """
+    is_named = any(is_secret_key(text) or _SECRET_SETTING.search(text) for text in (name, reference))
+    return is_named or redact(value) != value
+
+
+def to_secret_pattern(secret: str) -> str:
+    """Return the regular expression of a known secret in a text. A short one matches whole words only."""
+    pattern = re.escape(secret)
+    if len(secret) >= MAX_WORD_CHARACTERS:
+        return pattern
+    start = _WORD_START if secret[0].isascii() and secret[0].isalnum() else ""
+    end = _WORD_END if secret[-1].isascii() and secret[-1].isalnum() else ""
+    return f"{start}{pattern}{end}"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -176,7 +204,7 @@ def _replace_known_secrets(text: str, secrets: tuple[str, ...]) -> str:
         if text == secret:
             return REDACTED
         if len(secret) >= MIN_SUBSTRING_CHARACTERS and secret in text:
-            text = text.replace(secret, REDACTED)
+            text = re.sub(to_secret_pattern(secret), REDACTED, text)
     return text
 
 

@@ -678,6 +678,17 @@ async def test_no_secret_comes_back(server, make, body, status, auth):
     assert KEY in str(server.seen)
 
 
+async def test_user_names_and_settings_are_not_redacted(server, make):
+    answer = {"role": "admin", "users": ["administrator"], "region": "northeast", "latest": "s3cret"}
+    set_answer(server, answer)
+    tool = make(
+        auth={"type": "basic", "username": "env:USER", "password": "env:PASSWORD"},
+        headers={"X-Region": "env:REGION"},
+        environ={"USER": "admin", "PASSWORD": "s3cret", "REGION": "east"},
+    )
+    assert await tool.run({}, NO_CONTEXT) == answer | {"latest": "***"}
+
+
 async def test_a_server_that_is_not_there_is_unavailable(make, server):
     spec = HttpToolSpec(tool_id="t", endpoint={"url_template": "http://127.0.0.1:9999/"})
     client = GuardedClient(["127.0.0.1"])

@@ -97,6 +97,19 @@ def test_references_are_resolved_and_known_as_secrets(monkeypatch):
     )
 
 
+def test_ordinary_settings_are_not_secrets(monkeypatch):
+    for name, value in {"MCP_TEST_HOME": "/home/ann", "MCP_TEST_REGION": "east", "MCP_TEST_VALUE": "hunter2"}.items():
+        monkeypatch.setenv(name, value)
+    given = {
+        "HOME": "env:MCP_TEST_HOME",
+        "REGION": "env:MCP_TEST_REGION",
+        "AUTH_MODE": "none",
+        "SECRETS_STORE": "vault",
+        "X-Custom": "Token env:MCP_TEST_VALUE",
+    }
+    assert resolve_references(given, "a")[1] == {"hunter2"}
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [

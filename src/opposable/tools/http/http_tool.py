@@ -14,7 +14,7 @@ from opposable.domain.specs import HttpToolSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.http.argument_validation import compile_argument_validator
-from opposable.tools.http.request import build_request, plan_endpoint, read_secrets
+from opposable.tools.http.request import build_request, plan_endpoint, read_references
 from opposable.tools.http.response import (
     EVENT_STREAM,
     LINE_STREAMS,
@@ -73,7 +73,7 @@ class HttpTool:
         self._environ = environ
         try:
             client.guard.check_url(f"{self._plan.template.origin}/")
-            read_secrets(spec.endpoint, environ)
+            read_references(spec.endpoint, environ)
         except ToolError as error:
             hint = " The owner can list it in OPPOSABLE_PRIVATE_HOSTS." if isinstance(error, ToolRefused) else ""
             raise ToolRegistrationError(f"{spec.tool_id}: {error}{hint}") from error

@@ -11,6 +11,7 @@ from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistra
 from opposable.domain.specs import EndpointConfig, ParameterPlacement
 from opposable.safety.network.guarded_client import HttpRequest
 from opposable.safety.network.request_headers import is_settable_header, is_token, is_valid_header_value
+from opposable.safety.redaction import is_secret_setting
 from opposable.tools.http.parameter_styles import NameValuePairs, format_pairs, format_simple
 from opposable.tools.http.request_body import encode_body
 from opposable.tools.http.secrets import COOKIE_SAFE_CHARACTERS, Redactor, get_variable_name, resolve_value
@@ -84,8 +85,8 @@ def _check_placement(
         raise ToolRegistrationError(f"{tool_id}: a {endpoint.body_type} body is one parameter, named by body_param.")
 
 
-def read_secrets(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the values of all secret references of an endpoint, by reference.
+def read_references(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the values of all references of an endpoint, by reference.
 
     Raises:
         ToolUnavailable: An environment variable is not set.
@@ -99,6 +100,17 @@ def read_secrets(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mappin
     }[auth.type]
     values = (*credentials, *endpoint.headers.values())
     return {value: resolve_value(value, environ) for value in values if get_variable_name(value) is not None}
+
+
+def _get_secrets(endpoint: EndpointConfig, values: Mapping[str, str]) -> list[str]:
+    """Return the secrets among the values of references. User names and settings also occur in ordinary answers."""
+    auth = endpoint.auth
+    credentials = (("token", auth.token), ("password", auth.password), ("username", auth.username))
+    return [
+        values[reference]
+        for name, reference in (*credentials, *endpoint.headers.items())
+        if reference in values and is_secret_setting(name, reference, values[reference])
+    ]
 
 
 @dataclass(slots=True)
@@ -149,13 +161,13 @@ async def build_request(
         ToolUnavailable: A secret is missing.
     """
     endpoint = plan.endpoint
-    secrets = read_secrets(endpoint, environ)
-    parts = _RequestParts({name: secrets.get(value, value) for name, value in endpoint.headers.items()})
+    values = read_references(endpoint, environ)
+    parts = _RequestParts({name: values.get(value, value) for name, value in endpoint.headers.items()})
     for name, value in arguments.items():
         placement = plan.placements.get(name) or _get_default_placement(endpoint)
         if value is not None or placement.place == "body":
             parts.place_argument(name, value, placement)
-    derived_secrets = _authorize(endpoint, secrets, parts)
+    derived_secrets = _authorize(endpoint, values, parts)
     in_body = {name: place for name, place in plan.placements.items() if place.place == "body"}
     styled = {place.name or name: place for name, place in in_body.items() if place.style}
     content, content_type = await encode_body(endpoint, parts.body, styled)
@@ -169,7 +181,7 @@ async def build_request(
     url = _append_query(plan.template.fill(parts.path), parts.query)
     limits = (endpoint.timeout, endpoint.connect_timeout, endpoint.redirects)
     request = HttpRequest(endpoint.method, url, headers, content, *limits)
-    return request, Redactor([*secrets.values(), *derived_secrets])
+    return request, Redactor([*_get_secrets(endpoint, values), *derived_secrets])
 
 
 def _get_default_placement(endpoint: EndpointConfig) -> ParameterPlacement:
@@ -180,19 +192,19 @@ def _can_send_key(idempotency_key: str) -> bool:
     return bool(idempotency_key) and idempotency_key.isascii() and idempotency_key.isprintable()
 
 
-def _authorize(endpoint: EndpointConfig, secrets: Mapping[str, str], parts: _RequestParts) -> list[str]:
+def _authorize(endpoint: EndpointConfig, values: Mapping[str, str], parts: _RequestParts) -> list[str]:
     """Add the credentials to the request. Return further texts that must be redacted."""
     auth = endpoint.auth
     if auth.type == "none":
         return []
     if auth.type == "basic":
-        username, password = (secrets.get(part, part) for part in (auth.username, auth.password))
+        username, password = (values.get(part, part) for part in (auth.username, auth.password))
         if ":" in username:
             raise ToolUnavailable("The user name for this tool holds a colon, which HTTP Basic cannot send.")
         pair = f"{username}:{password}"
         parts.headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         return [pair]
-    token = secrets[auth.token]
+    token = values[auth.token]
     if auth.type == "bearer":
         parts.headers["Authorization"] = f"Bearer {token}"
     elif auth.place == "header":

@@ -9,6 +9,7 @@ from urllib.parse import quote, quote_plus
 import orjson
 
 from opposable.domain.errors import ToolUnavailable
+from opposable.safety.redaction import to_secret_pattern
 
 _REFERENCE_PATTERN = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 _MIN_SECRET_CHARACTERS = 4
@@ -42,7 +43,8 @@ def resolve_value(value: str, environ: Mapping[str, str]) -> str:
 class Redactor:
     """Redacts known secrets in text and data, also in their encoded forms.
 
-    Secrets shorter than four characters are not redacted: they occur in ordinary text.
+    Secrets shorter than four characters are not redacted: they occur in ordinary text. Other short ones are redacted
+    as whole words.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -50,7 +52,7 @@ class Redactor:
             form for secret in secrets if len(secret) >= _MIN_SECRET_CHARACTERS for form in _get_encoded_forms(secret)
         }
         ordered = sorted(forms, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self._pattern = re.compile("|".join(map(to_secret_pattern, ordered))) if ordered else None
 
     def redact_text(self, text: str) -> str:
         """Replace each secret in a text by ***."""
