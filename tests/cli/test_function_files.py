@@ -38,6 +38,27 @@ async def test_functions_are_tools_of_every_command(tmp_path, shop):
         assert (done.code, done.out) == (0, "4711 pieces.\n")
 
 
+PRINTING_SOURCE = '''
+def stock(item: str) -> int:
+    """How many pieces of an item are in stock."""
+    print(f"looking for {item}")
+    return 4711
+'''
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_what_a_function_prints_goes_to_standard_error(tmp_path, shop, as_json):
+    shop.write_text(PRINTING_SOURCE)
+    await run_program(tmp_path, "tools", "add", "my_functions.py", "--yes")
+    option = ("--json",) if as_json else ()
+    called = await run_program(tmp_path, "tools", "call", "stock", '{"item": "bolt"}', *option)
+    assert (called.json["data"] if as_json else int(called.out), called.err) == (4711, "looking for bolt\n")
+    answers = [respond_call("stock", item="bolt"), respond_text_deltas("4711 ", "pieces.")]
+    async with run_with_model(tmp_path, "run", "How many bolts?", *option, answers=answers) as (done, _):
+        assert (done.json["text"] if as_json else done.out.rstrip(), done.code) == ("4711 pieces.", 0)
+        assert "looking for bolt\n" in done.err
+
+
 async def test_a_script_must_allow_the_code_to_run(tmp_path, shop):
     shop.write_text(f"from pathlib import Path\nPath('ran').touch()\n{SOURCE}")
     refused = await run_program(tmp_path, "tools", "add", "my_functions.py")

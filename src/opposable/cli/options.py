@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -58,6 +59,17 @@ DatabaseOption = Annotated[
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve every tool call without a question")]
 DownloadOption = Annotated[bool, typer.Option("--download", help="Download the embedded model without a question")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output")]
+
+
+@contextlib.contextmanager
+def redirect_tool_output() -> Iterator[None]:
+    """Send what tools print to standard error while the block runs; `out` still writes to standard output."""
+    out.file = sys.stdout
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        out.file = None  # type: ignore[assignment]  # the current standard output again
 
 
 def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] | None = None) -> Settings:

@@ -32,6 +32,7 @@ from opposable.cli.options import (
     out,
     read_settings,
     read_text,
+    redirect_tool_output,
     require_database,
 )
 from opposable.cli.rendering import (
@@ -216,8 +217,8 @@ async def run_and_print(
         ModelError: The model returned nothing, as a server that is not a model server often does.
     """
     results: list[ToolFinished] = []
-    printer.wait()
-    try:
+    with redirect_tool_output(), printer:
+        printer.wait()
         async with (
             open_existing_store(settings) as store,
             open_execution_log(store, agent.library) as record_call,
@@ -233,8 +234,6 @@ async def run_and_print(
                 if isinstance(event, ToolFinished):
                     results.append(event)
                     record_call(event.call.name, event.call.arguments, event.result)
-    finally:
-        printer.end_line()
     raise ModelError(
         f"The model {agent.model.name} returned neither text nor a call. Check that the URL serves a chat model."
     )

@@ -20,6 +20,7 @@ from opposable.cli.options import (
     parse_json_arguments,
     read_settings,
     read_text,
+    redirect_tool_output,
 )
 from opposable.cli.rendering import escape_control_characters, render_table, style_text, to_json
 from opposable.domain.json_forms import result_to_json
@@ -83,9 +84,10 @@ def call_tool(
 
     async def call() -> None:
         parsed_arguments = parse_json_arguments(read_text(arguments))
-        async with open_tools(read_settings(root), db) as library:
-            tool = require_tool(library, name)
-            result = await library.call(tool.definition.name, parsed_arguments)
+        with redirect_tool_output():
+            async with open_tools(read_settings(root), db) as library:
+                tool = require_tool(library, name)
+                result = await library.call(tool.definition.name, parsed_arguments)
         if json:
             print(to_json(result_to_json(result, include_data=True)))
         elif result.failure is None:
