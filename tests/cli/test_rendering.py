@@ -39,8 +39,13 @@ from opposable.models.embedded.weights import PullProgress
 HOSTILE = "\x1b[2J\x1b]0;title\x07[red]x[/red]\x9b31m\u202e\x00\x08\x7f\r\nlast"
 
 
-def create_console(width: int = 200) -> Console:
-    return Console(file=StringIO(), width=width, force_terminal=False, soft_wrap=True)
+class TerminalFile(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def create_console(width: int = 200, file: StringIO | None = None) -> Console:
+    return Console(file=file or StringIO(), width=width, force_terminal=False, soft_wrap=True)
 
 
 def get_text(console: Console) -> str:
@@ -119,7 +124,7 @@ def test_output_of_models_and_tools_never_controls_the_terminal() -> None:
         tool_finished(HOSTILE, "failed", (HOSTILE,)),
         run_finished(HOSTILE + "!"),
     ]
-    err, out = create_console(), create_console()
+    err, out = create_console(), create_console(file=TerminalFile())
     colored = Console(file=StringIO(), force_terminal=True, width=200)
     for printer in (RunPrinter(err, out), RunPrinter(colored, None)):
         for event in events:
@@ -132,6 +137,10 @@ def test_output_of_models_and_tools_never_controls_the_terminal() -> None:
     own_output = get_text(colored)
     assert "\x1b[2J" not in own_output
     assert "␛[2J" in own_output
+
+
+def test_a_file_or_pipe_gets_the_exact_answer() -> None:
+    assert print_events(TextDelta(HOSTILE), run_finished(HOSTILE)) == ("", f"{HOSTILE}\n")
 
 
 @given(st.text(st.characters(codec=None)))

@@ -69,14 +69,15 @@ async def test_a_number_beyond_64_bits_is_passed_as_written(tmp_path: Path) -> N
     assert "(given: 12345678901234567890123)" in ended.err
 
 
-async def test_control_characters_in_a_result_are_escaped(tmp_path: Path) -> None:
-    arguments = orjson.dumps({"text": "a\x1b[2Jb\x9bc\u202ed\r\n[red]e"}).decode()
+async def test_a_result_is_printed_whole_and_unchanged(tmp_path: Path) -> None:
+    text = "a\x1b[2Jb\x9bc\u202ed\r\n\t[red]e\x00" + "0123456789" * 3000
+    arguments = orjson.dumps({"text": text}).decode()
     plain, as_json = await asyncio.gather(
         run_program(tmp_path, "tools", "call", "echo", arguments),
         run_program(tmp_path, "tools", "call", "echo", arguments, "--json"),
     )
-    assert plain.out == "a␛[2Jb�c�d\n[red]e\n"
-    assert as_json.json["result"] == "a\x1b[2Jb\x9bc\u202ed\r\n[red]e"
+    assert plain.out == f"{text}\n"
+    assert as_json.json["data"] == text
     assert not {"\x1b", "\x9b", "\u202e"} & set(as_json.out)
 
 

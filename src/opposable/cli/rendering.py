@@ -136,9 +136,15 @@ class RunPrinter:
         if self._markdown is not None:
             self._markdown.write(escape_control_characters(text))
         elif self._out is not None:
-            self._out.file.write(escape_control_characters(text))  # Console.print would replace tabs by spaces
-            self._out.file.flush()
+            write_text(self._out, text)
             self._is_line_open = not text.endswith("\n")
+
+
+def write_text(out: Console, text: str) -> None:
+    """Write text of a tool or model: exactly into a file or pipe, without control characters into a terminal."""
+    is_terminal = out.is_terminal or out.file.isatty()
+    out.file.write(escape_control_characters(text) if is_terminal else text)  # Console.print would replace tabs
+    out.file.flush()
 
 
 def escape_control_characters(text: str) -> str:

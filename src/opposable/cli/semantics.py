@@ -9,7 +9,7 @@ import typer
 from opposable.app.ask import draft_semantics, lint_semantics
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import DatabaseOption, JsonOption, err, out, require_database
-from opposable.cli.rendering import escape_control_characters, style_text, to_json
+from opposable.cli.rendering import style_text, to_json, write_text
 from opposable.domain.errors import BadInput
 
 cli = typer.Typer(cls=HelpGroup, help="Check and draft semantic models.", no_args_is_help=True)
@@ -69,7 +69,7 @@ def init(
         raise BadInput(f"{file} already exists. Pass another file, or move it away.")
     text = asyncio.run(draft_semantics(database))
     if file is None:
-        print(escape_control_characters(text), end="")
+        write_text(out, text)
         return
     file.write_text(text, encoding="utf-8")
     command = f"opposable semantics lint {file} --db DATABASE"

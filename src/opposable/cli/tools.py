@@ -22,8 +22,9 @@ from opposable.cli.options import (
     read_text,
     redirect_tool_output,
 )
-from opposable.cli.rendering import escape_control_characters, render_table, style_text, to_json
+from opposable.cli.rendering import render_table, style_text, to_json, write_text
 from opposable.domain.json_forms import result_to_json
+from opposable.tools.result_text import value_to_text
 
 cli = typer.Typer(cls=HelpGroup, help="List, search, show and call tools; manage stored tools.", no_args_is_help=True)
 
@@ -91,7 +92,7 @@ def call_tool(
         if json:
             print(to_json(result_to_json(result, include_data=True)))
         elif result.failure is None:
-            print(escape_control_characters(result.content))
+            write_text(out, f"{value_to_text(result.data)}\n")  # `content` is cut to what a model gets
         else:
             err.print(style_text((result.failure, "red"), f": {result.content}"))
         if result.failure is not None:
