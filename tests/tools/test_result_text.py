@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
+import numpy
 import pandas
 import pytest
+from pydantic import BaseModel, Field
 from sqlalchemy import create_engine
 from sqlalchemy import text as sql_text
 
@@ -53,6 +55,36 @@ def test_values_of_common_libraries_become_json(value, text):
     assert value_to_text(value) == text
 
 
+@dataclass(slots=True)
+class Span:
+    start: float
+    end: float | None = None
+
+
+class Fare(BaseModel):
+    amount: float = Field(serialization_alias="fareAmount")
+
+
+INFINITY, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (INFINITY, "Infinity"),
+        (NAN, "NaN"),
+        ({"max": -INFINITY, "n": [None, 1.5, (NAN,)]}, '{"max":"-Infinity","n":[null,1.5,["NaN"]]}'),
+        ([Span(INFINITY), {"null": 1.5}], '[{"start":"Infinity","end":null},{"null":1.5}]'),
+        ({"at": Decimal("1.5"), "x": [NAN, None]}, '{"at":"1.5","x":["NaN",null]}'),
+        (Fare(amount=NAN), '{"fareAmount":"NaN"}'),
+        (numpy.array([1.5, NAN, INFINITY]), '[1.5,"NaN","Infinity"]'),
+        ({"null": None, "n": 2**70}, '{"null": null, "n": 1180591620717411303424}'),
+    ],
+)
+def test_not_a_number_and_infinity_become_text(value, text):
+    assert value_to_text(value) == text
+
+
 SALES = pandas.DataFrame({"city": ["Rome", "Rome", "Oslo"], "pieces": [1, 2, 4]})
 
 
@@ -68,9 +100,12 @@ SALES = pandas.DataFrame({"city": ["Rome", "Rome", "Oslo"], "pieces": [1, 2, 4]}
         (SALES[:1].describe().loc[["mean"]], '[{"index":"mean","pieces":1.0}]'),
         (SALES[2:].set_index("city", drop=False), '{"index":["Oslo"],"columns":["city","pieces"],"data":[["Oslo",4]]}'),
         ({"rows": SALES[:1]}, '{"rows":[{"city":"Rome","pieces":1}]}'),
+        (pandas.DataFrame({"a": [1.5, NAN, INFINITY]}), '[{"a":1.5},{"a":null},{"a":"Infinity"}]'),
+        (pandas.Series([1.5, NAN]), "[1.5,null]"),
+        (pandas.Series([1.5, NAN], index=["a", "b"]), '{"a":1.5,"b":null}'),
     ],
 )
-def test_tables_and_columns_of_pandas_have_their_row_labels(value, text):
+def test_tables_and_columns_of_pandas_have_their_row_labels_and_no_missing_values(value, text):
     assert value_to_text(value) == text
 
 

@@ -1,12 +1,15 @@
 """Strict JSON text with exact whole numbers."""
 
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import Any
 
 import orjson
 
+NON_FINITE_TEXTS = ("NaN", "Infinity", "-Infinity")
+"""The texts of the floats that JSON does not have."""
 _LONG_NUMBER = re.compile(r"\d{17}")
 _DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
@@ -54,6 +57,11 @@ def dump_json(value: Any, *, default: Callable[[Any], Any] | None = None, sort_k
     except TypeError:
         text = json.dumps(value, default=default, sort_keys=sort_keys, ensure_ascii=False)
         return text.encode("utf-8", "replace")
+
+
+def format_non_finite(value: float) -> str:
+    """Return the text for NaN or an infinity."""
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _reject_constant(name: str) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 
 import orjson
 
+from opposable.domain.json_text import format_non_finite
+
 _MAX_SAFE_INTEGER = 2**53 - 1
 """Larger integers lose digits in JavaScript, so they become text."""
 
@@ -37,7 +39,7 @@ def _convert(value: Any) -> Any:
         case int():
             return value if -_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER else str(value)
         case float():
-            return value if math.isfinite(value) else _format_non_finite(value)
+            return value if math.isfinite(value) else format_non_finite(value)
         case Decimal():
             return _decimal_to_json(value)
         case datetime.datetime() | datetime.date() | datetime.time():
@@ -70,13 +72,9 @@ def truncate_cell(value: Any, max_characters: int) -> tuple[Any, bool]:
 
 def _decimal_to_json(value: Decimal) -> Any:
     if not value.is_finite():
-        return _format_non_finite(float(value))
+        return format_non_finite(float(value))
     if value.adjusted() > _MAX_DIGITS:
         return str(value)
     if value == value.to_integral_value():
         return int(value) if abs(value) <= _MAX_SAFE_INTEGER else f"{value.to_integral_value():f}"
     return float(value) if Decimal(repr(float(value))) == value else str(value)
-
-
-def _format_non_finite(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

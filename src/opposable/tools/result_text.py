@@ -1,6 +1,7 @@
 """The text for the model of a value that a tool returned."""
 
 import dataclasses
+import math
 from collections import UserString
 from collections.abc import Mapping, Sequence, Set, ValuesView
 from typing import Any
@@ -8,8 +9,10 @@ from typing import Any
 import orjson
 
 from opposable.domain.content import DictWithMedia
-from opposable.domain.json_text import dump_json
+from opposable.domain.json_text import dump_json, format_non_finite
 from opposable.tools.result_media import find_media, replace_media
+
+_PLAIN_TYPES = frozenset({str, int, bool, type(None)})
 
 
 def value_to_text(value: Any) -> str:
@@ -22,11 +25,36 @@ def value_to_text(value: Any) -> str:
     if isinstance(value, bytes | bytearray):
         return _bytes_to_text(value)
     try:
-        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
+        raw = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS)
     except TypeError:
         if isinstance(value, DictWithMedia) and value.text:
             return value.text
-        return dump_json(_to_jsonable(value), default=str).decode()
+        value = _to_jsonable(value)
+        raw = dump_json(value, default=str)
+    if b"null" in raw and _has_non_finite(value):  # of which orjson makes null
+        value = _to_jsonable(value)
+        return value if isinstance(value, str) else dump_json(value, default=str).decode()
+    return raw.decode()
+
+
+def _has_non_finite(value: Any) -> bool:
+    """Return whether a value that orjson serializes holds NaN or an infinity."""
+    pending = [[value]]
+    for items in pending:
+        for item in items:
+            kind = type(item)
+            if kind in _PLAIN_TYPES:
+                continue
+            if kind is float:
+                if not math.isfinite(item):
+                    return True
+            elif kind is dict:
+                pending.append(item.values())
+            elif kind is list or kind is tuple:
+                pending.append(item)
+            elif fields := getattr(kind, "__dataclass_fields__", None):
+                pending.append([getattr(item, name, None) for name in fields])
+    return False
 
 
 def _bytes_to_text(value: bytes | bytearray) -> str:
@@ -47,11 +75,20 @@ def _has_row_labels(value: Any) -> bool:
 def _table_to_records(table: Any) -> Any:
     """Return one object for each row of a table of pandas, with the labels of the rows as further columns."""
     if not _has_row_labels(table):
-        return table.to_dict(orient="records")
+        return _remove_nan(table.to_dict(orient="records"))
     try:
-        return table.reset_index().to_dict(orient="records")
+        return _remove_nan(table.reset_index().to_dict(orient="records"))
     except ValueError:  # a label has the name of a column
-        return table.to_dict(orient="split")
+        return _remove_nan(table.to_dict(orient="split"))
+
+
+def _remove_nan(value: Any) -> Any:
+    """Replace NaN by None: in pandas, it is a missing value."""
+    if isinstance(value, dict):
+        return {key: _remove_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_remove_nan(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def encode_value(value: Any) -> Any:
@@ -65,7 +102,7 @@ def _to_jsonable(value: Any) -> Any:
     if isinstance(value, type):  # its methods are those of its instances
         return value
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
+        return value.model_dump(mode="json", by_alias=True)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _to_jsonable(dataclasses.asdict(value))
     if isinstance(value, Mapping):
@@ -77,16 +114,19 @@ def _to_jsonable(value: Any) -> Any:
     if hasattr(value, "to_dict") and hasattr(value, "columns"):  # a table of pandas
         return _to_jsonable(_table_to_records(value))
     if hasattr(value, "to_dict") and _has_row_labels(value):  # a column or row of pandas
-        return _to_jsonable(value.to_dict() if value.index.is_unique else list(value.items()))
+        return _to_jsonable(_remove_nan(value.to_dict() if value.index.is_unique else list(value.items())))
     if isinstance(value, Sequence) and (hasattr(value, "_asdict") or hasattr(value, "keys")):
         # a named tuple, or a row of SQLAlchemy or sqlite3, which may repeat a name
         row: Any = value
         record = row._asdict() if hasattr(row, "_asdict") else dict(zip(row.keys(), row, strict=True))
         return _to_jsonable(record if len(record) == len(value) else list(value))
     if hasattr(value, "tolist"):  # arrays and numbers of numpy, columns of pandas
-        return _to_jsonable(value.tolist())
+        items = value.tolist()
+        return _to_jsonable(_remove_nan(items) if hasattr(value, "to_dict") else items)
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        return format_non_finite(value)
     if isinstance(value, bytes | bytearray):
         return _bytes_to_text(value)
     if isinstance(value, Sequence | Set | ValuesView) and not isinstance(value, UserString):
