@@ -84,6 +84,25 @@ def test_annotations_with_field_describe_and_bound():
     }
 
 
+class Patch(BaseModel):
+    title: str | None = None
+
+
+def test_null_is_left_out_of_parameters_and_not_of_nested_fields():
+    def change(patch: Patch, due: str | None = None, size: int | str | None = None) -> str:
+        """Change."""
+        return repr(patch.model_fields_set)
+
+    made = FunctionTool(change)
+    nullable = {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}
+    assert made.definition.parameters["properties"] == {
+        "patch": {"type": "object", "properties": {"title": nullable}},
+        "due": {"type": "string"},
+        "size": {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}], "default": None},
+    }
+    assert made.complete_parameters["properties"]["due"] == nullable
+
+
 def test_nested_models_are_inlined_and_recursive_ones_referenced():
     def f(points: list[Point], tree: Node) -> int:
         return 1

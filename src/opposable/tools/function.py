@@ -12,7 +12,7 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.errors import InvalidArguments, ToolRegistrationError
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.base import ToolOutline
-from opposable.tools.function_schema import get_output_schema, get_signature
+from opposable.tools.function_schema import get_output_form, get_signature
 from opposable.tools.streaming import collect_stream, get_thread_pool
 from opposable.tools.tool_names import to_safe_name
 
@@ -104,10 +104,23 @@ class FunctionTool:
         """Whether the function has a parameter for the context of the call."""
         return self._signature.context_name is not None
 
-    @functools.cached_property
+    @property
+    def complete_parameters(self) -> dict[str, Any]:
+        """The JSON Schema of all arguments that `check` accepts; that of the definition has no null for top-level defaults."""
+        return self._signature.complete_parameters
+
+    @property
     def output_schema(self) -> dict[str, Any] | None:
         """The JSON Schema of the results if the annotation says that they are objects, else None."""
-        return None if self._yields_deltas else get_output_schema(self.function)
+        return self._output_form[0] if self._output_form else None
+
+    def to_output(self, value: Any) -> Any:
+        """Return a result in the form of `output_schema`."""
+        return self._output_form[1](value) if self._output_form else value
+
+    @functools.cached_property
+    def _output_form(self) -> tuple[dict[str, Any], Callable[[Any], Any]] | None:
+        return None if self._yields_deltas else get_output_form(self.function)
 
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the keyword arguments for the function: converted to its types, with defaults filled in.

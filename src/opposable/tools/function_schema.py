@@ -34,8 +34,9 @@ from opposable.domain.argument_problems import (
 from opposable.domain.call_context import CallContext
 from opposable.domain.content import FilePart, ImagePart
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
-from opposable.domain.json_text import preview_json
+from opposable.domain.json_text import NON_FINITE_TEXTS, preview_json
 from opposable.domain.localized_text import LocalizedText
+from opposable.tools.result_text import encode_value
 
 NULL_SCHEMA = {"type": "null"}
 
@@ -94,7 +95,14 @@ class FunctionSignature:
 
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:
-        """The JSON Schema sent to the model."""
+        """The JSON Schema sent to the model: without null for parameters that may be left out instead."""
+        properties = self.complete_parameters["properties"]
+        short = {name: _remove_null_option(property_schema) for name, property_schema in properties.items()}
+        return {**self.complete_parameters, "properties": short}
+
+    @functools.cached_property
+    def complete_parameters(self) -> dict[str, Any]:
+        """The JSON Schema of all arguments that are accepted."""
         return simplify_schema(self._model_and_schema[1])
 
     @functools.cached_property
@@ -242,22 +250,39 @@ def _convert_typed_dicts(hint: Any) -> Any:
     return generic[inner if len(inner) > 1 else inner[0]]
 
 
-def get_output_schema(function: Callable[..., Any]) -> dict[str, Any] | None:
-    """Return the JSON Schema of what a function returns if it is annotated as an object with known fields, else None.
+def get_output_form(function: Callable[..., Any]) -> tuple[dict[str, Any], Callable[[Any], Any]] | None:
+    """Return JSON Schema and serializer of what a function returns, None if it is not annotated as such an object.
 
-    These objects are dataclasses, pydantic models and typed dictionaries. Images and files are not returned as JSON.
+    The objects have known fields: dataclasses, pydantic models and typed dictionaries. Images and files are not
+    returned as JSON. In the schema, a float may be NaN or an infinity, which have a text in the result.
     """
     from pydantic import PydanticUserError, TypeAdapter  # lazy: see `_model_and_schema`
     from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+    from pydantic.json_schema import GenerateJsonSchema
+    from pydantic_core import PydanticSerializationError
+
+    class OutputSchema(GenerateJsonSchema):
+        def float_schema(self, schema: Any) -> dict[str, Any]:
+            return {"anyOf": [super().float_schema(schema), {"enum": [*NON_FINITE_TEXTS]}]}
 
     try:
         hint = _get_type_hints(function, "").get("return", Any)
         if hint in (ImagePart, FilePart):
             return None
-        schema = TypeAdapter(hint).json_schema(mode="serialization")
+        adapter = TypeAdapter(hint)
+        schema = adapter.json_schema(mode="serialization", schema_generator=OutputSchema)
     except (ToolRegistrationError, PydanticUserError, PydanticSchemaGenerationError, PydanticInvalidForJsonSchema):
         return None
-    return schema if schema.get("type") == "object" and "properties" in schema else None
+
+    def serialize(value: Any) -> Any:
+        if hasattr(value, "model_dump"):  # also has the fields of a subclass
+            return value.model_dump(mode="json", by_alias=True)
+        try:
+            return adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
+        except PydanticSerializationError:
+            return encode_value(value)
+
+    return (schema, serialize) if schema.get("type") == "object" and "properties" in schema else None
 
 
 def _get_own_description(hint: Any) -> str:
@@ -332,7 +357,7 @@ def _describe_problem(error_type: str, message: str, names: tuple[str, ...]) -> 
 def simplify_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Remove what a model does not need, since every request pays for each word of a schema.
 
-    Titles are removed, references that are not recursive are inlined, and "X or null" with the default null becomes X.
+    Titles are removed, and references that are not recursive are inlined.
     """
     definitions = schema.get("$defs", {})
     simplified: dict[str, Any] = _simplify_node(schema, definitions, ())
@@ -360,9 +385,6 @@ def _simplify_node(node: Any, definitions: dict[str, Any], path: tuple[str, ...]
     if name in definitions and not _is_recursive(name, definitions) and name not in path:
         siblings = {key: value for key, value in node.items() if key != "$ref"}
         return _simplify_node({**definitions[name], **siblings}, definitions, (*path, name))
-    options = node.get("anyOf")
-    if options and NULL_SCHEMA in options and len(options) == 2 and node.get("default", ...) is None:
-        return _simplify_node(_remove_null_option(node), definitions, path)
     simplified = {}
     for key, value in node.items():
         if key == "title" and isinstance(value, str):
@@ -377,9 +399,12 @@ def _simplify_node(node: Any, definitions: dict[str, Any], path: tuple[str, ...]
 
 
 def _remove_null_option(node: dict[str, Any]) -> dict[str, Any]:
-    """Replace `anyOf` of a schema and null by the schema, and remove the default."""
-    option = next(option for option in node["anyOf"] if option != NULL_SCHEMA)
-    return {**option, **{key: value for key, value in node.items() if key not in ("anyOf", "title", "default")}}
+    """Replace "X or null" with the default null by X."""
+    options = node.get("anyOf", ())
+    if NULL_SCHEMA not in options or len(options) != 2 or node.get("default", ...) is not None:
+        return node
+    option = next(option for option in options if option != NULL_SCHEMA)
+    return {**option, **{key: value for key, value in node.items() if key not in ("anyOf", "default")}}
 
 
 def _is_recursive(name: str, definitions: dict[str, Any]) -> bool:

@@ -6,12 +6,14 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from pydantic import BaseModel, Field
 from tests.web.mcp.serving import add, create_library, 问候
 from tests.web.serving import serve_app
 
@@ -245,9 +247,92 @@ async def test_results_with_known_fields_have_an_output_schema():
     assert sorted(tools["find_order"]["properties"]) == ["note", "number"]
     assert tools["count"] is None
     assert order.structured_content == {"number": 7, "note": "x" * 30_000}
-    assert len(order.content[0].text) < 30_000
+    assert order.content[0].text == '{"number":7,"note":"' + "x" * 30_000 + '"}'
     assert served_again.output_schema == tools["find_order"]
     assert (no_order.is_error, no_order.content[0].text) == (True, "there is none")
+
+
+class Flight(BaseModel):
+    origin: str = Field(alias="from")
+    distance: float = Field(serialization_alias="kilometersFlown")
+
+
+class Position(NamedTuple):
+    x: int
+    y: float
+
+
+@dataclass
+class Leg:
+    flight: Flight
+    start: Position
+
+
+async def test_structured_content_fits_the_output_schema():
+    """The client of the SDK raises if it does not."""
+    flights = {"short": Flight(**{"from": "A", "distance": 1.5}), "endless": Flight(**{"from": "A", "distance": "inf"})}
+
+    def fly(name: str) -> Flight:
+        """Fly."""
+        return flights[name]
+
+    def plan(name: str) -> Leg:
+        """Plan."""
+        return Leg(flights[name], Position(1, float("nan")))
+
+    async with connect_client("http", ToolLibrary([fly, plan])) as client:
+        results = [await client.call_tool(tool, {"name": name}) for tool in ("fly", "plan") for name in flights]
+    short, endless = {"from": "A", "kilometersFlown": 1.5}, {"from": "A", "kilometersFlown": "Infinity"}
+    assert [result.structured_content for result in results] == [
+        short,
+        endless,
+        {"flight": short, "start": [1, "NaN"]},
+        {"flight": endless, "start": [1, "NaN"]},
+    ]
+    assert [result.content[0].text for result in results[:2]] == [
+        '{"from":"A","kilometersFlown":1.5}',
+        '{"from":"A","kilometersFlown":"Infinity"}',
+    ]
+
+
+async def test_long_results_are_sent_in_full_and_truncated_by_the_agent():
+    text, table = "0123456789" * 5000, {"rows": list(range(9000))}
+
+    def report() -> str:
+        """Report."""
+        return text
+
+    def list_rows() -> dict:
+        """List the rows."""
+        return table
+
+    async with serve_mcp(ToolLibrary([report, list_rows])) as url:
+        library = ToolLibrary()
+        server = await register_server(library, McpServerSpec(tool_id="far", url=url))
+        try:
+            rows = await library.call("far.list_rows", {})
+            result = await library.call("far.report", {}, CallContext(run_id="r"))
+            page = await library.call(
+                "read_result", {"handle": result.handle, "offset": 40_000}, CallContext(run_id="r")
+            )
+        finally:
+            await server.aclose()
+    assert (rows.data, result.data, result.cut > 0) == (table, text, True)
+    assert page.content.endswith("]\n" + "0123456789" * 1000)
+
+
+async def test_null_is_accepted_for_optional_parameters():
+    def set_due(task: str, due: str | None = None) -> str:
+        """Set or clear a date."""
+        return f"{task} {due}"
+
+    library = ToolLibrary([set_due])
+    async with connect_client("http", library) as client:
+        schema = (await client.list_tools()).tools[0].input_schema
+        cleared = await client.call_tool("set_due", {"task": "t", "due": None})
+    assert schema["properties"]["due"] == {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}
+    assert library.definitions[0].parameters["properties"]["due"] == {"type": "string"}
+    assert cleared.content[0].text == "t None"
 
 
 async def test_declarations_pass_from_server_to_client():

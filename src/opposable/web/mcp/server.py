@@ -137,7 +137,7 @@ class LibraryServer:
 
     def _get_input_schema(self, name: str) -> dict[str, Any] | None:
         tool = self._library.find_tool(name)
-        return None if tool is None else tool.definition.parameters
+        return None if tool is None else _get_parameters(tool)
 
     async def _call_tool(
         self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams
@@ -154,8 +154,7 @@ class LibraryServer:
         finally:
             if self._record_call is not None:
                 self._record_call(name, arguments, result or create_cancelled_result(call, name, started_at))
-        tool = self._library.find_tool(name)
-        return to_mcp_result(result, has_output_schema=tool is not None and get_output_schema(tool) is not None)
+        return to_mcp_result(result, self._library.find_tool(name))
 
 
 @contextlib.asynccontextmanager
@@ -207,10 +206,16 @@ def to_mcp_tool(definition: ToolDefinition, library: ToolLibrary) -> ServedTool:
         name=definition.name,
         title=title or None,
         description=definition.description,
-        input_schema={**definition.parameters, "type": "object"},
+        input_schema={**_get_parameters(registered_tool.effective_tool), "type": "object"},
         output_schema=get_output_schema(tool),
         annotations=ToolAnnotations(**hints),
     )
+
+
+def _get_parameters(tool: Tool) -> dict[str, Any]:
+    """Return the JSON Schema of all arguments that a tool accepts, since clients refuse others: null, too."""
+    function_tool = _unwrap_tool(tool)
+    return function_tool.complete_parameters if isinstance(function_tool, FunctionTool) else tool.definition.parameters
 
 
 def get_output_schema(tool: Tool) -> dict[str, Any] | None:
@@ -220,31 +225,31 @@ def get_output_schema(tool: Tool) -> dict[str, Any] | None:
 
 
 def _unwrap_tool(tool: Any) -> Any:
-    """Return the tool that a binding wraps."""
-    return getattr(tool, "tool", tool)
+    """Return the tool that bindings wrap."""
+    while hasattr(tool, "tool"):
+        tool = tool.tool
+    return tool
 
 
-def to_mcp_result(result: ToolResult, *, has_output_schema: bool = False) -> CallToolResult:
-    """Return a result in the form of the protocol.
+def to_mcp_result(result: ToolResult, tool: Tool | None = None) -> CallToolResult:
+    """Return a result in the form of the protocol, in full: the client has a limit of its own, and reads on from there.
 
-    An object also becomes structured content, in full if the tool has an output schema. The text may be truncated.
-    Images and files follow the text.
-    A result that is not an object despite an output schema is an error: clients reject it otherwise.
+    An object also becomes structured content. Images and files follow the text.
+    A result that is not an object despite an output schema of `tool` is an error: clients reject it otherwise.
     """
-    content: list[ContentBlock] = [TextContent(text=result.content)]
+    text = value_to_text(result.data) if result.cut and result.failure is None else result.content
+    content: list[ContentBlock] = [TextContent(text=text)]
     content += [_media_to_block(part) for part in result.media if part.data]
     if result.failure is not None:
         return CallToolResult(content=content, is_error=True)
     if isinstance(result.data, McpContent):
         return CallToolResult.model_validate({"content": list(result.data.blocks)})
-    data = dict(result.data) if isinstance(result.data, dict) else result.data  # without what only the text has
-    if has_output_schema:
-        value = None if isinstance(data, str) else parse_json(value_to_text(data))
-        is_object = isinstance(value, dict)
-        return CallToolResult(content=content, structured_content=value if is_object else None, is_error=not is_object)
-    if isinstance(data, dict) and not result.cut:
-        return CallToolResult(content=content, structured_content=parse_json(value_to_text(data)))
-    return CallToolResult(content=content)
+    function_tool = _unwrap_tool(tool)
+    data = function_tool.to_output(result.data) if isinstance(function_tool, FunctionTool) else result.data
+    if isinstance(data, dict):
+        value = parse_json(value_to_text(dict(data)))  # without what only the text has
+        return CallToolResult(content=content, structured_content=value)
+    return CallToolResult(content=content, is_error=tool is not None and get_output_schema(tool) is not None)
 
 
 def _media_to_block(part: ImagePart | FilePart) -> ContentBlock:
