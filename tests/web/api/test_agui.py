@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from asyncio.subprocess import PIPE
+from contextlib import aclosing
 from pathlib import Path
 
 import orjson
@@ -13,7 +14,7 @@ from tests.web.api.chat_serving import serve_service
 from tests.web.installed_clients import install_npm_package
 
 from opposable.domain.content import FilePart, ImagePart, TextPart
-from opposable.domain.errors import ModelUnavailable
+from opposable.domain.errors import ModelUnavailable, StoreUnavailable
 from opposable.domain.messages import assistant_message
 from opposable.models.profile import ModelProfile
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
@@ -72,6 +73,28 @@ async def test_a_failed_run_ends_in_an_error(tmp_path):
     async with serve_service(tmp_path, ScriptedModel(ModelUnavailable("The model is away."))) as (session, _):
         events = await read_agui_events(session, build_input("hi"))
         assert [(e.type.value, getattr(e, "message", "")) for e in events[-1:]] == [("RUN_ERROR", "The model is away.")]
+
+
+async def test_half_a_character_is_replaced(tmp_path):
+    async with serve_service(tmp_path, ScriptedModel("Hi \ud83d", chunk_size=3)) as (session, _):
+        events = await read_agui_events(session, build_input("hi"))
+        assert "".join(e.delta for e in events if e.type.value == "TEXT_MESSAGE_CONTENT") == "Hi ?"
+        assert (events[-1].type.value, events[-1].result["text"]) == ("RUN_FINISHED", "Hi ?")
+
+
+async def test_a_stream_that_fails_ends_in_an_error(tmp_path, monkeypatch):
+    async with serve_service(tmp_path, ScriptedModel("hi")) as (session, service):
+        follow = service.runner.follow
+
+        async def fail(run_id):
+            async with aclosing(follow(run_id)) as events:
+                yield await anext(events)
+            raise StoreUnavailable("The store is away.")
+
+        monkeypatch.setattr(type(service.runner), "follow", lambda runner, run_id: fail(run_id))
+        events = await read_agui_events(session, build_input("hi"))
+        assert [event.type.value for event in events] == ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]
+        assert (events[-1].message, events[-1].code) == ("The store is away.", "store_unavailable")
 
 
 def build_input_with(*parts: dict) -> bytes:

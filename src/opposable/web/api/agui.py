@@ -34,11 +34,10 @@ from ag_ui.core import (
     ToolCallStartEvent,
     UrlSource,
 )
-from ag_ui.encoder import EventEncoder
 from fastapi import APIRouter, Body, Depends
 from starlette.responses import Response
 
-from opposable.domain.errors import OpposableError
+from opposable.domain.json_text import parse_json
 from opposable.domain.records import RunEvent
 from opposable.service.answer_text import SEPARATOR
 from opposable.service.runner import ActiveRun
@@ -94,21 +93,29 @@ async def run_agui_agent(
         {"message": text, "attachments": attachments, "conversation_id": body.thread_id, "stream": True}
     )
     active_run = await start_run(chat_request, service, principal, agent_id)
-    return SseResponse(_encode_events(service, active_run, body), to_api_error, on_end=active_run.stop)
+    events = _encode_events(service, active_run, body)
+    return SseResponse(events, to_api_error, active_run.stop, _format_error)
 
 
 async def _encode_events(
     service: Service, active_run: ActiveRun, run_input: RunAgentInput
 ) -> AsyncGenerator[bytes, None]:
-    encoder = EventEncoder()
     mapper = AguiEventMapper(run_input.thread_id, run_input.run_id, active_run.run.run_id)
-    try:
-        async with aclosing(service.runner.follow(active_run.run.run_id)) as events:
-            async for event in events:
-                for agui_event in mapper.map_event(event):
-                    yield encoder.encode(agui_event).encode()
-    except OpposableError as error:
-        yield encoder.encode(RunErrorEvent(message=str(error), code=type(error).__name__)).encode()
+    async with aclosing(service.runner.follow(active_run.run.run_id)) as events:
+        async for event in events:
+            for agui_event in mapper.map_event(event):
+                yield _format_event(agui_event)
+
+
+def _format_event(event: BaseEvent) -> bytes:
+    """Return an event as a server-sent event; the encoder of the SDK rejects lone surrogates."""
+    return b"data: " + dump_json(event.model_dump(by_alias=True)) + b"\n\n"
+
+
+def _format_error(error: bytes) -> bytes:
+    """Return the last event of a stream that fails."""
+    detail = parse_json(error)["error"]
+    return _format_event(RunErrorEvent(message=detail["message"], code=detail["kind"]))
 
 
 class AguiEventMapper:
