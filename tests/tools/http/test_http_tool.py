@@ -830,7 +830,7 @@ SSE = (
             "streamable",
             "",
             ["行一\n", "行二\n"],
-            "行一\n行二",
+            "行一\n行二\n",
         ),
         (
             b'data: "Hel"\n\ndata: "lo"\n\n',
@@ -841,9 +841,18 @@ SSE = (
             "Hello",
         ),
         (b'data: "Hel"\n\n', "text/event-stream", "streamable", "", ["Hel\n"], "Hel"),
-        (b'"a"\nb\n', "text/plain", "streamable", "", ['"a"\n', "b\n"], '"a"\nb'),
+        (b'"a"\nb\n', "text/plain", "streamable", "", ['"a"\n', "b\n"], '"a"\nb\n'),
         (b"one\ntwo\n", "text/plain", "invokable", "", [], "one\ntwo\n"),
-        (b"a\n2024\n", "text/plain", "streamable", "", ["a\n", "2024\n"], "a\n2024"),
+        (b"a\n2024\n", "text/plain", "streamable", "", ["a\n", "2024\n"], "a\n2024\n"),
+        (
+            b"# A\n\r\n  [1]\n\nb",
+            "text/plain",
+            "streamable",
+            "",
+            ["# A\n", "\r\n", "  [1]\n", "\n", "b"],
+            "# A\n\r\n  [1]\n\nb",
+        ),
+        (b'{"a":\n1}\n', "text/plain", "streamable", "", ['{"a":\n', "1}\n"], {"a": 1}),
     ],
 )
 @pytest.mark.parametrize("size", [1, 7, 1000])

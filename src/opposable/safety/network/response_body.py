@@ -29,7 +29,7 @@ async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> tuple[b
 
 
 async def iter_lines(response: aiohttp.ClientResponse, max_bytes: int) -> AsyncGenerator[bytes, None]:
-    """Yield the lines of a body as they arrive, without line endings.
+    """Yield the lines of a body as they arrive, with their line endings.
 
     Stop after `max_bytes`, with a last line that may be cut.
     """
@@ -37,13 +37,13 @@ async def iter_lines(response: aiohttp.ClientResponse, max_bytes: int) -> AsyncG
     read_bytes = 0
     async for chunk in response.content.iter_any():
         read_bytes += len(chunk)
-        *lines, rest = re.split(rb"\r\n|\n", rest + chunk)
+        *lines, rest = re.split(rb"(?<=\n)", rest + chunk)
         for line in lines:
             yield line
         if read_bytes > max_bytes:
             break
     if rest:
-        yield rest.removesuffix(b"\r")
+        yield rest
 
 
 def decode_body(raw: bytes, charset: str | None = None, *, truncated: bool = False) -> str | None:

@@ -22,6 +22,7 @@ from opposable.tools.http.response import (
     add_headers,
     delta_to_text,
     error_from_response,
+    has_text_lines,
     join_response_deltas,
     read_deltas,
     read_value,
@@ -127,16 +128,16 @@ class HttpTool:
         return is_text_stream or content_type == EVENT_STREAM or content_type in LINE_STREAMS
 
     async def _read_stream(self, response: aiohttp.ClientResponse, redactor: Redactor, context: CallContext) -> Any:
-        deltas = []
+        deltas, is_text = [], has_text_lines(response, self._response_options)
         async with aclosing(read_deltas(response, self._response_options, redactor)) as stream:
             async for delta in stream:
                 deltas.append(delta)
                 if context.report is not None:
-                    context.report(delta_to_text(delta, self._response_options))
+                    context.report(delta_to_text(delta, self._response_options, is_text=is_text))
         if not deltas:
             return {"status": response.status}
         # A secret may be split between two deltas, so the joined value is redacted again.
-        return redactor.redact_data(join_response_deltas(deltas, self._response_options))
+        return redactor.redact_data(join_response_deltas(deltas, self._response_options, is_text=is_text))
 
 
 def get_internal_tool_name(spec: HttpToolSpec, available_names: Collection[str]) -> str | None:

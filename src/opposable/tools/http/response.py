@@ -99,34 +99,46 @@ async def read_deltas(
 ) -> AsyncGenerator[Any, None]:
     """Yield the deltas of a streaming response, extracted and redacted. Deltas without a match are left out.
 
-    A delta is the data of a server-sent event, a line of newline-delimited JSON, or a line of text. The last one of a
-    response with more than `max_bytes` is "…".
+    A delta is the data of a server-sent event, a line of newline-delimited JSON, or a line of text with its ending. The
+    last one of a response with more than `max_bytes` is "…".
     """
     content_type = response.content_type
+    is_text = has_text_lines(response, options)
     charset = response.charset or "utf-8"
     lines = iter_lines(response, options.max_bytes)
-    async for text in _read_events(lines, charset) if content_type == EVENT_STREAM else _read_lines(lines, charset):
-        parsed = _parse_value(text, content_type, options.extract)
+    is_event_stream = content_type == EVENT_STREAM
+    async for text in _read_events(lines, charset) if is_event_stream else _read_lines(lines, charset, is_text):
+        parsed = _NOT_JSON if is_text else _parse_value(text, content_type, options.extract)
         value = redactor.redact_text(text) if parsed is _NOT_JSON else redactor.redact_data(parsed)
         if options.extract is not None and parsed is not _NOT_JSON:
             value = options.extract(value)
         if value is not None:
             yield value
     if not response.content.at_eof():
-        yield "…"
+        yield "\n…" if is_text else "…"
 
 
-def join_response_deltas(deltas: list[Any], options: ResponseOptions) -> Any:
-    """Join deltas to one value: extracted texts run on, lines remain lines, data become a list."""
+def has_text_lines(response: aiohttp.ClientResponse, options: ResponseOptions) -> bool:
+    """Return whether the deltas of a streaming response are the lines of a text, which are not JSON each."""
+    return response.content_type == "text/plain" and options.extract is None
+
+
+def join_response_deltas(deltas: list[Any], options: ResponseOptions, *, is_text: bool) -> Any:
+    """Join deltas to one value: extracted texts run on, events become lines, data become a list.
+
+    The lines of a text become the value that `read_value` returns for the whole text.
+    """
     if not all(isinstance(delta, str) for delta in deltas):
         return _truncate_value(deltas, options.max_characters)
-    return _truncate_value(("" if options.extract else "\n").join(deltas), options.max_characters)
+    joined = ("" if options.extract or is_text else "\n").join(deltas)
+    parsed = _parse_value(joined, "text/plain", None) if is_text else _NOT_JSON
+    return _truncate_value(joined if parsed is _NOT_JSON else parsed, options.max_characters)
 
 
-def delta_to_text(delta: Any, options: ResponseOptions) -> str:
+def delta_to_text(delta: Any, options: ResponseOptions, *, is_text: bool) -> str:
     """Return a delta as it is reported."""
     if isinstance(delta, str):
-        return delta if options.extract else f"{delta}\n"
+        return delta if options.extract or is_text else f"{delta}\n"
     return f"{dump_json(delta).decode()}\n"
 
 
@@ -185,17 +197,17 @@ def _truncate_value(value: Any, max_characters: int | None) -> Any:
     return value if len(text) <= max_characters else f"{text[:max_characters]}…"
 
 
-async def _read_lines(lines: AsyncGenerator[bytes, None], charset: str) -> AsyncGenerator[str, None]:
+async def _read_lines(lines: AsyncGenerator[bytes, None], charset: str, is_text: bool) -> AsyncGenerator[str, None]:
     async for line in lines:
-        if line.strip():
-            yield _decode_line(line, charset)
+        if is_text or line.strip():
+            yield _decode_line(line if is_text else line.rstrip(b"\r\n"), charset)
 
 
 async def _read_events(lines: AsyncGenerator[bytes, None], charset: str) -> AsyncGenerator[str, None]:
     """Yield the data of server-sent events, without comments, other fields and the final [DONE]."""
     data: list[str] = []
     async for line in lines:
-        line = line.removeprefix(codecs.BOM_UTF8)
+        line = line.removeprefix(codecs.BOM_UTF8).rstrip(b"\r\n")
         if line.startswith(b"data:"):
             data.append(_decode_line(line[5:].removeprefix(b" "), charset))
         elif not line and data:
