@@ -75,6 +75,26 @@ async def test_a_failed_run_ends_in_an_error(tmp_path):
         assert [(e.type.value, getattr(e, "message", "")) for e in events[-1:]] == [("RUN_ERROR", "The model is away.")]
 
 
+@pytest.mark.parametrize(
+    ("replies", "texts"),
+    [
+        (["\n\nHello"], ["\n\nHello"]),
+        (["\n\nLet me see.", "\n\n100"], ["\n\nLet me see.", "\n\n100"]),
+        (["", "\n\n100"], ["\n\n100"]),
+    ],
+)
+async def test_each_text_of_the_model_is_a_message_as_written(tmp_path, replies, texts):
+    first = reply_with_calls(*SUM.tool_calls, text=replies[0]) if len(replies) > 1 else replies[0]
+    model = ScriptedModel(first, replies[-1])
+    model.profile = ModelProfile("native")
+    async with serve_service(tmp_path, model) as (session, _):
+        messages: dict[str, str] = {}
+        for event in await read_agui_events(session, build_input("hi")):
+            if event.type.value == "TEXT_MESSAGE_CONTENT":
+                messages[event.message_id] = messages.get(event.message_id, "") + event.delta
+        assert list(messages.values()) == texts
+
+
 async def test_half_a_character_is_replaced(tmp_path):
     async with serve_service(tmp_path, ScriptedModel("Hi \ud83d", chunk_size=3)) as (session, _):
         events = await read_agui_events(session, build_input("hi"))

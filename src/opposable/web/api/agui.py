@@ -135,6 +135,8 @@ class AguiEventMapper:
         self._service_run_id = service_run_id
         self._message_count = 0
         self._open_kind = ""
+        self._has_answer_text = False
+        self._separator = ""  # what the runtime puts between the texts of two replies, which are two messages here
 
     def map_event(self, event: RunEvent) -> Iterator[BaseEvent]:
         """Yield the AG-UI events of one event."""
@@ -146,7 +148,8 @@ class AguiEventMapper:
                 yield RunStartedEvent(thread_id=self._thread_id, run_id=self._run_id, protocol_version=PROTOCOL_VERSION)
                 yield CustomEvent(name="run", value=data)
             case "text":
-                yield from self._map_text(data["content"])
+                yield from self._map_text(data["content"].removeprefix(self._separator))
+                self._has_answer_text, self._separator = True, ""
             case "commentary":
                 yield from self._map_text(data["text"])
             case "thinking":
@@ -167,7 +170,7 @@ class AguiEventMapper:
             case "error":
                 yield RunErrorEvent(message=data["message"], code=data["kind"])
             case "model_replied":
-                return
+                self._separator = SEPARATOR if self._has_answer_text else ""
             case other:
                 yield CustomEvent(name=other, value=data)
 
@@ -175,7 +178,6 @@ class AguiEventMapper:
         if self._open_kind != "text":
             yield from self._open_message("text")
             yield TextMessageStartEvent(message_id=self._message_id, role="assistant")
-            delta = delta.removeprefix(SEPARATOR)
         if delta:
             yield TextMessageContentEvent(message_id=self._message_id, delta=delta)
 
