@@ -14,7 +14,8 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize(
     ("text", "task"),
-    [("What?", "What?"), (" 多少？ ", " 多少？ "), ("a\udcffb", "a?b"), ("x" * 100_000, "x" * 100_000)],
+    [("What?", "What?"), (" 多少？ ", " 多少？ "), ("a\udcffb", "a?b"), ("很" * 8_000_000, "很" * 8_000_000)],
+    ids=["English", "Chinese", "a lone surrogate", "long"],
 )
 def test_a_valid_task_is_accepted(text: str, task: str) -> None:
     assert validate_task(text) == task
@@ -26,8 +27,8 @@ def test_a_valid_task_is_accepted(text: str, task: str) -> None:
         ("", "The task is empty. Describe in a sentence what to do."),
         (" \n\t", "The task is empty. Describe in a sentence what to do."),
         (
-            "很" * 200_000,
-            "The task has 200,000 characters; the maximum is 100,000. "
+            "很" * 8_000_001,
+            "The task has 8,000,001 characters; the maximum is 8,000,000. "
             "Put long material into a file and let a tool read it.",
         ),
     ],

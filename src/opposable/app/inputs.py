@@ -7,8 +7,8 @@ from opposable.models.factory import normalize_model_name
 from opposable.settings import Settings
 
 FREE_PRICE = Price(0, 0)
-MAX_TASK_CHARACTERS = 100_000
-"""The maximum length of a task or question; longer material belongs in a file."""
+MAX_TASK_CHARACTERS = 8_000_000
+"""The maximum length of a task or question. It protects the service: a request body has at most 32 MB."""
 
 
 def validate_task(text: str) -> str:
