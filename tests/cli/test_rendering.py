@@ -80,6 +80,7 @@ def run_finished(text: str, reason="answer") -> RunFinished:
     [
         ([TextDelta("Hel"), TextDelta("lo."), run_finished("Hello.")], "", "Hello.\n"),
         ([TextDelta("Hello.\n"), run_finished("Hello.")], "", "Hello.\n"),
+        ([TextDelta("x" * 250_000), TextDelta("."), run_finished("x" * 250_000 + ".")], "", "x" * 250_000 + ".\n"),
         ([run_finished("said in one piece")], "", "said in one piece\n"),
         (
             [TextDelta("Let me see."), run_finished("The task used up its time.")],

@@ -75,7 +75,7 @@ class RunPrinter:
         self._markdown = MarkdownPrinter(out) if out is not None and out.is_terminal else None
         self._status: Status | None = None
         self._is_line_open = False
-        self._written = ""
+        self._written_texts: list[str] = []
 
     def wait(self, activity: str = "thinking") -> None:
         """Show a spinner and what is waited for, until something is printed."""
@@ -107,7 +107,7 @@ class RunPrinter:
         elif isinstance(event, DecisionMade):
             self._print_line(("· ", "dim"), (event.action, "bold"), (f"  {shorten(event.reason)}", "dim"))
         elif isinstance(event, RunFinished):
-            if not self._written.strip().endswith(event.text.strip()):
+            if not "".join(self._written_texts).strip().endswith(event.text.strip()):
                 self.end_line()
                 self._write_text(event.text)
             self.end_line()
@@ -132,7 +132,7 @@ class RunPrinter:
     def _write_text(self, text: str) -> None:
         if self._status is not None:
             self.end_line()
-        self._written = (self._written + text)[-200_000:]
+        self._written_texts.append(text)
         if self._markdown is not None:
             self._markdown.write(escape_control_characters(text))
         elif self._out is not None:
