@@ -195,6 +195,8 @@ def test_a_chart_has_a_title(language: Language, title: str) -> None:
         ({"a": (1, None, "螺母")}, {"a": [1, None, "螺母"]}),
         ({1: {"x": float("nan")}}, {"1": {"x": None}}),
         ({"big": 2**100}, {"big": 2**100}),
+        ({"set": {1}, "bytes": b"hi"}, {"set": [1], "bytes": "hi"}),
+        ({"set": {1}, "big": 2**100}, {"set": [1], "big": 2**100}),
         ({"half": "a\udcffb"}, {"half": "a?b"}),
         (HOSTILE, HOSTILE),
     ],

@@ -30,6 +30,7 @@ from opposable.domain.events import DecisionMade, Event, RunFinished, StopReason
 from opposable.domain.json_forms import call_to_json, event_to_json, result_to_json
 from opposable.domain.language import Language
 from opposable.models.embedded.weights import PullProgress
+from opposable.tools.result_text import encode_value
 
 MAX_TRACE_CHARACTERS = 200
 """Characters of a result or of arguments shown in the trace."""
@@ -224,11 +225,11 @@ def _render_row_limit_note(shown: int, total: int, language: Language) -> Text:
 
 
 def to_json(value: Any) -> str:
-    """Return JSON without lone surrogates and characters that control a terminal."""
+    """Return JSON without lone surrogates and characters that control a terminal; other values as models get them."""
     try:
-        text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+        text = orjson.dumps(value, default=encode_value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:  # a lone surrogate or an integer beyond 64 bits
-        text = json.dumps(value, default=str, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode()
+        text = json.dumps(value, default=encode_value, indent=2, ensure_ascii=False).encode("utf-8", "replace").decode()
     return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
