@@ -328,12 +328,25 @@ async def test_files_are_sent_as_multipart(server, make):
 
 
 @pytest.mark.parametrize(
-    "given", [{"base64": "***"}, {"text": "a", "base64": "YQ=="}, {}, 3, {"text": "a", "content_type": "a\r\nb"}]
+    ("given", "field", "received"),
+    [
+        ({"f": {"base64": "***"}}, "f.base64", '"***"'),
+        ({"f": {"base64": "é"}}, "f.base64", '"é"'),
+        ({"f": {"text": "a", "base64": "YQ=="}}, "f", '{"text":"a","base64":"YQ=="}'),
+        ({"f": {}}, "f", "{}"),
+        ({"f": 3}, "f", "3"),
+        ({"f": {"text": "a", "content_type": "a\r\nb"}}, "f.content_type", r'"a\r\nb"'),
+        ({"h": "a\nb"}, "h", r'"a\nb"'),
+        ({"q": "a\ud83d"}, "q", '"a?"'),
+    ],
 )
-async def test_an_invalid_file_argument_is_reported(make, given):
-    tool = make(method="POST", parameters=create_schema(f=ANY), body_type="multipart", files=("f",))
-    with pytest.raises(InvalidArguments):
-        await tool.run({"f": given}, NO_CONTEXT)
+async def test_a_value_that_cannot_be_sent_is_reported(make, given, field, received):
+    places = {"h": "header", "q": "query"}
+    schema = create_schema(f=ANY, h=TEXT, q=TEXT)
+    tool = make(method="POST", parameters=schema, body_type="multipart", files=("f",), places=places)
+    with pytest.raises(InvalidArguments) as caught:
+        await tool.run(given, NO_CONTEXT)
+    assert [(problem.field, problem.received) for problem in caught.value.problems] == [(field, received)]
 
 
 async def test_arguments_are_checked_before_anything_is_sent(server, make):

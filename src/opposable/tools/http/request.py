@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError, ToolUnavailable
+from opposable.domain.json_text import preview_json
 from opposable.domain.specs import EndpointConfig, ParameterPlacement
 from opposable.safety.network.guarded_client import HttpRequest
 from opposable.safety.network.request_headers import is_settable_header, is_token, is_valid_header_value
@@ -218,7 +219,7 @@ def _authorize(endpoint: EndpointConfig, values: Mapping[str, str], parts: _Requ
 
 def _check_header_value(name: str, value: str) -> str:
     if not is_valid_header_value(value):
-        raise InvalidArguments((FieldProblem(name, must_be("one line: it is sent as a header")),))
+        raise InvalidArguments((FieldProblem(name, must_be("one line: it is sent as a header"), preview_json(value)),))
     return value.strip()
 
 

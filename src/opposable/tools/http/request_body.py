@@ -1,7 +1,6 @@
 """The body of a request: JSON, form, multipart, text or bytes."""
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -10,6 +9,7 @@ from aiohttp import MultipartWriter, payload
 
 from opposable.domain.argument_problems import is_required, must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments
+from opposable.domain.json_text import preview_json
 from opposable.domain.specs import EndpointConfig, ParameterPlacement
 from opposable.tools.http.parameter_styles import format_form_pairs, scalar_to_text, to_json_text
 
@@ -74,7 +74,7 @@ async def encode_body(
 
 def _require_object(endpoint: EndpointConfig, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidArguments((FieldProblem(endpoint.body_param, must_be("an object")),))
+        raise InvalidArguments((FieldProblem(endpoint.body_param, must_be("an object"), preview_json(value)),))
     return value
 
 
@@ -107,15 +107,15 @@ def _read_file(name: str, value: Any) -> tuple[bytes, str, str]:
     if isinstance(value, str):
         return value.encode("utf-8", "replace"), "", "text/plain; charset=utf-8"
     if not isinstance(value, dict) or ("text" in value) == ("base64" in value):
-        raise InvalidArguments(
-            (FieldProblem(name, must_be('{"filename": …, "text": …} or {"filename": …, "base64": …}')),)
-        )
+        problem = must_be('{"filename": …, "text": …} or {"filename": …, "base64": …}')
+        raise InvalidArguments((FieldProblem(name, problem, preview_json(value)),))
     content_type = str(value.get("content_type", ""))
     if any(character in content_type for character in "\r\n\0"):
-        raise InvalidArguments((FieldProblem(f"{name}.content_type", must_be("one line")),))
+        raise InvalidArguments((FieldProblem(f"{name}.content_type", must_be("one line"), preview_json(content_type)),))
     if "text" in value:
         return str(value["text"]).encode("utf-8", "replace"), str(value.get("filename", "")), content_type
     try:
         return base64.b64decode(str(value["base64"]), validate=True), str(value.get("filename", "")), content_type
-    except binascii.Error as error:
-        raise InvalidArguments((FieldProblem(f"{name}.base64", must_be("valid base64")),)) from error
+    except ValueError as error:
+        invalid = FieldProblem(f"{name}.base64", must_be("valid base64"), preview_json(value["base64"]))
+        raise InvalidArguments((invalid,)) from error

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from opposable.domain.argument_problems import is_required, must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRefused, ToolRegistrationError
+from opposable.domain.json_text import preview_json
 from opposable.safety.network.url_parsing import parse_url
 
 _PARAMETER_PATTERN = re.compile(r"\{([^{}/?#&=+*;,]+)\}")
@@ -83,7 +84,8 @@ def percent_encode(name: str, value: str) -> str:
     try:
         return quote(value, safe="")
     except UnicodeEncodeError as error:
-        raise InvalidArguments((FieldProblem(name, must_be("text; it holds half a character")),)) from error
+        problem = FieldProblem(name, must_be("text; it holds half a character"), preview_json(value))
+        raise InvalidArguments((problem,)) from error
 
 
 def _split_parameters(text: str) -> tuple[str, ...]:
