@@ -3,7 +3,8 @@
 import asyncio
 import functools
 import threading
-from typing import Annotated, Literal
+from enum import Enum
+from typing import Annotated, Any, Literal
 
 import docstring_parser
 import pytest
@@ -82,6 +83,34 @@ def test_annotations_with_field_describe_and_bound():
         "minimum": 1,
         "type": "integer",
     }
+
+
+class Color(Enum):
+    RED = (255, (0, 0))
+    BLUE = (0, (0, 255))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "checked"),
+    [
+        ({"color": [255, [0, 0]]}, {"color": Color.RED, "others": [], "data": None}),
+        (
+            {"color": [0, [0, 255]], "others": [[255, [0, 0]]], "data": [1]},
+            {"color": Color.BLUE, "others": [Color.RED], "data": [1]},
+        ),
+        ({"color": [1, [2, 3]]}, "color: must be (255, (0, 0)) or (0, (0, 255)) (given: [1,[2,3]])"),
+    ],
+)
+def test_members_of_an_enum_that_are_tuples_are_accepted_as_lists(arguments, checked):
+    def paint(color: Color, others: list[Color] = [], data: Any = None) -> None:  # noqa: B006
+        """Paint."""
+
+    try:
+        received = FunctionTool(paint).check(arguments)
+    except InvalidArguments as error:
+        [problem] = error.problems
+        received = f"{problem.field}: {problem.problem} (given: {problem.received})"
+    assert received == checked
 
 
 class Patch(BaseModel):

@@ -307,6 +307,8 @@ def _create_validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str
         try:
             values = validator.validate_python(arguments).__dict__
         except ValidationError as error:
+            if list_ids := {id(item["input"]) for item in error.errors() if _is_list_for_enum(item)}:
+                return check(_to_tuples(arguments, list_ids))
             problems = problems_from_error(error, parameters)
             try:  # strict types accept the text of a date, or the list of a set, in JSON only
                 values = validator.validate_json(json.dumps(arguments)).__dict__
@@ -319,6 +321,22 @@ def _create_validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str
         return {name: values[field] for field, name in names}
 
     return check
+
+
+def _is_list_for_enum(error: Any) -> bool:
+    """Return whether an error is about a list for an enum: its schema shows members that are tuples as lists."""
+    return error["type"] == "enum" and isinstance(error["input"], list)
+
+
+def _to_tuples(value: Any, list_ids: set[int] | None) -> Any:
+    """Replace the lists with these ids by tuples, and all lists inside them. None replaces all lists."""
+    if isinstance(value, dict):
+        return {key: _to_tuples(item, list_ids) for key, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    if list_ids is None or id(value) in list_ids:
+        return tuple(_to_tuples(item, None) for item in value)
+    return [_to_tuples(item, list_ids) for item in value]
 
 
 def problems_from_error(error: Any, names: tuple[str, ...]) -> tuple[FieldProblem, ...]:
