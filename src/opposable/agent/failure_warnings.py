@@ -1,7 +1,4 @@
-"""Warnings about earlier failures, for tool descriptions and requests.
-
-They never quote the output of a tool.
-"""
+"""Warnings about earlier failures, for tool descriptions and requests. They never quote the output of a tool."""
 
 from collections.abc import Iterable
 from datetime import timedelta

@@ -22,10 +22,7 @@ ExpectedCall = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ProbeQuestion:
-    """A question, the capability it tests, and the expected calls.
-
-    None if a text answer is expected.
-    """
+    """A question, the capability it tests, and the expected calls. None if a text answer is expected."""
 
     capability: str
     prompt: str
@@ -85,10 +82,7 @@ async def probe_model(model: Model, questions: Sequence[ProbeQuestion]) -> Async
 
 
 def calls_match(expected_calls: Sequence[ExpectedCall], calls: Sequence[tuple[str, Any]]) -> bool:
-    """Return whether the calls are the expected ones, in any order.
-
-    Text is compared without case.
-    """
+    """Return whether the calls are the expected ones, in any order. Text is compared without case."""
     unmatched = list(calls)
     for name, arguments in expected_calls:
         match = next((call for call in unmatched if call[0] == name and _value_matches(call[1], arguments)), None)

@@ -196,10 +196,7 @@ def _build_object_schema(**properties: Any) -> dict[str, Any]:
 
 
 def merge_parsed_calls(reply: Reply, parse_result: ParseResult, trust_native_calls: bool = True) -> Reply:
-    """Return the reply with the calls parsed from its text.
-
-    Trusted native calls take their place.
-    """
+    """Return the reply with the calls parsed from its text. Trusted native calls take their place."""
     message = reply.message
     text = "" if parse_result.text.strip() in protocol_texts.PLACEHOLDERS else parse_result.text
     thinking = message.thinking or parse_result.thinking

@@ -52,10 +52,7 @@ def _find_nearest_value(value: str, error_text: str) -> str:
 
 
 def _compute_similarity(value: str, candidate: str) -> float:
-    """Return the similarity of two lower-case texts.
-
-    Above 1 if one contains the other.
-    """
+    """Return the similarity of two lower-case texts. Above 1 if one contains the other."""
     few, many = _WORD_PATTERN.findall(value), _WORD_PATTERN.findall(candidate)
     whole = "".join(few)
     if not few or not many:

@@ -47,9 +47,6 @@ def _repair_columns(select: Any, dialect: Dialect, schema: DatabaseSchema) -> li
         select.join(f"{quote_table_path(table, dialect)} AS {name}", on=on, dialect=dialect, copy=False)
         sources[name] = table
         corrections.append(TABLE_JOINED.format(table=table.name, column=column.name))
-        for other in _find_columns(select):
-            if other.name.casefold() == column.name.casefold() and not _is_resolved(other, sources, select):
-                other.set("table", exp.to_identifier(name))
         column.set("table", exp.to_identifier(name))
     return corrections
 

@@ -12,12 +12,7 @@ from opposable.ask.intent.lexicon import MeaningKind, build_lexicon, tokenize_st
 from opposable.ask.intent.phrases import split_phrases
 from opposable.ask.intent.rule_checks import flag_guesses, flag_unsupported
 from opposable.ask.intent.rule_filters import apply_numbers, collect_filters, describes_value
-from opposable.ask.intent.rule_state import (
-    OPERATORS_BEFORE_NUMBER,
-    ORDER_KINDS,
-    SKIPPED_KINDS,
-    RuleState,
-)
+from opposable.ask.intent.rule_state import OPERATORS_BEFORE_NUMBER, ORDER_KINDS, SKIPPED_KINDS, RuleState
 from opposable.ask.intent.time_expressions import find_time
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.localized_text import LocalizedText

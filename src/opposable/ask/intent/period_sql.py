@@ -38,10 +38,7 @@ _SHIFT_TEMPLATES: dict[tuple[Grain, Comparison | None], dict[str, str]] = {
 
 
 def build_period_condition(time: Any, period: Period, dialect: Dialect) -> Any:
-    """Build the condition that the tree `time` lies in `period`.
-
-    SQLite dates are ISO text.
-    """
+    """Build the condition that the tree `time` lies in `period`. SQLite dates are ISO text."""
     day = "'{}'" if dialect == "sqlite" else "CAST('{}' AS DATE)"
     conditions: list[Any] = []
     if period.start > datetime.date.min:

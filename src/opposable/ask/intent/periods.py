@@ -71,10 +71,7 @@ def get_previous_period(period: Period, comparison: Comparison) -> Period:
 
 
 def shift_day(day: datetime.date, unit: Grain, count: int) -> datetime.date:
-    """Return the day some units later, or the last day of a shorter month.
-
-    Months are within the years 1 to 9999.
-    """
+    """Return the day some units later, or the last day of a shorter month. Months are within the years 1 to 9999."""
     if unit in ("day", "week"):
         return day + datetime.timedelta(days=count * (7 if unit == "week" else 1))
     index = min(max(day.year * 12 + day.month - 1 + count * _MONTHS_BY_UNIT[unit], 12), 9999 * 12 + 11)

@@ -147,10 +147,7 @@ def _build_growth(current: Any, previous: Any) -> Any:
 
 
 def _build_window_select(plan: QueryPlan, group: MetricGroup, window: Window, slots: list[tuple[str, str]]) -> Any:
-    """Build the SELECT of one group in one window.
-
-    The columns of other groups and windows are NULL.
-    """
+    """Build the SELECT of one group in one window. The columns of other groups and windows are NULL."""
     suffix, period, shift = window
     columns: dict[str, Any] = {}
     for metric, slot_suffix in slots:
@@ -182,10 +179,7 @@ def _build_distinct_query(plan: QueryPlan) -> Any:
 
 
 def _apply_order(query: Any, plan: QueryPlan) -> Any:
-    """Add ORDER BY and LIMIT.
-
-    The keys break ties, so that a limit always selects the same rows.
-    """
+    """Add ORDER BY and LIMIT. The keys break ties, so that a limit always selects the same rows."""
     order_by, limit, columns = plan.intent.order_by, plan.intent.limit, query.named_selects
     if order_by is not None and order_by.column not in columns:
         raise ValueError(f"the order's column {order_by.column} is not in the result")

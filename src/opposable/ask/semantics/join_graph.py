@@ -107,10 +107,7 @@ def build_join_query(model: SemanticModel, root: str, tables: Iterable[str] = ()
 
 
 def split_source(source: str) -> list[str]:
-    """Split the source of a table into schema and table.
-
-    The name of the database is dropped.
-    """
+    """Split the source of a table into schema and table. The name of the database is dropped."""
     parts = re.findall(r'"(?:[^"]|"")+"|[^."]+', source)
     return [part[1:-1].replace('""', '"') if part[0] == '"' else part for part in parts][-2:] or [source]
 

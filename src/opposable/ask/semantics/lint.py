@@ -68,10 +68,7 @@ class LintState:
         return total, matching_count or 0
 
     async def fetch_rows(self, query: Any, path: YamlPath) -> Sequence[tuple[Any, ...]] | None:
-        """Run a sqlglot query and return up to five rows.
-
-        A failure adds a finding and returns None.
-        """
+        """Run a sqlglot query and return up to five rows. A failure adds a finding and returns None."""
         sql = query.sql(dialect=self.database.dialect)
         try:
             checked = check_names(parse_safe_query(sql, self.database.dialect, self.schema), self.schema)

@@ -56,20 +56,14 @@ class Metric(Term):
 
 
 class Dimension(Term):
-    """A dimension, which groups and filters rows.
-
-    `values` maps a value of the column to its other names.
-    """
+    """A dimension, which groups and filters rows. `values` maps a value of the column to its other names."""
 
     values: dict[str, TextList] = Field(default={})
     unit: str = ""
 
 
 class ModelTable(FrozenModel):
-    """A table of the model.
-
-    `source` is its name in the database, `key` its unique columns.
-    """
+    """A table of the model. `source` is its name in the database, `key` its unique columns."""
 
     id: str
     source: str
@@ -80,10 +74,7 @@ class ModelTable(FrozenModel):
 
 
 class Join(FrozenModel):
-    """A join of many rows of `many` with one row of `one`.
-
-    `on` lists the pairs of equal columns.
-    """
+    """A join of many rows of `many` with one row of `one`. `on` lists the pairs of equal columns."""
 
     many: str
     one: str

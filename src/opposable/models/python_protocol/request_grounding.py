@@ -6,10 +6,7 @@ from opposable.domain.language import extract_numbers, split_words
 
 
 def get_word_overlap(value: str, text_words: Sequence[str]) -> float | None:
-    """Return the share of the words of a value that the text contains.
-
-    None if it has none.
-    """
+    """Return the share of the words of a value that the text contains. None if it has none."""
     held = split_words(value)
     if not held or _is_other_script(held, text_words):
         return None
