@@ -29,10 +29,10 @@ def value_to_text(value: Any) -> str:
     except TypeError:
         if isinstance(value, DictWithMedia) and value.text:
             return value.text
-        value = _to_jsonable(value)
+        value = to_jsonable(value)
         raw = dump_json(value, default=str)
     if b"null" in raw and _has_non_finite(value):  # of which orjson makes null
-        value = _to_jsonable(value)
+        value = to_jsonable(value)
         return value if isinstance(value, str) else dump_json(value, default=str).decode()
     return raw.decode()
 
@@ -93,36 +93,36 @@ def _remove_nan(value: Any) -> Any:
 
 def encode_value(value: Any) -> Any:
     """Convert a value that orjson cannot serialize, as `default` of `orjson.dumps`: the way models get it, else its text."""
-    converted = _to_jsonable(value)
+    converted = to_jsonable(value)
     return str(value) if converted is value else converted
 
 
-def _to_jsonable(value: Any) -> Any:
+def to_jsonable(value: Any) -> Any:
     """Convert a value that orjson cannot serialize to types that it can."""
     if isinstance(value, type):  # its methods are those of its instances
         return value
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _to_jsonable(dataclasses.asdict(value))
+        return to_jsonable(dataclasses.asdict(value))
     if isinstance(value, Mapping):
         pairs = list(value.multi_items() if hasattr(value, "multi_items") else value.items())
-        converted = {str(key): _to_jsonable(item) for key, item in pairs}
+        converted = {str(key): to_jsonable(item) for key, item in pairs}
         return converted if len(converted) == len(pairs) else str(value)  # headers and queries may repeat a key
     if hasattr(value, "to_dicts"):  # a table of polars
-        return _to_jsonable(value.to_dicts())
+        return to_jsonable(value.to_dicts())
     if hasattr(value, "to_dict") and hasattr(value, "columns"):  # a table of pandas
-        return _to_jsonable(_table_to_records(value))
+        return to_jsonable(_table_to_records(value))
     if hasattr(value, "to_dict") and _has_row_labels(value):  # a column or row of pandas
-        return _to_jsonable(_remove_nan(value.to_dict() if value.index.is_unique else list(value.items())))
+        return to_jsonable(_remove_nan(value.to_dict() if value.index.is_unique else list(value.items())))
     if isinstance(value, Sequence) and (hasattr(value, "_asdict") or hasattr(value, "keys")):
         # a named tuple, or a row of SQLAlchemy or sqlite3, which may repeat a name
         row: Any = value
         record = row._asdict() if hasattr(row, "_asdict") else dict(zip(row.keys(), row, strict=True))
-        return _to_jsonable(record if len(record) == len(value) else list(value))
+        return to_jsonable(record if len(record) == len(value) else list(value))
     if hasattr(value, "tolist"):  # arrays and numbers of numpy, columns of pandas
         items = value.tolist()
-        return _to_jsonable(_remove_nan(items) if hasattr(value, "to_dict") else items)
+        return to_jsonable(_remove_nan(items) if hasattr(value, "to_dict") else items)
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, float) and not math.isfinite(value):
@@ -130,5 +130,5 @@ def _to_jsonable(value: Any) -> Any:
     if isinstance(value, bytes | bytearray):
         return _bytes_to_text(value)
     if isinstance(value, Sequence | Set | ValuesView) and not isinstance(value, UserString):
-        return [_to_jsonable(item) for item in value]
+        return [to_jsonable(item) for item in value]
     return value

@@ -1,6 +1,7 @@
 """Tools and agents over HTTP: create, change, search, call, import, and what the owner does not allow."""
 
 import asyncio
+import datetime
 import json
 
 import orjson
@@ -148,6 +149,17 @@ async def test_every_call_result_has_the_same_form(tmp_path, tool, body, status,
                 "execution_id",
                 "meta",
             }
+
+
+async def test_the_output_is_the_value_also_where_json_needs_more_than_64_bits_or_valid_unicode(tmp_path):
+    values = [{"n": 2**70, "at": datetime.date(2026, 1, 2)}, {"text": "half \ud83d", 1: {2}}, 2**70, None, "null", []]
+    async with open_service_client(tmp_path) as ask:
+        ask.service.library.register(FunctionTool(lambda index: values[index], tool_id="value"))
+        outputs = [
+            (await ask.request_json("POST", "/api/tools/value/call", {"arguments": {"index": index}}))["output"]
+            for index in range(len(values))
+        ]
+    assert outputs == [{"n": 2**70, "at": "2026-01-02"}, {"text": "half ?", "1": [2]}, 2**70, None, "null", []]
 
 
 async def test_a_call_is_recorded_with_its_trace_and_without_secrets(tmp_path):

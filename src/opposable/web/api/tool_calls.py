@@ -13,13 +13,13 @@ from starlette.responses import Response
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.content import part_to_json
-from opposable.domain.json_text import parse_json
+from opposable.domain.json_text import dump_json, parse_json
 from opposable.domain.language import Language
 from opposable.domain.records import execution_from_result
 from opposable.domain.tools import ToolResult, new_call_id
 from opposable.domain.validation_problems import describe_unknown_field
 from opposable.service.service import Service
-from opposable.tools.result_text import encode_value
+from opposable.tools.result_text import encode_value, to_jsonable
 from opposable.web.api.dependencies import get_principal
 from opposable.web.cancelled_calls import create_cancelled_result
 from opposable.web.errors import ApiError, error_responses, missing_scope_error, not_found_error, validation_error
@@ -197,7 +197,7 @@ def serialize_tool_result(tool: str, result: ToolResult, trace_id: str, executio
     form = {
         "success": failure is None,
         "tool": tool,
-        "output": (result.content if result.data is None else result.data) if failure is None else None,
+        "output": result.data if failure is None else None,
         "content": result.content,
         "error": None if failure is None else {"kind": failure, "message": result.content},
         "trace_id": trace_id,
@@ -214,7 +214,7 @@ def serialize_tool_result(tool: str, result: ToolResult, trace_id: str, executio
     try:
         return orjson.dumps(form, default=encode_value, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # an integer beyond 64 bits, or a string that is not valid Unicode
-        return orjson.dumps(form | {"output": result.content})
+        return dump_json(form | {"output": to_jsonable(result.data)}, default=str)
 
 
 def _get_language(request: Request) -> Language:
