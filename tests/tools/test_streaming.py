@@ -1,7 +1,9 @@
 """Tools whose results come in pieces."""
 
 import asyncio
+import itertools
 import threading
+import time
 
 import pytest
 
@@ -55,6 +57,33 @@ async def test_no_deltas_are_an_empty_text_and_invalid_arguments_are_reported(fu
     library = ToolLibrary([function])
     assert (await library.call(function.__name__, {"to": 0})).data == ""
     assert (await library.call(function.__name__, {"to": "x"})).failure == "invalid_arguments"
+
+
+@pytest.mark.parametrize(
+    ("iterator", "data"),
+    [
+        (zip([1, 2], "ab", strict=True), [(1, "a"), (2, "b")]),
+        (map(str, [1, 2]), ["1", "2"]),
+        (filter(None, [0]), []),
+    ],
+)
+async def test_a_returned_iterator_becomes_a_list(iterator, data):
+    assert await FunctionTool(lambda: iterator, tool_id="pairs").run({}, NO_CONTEXT) == data
+
+
+async def test_a_time_out_stops_a_returned_iterator():
+    read: list[int] = []
+
+    def wait(number: int) -> None:
+        read.append(number)
+        time.sleep(0.01)
+
+    endless = FunctionTool(lambda: map(wait, itertools.count()), tool_id="endless", timeout=0.1)
+    assert (await ToolLibrary([endless]).call("endless", {})).failure == "timeout"
+    await asyncio.sleep(0.05)
+    count = len(read)
+    await asyncio.sleep(0.1)
+    assert len(read) == count
 
 
 async def test_a_generator_that_raises_fails_after_its_reported_deltas():

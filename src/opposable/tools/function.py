@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast, overload
 
@@ -154,9 +154,11 @@ class FunctionTool:
             result = await asyncio.get_running_loop().run_in_executor(get_thread_pool(), call)
             if inspect.isawaitable(result):
                 result = await result
-        # a decorated function may return a generator
-        is_stream = isinstance(result, GeneratorType | AsyncGeneratorType)
-        return await collect_stream(result, context.report) if is_stream else result
+        if isinstance(result, GeneratorType | AsyncGeneratorType):  # a decorated function may return one
+            return await collect_stream(result, context.report)
+        if isinstance(result, Iterator):  # of zip or map: becomes a list, in a thread that stops with the call
+            return [item for (item,) in await collect_stream(((item,) for item in result), None)]
+        return result
 
 
 def _call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
