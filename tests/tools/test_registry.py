@@ -48,6 +48,8 @@ async def test_a_spec_with_several_actions_is_one_entry():
     assert result.data == {"ran": "shop.sell", "with": {"n": 1}}
     assert (await library.call("shop.buy", {})).name == "shop_buy"
     assert (await library.call_action("shop", "steal", {})).failure == "unknown_tool"
+    unnamed = await library.call_action("shop", "", {})
+    assert unnamed.content == "shop has several actions. Name one of them as the action: buy, sell."
 
 
 async def test_a_schema_may_have_null_for_properties():

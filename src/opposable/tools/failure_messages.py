@@ -33,6 +33,13 @@ def unknown_tool_message(name: str, nearest_names: Sequence[str], all_names: Seq
     return f"There is no tool named {name!r}. The tools are: {', '.join(names) or 'none'}."
 
 
+def missing_action_message(tool_id: str, actions: Sequence[str], language: Language) -> str:
+    """Say that a tool has several actions, and that the call must name one."""
+    if language == "zh":
+        return f"工具 {tool_id} 有多个功能，请指定其中一个：{'、'.join(actions)}。"
+    return f"{tool_id} has several actions. Name one of them as the action: {', '.join(actions)}."
+
+
 def unreadable_arguments_message(name: str, problem: str, raw_arguments: str, language: Language) -> str:
     """Say that the arguments could not be parsed; `problem` says why, without a final period."""
     preview = raw_arguments if len(raw_arguments) <= 300 else raw_arguments[:300] + "…"

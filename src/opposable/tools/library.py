@@ -359,6 +359,11 @@ class ToolLibrary:
         """Call an action of a tool by its exact id; `action` is "" for the only tool of a spec."""
         tool = self._registry.get_current_registry().find_action(tool_id, action)
         if tool is None:
+            actions = [] if action or self.find_registered_tool(tool_id) else self.get_registered_tools(tool_id)
+            if actions:
+                names = [tool.action for tool in actions]
+                message = failure_messages.missing_action_message(tool_id, names, context.language)
+                return ToolResult(context.call_id, tool_id, message, "unknown_tool")
             return await self.call(f"{tool_id}.{action}" if action else tool_id, arguments, context)
         return await self._call_tool(tool, arguments, context)
 
