@@ -167,7 +167,7 @@ VALUES = [
     ([Shape(sides=3)], '[{"sides":3}]'),
     (2**80, "1208925819614629174706176"),
     ({"x": "\ud800"}, '{"x":"?"}'),
-    (float("nan"), "null"),
+    (float("nan"), "NaN"),
     (object, "\"<class 'object'>\""),
 ]
 
