@@ -63,13 +63,13 @@ async def test_a_conversation_in_a_terminal(tmp_path: Path) -> None:
 
 async def test_a_conversation_through_a_pipe_continues_after_errors(tmp_path: Path) -> None:
     answers = [respond_json({"error": {"message": "broken"}}, status=400), respond_text_deltas("better")]
-    stdin = b"one\n\n" + b"x" * 150_000 + b"\nbad \xff byte\n/exit\nnot read\n"
+    stdin = b"one\n\n" + b"x" * 8_000_001 + b"\nbad \xff byte\n/exit\nnot read\n"
     async with run_with_model(tmp_path, "chat", answers=answers, stdin=stdin) as (done, server):
         assert (done.code, done.out) == (0, "better\n")
     lines = done.err.splitlines()
     assert lines[0] == "m · 6 tools · /help · Ctrl-C stops an answer, Ctrl-D ends"
     assert lines[1].startswith("Error: The model server at ")
-    assert lines[2].startswith("Error: The task has 150,000 characters")
+    assert lines[2].startswith("Error: The task has 8,000,001 characters")
     assert len(lines) == 3
     assert server.bodies[-1]["messages"][1:] == [{"role": "user", "content": "bad � byte"}]
 

@@ -37,8 +37,8 @@ async def test_an_invalid_env_file_is_reported(tmp_path: Path, content: bytes, s
 @pytest.mark.parametrize(
     ("stdin", "sentence"),
     [
-        (b"x" * 200_000, "The task has 200,000 characters; the maximum is 100,000."),
-        ("很".encode() * 200_000, "The task has 200,000 characters; the maximum is 100,000."),
+        (b"x" * 8_000_001, "The task has 8,000,001 characters; the maximum is 8,000,000."),
+        ("很".encode() * 8_000_001, "The task has 8,000,001 characters; the maximum is 8,000,000."),
         (b"what\xff", "Standard input is not UTF-8 text (invalid byte at position 5)."),
         (b"", "The task is empty. Describe in a sentence what to do."),
     ],

@@ -123,7 +123,7 @@ class RunPrinter:
         if self._markdown is not None:
             self._markdown.end()
         elif self._is_line_open and self._out is not None:
-            self._out.print()
+            write_text(self._out, "\n")  # Console.print would end the program where a pipe is closed
         self._is_line_open = False
 
     def _print_line(self, *parts: str | tuple[str, str]) -> None:
