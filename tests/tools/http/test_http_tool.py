@@ -692,14 +692,14 @@ async def test_no_secret_comes_back(server, make, body, status, auth):
 
 
 async def test_user_names_and_settings_are_not_redacted(server, make):
-    answer = {"role": "admin", "users": ["administrator"], "region": "northeast", "latest": "s3cret"}
+    answer = {"role": "admin", "region": "northeast", "latest": "s3cret", "echo": "an unnamed secret"}
     set_answer(server, answer)
     tool = make(
         auth={"type": "basic", "username": "env:USER", "password": "env:PASSWORD"},
-        headers={"X-Region": "env:REGION"},
-        environ={"USER": "admin", "PASSWORD": "s3cret", "REGION": "east"},
+        headers={"X-Region": "env:REGION", "X-Acme": "env:ACME"},
+        environ={"USER": "admin", "PASSWORD": "s3cret", "REGION": "east", "ACME": "an unnamed secret"},
     )
-    assert await tool.run({}, NO_CONTEXT) == answer | {"latest": "***"}
+    assert await tool.run({}, NO_CONTEXT) == answer | {"latest": "***", "echo": "***"}
 
 
 async def test_a_server_that_is_not_there_is_unavailable(make, server):

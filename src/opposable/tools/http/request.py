@@ -12,7 +12,7 @@ from opposable.domain.json_text import preview_json
 from opposable.domain.specs import EndpointConfig, ParameterPlacement
 from opposable.safety.network.guarded_client import HttpRequest
 from opposable.safety.network.request_headers import is_settable_header, is_token, is_valid_header_value
-from opposable.safety.redaction import is_secret_setting
+from opposable.safety.redaction import MAX_WORD_CHARACTERS, is_secret_setting
 from opposable.tools.http.parameter_styles import NameValuePairs, format_pairs, format_simple
 from opposable.tools.http.request_body import encode_body
 from opposable.tools.http.secrets import COOKIE_SAFE_CHARACTERS, Redactor, get_variable_name, resolve_value
@@ -104,14 +104,18 @@ def read_references(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Map
 
 
 def _get_secrets(endpoint: EndpointConfig, values: Mapping[str, str]) -> list[str]:
-    """Return the secrets among the values of references. User names and settings also occur in ordinary answers."""
+    """Return the secrets among the values of references. User names and short settings also occur in ordinary answers."""
     auth = endpoint.auth
     credentials = (("token", auth.token), ("password", auth.password), ("username", auth.username))
-    return [
-        values[reference]
-        for name, reference in (*credentials, *endpoint.headers.items())
-        if reference in values and is_secret_setting(name, reference, values[reference])
-    ]
+    secrets = []
+    for name, reference in (*credentials, *endpoint.headers.items()):
+        value = values.get(reference)
+        if value is None:
+            continue
+        is_long_header = name in endpoint.headers and len(value) >= MAX_WORD_CHARACTERS
+        if is_long_header or is_secret_setting(name, reference, value):
+            secrets.append(value)
+    return secrets
 
 
 @dataclass(slots=True)
