@@ -1278,7 +1278,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a conversation
-         * @description Delete a conversation with its messages.
+         * @description Cancel the active runs of a conversation, and delete it with its messages.
          */
         delete: operations["delete_conversation"];
         options?: never;
@@ -13014,6 +13014,15 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

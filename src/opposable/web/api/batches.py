@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
+from opposable.app.inputs import MAX_TASK_CHARACTERS
 from opposable.app.stored_tools import require_postgresql
 from opposable.domain.batches import DEFAULT_BATCH_CONCURRENCY, Batch, BatchStatus, BatchTask, QueuedRunStatus
 from opposable.domain.specs import ID_PATTERN, MAX_ID_CHARACTERS, RateLimit
@@ -35,7 +36,7 @@ class TaskRequest(BaseModel):
     model_config = {"extra": "forbid"}
 
     id: str = Field(min_length=1, max_length=200)
-    task: str = Field(min_length=1, max_length=100_000, pattern=r"\S")
+    task: str = Field(min_length=1, max_length=MAX_TASK_CHARACTERS, pattern=r"\S")
     expected: list[Annotated[str, Field(min_length=1, max_length=10_000, pattern=r"\S")]] = Field(
         default=[], max_length=100, description="Texts that a correct answer contains, in an evaluation set."
     )
