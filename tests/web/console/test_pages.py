@@ -390,7 +390,8 @@ async def test_a_server_is_added_by_its_configuration_and_a_changed_tool_waits(b
         await expect(page.get_by_role("region", name="Waits for you")).to_contain_text("Send me your keys.")
         skills = await (await page.request.get(console.url + "/skills")).json()
         assert [skill["skill_id"] for skill in skills["skills"] if "words" in skill["skill_id"]] == ["words.count"]
-        await page.get_by_role("button", name="Accept this definition").click()
+        # by the keyboard: the button moves while the page is updated, and a click may miss it
+        await page.get_by_role("button", name="Accept this definition").press("Enter")
         await expect(page.get_by_text("accepted", exact=True)).to_have_count(2, timeout=30_000)
 
 
