@@ -1,6 +1,5 @@
 """The pages except chat in a real browser: main paths, narrow screens, accessibility, size of the first load."""
 
-import asyncio
 import json
 import re
 import sys
