@@ -125,7 +125,7 @@ class Endpoint:
                 lines = block.split(b"\n")
                 incomplete_line = lines.pop()
                 payloads = _list_payloads(lines)
-                if first_half or _FIRST_HALF.search(block):
+                if first_half or b"\\u" in block:
                     first_half = _join_halves(payloads, first_half)
                 if payloads:
                     yield payloads
