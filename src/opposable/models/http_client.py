@@ -47,7 +47,7 @@ _RELAYED_RESPONSE_HEADERS = re.compile(
     r"(x-)?request-id|retry-after(-ms)?|x-should-retry|x-ratelimit-.+|anthropic-(?!organization).+|openai-(?!org|proj).+"
 )
 """The headers of a server's response that its client gets: not those about the account or the connection."""
-_FIRST_HALF = re.compile(rb'(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})"')
+_FIRST_HALF = re.compile(rb'\\u[dD][89abAB][0-9a-fA-F]{2}(?=")')
 _SECOND_HALF = re.compile(rb'"(?=\\u[dD][c-fC-F][0-9a-fA-F]{2})')
 """The halves of a character beyond U+FFFF, at the end of one text and the start of the next one."""
 
@@ -335,7 +335,9 @@ def _join_halves(payloads: list[bytes], first_half: bytes) -> bytes:
             payload = payload[: second.end()] + first_half + payload[second.end() :]
             first_half = b""
         if first := _FIRST_HALF.search(payload):
-            first_half, payload = first[1], payload[: first.start(1)] + payload[first.end(1) :]
+            before = payload[: first.start()]
+            if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:  # else it is a backslash, then a text
+                first_half, payload = first[0], before + payload[first.end() :]
         payloads[index] = payload
     return first_half
 
