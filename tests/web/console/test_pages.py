@@ -403,7 +403,7 @@ async def test_a_new_tool_of_a_server_waits_until_it_is_accepted(browser, tmp_pa
         await page.get_by_role("button", name="lookup").click()
         await expect(page.get_by_text("new, in quarantine")).to_be_visible()
         await expect(page.get_by_role("region", name="Waits for you")).to_contain_text("Finds a word.")
-        await page.get_by_role("button", name="Accept this definition").click()
+        await page.get_by_role("button", name="Accept this definition").press("Enter")  # as above
         await expect(page.get_by_text("accepted", exact=True)).to_be_visible(timeout=20_000)  # starts a server
         await page.get_by_role("tab", name="Try it").click()
         await page.get_by_role("button", name="Run", exact=True).click()
