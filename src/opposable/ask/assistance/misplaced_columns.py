@@ -18,7 +18,7 @@ def repair_misplaced_columns(sql: str, dialect: Dialect, schema: DatabaseSchema)
     """
     tree = parse_query(sql, dialect)
     selects = list(tree.find_all(exp.Select)) if tree else []
-    corrections = [line for select in selects for line in _repair_columns(select, dialect, schema)]
+    corrections = dict.fromkeys(line for select in selects for line in _repair_columns(select, dialect, schema))
     return (tree.sql(dialect=dialect), tuple(corrections)) if corrections else (sql, ())
 
 
