@@ -23,7 +23,8 @@ from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
-from opposable.tools.failure_messages import call_limit_message, cancelled_call_message, unknown_outcome_message
+from opposable.tools.failure_messages import call_limit_message
+from opposable.tools.invocation import create_interrupted_result
 
 
 @dataclass(slots=True)
@@ -129,11 +130,9 @@ class RunState:
             call = resolved.call
             if call.id in self.results:
                 continue
+            has_started = not self.is_last_turn and resolved.failure is None
             traits = self.tools.library.get_traits(call.name)
-            is_unknown = not self.is_last_turn and resolved.failure is None and not (traits and traits.idempotent)
-            message = cancelled_call_message(call.name, language)
-            message = unknown_outcome_message(message, language) if is_unknown else message
-            self.results[call.id] = ToolResult(call.id, call.name, message, "cancelled", outcome_unknown=is_unknown)
+            self.results[call.id] = create_interrupted_result(call, traits, language, has_started=has_started)
             ends.append(ToolFinished(call, self.results[call.id]))
         self.take_results()
         return ends

@@ -21,7 +21,7 @@ from opposable.domain.records import (
     get_utc_now,
     turn_from_run,
 )
-from opposable.domain.tools import ToolCall, ToolResult
+from opposable.domain.tools import ToolCall
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.service.approvals import Approver
 from opposable.service.background import run_in_background
@@ -31,7 +31,7 @@ from opposable.service.heartbeat import Heartbeat
 from opposable.service.turn_writer import TurnWriter
 from opposable.store.recorder import Recorder
 from opposable.store.store import Store
-from opposable.tools.failure_messages import cancelled_call_message, unknown_outcome_message
+from opposable.tools.invocation import create_interrupted_result
 from opposable.tools.library import ToolLibrary
 
 CANCEL_POLL_SECONDS = 0.5
@@ -356,12 +356,9 @@ class Runner:
         """Record the calls that an interrupted run leaves without a result as cancelled."""
         language = detect_language(active_run.run.task)
         for call, started_at in tuple(active_run.unfinished_calls.values()):
-            traits = self._library.get_traits(call.name)
-            is_unknown = call.id not in active_run.waiting_call_ids and not (traits and traits.idempotent)
-            message = cancelled_call_message(call.name, language)
-            message = unknown_outcome_message(message, language) if is_unknown else message
-            seconds = time.perf_counter() - started_at
-            result = ToolResult(call.id, call.name, message, "cancelled", seconds=seconds, outcome_unknown=is_unknown)
+            traits, seconds = self._library.get_traits(call.name), time.perf_counter() - started_at
+            has_started = call.id not in active_run.waiting_call_ids
+            result = create_interrupted_result(call, traits, language, has_started=has_started, seconds=seconds)
             self._handle_event(active_run, ToolFinished(call, result), writer)
 
     async def _save_turn(self, active_run: ActiveRun, user_message: Message | None) -> None:

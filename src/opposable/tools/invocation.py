@@ -8,13 +8,14 @@ from typing import Any
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.language import Language
-from opposable.domain.tools import FailureKind
+from opposable.domain.tools import FailureKind, ToolCall, ToolResult
 from opposable.tools import failure_messages
 from opposable.tools.base import Tool
 from opposable.tools.failure_rules import NO_RULES, is_failure
 from opposable.tools.raised_errors import get_error_text, is_connection_error, is_timeout_error, may_have_been_sent
 from opposable.tools.registry import RegisteredTool
 from opposable.tools.result_text import value_to_text
+from opposable.tools.traits import ToolTraits
 
 
 @dataclass(slots=True)
@@ -108,6 +109,16 @@ async def invoke(
         return result_from_error(error, name, language)
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is reported to the model, not to the caller
         return result_from_error(error, name, language)
+
+
+def create_interrupted_result(
+    call: ToolCall, traits: ToolTraits | None, language: Language, *, has_started: bool, seconds: float = 0.0
+) -> ToolResult:
+    """Return the result of a cancelled call. Unless it is idempotent, it may have taken effect once it has started."""
+    is_unknown = has_started and not (traits is not None and traits.idempotent)
+    message = failure_messages.cancelled_call_message(call.name, language)
+    message = failure_messages.unknown_outcome_message(message, language) if is_unknown else message
+    return ToolResult(call.id, call.name, message, "cancelled", seconds=seconds, outcome_unknown=is_unknown)
 
 
 def result_from_error(error: BaseException, name: str, language: Language) -> InvocationResult:
