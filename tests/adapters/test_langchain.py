@@ -1,5 +1,7 @@
 """A library as tools of LangChain."""
 
+import json
+
 import openai
 import pytest
 from langchain.agents import create_agent
@@ -7,6 +9,7 @@ from langchain_openai import ChatOpenAI
 from tests.adapters.frameworks import SYSTEM, TASK, create_library, serve_written_calls
 from tests.web.gateway.clients import ORDER, STATUS, ToolLog
 
+from opposable import ToolDefinition, ToolLibrary
 from opposable.adapters.langchain import create_tools
 
 pytestmark = pytest.mark.anyio
@@ -27,3 +30,18 @@ async def test_a_failure_is_an_error_message():
     call = {"type": "tool_call", "id": "c1", "name": "find_order", "args": {}}
     message = await find.ainvoke(call)
     assert (message.status, "customer" in message.content) == ("error", True)
+
+
+async def test_arguments_may_have_the_names_of_parameters_of_langchain():
+    class Deploy:
+        tool_id, timeout = "deploy", 5
+        names = ("config", "run_manager", "self", "callbacks", "arguments", "tool_input")
+        definition = ToolDefinition("deploy", "Deploy.", {"type": "object", "properties": {name: {} for name in names}})
+
+        async def run(self, arguments, context):
+            return arguments
+
+    [deploy] = create_tools(ToolLibrary([Deploy()]))
+    arguments = dict.fromkeys(Deploy.names, "production")
+    message = await deploy.ainvoke({"type": "tool_call", "id": "c1", "name": "deploy", "args": arguments})
+    assert json.loads(message.content) == arguments

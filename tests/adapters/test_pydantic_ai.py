@@ -10,6 +10,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from tests.adapters.frameworks import SYSTEM, TASK, create_library, serve_written_calls
 from tests.web.gateway.clients import ORDER, STATUS, ToolLog
 
+from opposable import ToolLibrary
 from opposable.adapters.pydantic_ai import create_toolset
 
 pytestmark = pytest.mark.anyio
@@ -35,3 +36,19 @@ async def test_invalid_arguments_are_retried():
     agent = Agent(FunctionModel(reply), toolsets=[create_toolset(create_library(ToolLog()))])
     assert (await agent.run("hi")).output == "done"
     assert seen == ["", "retried"]
+
+
+async def test_an_argument_may_be_named_context():
+    def search(context: str, self: str) -> str:
+        return f"{context} {self}"
+
+    replies = [[ToolCallPart("search", {"context": "all", "self": "me"})], [TextPart("done")]]
+    seen = []
+
+    def reply(messages, info):
+        seen.append(messages[-1].parts[-1].content)
+        return ModelResponse(replies[len(seen) - 1])
+
+    agent = Agent(FunctionModel(reply), toolsets=[create_toolset(ToolLibrary([search]))])
+    await agent.run("hi")
+    assert seen == ["hi", "all me"]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tools import BaseTool, ToolException
 
 from opposable.tools.library import ToolLibrary
 
@@ -14,22 +14,31 @@ def create_tools(library: ToolLibrary) -> list[BaseTool]:
     is a tool message with the status "error". The tools are asynchronous.
     """
     return [
-        StructuredTool(
+        _LibraryTool(
+            library=library,
             name=definition.name,
             description=definition.description or definition.name,
             args_schema=definition.parameters,
-            coroutine=_create_function(library, definition.name),
             handle_tool_error=True,
         )
         for definition in library.definitions
     ]
 
 
-def _create_function(library: ToolLibrary, name: str) -> Any:
-    async def call(**arguments: Any) -> str:
-        result = await library.call(name, arguments)
+class _LibraryTool(BaseTool):
+    """A tool of a library. Its arguments are one dict, so that they may be named `config`, `run_manager` or `self`."""
+
+    library: ToolLibrary
+
+    def _parse_input(self, tool_input: str | dict[str, Any], tool_call_id: str | None) -> dict[str, Any]:
+        arguments = super()._parse_input(tool_input, tool_call_id)
+        return {"arguments": arguments}
+
+    def _run(self, arguments: dict[str, Any]) -> str:
+        raise NotImplementedError(f"{self.name} is asynchronous. Call it with `ainvoke`.")
+
+    async def _arun(self, arguments: dict[str, Any]) -> str:
+        result = await self.library.call(self.name, arguments)
         if result.failure is not None:
             raise ToolException(result.content)
         return result.content
-
-    return call

@@ -30,7 +30,7 @@ def create_toolset(library: ToolLibrary) -> FunctionToolset[Any]:
 
 
 def _create_function(library: ToolLibrary, name: str) -> Any:
-    async def call(context: RunContext[Any], **arguments: Any) -> str:
+    async def call(context: RunContext[Any], /, **arguments: Any) -> str:  # arguments may be named `context`
         call_context = CallContext(run_id=context.run_id or "", call_id=context.tool_call_id or "")
         result = await library.call(name, arguments, call_context)
         if result.failure == "invalid_arguments":
