@@ -2783,7 +2783,8 @@ export interface components {
          *         body_param: The one parameter that is the whole body; required for `text` and `binary`.
          *         body_required: Send an empty object where no parameter fills the body.
          *         files: Names, in the request, of the fields that are files.
-         *         defaults: Send the defaults of the parameters' schemas.
+         *         defaults: Send the defaults of the parameters' schemas where a call leaves them out. Parameters of the path
+         *             always have them.
          *         redirects: Maximum number of redirects to follow.
          */
         EndpointConfig: {
@@ -2858,7 +2859,7 @@ export interface components {
             files: string[];
             /**
              * Defaults
-             * @default true
+             * @default false
              */
             defaults: boolean;
             /**

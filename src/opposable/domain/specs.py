@@ -233,7 +233,8 @@ class EndpointConfig(FrozenModel):
         body_param: The one parameter that is the whole body; required for `text` and `binary`.
         body_required: Send an empty object where no parameter fills the body.
         files: Names, in the request, of the fields that are files.
-        defaults: Send the defaults of the parameters' schemas.
+        defaults: Send the defaults of the parameters' schemas where a call leaves them out. Parameters of the path
+            always have them.
         redirects: Maximum number of redirects to follow.
     """
 
@@ -249,7 +250,7 @@ class EndpointConfig(FrozenModel):
     body_required: bool = False
     content_type: str = ""
     files: tuple[str, ...] = ()
-    defaults: bool = True
+    defaults: bool = False
     redirects: int = Field(default=0, ge=0, le=5)
 
     @model_validator(mode="before")

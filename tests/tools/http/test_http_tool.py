@@ -133,8 +133,9 @@ def set_answer(server, body, status=200, content_type="application/json", **head
         ),
         ("/x", {"q": ANY}, {}, {"q": {"a": 1, "b": "c"}}, "/x?a=1&b=c"),
         ("/x/{q}", {"q": TEXTS}, {}, {"q": ["a", "b"]}, "/x/a%2Cb"),
-        ("/x", {"q": {"type": "integer", "default": 10}}, {}, {}, "/x?q=10"),
-        ("/x", {"q": {"type": "integer", "default": 10}}, {"defaults": False}, {}, "/x"),
+        ("/x", {"q": {"type": "integer", "default": 10}}, {}, {}, "/x"),
+        ("/x", {"q": {"type": "integer", "default": 10}}, {"defaults": True}, {}, "/x?q=10"),
+        ("/x/{q}", {"q": {"type": "integer", "default": 10}}, {}, {}, "/x/10"),
         ("", {}, {}, {}, "/"),
         ("?a={a}", {"a": TEXT}, {}, {"a": "1"}, "/?a=1"),
     ],
@@ -143,6 +144,13 @@ async def test_arguments_fill_the_url(server, make, path, schema, endpoint, argu
     tool = make(path, parameters=create_schema(**schema), **endpoint)
     assert await tool.run(tool.check(arguments), NO_CONTEXT) == {"ok": True}
     assert [seen.path for seen in server.seen] == [sent]
+
+
+async def test_a_body_has_the_fields_of_the_call_alone(server, make):
+    schema = create_schema(name=TEXT, status={"type": "string", "default": "active"})
+    tool = make("/x", parameters=schema, method="PATCH")
+    await tool.run(tool.check({"name": "Ann"}), NO_CONTEXT)
+    assert [json.loads(seen.body) for seen in server.seen] == [{"name": "Ann"}]
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", "../admin", "a/../b", "a\\..\\b", "./x", "/..", "\ud800"])

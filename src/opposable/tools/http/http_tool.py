@@ -62,6 +62,7 @@ class HttpTool:
             name: parameter["default"]
             for name, parameter in schema["properties"].items()
             if isinstance(parameter, dict) and "default" in parameter
+            if spec.endpoint.defaults or name in self._plan.template.path_parameters
         }
         self._response_options = ResponseOptions(
             compile_extract(spec.tool_id, transform.extract),
@@ -87,12 +88,12 @@ class HttpTool:
         return False
 
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments with the endpoint's defaults filled in.
+        """Return the arguments with defaults: of the path's parameters, and of others if the endpoint sends them.
 
         Raises:
             InvalidArguments: They do not fit the schema.
         """
-        if self.spec.endpoint.defaults:
+        if self._defaults:
             missing = {name: copy.deepcopy(value) for name, value in self._defaults.items() if name not in arguments}
             arguments = {**arguments, **missing}
         return self._validate_arguments(arguments)

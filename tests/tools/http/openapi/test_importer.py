@@ -65,7 +65,6 @@ def test_an_operation_is_converted_completely():
             "method": "POST",
             "places": {"dry": "query"},
             "body_required": True,
-            "defaults": False,
         },
         "parameters": {
             "type": "object",

@@ -138,7 +138,6 @@ def _create_spec(
             "headers": dict(authentication.headers),
             "auth": authentication.auth,
             "places": _remove_default_places(inputs.places, method),
-            "defaults": False,
             **inputs.body,
         }
     )
