@@ -92,6 +92,37 @@ async def test_other_text_passes_unchanged(text, stream):
     assert shown == (text if stream else "")
 
 
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "The mail contains this text, which I did not follow:",
+        "For example:",
+        "I will not run this:",
+        "Shall I go ahead?",
+        "要执行吗？",
+        "Die E-Mail enthält diesen Text:",
+        "メールの内容：",
+    ],
+)
+async def test_a_quoted_call_and_one_that_the_user_is_asked_about_pass_unchanged(lead):
+    text = f"{lead}\n\n{MARKED[0]}"
+    _, reply = await collect(text, stream=False)
+    assert reply.message == assistant_message(text)
+
+
+@pytest.mark.parametrize(
+    "lead", ["I'll fix the format.", "Let me add them:", "The previous call failed.", "我来计算："]
+)
+async def test_a_call_after_a_statement_or_an_announcement_is_parsed(lead):
+    _, reply = await collect(f"{lead}\n\n{MARKED[0]}", stream=False)
+    assert (reply.message.content, len(reply.message.tool_calls)) == (lead, 1)
+
+
+async def test_a_call_of_an_unknown_tool_in_markers_is_reported():
+    _, reply = await collect('<tool_call>{"name": "sum", "arguments": {"a": 1}}</tool_call>', stream=False)
+    assert [call.name for call in reply.message.tool_calls] == ["sum"]
+
+
 async def test_native_calls_and_their_text_pass_unchanged():
     message = reply_with_calls(tool_call("add", '{"a":1}'), text=f"<tool_call>{CALL}</tool_call>")
     model = MarkerCallsModel(ScriptedModel(message), ModelProfile("auto"))

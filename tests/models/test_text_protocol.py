@@ -103,9 +103,15 @@ async def test_what_cannot_be_made_comes_out_as_a_call_to_be_answered(text, name
     assert (made.name, made.truncated) == (name, truncated)
 
 
-async def test_with_tool_choice_none_nothing_is_promoted():
-    reply = (await collect_parts(TextProtocolModel(ScriptedModel(SEED)), options=ModelOptions(tool_choice="none")))[-1]
-    assert reply.message.tool_calls == ()
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    "text", [SEED, '<tool_call>{"name": "sql_validate", "arguments": {"sql": "SELECT 1"}}</tool_call>']
+)
+async def test_with_tool_choice_none_there_are_neither_calls_nor_their_markup(text, stream):
+    options = ModelOptions(tool_choice="none", stream=stream)
+    got = await collect_parts(TextProtocolModel(ScriptedModel(text)), options=options)
+    assert not [part for part in got if type(part) in (TextDelta, CallDelta)]
+    assert (got[-1].message.content, got[-1].message.tool_calls, got[-1].finish) == ("", (), "stop")
 
 
 def test_tools_are_described_in_the_system_message():

@@ -1,14 +1,14 @@
 """A natively calling model of unknown behavior, whose text is searched for whole calls in a template's own markers."""
 
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
 from opposable import parsers  # lazy: the parser is loaded with the first marked call
 from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message
-from opposable.domain.tools import ToolDefinition
+from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, ModelWrapper, request_reply
 from opposable.parsers.markers import MISSING_END, OPENERS, TAGGED_CALL_STARTS, compile_alternatives, get_prefixes
 
@@ -109,10 +109,22 @@ def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     marker = _MARKER.search(visible)
     if marker is None:
         return reply
+    lead = text[: marker.start()].rstrip()
     parsed = parsers.parse(text[marker.start() :], tuple(tools), truncated=reply.finish in CUT_OFF)
-    is_mentioned = not parsed.calls or bool(parsed.text.strip())  # a call that is made ends the reply
-    if is_mentioned or any(c.dialect in _UNMARKED_FORMATS or MISSING_END in c.repairs for c in parsed.calls):
+    calls = (*parsed.calls, *create_invalid_calls(parsed, {"unknown_tool"}))
+    is_made = calls and not parsed.text.strip() and not parsers.introduces_quotation(lead)  # and ends the reply
+    if not is_made or any(c.dialect in _UNMARKED_FORMATS or MISSING_END in c.repairs for c in parsed.calls):
         return reply
     finish = "tool_calls" if reply.finish == "stop" else reply.finish
-    content = text[: marker.start()].rstrip()
-    return replace(reply, message=assistant_message(content, parsed.calls, reply.message.thinking), finish=finish)
+    return replace(reply, message=assistant_message(lead, calls, reply.message.thinking), finish=finish)
+
+
+def create_invalid_calls(parsed: "parsers.ParseResult", reasons: Collection[str]) -> list[ToolCall]:
+    """Return calls for the texts that were rejected for one of these reasons, so that the loop reports the problem."""
+    return [
+        ToolCall.from_json(
+            f"unmade_{index}", one.name or "unknown", one.text, dialect="text", truncated=one.reason == "truncated"
+        )
+        for index, one in enumerate(parsed.rejected)
+        if one.reason in reasons
+    ]

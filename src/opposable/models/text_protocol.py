@@ -17,7 +17,7 @@ from opposable.domain.messages import Message, assistant_message, system_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ModelWrapper, ToolChoice
-from opposable.models.marker_calls import escape_results
+from opposable.models.marker_calls import create_invalid_calls, escape_results
 from opposable.models.profile import ModelProfile
 from opposable.parsers import ParseResult
 
@@ -67,8 +67,9 @@ class TextProtocolModel(ModelWrapper):
             parts = self.inner.stream(rendered_messages, (), with_reply_schema(tools, options, self.constrained))
         else:
             parts = self.inner.stream(escape_results(messages), tools, options)
-        parser = parsers.StreamParser(() if options.tool_choice == "none" else tools)
-        forwarded = _ForwardedEvents()
+        parser = parsers.StreamParser(tools)
+        allows_calls = options.tool_choice != "none"
+        forwarded = _ForwardedEvents(allows_calls)
         async with aclosing(parts):
             async for part in parts:
                 if type(part) is TextDelta:
@@ -80,7 +81,9 @@ class TextProtocolModel(ModelWrapper):
                     parse_result = parser.close(truncated=part.finish in CUT_OFF)
                     for event in forwarded.select(parser.final_events if options.stream else (), is_end=True):
                         yield event
-                    yield merge_parsed_calls(part, parse_result, self.trust_native_calls)
+                    reply = merge_parsed_calls(part, parse_result, self.trust_native_calls)
+                    message = reply.message if allows_calls else replace(reply.message, tool_calls=())
+                    yield replace(reply, message=message, finish=reply.finish if allows_calls else part.finish)
                 else:
                     yield part
 
@@ -88,7 +91,8 @@ class TextProtocolModel(ModelWrapper):
 class _ForwardedEvents:
     """Selects the events to yield, and holds the beginning of a text while it may be a placeholder."""
 
-    def __init__(self) -> None:
+    def __init__(self, allows_calls: bool) -> None:
+        self._types = (TextDelta, ThinkingDelta, CallDelta) if allows_calls else (TextDelta, ThinkingDelta)
         self._text = ""
         self._has_begun = False
 
@@ -101,7 +105,7 @@ class _ForwardedEvents:
                 self._has_begun = not any(one.startswith(beginning) for one in protocol_texts.PLACEHOLDERS)
                 if self._has_begun:
                     yield TextDelta(self._text)
-            elif type(event) in (TextDelta, ThinkingDelta, CallDelta):
+            elif type(event) in self._types:
                 yield event
         if is_end and not self._has_begun and self._text and self._text.strip() not in protocol_texts.PLACEHOLDERS:
             yield TextDelta(self._text)
@@ -202,14 +206,7 @@ def merge_parsed_calls(reply: Reply, parse_result: ParseResult, trust_native_cal
     thinking = message.thinking or parse_result.thinking
     if message.tool_calls and trust_native_calls:
         return Reply(assistant_message(text, message.tool_calls, thinking), reply.finish, reply.usage)
-    invalid_calls = [
-        ToolCall.from_json(
-            f"unmade_{index}", one.name or "unknown", one.text, dialect="text", truncated=one.reason == "truncated"
-        )
-        for index, one in enumerate(parse_result.rejected)
-        if one.reason in _REPORTED_REASONS
-    ]
-    calls = (*parse_result.calls, *invalid_calls)
+    calls = (*parse_result.calls, *create_invalid_calls(parse_result, _REPORTED_REASONS))
     finish: FinishReason = "tool_calls" if calls and reply.finish == "stop" else reply.finish
     return Reply(assistant_message(text, calls, thinking), finish, reply.usage)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         RejectionReason,
         TextWasThinking,
     )
+    from opposable.parsers.quotation import introduces_quotation
     from opposable.parsers.stream_parser import StreamParser, parse
     from opposable.parsers.token_escaping import escape_special_tokens
     from opposable.parsers.tool_names import ToolLike
@@ -39,6 +40,7 @@ _LAZY_ATTRIBUTES = {
     "ToolLike": "tool_names",
     "aliases_from_template": "marker_aliases",
     "escape_special_tokens": "token_escaping",
+    "introduces_quotation": "quotation",
 }
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "ToolLike",
     "aliases_from_template",
     "escape_special_tokens",
+    "introduces_quotation",
     "parse",
     "parse_arguments",
     "repair_arguments",

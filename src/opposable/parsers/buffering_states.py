@@ -242,4 +242,4 @@ class BufferingStates(FinalAnswerStates):
             )
         if after and same_line:
             return False
-        return not before or quotation.announces_call(before)
+        return not before or quotation.announces_call(before) or (not after and quotation.ends_statement(before))

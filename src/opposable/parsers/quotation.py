@@ -16,6 +16,7 @@ def _compile_cues(words: tuple[str, ...], chinese: tuple[str, ...]) -> re.Patter
 
 
 _QUOTING_CUES = _compile_cues(cues.QUOTING_CUES, cues.QUOTING_CUES_CHINESE)
+_SHOWING_CUES = _compile_cues(cues.SHOWING_CUES, cues.SHOWING_CUES_CHINESE)
 _CONTAINER_CUES = _compile_cues(cues.CONTAINER_CUES, ())
 _CALLING_CUES = _compile_cues(cues.CALLING_CUES, cues.CALLING_CUES_CHINESE)
 _EXPLAINING_CUES = _compile_cues(cues.EXPLAINING_CUES, cues.EXPLAINING_CUES_CHINESE)
@@ -30,10 +31,11 @@ _LIST_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)、])\s*\Z")
 
 
 def is_quoted(before: str) -> bool:
-    """Return whether the sentence before a call presents it as a quotation.
+    """Return whether the sentence before a call presents it as a quotation, or asks the user whether to make it.
 
     If the sentence has both kinds of cue, quoting ("for example", "the page says") and calling ("I will", "let me"),
-    the later one counts.
+    the later one counts. A finished sentence does not introduce the call, so only cues of showing count there: "the
+    page says:" introduces a quotation, "The page says that Paris is spelled so." does not.
     """
     quoting_end, calling_end = _find_cues(before)
     return quoting_end > calling_end
@@ -43,6 +45,19 @@ def announces_call(before: str) -> bool:
     """Return whether the text before a call announces that it is about to be made."""
     quoting_end, calling_end = _find_cues(before)
     return calling_end > quoting_end
+
+
+def introduces_quotation(before: str) -> bool:
+    """Return whether the text before a call may present it as a quotation, in any language.
+
+    So does a line that introduces something without announcing a call.
+    """
+    return is_quoted(before) or (before.endswith((":", "：")) and not announces_call(before))
+
+
+def ends_statement(before: str) -> bool:
+    """Return whether the text before a call is short and ends with a finished sentence, which introduces nothing."""
+    return len(before) < MAX_LEAD_CHARACTERS and before.endswith((".", "!", "。", "！"))
 
 
 def describes_example(after: str) -> bool:
@@ -57,15 +72,14 @@ def _find_cues(before: str) -> tuple[int, int]:
     """
     if not before or before.isspace():
         return -1, -1
-    sentence = _normalize_text(_get_last_sentence(before[-LOOK_BACK_CHARACTERS:]))
-    quoting_end = max((match.end() for match in _QUOTING_CUES.finditer(sentence)), default=-1)
+    sentence = _normalize_text(_get_last_sentence(before[-LOOK_BACK_CHARACTERS:])).rstrip()
+    if sentence.endswith(("?", "？")):
+        return len(sentence), -1
+    is_finished = sentence.endswith((".", "!", "。", "！"))
+    quoting_cues = _SHOWING_CUES if is_finished else _QUOTING_CUES
+    quoting_end = max((match.end() for match in quoting_cues.finditer(sentence)), default=-1)
     calling_end = max((match.end() for match in _CALLING_CUES.finditer(sentence)), default=-1)
-    if (
-        quoting_end < 0
-        and calling_end < 0
-        and not sentence.rstrip().endswith((".", "!", "?", "。", "！", "？"))
-        and _CONTAINER_CUES.search(sentence)
-    ):
+    if quoting_end < 0 and calling_end < 0 and not is_finished and _CONTAINER_CUES.search(sentence):
         return 0, -1
     return quoting_end, calling_end
 

@@ -27,42 +27,53 @@ CONTAINERS = (
     "text", "string", "tag", "token", "markup", "marker", "json", "snippet", "transcript", "webpage", "web page", "issue", "readme",
 )  # fmt: skip
 
-QUOTING_CUES = (
-    "for example", "for instance", "e.g.", "example", "examples", "sample", "samples", "such as",
-    "say", "says", "saying", "said", "wrote", "write", "writes", "written", "reads", "contain", "contains", "containing", "contained",
-    "includes", "including", "embed", "embedded", "embeds", "quote", "quotes", "quoted", "quoting", "look like", "looks like",
+SHOWING_CUES = (
+    "for example", "for instance", "e.g.", "example", "examples", "sample", "samples", "such as", "look like", "looks like",
     *(f"would {verb}" for verb in ("be", "look", "write", "use", "call", "send", "produce", "output", "emit")),
     *(f"{subject} {modal}" for subject in SUBJECTS for modal in MODALS), "you'd",
     *(f"how {word}" for word in ("to", "you", "a", "an", "it", "the", "do", "does", "is", "tool", "models")),
-    "format", "formats", "syntax", "schema", "template", "documentation", "docs", "tutorial", "spec", "specification", "snippet",
-    "placeholder", "payload", "literal",
+    "documentation", "docs", "tutorial", "spec", "specification", "snippet", "placeholder",
+    *(f"{no} {verb}" for no in ("not", "refuse to", "cannot", "can't", "won't", "don't", "didn't", "never") for verb in ("call", "run", "execute", "use", "make", "invoke", "follow", "act")),
+    "ignore", "ignored", "ignoring", "inject", "injected", "injection", "injections", "malicious", "suspicious", "attack", "attacker", "phishing",
+    "if i", "if we", "if you", "could call", "could use", "could be", "might", "considered", "thought about", "think about", "hypothetical", "hypothetically",
+    "translate", "translates", "translation", "illustrate", "illustrates", "demonstrate", "demonstrates",
+)  # fmt: skip
+"""Phrases of a sentence before a call that is only shown."""
+
+QUOTING_CUES = (
+    *SHOWING_CUES,
+    "say", "says", "saying", "said", "wrote", "write", "writes", "written", "reads", "contain", "contains", "containing", "contained",
+    "includes", "including", "embed", "embedded", "embeds", "quote", "quotes", "quoted", "quoting",
+    "format", "formats", "syntax", "schema", "template", "payload", "literal",
     "don't", "do not", "doesn't", "does not", "did not", "didn't", "never", "instead of", "rather than", "avoid", "without",
-    *(f"{no} {verb}" for no in ("not", "refuse to", "cannot", "can't", "won't") for verb in ("call", "run", "execute", "use", "make", "invoke", "follow", "act")),
-    "ignore", "ignored", "ignoring", "inject", "injected", "injection", "injections", "malicious", "suspicious", "attack", "attacker",
-    "phishing", "returned", "responded", "replied",
+    "returned", "responded", "replied",
     *(f"{kind} {thing}" for kind in ("tool", "search") for thing in ("result", "results", "output", "response", "responses")), "observation",
     "tag", "tags", "tokens", "strings", "means", "is called", "earlier", "previous", "previously", "already", "last time",
     "you asked", "you requested", "as requested", "config", "configuration",
     *(f"{verb} {whom} to" for verb in ("ask", "asks", "asked", "tells", "told", "instructs", "wants") for whom in ("me", "us", "you")), "instructs", "instructed",
     *(f"{thing} of" for thing in ("output", "outputs", "content", "contents", "text", "result", "results", "transcript", "summary", "copy")),
-    "verbatim", "repeat", "repeats", "repeated", "repeating", "if i", "if we", "if you", "if the", "if a", "could call", "could use", "could be", "might", "considered", "thought about", "think about", "hypothetical",
-    "hypothetically", "translate", "translates", "translation", "explain", "explains", "explained", "explaining", "illustrate", "illustrates",
-    "demonstrate", "demonstrates", "show", "shows", "shown", "showing", "describe", "describes", "describing",
+    "verbatim", "repeat", "repeats", "repeated", "repeating", "if the", "if a",
+    "explain", "explains", "explained", "explaining", "show", "shows", "shown", "showing", "describe", "describes", "describing",
 )  # fmt: skip
-"""Phrases before a call that is only quoted."""
+"""Phrases of a line that introduces a call that is only quoted."""
 
 CONTAINER_CUES = tuple(
     f"{article} {thing}" for article in ("the", "this", "that", "a", "an", "its", "following") for thing in CONTAINERS
 )
 """Phrases right before a call that make the call part of the named thing, unless a calling cue occurs too."""
 
-QUOTING_CUES_CHINESE = (
-    "例如", "比如", "譬如", "示例", "举例", "样例", "范例", "例子", "格式", "语法", "写道", "写着", "写的是", "说：", "说:", "内容是", "内容为", "内容如", "内容：", "显示",
+SHOWING_CUES_CHINESE = (
+    "例如", "比如", "譬如", "示例", "举例", "样例", "范例", "例子",
     *(f"如果{who}" for who in ("你", "您", "用户")),
     *(f"{who}{modal}" for who in ("你", "您", "用户", "模型", "它") for modal in ("可以", "可", "应该", "应", "需要", "能", "会")),
-    "不要", "不得", "不应", "不会", "不能", "没有", "并未", "切勿", "请勿", "忽略", "网页", "页面", "网站", "文档", "邮件", "文件中", "文件里", "返回了", "返回的", "返回：", "返回:", "结果：", "结果:", "重复", "复述", "原样",
-    "结果是", "结果为", "结果中", "之前", "上次", "曾经", "刚才", "引用", "原文", "所谓", "看起来像", "形如", "如何", "怎么", "怎样", "教程", "标签", "字符串", "注入",
-    "恶意", "攻击", "假设", "假如", "解释", "演示",
+    "不要", "不得", "不应", "不会", "不能", "并未", "切勿", "请勿", "忽略", "看起来像", "形如", "如何", "怎么", "怎样", "教程", "注入", "恶意", "攻击", "假设", "假如", "演示",
+)  # fmt: skip
+
+QUOTING_CUES_CHINESE = (
+    *SHOWING_CUES_CHINESE,
+    "格式", "语法", "写道", "写着", "写的是", "说：", "说:", "内容是", "内容为", "内容如", "内容：", "显示",
+    "没有", "网页", "页面", "网站", "文档", "邮件", "文件中", "文件里", "返回了", "返回的", "返回：", "返回:", "结果：", "结果:", "重复", "复述", "原样",
+    "结果是", "结果为", "结果中", "之前", "上次", "曾经", "刚才", "引用", "原文", "所谓", "标签", "字符串", "解释",
 )  # fmt: skip
 
 CALLING_CUES = (
