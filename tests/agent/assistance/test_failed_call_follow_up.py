@@ -150,6 +150,12 @@ async def test_what_the_user_said_is_not_corrected_by_force():
     assert model.requests[2].options.tool_choice == "required"
 
 
+async def test_a_part_of_what_the_user_said_is_the_models_own_value():
+    model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "5"}')), "There is no ticket 5.", "No.")
+    await collect_events(model, ToolLibrary([close]), "Close ticket Q-5")
+    assert model.requests[2].options.tool_choice == "required"
+
+
 async def test_a_call_that_may_have_taken_effect_is_not_asked_for_again():
     def pay(amount: int) -> str:
         """Pay."""

@@ -1,5 +1,6 @@
 """Rule: ask for a corrected call when the model would answer right after a failed one."""
 
+import re
 from collections.abc import Sequence
 
 from opposable.agent.assistance import prompts
@@ -78,6 +79,6 @@ def is_own_mistake(step: Step, conversation: str) -> bool:
     return any(
         isinstance(value, str)
         and is_quoted(step.result.content, value)
-        and value.casefold() not in conversation.casefold()
+        and not re.search(rf"(?<![\w-]){re.escape(value)}(?![\w-])", conversation, re.ASCII | re.IGNORECASE)
         for value in step.call.arguments.values()
     )

@@ -3,8 +3,11 @@
 import re
 from collections.abc import Sequence
 
+from opposable.agent.assistance import prompts
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
+from opposable.agent.failure_fingerprints import format_arguments
 from opposable.agent.policy import Directive, Step
+from opposable.domain.messages import Message
 from opposable.domain.tools import ToolCall, ToolDefinition
 
 CODE_PATTERN = re.compile(r"(?=.*[\d._@/])[\w.@/:-]+", re.ASCII)
@@ -19,7 +22,7 @@ class OrderedCalls(AssistanceRule):
     Small models write calls that depend on each other in one reply, with invented values in the later ones. The reply
     is their plan: each further tool is requested with the results before it, for as many calls as were planned, so no
     call is added. A planned call is made as it is if the new one lacks a code that the user said. While a call is
-    failed, the plan waits. A call that fails right after a polled tool was made too early, and is planned again.
+    failed, the plan waits. A model that answers in place of a planned call is asked once. A call that fails right after a polled tool was made too early, and is planned again.
     """
 
     def __init__(self, run: AssistedRun) -> None:
@@ -64,6 +67,15 @@ class OrderedCalls(AssistanceRule):
         if self._is_requested:
             run.next_tool_choice = "required"
         return None
+
+    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
+        """Name the planned calls to a model that answers in their place, once."""
+        if not self._planned or any(step.result.failure for step in self.run.turn_steps):
+            return None
+        calls = [f"{call.name}({format_arguments(call.arguments.items())})" for call in self._planned]
+        self._planned = []
+        text = prompts.PLANNED_CALLS.format(calls="; ".join(calls))
+        return Directive("replan", text, text)
 
     def _choose(self, planned: ToolCall, written: ToolCall) -> ToolCall:
         """Return the planned call if the written one lacks a code that the user said, such as the name of a file."""

@@ -14,7 +14,7 @@ UNRECOVERABLE_FAILURES: tuple[FailureKind, ...] = ("invalid_arguments", "unknown
 """Failures that an identical call always has again."""
 
 MAX_ATTEMPTS = 3
-"""How often a call is made whose failure is temporary, such as a busy server."""
+"""How often a call is made whose failure is temporary, such as a busy server. `docs/assistance.md` has the data."""
 WARN_AFTER = 3
 """Identical results after which the model is warned."""
 BLOCK_AFTER = 5

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 
 from opposable.agent.assistance import prompts
-from opposable.agent.assistance.rule import TRANSIENT_FAILURES, AssistanceRule, AssistedRun
+from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
 from opposable.domain.localized_text import join_localized
 
-SWITCH_AFTER = 3
-"""Failures of a tool after which another one is named, and failed turns after which another plan is asked for."""
+SWITCH_AFTER = 2
+"""Failures of a tool after which another one is named, and failed turns after which another plan is asked for.
+
+`docs/assistance.md` has the data of these two thresholds.
+"""
 GIVE_UP_AFTER = 4
 """Turns with nothing but blocked calls after which the run ends with an answer."""
 MAX_ALTERNATIVE_TOOLS = 3
@@ -68,8 +71,7 @@ class Replanning(AssistanceRule):
         """Return the tools that may replace one that has failed too often, ranked by relevance and success rate."""
         run, name = self.run, step.call.name
         tool, failures = run.library.find_tool(name), self._failures_by_tool.get(name, 0)
-        max_failures = 2 if step.result.failure in TRANSIENT_FAILURES else SWITCH_AFTER
-        if tool is None or failures < max_failures or (failures - max_failures) % SWITCH_AFTER:
+        if tool is None or failures == 0 or failures % SWITCH_AFTER:
             return ()
         failed_ids = {run.get_owner_id(other) for other in self._failures_by_tool}
         need = f"{tool.definition.description} {run.task[:500]}"
