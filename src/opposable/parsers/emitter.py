@@ -15,6 +15,9 @@ from opposable.parsers.parse_result import (
 )
 from opposable.parsers.tool_names import ToolIndex
 
+HEAD_DELTAS = 16
+"""Deltas of the text that hold its first word."""
+
 
 class Emitter:
     """Collects the result.
@@ -99,6 +102,20 @@ class Emitter:
     def has_no_text(self) -> bool:
         """Whether no text has been emitted yet."""
         return not self._text_deltas
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither a text nor a call has been emitted yet."""
+        return not self._text_deltas and not self.has_calls
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether a call has been emitted."""
+        return self._call_count > 0
+
+    def get_text_head(self) -> str:
+        """Return the beginning of the emitted text, at least a word of it."""
+        return "".join(self._text_deltas[:HEAD_DELTAS])
 
     def get_text_tail(self, size: int) -> str:
         """Return the last characters of the emitted text."""

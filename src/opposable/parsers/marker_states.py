@@ -301,12 +301,19 @@ class MarkerStates(BufferingStates):
         span = CallSpan(
             RawCall(scan.name, scan.get_raw_arguments(), repairs=scan.repairs), self._start, scan.end, "react"
         )
-        if self._is_addressed_to_user or quotation.is_quoted(react.remove_thoughts(self._emitter.get_preceding_text())):
-            self._reject_quoted_calls([span], raw)
-        else:
-            self._emitter.emit_call(span, raw, self._truncated)
-            self._emitter.mark_gap()
+        lead = self._emitter.get_preceding_text()
+        self._is_react_quoted = (
+            self._is_react_quoted
+            or self._is_addressed_to_user
+            or quotation.is_quoted(react.remove_thoughts(lead))
+            or (scan.lacks_input and not react.begins_with_thought(lead))
+        )
         self._at = scan.end
+        if self._is_react_quoted:
+            self._reject_quoted_calls([span], raw)
+            return True
+        self._emitter.emit_call(span, raw, self._truncated)
+        self._emitter.mark_gap()
         if scan.has_invented_result:
             self._state = self._drop_invented_result
             self._start = self._at

@@ -99,6 +99,11 @@ CLOSERS = frozenset({
 FILLER_MARKERS = frozenset({"<|plugin|>", "<|interpreter|>", "<|call|>"})
 """Markers without meaning between an opener and its call."""
 
+ROLE_HEADERS = (
+    "<|im_start|>assistant\n", "<start_of_turn>model\n", "<|start_header_id|>assistant<|end_header_id|>\n", "<|assistant|>\n",
+)  # fmt: skip
+"""The header of the model's own turn, which the prompt has already; at the beginning of a reply it is not shown."""
+
 IGNORED_MARKERS = frozenset({
     "<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>",
     "<|begin_of_text|>", "<|end_of_turn|>", "<end_of_turn>", "<start_of_turn>", "<|role_end|>", "<|END_RESPONSE|>", "<|START_RESPONSE|>",

@@ -4,6 +4,7 @@ import re
 from typing import Any, Literal
 
 from opposable.parsers.bracket_scanner import BracketScan
+from opposable.parsers.call_candidates import may_be_call
 from opposable.parsers.lenient_json import skip_whitespace
 from opposable.parsers.tool_names import ToolIndex
 
@@ -13,12 +14,16 @@ _INPUT = re.compile(
     r"\s*(?:\*\*)?(?:Action[ _]?Input|Input|Arguments|Action[ _]?Arguments|Parameters)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*",
     re.IGNORECASE,
 )
-_INPUT_WORDS = ("Action Input:", "**Action Input:**", "Action_Input:", "Input:", "Arguments:")
-_STOP = re.compile(r"\n\s*(?:\*\*)?(?:Observation|Thought|Action|Final Answer|PAUSE)(?:\*\*)?[ \t]*[:：]?")
+_PARTIAL_LABEL = re.compile(r"\s*[*\w \t]{0,40}\Z")
+"""The next line, as long as it may become the label of an input."""
+_STOP = re.compile(r"^[^\S\n]{0,32}(?:\*\*)?(?:Observation|Thought|Action|Final Answer|PAUSE)", re.MULTILINE)
 _OBSERVATION = re.compile(r"\s*(?:\*\*)?Observation")
+_FINAL_ANSWER = re.compile(r"Final Answer[:：]|\*\*Final Answer(?::\*\*|\*\*:)")
 _THOUGHT = re.compile(r"^(?:\*\*)?Thought(?:\*\*)?\s*[:：].*$", re.MULTILINE)
 _FENCE_START = re.compile(r"```[\w]*\s*")
+_BACKTICKED_OBJECT = re.compile(r"`(?P<object>\{.*\})`", re.DOTALL)
 MAX_LABEL_CHARACTERS = 64
+MAX_LOOKAHEAD_CHARACTERS = 120
 
 Verdict = Literal["call", "label", "text"]
 
@@ -26,6 +31,17 @@ Verdict = Literal["call", "label", "text"]
 def is_action_start(text: str, at: int) -> bool:
     """Return whether the label of an action is at `at`."""
     return _ACTION.match(text, at) is not None
+
+
+def match_final_answer(text: str, at: int) -> int | None:
+    """Return the position after the label of the final answer at `at`, or None."""
+    match = _FINAL_ANSWER.match(text, at)
+    return match.end() if match else None
+
+
+def begins_with_thought(text: str) -> bool:
+    """Return whether the text is empty or begins with a thought."""
+    return not text.strip() or _THOUGHT.match(text.lstrip()) is not None
 
 
 def remove_thoughts(text: str) -> str:
@@ -42,7 +58,8 @@ class ReactScan:
     - "label": the call follows as JSON at `end`;
     - "text": there is no call, and the text continues at `end`.
 
-    `has_invented_result` means that the model goes on to make up the result.
+    `has_invented_result` means that the model goes on to make up the result. `lacks_input` means that the name of a tool
+    is all there is, which is a call only without text before it.
     """
 
     def __init__(self, start: int, tools: ToolIndex) -> None:
@@ -51,6 +68,7 @@ class ReactScan:
         self.name = ""
         self.repairs: tuple[str, ...] = ()
         self.has_invented_result = False
+        self.lacks_input = False
         self._tools = tools
         self._input_text = ""
         self._input_start = self._input_end = -1
@@ -70,11 +88,18 @@ class ReactScan:
         assert label is not None
         at = label.end()
         first = skip_whitespace(text, at)
+        if not final and text[first:] in ("", "`", "``"):
+            return None
         if first >= len(text):
-            return self._finish_as_text(at) if final else None
-        if text[first] in "{[`":
-            self.end = first
-            return "label"
+            return self._finish_as_text(at)
+        fence = _FENCE_START.match(text, first)
+        if text[first] in "{[" or fence:
+            may_be = may_be_call(text, fence.end() if fence else first, self._tools)
+            if may_be is None and not final and len(text) - first < MAX_LOOKAHEAD_CHARACTERS:
+                return None
+            if may_be or text[first] != "[":
+                self.end = first
+                return "label" if may_be else "text"
         line = _LINE.match(text, at)
         if line is None:
             return self._finish_as_text(at)
@@ -84,25 +109,25 @@ class ReactScan:
 
     def _scan_tool_name(self, text: str, line: re.Match[str], at: int, final: bool) -> Verdict | None:
         name = line["name"].strip().strip("*`\"'[] ")
-        is_known = self._tools.find(name)[0] is not None
+        tool, _ = self._tools.find(name)
         match = _INPUT.match(text, line.end("name"))
         if match is None:
-            upcoming = text[line.end("name") :].lstrip()
-            if (
-                not final
-                and len(upcoming) < MAX_LABEL_CHARACTERS
-                and any(word.lower().startswith(upcoming.lower()) for word in _INPUT_WORDS)
-            ):
+            if not final and _PARTIAL_LABEL.match(text, line.end("name")):
                 return None
-            if not is_known or not upcoming.startswith("{") or not final:
+            input_start = skip_whitespace(text, line.end("name"))
+            needs_no_input = tool is not None and not tool.schema.required_names()
+            ends_turn = input_start >= len(text) or _OBSERVATION.match(text, input_start)
+            if not (needs_no_input and ends_turn):
                 return self._scan_python_call(line, at)
-        input_start = skip_whitespace(text, line.end("name")) if match is None else match.end()
-        if not is_known and not re.fullmatch(r"[\w.\-]{1,64}", name):
+            self.lacks_input = True
+        elif not final and text[match.end() :] in ("", "*"):
+            return None
+        else:
+            input_start = match.end()
+        if tool is None and not re.fullmatch(r"[\w.\-]{1,64}", name):
             return self._finish_as_text(at)
         self.name = name
-        if input_start >= len(text) and not final:
-            return None
-        self._input_start = self._search_from = input_start
+        self._input_start = input_start
         return "call"
 
     def _scan_python_call(self, line: re.Match[str], at: int) -> Verdict:
@@ -118,6 +143,9 @@ class ReactScan:
         return "text"
 
     def _scan_input(self, text: str, final: bool) -> Verdict | None:
+        self._input_start = skip_whitespace(text, self._input_start)
+        if self._input_start >= len(text) and not final:
+            return None
         fence = _FENCE_START.match(text, self._input_start)
         first = fence.end() if fence else self._input_start
         if self._input_end >= 0:
@@ -126,7 +154,7 @@ class ReactScan:
             self._bracket_scan = self._bracket_scan or BracketScan(first)
             end = self._bracket_scan.scan(text, final)
         else:
-            stop = _STOP.search(text, self._search_from)
+            stop = _STOP.search(text, max(self._search_from, self._input_start))
             self._search_from = max(self._search_from, len(text) - MAX_LABEL_CHARACTERS)
             end = stop.start() if stop else (len(text) if final else None)
         if end is None:
@@ -139,13 +167,12 @@ class ReactScan:
         if is_fenced and text.startswith("```", start):
             end, start = start + 3, skip_whitespace(text, start + 3)
         upcoming = text[start : start + 13]
-        if (
-            not final
-            and (not upcoming or any(word.startswith(upcoming) for word in ("```", "Observation", "**Observation")))
-            and len(upcoming) < 11
-        ):
+        words = ("```", "Observation", "**Observation")
+        if not final and any(word != upcoming and word.startswith(upcoming) for word in words):
             return None
-        self._input_text = text[first:end].removesuffix("```").strip()
+        self._input_text = text[first:end].strip().removesuffix("```").strip()
+        if backticked := _BACKTICKED_OBJECT.fullmatch(self._input_text):
+            self._input_text = backticked["object"]
         self.has_invented_result = _OBSERVATION.match(text, end) is not None
         self.end = end
         return "call"

@@ -44,7 +44,7 @@ _PASSTHROUGH_STATES = frozenset(
 """Names of the states that no longer need the text they have emitted."""
 
 
-_LINE_START_CHARACTERS = frozenset("{[>*-Af t")
+_LINE_START_CHARACTERS = frozenset("{[>*-AFf t")
 """First characters of a line that may begin a call, in addition to those of the tools' names."""
 
 
@@ -67,6 +67,7 @@ class StateMachine(ABC):
         self._truncated = False
         self._has_seen_thinking = False  # a block of reasoning was opened or closed
         self._is_addressed_to_user = False  # the message is addressed to the user: nothing in it is a call
+        self._is_react_quoted = False  # an action was quoted, and those after it belong to the quotation
         self._fallback_count = 0
         self._section: CallSection | None = None
         self._bracket_scan: BracketScan | None = None

@@ -30,6 +30,7 @@ from opposable.parsers.markers import (
     MAX_MARKER_CHARACTERS,
     OPENERS,
     QUOTED_ELEMENTS,
+    ROLE_HEADERS,
     TAGGED_CALL_STARTS,
     THINKING_ENDS,
     THINKING_MARKERS,
@@ -52,10 +53,15 @@ _LINE_STARTS = (
     "**Action:**",
     "**Action**:",
     "Action：",
+    "Final Answer:",
+    "**Final Answer:**",
+    "**Final Answer**:",
+    "Final Answer：",
     ">>>",
     "to=",
 )
 _LINE_START_PREFIXES = get_prefixes(_LINE_STARTS)
+_ROLE_HEADER_PREFIXES = get_prefixes(ROLE_HEADERS)
 _FUNCTIONARY_CALL = re.compile(r">>>(?P<name>[\w.\-]{1,128})\n")
 
 
@@ -130,6 +136,15 @@ class StreamParser(MarkerStates):
             start = skip_whitespace(text, at)
             if start >= len(text):
                 return self._emit_until(start)
+            if self._emitter.is_empty and text.startswith(ROLE_HEADERS, start):
+                self._at = text.index("\n", start)
+                return True
+            if (
+                self._emitter.is_empty
+                and not final
+                and text[start : start + MAX_MARKER_CHARACTERS] in _ROLE_HEADER_PREFIXES
+            ):
+                return False
             if (step := self._parse_line_start(text, start, final)) is not None:
                 return step
             at = start
@@ -166,7 +181,19 @@ class StreamParser(MarkerStates):
             return self._enter_brackets(text, start, final)
         if react.is_action_start(text, start):
             return self._enter_react(start)
+        if (answer_start := react.match_final_answer(text, start)) is not None:
+            return self._enter_final_answer(answer_start)
         return self._enter_named_call(text, start, final)
+
+    def _enter_final_answer(self, start: int) -> bool | None:
+        """Enter the answer after its ReAct label: the thoughts before it are reasoning."""
+        if not self._emitter.is_empty:
+            if self._emitter.has_calls or not react.begins_with_thought(self._emitter.get_text_head()):
+                return None
+            self._emitter.reclassify_text_as_thinking()
+        self._at = start
+        self._is_addressed_to_user = True
+        return True
 
     def _parse_functionary(self, text: str, start: int, final: bool) -> bool | None:
         """Enter a call in the Functionary format, `>>>name` on a line of its own."""
