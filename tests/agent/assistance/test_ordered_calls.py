@@ -106,14 +106,21 @@ async def test_a_call_of_another_tool_is_written_again_with_the_result_before_it
 
 
 async def test_a_model_that_answers_in_place_of_a_planned_call_is_asked_once():
-    plan = reply_with_calls(call_find(), call_cancel("A-17"))
+    plan = reply_with_calls(call_find(), call_cancel("unknown"))
     model = ScriptedModel(plan, "I found and cancelled it.", reply_with_calls(call_cancel("A-17")), "Done.")
     end = await run_scripted(model)
     assert (made, end.text) == (["find Anna", "cancel A-17"], "Done.")
-    assert '[Not made yet: cancel(order="A-17").' in model.requests[2].messages[-1].content
+    assert '[Not made yet: cancel(order="unknown").' in model.requests[2].messages[-1].content
     made.clear()
     end = await run_scripted(ScriptedModel(plan, "It was shipped already."))
     assert (made, end.text, end.turns) == (["find Anna"], "It was shipped already.", 3)
+
+
+async def test_a_planned_call_without_invented_values_is_made_if_the_model_answers_in_its_place():
+    plan = reply_with_calls(call_find(), call_cancel("A-17"))
+    end = await run_scripted(ScriptedModel(plan, "I found and cancelled it."))
+    assert (made, end.text, end.turns) == (["find Anna", "cancel A-17"], "I found and cancelled it.", 3)
+    assert [len(message.tool_calls) for message in end.messages if message.role == "assistant"] == [1, 1, 0]
 
 
 async def test_without_the_rule_the_calls_are_made_as_written():

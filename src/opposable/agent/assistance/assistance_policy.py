@@ -88,12 +88,12 @@ class AssistedModel(ModelWrapper):
         """Begin a turn if the reply has calls. Return the reply with the calls that are to be made now."""
         run, plan = self._run, reply.message.content.strip()
         calls: Sequence[ToolCall] = reply.message.tool_calls
+        for rule in self._rules:
+            calls = rule.select_calls(calls)
         if calls:
             run.arguments, run.blocked_ids, run.suggested_arguments = {}, set(), {}
             if run.expects_plan and plan:
                 run.plan, run.expects_plan = plan, False
-        for rule in self._rules:
-            calls = rule.select_calls(calls)
         return replace(reply, message=replace(reply.message, tool_calls=tuple(calls)))
 
 

@@ -21,8 +21,9 @@ class OrderedCalls(AssistanceRule):
 
     Small models write calls that depend on each other in one reply, with invented values in the later ones. The reply
     is their plan: each further tool is requested with the results before it, for as many calls as were planned, so no
-    call is added. A planned call is made as it is if the new one lacks a code that the user said. While a call is
-    failed, the plan waits. A model that answers in place of a planned call is asked once. A call that fails right after a polled tool was made too early, and is planned again.
+    call is added. A planned call is made as it is if the new one lacks a code that the user said, or if the model
+    answers in its place and none of its values is invented; otherwise the model is asked once. While a call is failed,
+    the plan waits. A call that fails right after a polled tool was made too early, and is planned again.
     """
 
     def __init__(self, run: AssistedRun) -> None:
@@ -41,7 +42,10 @@ class OrderedCalls(AssistanceRule):
 
     def select_calls(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
         """Return the calls of the first tool, and plan those of the others."""
-        count, planned_count = _count_first(calls), _count_first(self._planned)
+        planned_count = _count_first(self._planned)
+        if self._is_requested and not calls and self._are_known(self._planned[:planned_count]):
+            calls = self._planned[:planned_count]  # the server ignores the tool choice
+        count = _count_first(calls)
         if count < len(calls) and not self._is_requested:
             self._planned = list(calls[count:])
         elif calls and self._planned and calls[0].name == self._planned[0].name:
@@ -76,6 +80,12 @@ class OrderedCalls(AssistanceRule):
         self._planned = []
         text = prompts.PLANNED_CALLS.format(calls="; ".join(calls))
         return Directive("replan", text, text)
+
+    def _are_known(self, calls: Sequence[ToolCall]) -> bool:
+        """Return whether all values of calls are in the conversation or in the results, so that none is invented."""
+        texts = (self.run.conversation, *(step.result.content for step in self.run.steps))
+        known = "\n".join(texts).casefold()
+        return all(str(value).casefold() in known for call in calls for value in call.arguments.values())
 
     def _choose(self, planned: ToolCall, written: ToolCall) -> ToolCall:
         """Return the planned call if the written one lacks a code that the user said, such as the name of a file."""
