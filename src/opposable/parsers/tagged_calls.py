@@ -270,7 +270,7 @@ class TaggedScan:
         )
         if value_end >= 0:
             self.repairs.add("missing end of a parameter")
-            self._store_value(text[self._value_start : value_end])
+            self._store_value(_strip_last_line_break(text[self._value_start : value_end]))
             self.at = value_end + (
                 len(self.tag_format.parameter_end) if text.startswith(self.tag_format.parameter_end, value_end) else 0
             )
@@ -294,20 +294,24 @@ class TaggedScan:
 
 
 def _split_merged_values(scan: TaggedScan, schema: SchemaNode, repairs: Repairs) -> list[tuple[str, TagValue]]:
-    """Split values that contain another parameter because an end tag is missing."""
-    written_names = dict(scan.values)
-    missing = {name for name in schema.required_names() if name not in written_names}
-    if not missing:
-        return scan.values
+    """Split values that contain another parameter because an end tag is missing.
+
+    A value with as many end tags as start tags only mentions them, unless a required parameter is missing.
+    """
+    required = set(schema.required_names())
+    missing = ({*schema.properties()} | required) - {name for name, _ in scan.values}
     result: list[tuple[str, TagValue]] = []
     for key, value in scan.values:
+        matches = list(scan.tag_format.parameter_start.finditer(value.text)) if missing else []
+        is_unended = len(matches) > value.text.count(scan.tag_format.parameter_end)
         start = 0
-        for match in scan.tag_format.parameter_start.finditer(value.text):
-            if match["key"] in missing:
-                text = value.text[start : match.start()].split(scan.tag_format.parameter_end)[0].removesuffix("\n")
+        for match in matches:
+            name = _unescape_attribute(match["key"])
+            if name in missing and (is_unended or name in required):
+                text = _strip_last_line_break(value.text[start : match.start()].split(scan.tag_format.parameter_end)[0])
                 result.append((key, TagValue(_strip_line_breaks(text), value.type_name)))
                 repairs.add("missing end of a parameter")
-                key, start = match["key"], match.end()
+                key, start = name, match.end()
                 missing.discard(key)
         result.append((key, TagValue(_strip_line_breaks(value.text[start:]) if start else value.text, value.type_name)))
     return result
@@ -332,6 +336,11 @@ def _coerce_tag_value(value: TagValue, schema: SchemaNode, repairs: Repairs) -> 
         except ValueError:
             return text
     return coerce_text(text, schema, repairs)
+
+
+def _strip_last_line_break(value: str) -> str:
+    """Return a value whose end tag is missing without the line break before the next tag."""
+    return value if value.startswith("\n") else value.removesuffix("\n")
 
 
 def _strip_line_breaks(value: str) -> str:
