@@ -46,6 +46,9 @@ ANSWERS = [
     ('{"action": "finish", "content": "no end', "no end"),
     ('{"action": "finish", "content": "half \\u4f', "half \\u4f"),
     ('{"action": "finish", "content": "a"} and more', "a\nand more"),
+    ('{"action": "finish", "content": "comma",}', "comma"),
+    ('{"action": "finish", "content": "brackets"}}', "brackets"),
+    ('{"action": "finish", "content": "a"} }]\nand more', "a\nand more"),
     ('{"action": "finish", "content": "Use {{start}} and }"}', "Use {{start}} and }"),
     (
         '{"action": "finish", "content": "<tool_call>{\\"name\\": \\"add\\", \\"arguments\\": {\\"a\\": 1}}</tool_call>"}',

@@ -1,6 +1,7 @@
 """Malformed calls are parsed, repaired if necessary, and every repair is reported."""
 
 import pytest
+from tests.parsers.splits import parse_in_every_split
 
 from opposable.parsers import parse
 
@@ -223,3 +224,87 @@ def test_the_only_argument_of_a_tool_needs_no_name():
     tools = [{"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}]
     for text in ('{"action": "search", "action_input": "weather"}', "Action: search\nAction Input: weather"):
         assert [call.arguments for call in parse(text, tools).calls] == [{"query": "weather"}]
+
+
+FORECAST = [
+    {
+        "name": "forecast",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "unit": {"type": "string"}},
+            "required": ["city"],
+        },
+    },
+    {"name": "list_files", "parameters": {"type": "object", "properties": {}}},
+]
+F = '{"name": "forecast", "arguments": {"city": "Oslo", "days": 3}}'
+PROTOCOL = '{"action": "tool_call", "tool_calls": '
+WITH_WRONG_BRACKETS = {
+    "brace of a call missing": f"{PROTOCOL}[{F[:-1]}]}}",
+    "bracket of the list missing": f"{PROTOCOL}[{F}}}",
+    "brace too many in the list": f"{PROTOCOL}[{F}}}]}}",
+    "brace too many at the end": f"{PROTOCOL}[{F}]}}}}",
+    "brace too many after a call": f"{F}}}",
+    "object in place of a list": f"{PROTOCOL}{F}}}",
+    "list in place of an object": '{"name": "forecast", "arguments": [{"city": "Oslo", "days": 3}]}',
+    "comma missing": '{"name": "forecast" "arguments": {"city": "Oslo", "days": 3}}',
+    "comment before the first key": '{\n  // for Oslo: {"days"}\n  "name": "forecast", "arguments": {"city": "Oslo", "days": 3}}',
+    "last brace missing in a tag": f"<tool_call>\n{F[:-1]}\n</tool_call>",
+    "last brace missing in a fence": f"```json\n{F[:-1]}\n```",
+    "Python in a fence for calls": '```tool_call\nforecast(city="Oslo", days=3)\n```',
+    "result assigned and printed": '```tool_code\n# Oslo\nr = forecast(city="Oslo", days=3)\nprint(r)\n```',
+    "result awaited": '```tool_code\nawait forecast(city="Oslo", days=3)\n```',
+    "end of a parameter missing": "<function=forecast>\n<parameter=city>\nOslo\n<parameter=days>\n3\n</parameter>\n</function>",
+    "all ends missing": "<function=forecast>\n<parameter=city>\nOslo\n<parameter=days>\n3\n</function>",
+    "end of an invoked parameter missing": '<invoke name="forecast">\n<parameter name="city">Oslo\n<parameter name="days">3\n</invoke>',
+    "end of a value missing": "<tool_call>forecast\n<arg_key>city</arg_key>\n<arg_value>Oslo\n<arg_key>days</arg_key>\n<arg_value>3\n</tool_call>",
+}
+
+
+@pytest.mark.parametrize("text", WITH_WRONG_BRACKETS.values(), ids=WITH_WRONG_BRACKETS)
+def test_a_call_with_wrong_brackets_or_ends_is_parsed_if_one_reading_is_possible(text):
+    result = parse_in_every_split(text, FORECAST)
+    assert [(call.name, call.arguments) for call in result.calls] == [("forecast", {"city": "Oslo", "days": 3})]
+    assert (result.text, result.rejected) == ("", ())
+
+
+REPORTED = {
+    "protocol, cut off": (f"{PROTOCOL}[{F[:-12]}", "truncated"),
+    "protocol in a fence, cut off": (f"```json\n{PROTOCOL}[{F[:-12]}", "truncated"),
+    "protocol with quotation marks": (
+        PROTOCOL + '[{"name": "forecast", "arguments": {"city": "f("a")"}}]}',
+        "unreadable",
+    ),
+    "two calls with wrong brackets": (f"{PROTOCOL}[{F[:-1]}, {F}]}}", "unreadable"),
+    "arguments not closed": (f"<tool_call>\n{F[:-2]}\n</tool_call>", "truncated"),
+    "Python, cut off": ('forecast(city="Oslo", unit="cel', "truncated"),
+    "Python in a fence, cut off": ('```python\nforecast(city="Oslo", unit="cel', "truncated"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), REPORTED.values(), ids=REPORTED)
+def test_a_call_that_cannot_be_made_is_reported(text, reason):
+    result = parse_in_every_split(text, FORECAST)
+    assert (result.text, result.calls) == ("", ())
+    assert [(item.name, item.reason) for item in result.rejected] == [("forecast", reason)]
+
+
+NOT_MADE = {
+    "a tool in the arguments of another": '{"tool": "x", "arguments": {"name": "list_files" "arguments": {}}}',
+    "the definition of a tool": '{"name": "forecast", "parameters": [{"name": "city", "type": "string"}]}',
+    "an assignment in code": '```python\nr = forecast(city="Oslo")\nprint(r)\n```',
+    "a fence for calls without one": "```tool\nnothing to call\n```",
+    "Python in prose": "list_files( takes no argument",
+}
+
+
+@pytest.mark.parametrize("text", NOT_MADE.values(), ids=NOT_MADE)
+def test_a_text_that_only_resembles_a_call_is_shown(text):
+    result = parse_in_every_split(text, FORECAST)
+    assert (result.text, result.calls) == (text, ())
+
+
+def test_a_value_that_mentions_a_parameter_is_not_split():
+    value = "write <parameter=days>3</parameter> here"
+    text = f"<function=forecast>\n<parameter=city>\n{value}\n</parameter>\n</function>"
+    assert [call.arguments for call in parse_in_every_split(text, FORECAST).calls] == [{"city": value}]

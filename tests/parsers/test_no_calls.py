@@ -15,7 +15,7 @@ TOOLS = [
         },
     }
 ]
-MARKED = ("<|", "think", "finish")
+MARKED = ("<|", "think", "finish", "\nFinal Answer: ")
 
 
 @pytest.mark.parametrize("text", NO_CALLS.values(), ids=NO_CALLS)

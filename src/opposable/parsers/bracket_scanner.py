@@ -10,6 +10,7 @@ _PLAIN_STRING_PATTERNS = {
 }
 """The plain part of a string, including escaped characters."""
 _STRING_MARKS = ("<escape>", '<|"|>')
+_CLOSING = {"{": "}", "[": "]", "(": ")"}
 _LOOK_BACK_CHARACTERS = 64
 WAIT = -1
 CONTINUE = -2
@@ -25,7 +26,17 @@ class BracketScan:
             if no closing bracket arrives.
     """
 
-    __slots__ = ("_depth", "_fallback_end", "_quote", "at", "end", "is_complete", "markers_end_strings", "start")
+    __slots__ = (
+        "_closing",
+        "_depth",
+        "_fallback_end",
+        "_quote",
+        "at",
+        "end",
+        "is_complete",
+        "markers_end_strings",
+        "start",
+    )
 
     def __init__(self, start: int, markers_end_strings: bool = False) -> None:
         self.start = self.at = start
@@ -33,6 +44,7 @@ class BracketScan:
         self.end: int | None = None
         self.markers_end_strings = markers_end_strings
         self._depth = 0
+        self._closing = ""
         self._quote = ""
         self._fallback_end = -1
 
@@ -102,9 +114,10 @@ class BracketScan:
             return self._scan_marker(text, final)
         self.at += 1
         if char in "{[(":
+            self._closing = self._closing or _CLOSING[char]
             self._depth += 1
         elif char in "}])":
-            self._depth -= 1
+            self._depth = max(self._depth - 1, int(char != self._closing))
             if self._depth <= 0:
                 self.is_complete = True
                 return self.at

@@ -24,6 +24,7 @@ from opposable.parsers.state_machine import (
 _FENCE_OPEN = re.compile(r"(?P<ticks>`{3,16})[ \t]*(?P<info>[\w.+\-]{0,32})[ \t]*(?P<rest>[^\n`]*)")
 _BACKTICKS = re.compile(r"`{1,16}")
 _CALL_SEPARATORS = re.compile(r"[\s;,\u3000]*")
+_EXTRA_BRACKETS = re.compile(r"(?:\s*[}\]])+")
 MAX_FOLLOWING_CHARACTERS = 240
 _CODE_OR_TEXT_FENCES = frozenset({"python", "py", "text", "plaintext", "txt", "plain"})
 
@@ -106,6 +107,8 @@ class BufferingStates(FinalAnswerStates):
         info = opened["info"].lower()
         if not self._tools or self._is_addressed_to_user or info not in FENCE_INFO_STRINGS or first >= len(text):
             return False
+        if info in CALL_INFO_STRINGS:
+            return True
         if text[first] in "{[" and not self._marker_may_begin(text, first, final):
             verdict = may_be_call(text, first, self._tools)
             return (
@@ -118,13 +121,13 @@ class BufferingStates(FinalAnswerStates):
                 return None
             match = INLINE_MARKER_PATTERN.match(text, first)
             return match is not None and (match[0] in OPENERS or match[0] in TAGGED_CALL_STARTS)
-        if info in ("tool_code", "python", "py", ""):
+        if info in ("python", "py", ""):
             word = WORD_PATTERN.match(text, first)
             if word is None:
                 return False
             if word.end() >= len(text) and not final:
                 return None
-            return info == "tool_code" or word[0] == "print" or self._tools.find(word[0])[0] is not None
+            return word[0] == "print" or self._tools.find(word[0])[0] is not None
         return False
 
     def _buffer_fence(self, final: bool) -> bool:
@@ -138,7 +141,7 @@ class BufferingStates(FinalAnswerStates):
         self._bracket_scan = None
         body = text[self._start : end]
         inner = text[self._body_start : body_end]
-        candidate = classify_candidate(inner, self._tools, self._fence_info)
+        candidate = classify_candidate(inner, self._tools, self._fence_info, is_ended=end > body_end)
         if candidate is None or (not candidate.spans and not candidate.answer):
             self._state = self._parse_text
             return self._emit_until(end)
@@ -168,6 +171,9 @@ class BufferingStates(FinalAnswerStates):
     def _buffer_following_text(self, final: bool) -> bool:
         """Buffer the text after a candidate, which decides whether it is a call."""
         text, at = self._buffer, self._at
+        if not self._is_pending_fenced and (extra := _EXTRA_BRACKETS.match(text, at)):
+            self._pending_raw += extra[0]
+            self._at = at = extra.end()
         start = skip_pattern(_CALL_SEPARATORS, text, at)
         if start >= len(text):
             return self._resolve_candidate("", same_line=False) if final else False
@@ -230,8 +236,8 @@ class BufferingStates(FinalAnswerStates):
         before = lead.strip()
         if quotation.describes_example(after) or quotation.is_quoted(before):
             return False
-        if self._pending_candidate is not None and not self._pending_candidate.spans:
-            return True
+        if (candidate := self._pending_candidate) is not None and not candidate.spans:
+            return bool(candidate.answer) or not self._emitter.has_calls
         if self._is_pending_fenced:
             if self._fence_info in _CODE_OR_TEXT_FENCES and (before or after):
                 return quotation.announces_call(before) and (self._fence_info == "text" or not after)

@@ -31,9 +31,8 @@ FENCE_INFO_STRINGS = CALL_INFO_STRINGS | {
 }  # fmt: skip
 """Info strings of a code fence that may be a call."""
 
-_FIRST_KEY = re.compile(
-    r"""\{[\s{]*(?P<quote>["'“‘]?)(?P<key>[^"'“”‘’:：=,{}\[\]\n]{0,64})(?P<end>["'”’]|\s*[:：=])?"""
-)
+_FIRST_KEY = re.compile(r"""(?P<quote>["'“‘]?)(?P<key>[^"'“”‘’:：=,{}\[\]\n]{0,64})(?P<end>["'”’]|\s*[:：=])?""")
+MAX_BEFORE_KEY_CHARACTERS = 100
 _IDENTIFIER = re.compile(r"[^\W\d][\w.\-]*")
 _CALL_MARKER = compile_alternatives({*OPENERS, *TAGGED_CALL_STARTS} - {"functools["})
 _VALUE_SEPARATOR = re.compile(r"[\s,;]*")
@@ -63,6 +62,13 @@ def may_be_call(text: str, at: int, tools: ToolIndex) -> bool | None:
 
 
 def _key_may_begin_call(text: str, at: int, tools: ToolIndex) -> bool | None:
+    start = at
+    while text.startswith("{", at):
+        at = skip_space(text, at + 1)
+    if at - start > MAX_BEFORE_KEY_CHARACTERS:
+        return False
+    if at >= len(text) or text.startswith("/*", at) or text[at:] == "/":
+        return None
     match = _FIRST_KEY.match(text, at)
     if match is None:
         return False
@@ -81,10 +87,12 @@ class CallCandidate:
     thinking: str = ""
 
 
-def classify_candidate(text: str, tools: ToolIndex, fence_info: str | None = None) -> CallCandidate | None:
+def classify_candidate(
+    text: str, tools: ToolIndex, fence_info: str | None = None, is_ended: bool = False
+) -> CallCandidate | None:
     """Classify buffered text; return None if it is not a call.
 
-    `fence_info` is the info string of its code fence.
+    `fence_info` is the info string of its code fence, and `is_ended` means that the fence was closed.
     """
     body = text.strip()
     if not body:
@@ -92,8 +100,8 @@ def classify_candidate(text: str, tools: ToolIndex, fence_info: str | None = Non
     if _CALL_MARKER.match(body):
         return _parse_marked_calls(body, tools)
     if body[0] in "{[" and not pythonic.LIST_PATTERN.match(body):
-        return _parse_json_values(body, tools)
-    calls = pythonic.parse_python_calls(body, tools)
+        return _parse_json_values(body, tools, is_ended)
+    calls = pythonic.parse_python_calls(body, tools, is_code=fence_info in CALL_INFO_STRINGS)
     if not calls or (
         fence_info is None and not body.startswith("[") and not all(tools.find(call.name)[0] for call in calls)
     ):
@@ -110,21 +118,24 @@ def _parse_marked_calls(body: str, tools: ToolIndex) -> CallCandidate | None:
     return CallCandidate(section.spans)
 
 
-def _parse_json_values(body: str, tools: ToolIndex) -> CallCandidate | None:
+def _parse_json_values(body: str, tools: ToolIndex, is_ended: bool) -> CallCandidate | None:
     """Parse one or several JSON values."""
     candidate = CallCandidate([])
     at = 0
     while at < len(body):
         repairs = Repairs()
+        start = at
         try:
             value, at = _parse_json_value(body, at, repairs)
+            shape = classify_value(value, tools, is_marked=False)
+            is_broken = shape is None and "unescaped quotation mark" in repairs.entries
         except (UnreadableText, RecursionError):
-            broken_call = find_broken_call(body, tools)
-            return CallCandidate([*candidate.spans, CallSpan(broken_call, 0, 0, "json")]) if broken_call else None
-        shape = classify_value(value, tools, is_marked=False)
+            shape, is_broken = None, True
+        if is_broken and (broken_call := find_broken_call(body[start:], tools)):
+            return CallCandidate([*candidate.spans, CallSpan(broken_call, 0, 0, "json")])
         if shape is None or (candidate.spans and not shape.calls):
             return None
-        candidate.spans.extend(create_json_span(call, repairs, 0, 0, shape.parser) for call in shape.calls)
+        candidate.spans.extend(create_json_span(call, repairs, 0, 0, shape.parser, is_ended) for call in shape.calls)
         candidate.answer = candidate.answer or shape.answer or ""
         candidate.thinking = candidate.thinking or shape.thinking
     return candidate

@@ -139,14 +139,15 @@ class CallSection:
             self.fallback_count += 1
             self.markers_end_strings = self.markers_end_strings or self.fallback_count >= MAX_FALLBACKS
         value = text[scan.start : end]
+        is_ended = text.startswith(_CLOSER_STRINGS, end)
         if self._pending_name:
             call: UntypedCall = RawCall(self._pending_name, _decode_braces(value, self.parser), self._pending_id)
             self.spans.append(CallSpan(call, self._item_start, end, self.parser, self._pending_id))
             self._pending_name = self._pending_id = ""
             return
-        self._finish_value(value, self._item_start, end)
+        self._finish_value(value, self._item_start, end, is_ended)
 
-    def _finish_value(self, value: str, start: int, end: int) -> None:
+    def _finish_value(self, value: str, start: int, end: int, is_ended: bool) -> None:
         may_be_python = value[:1] not in ("{", "[") or pythonic.LIST_PATTERN.match(value)
         if may_be_python and (calls := pythonic.parse_python_calls(value, self.tools)) is not None:
             self.spans.extend(CallSpan(call, start, end, self.parser or "pythonic") for call in calls)
@@ -159,7 +160,9 @@ class CallSection:
         if shape is None or not shape.calls:
             self.spans.append(CallSpan(find_broken_call(value, self.tools), start, end, self.parser or "json"))
             return
-        self.spans.extend(create_json_span(call, repairs, start, end, self.parser or "json") for call in shape.calls)
+        self.spans.extend(
+            create_json_span(call, repairs, start, end, self.parser or "json", is_ended) for call in shape.calls
+        )
 
     def _scan_between_calls(self, text: str, final: bool) -> int:
         """Scan the text between calls: a marker, the next call, or the end of the section."""
@@ -273,9 +276,20 @@ class CallSection:
         return True
 
 
-def create_json_span(call: RawCall, repairs: Repairs, start: int, end: int, parser: str) -> CallSpan:
-    """Return the span of a call in a JSON value that was parsed with `repairs`."""
-    repaired_call = replace(call, repairs=(*repairs, *call.repairs), is_unfinished=repairs.is_unfinished)
+def create_json_span(
+    call: RawCall, repairs: Repairs, start: int, end: int, parser: str, is_ended: bool = False
+) -> CallSpan:
+    """Return the span of a call in a JSON value that was parsed with `repairs`.
+
+    `is_ended` means that a closing marker or the end of a fence follows the value.
+    """
+    has_closed_arguments = is_ended and repairs.missing_brackets == 1 and not call.is_flat
+    repaired_call = replace(
+        call,
+        repairs=(*repairs, *call.repairs),
+        is_unfinished=repairs.is_unfinished,
+        has_closed_arguments=has_closed_arguments,
+    )
     return CallSpan(repaired_call, start, end, parser, call.id)
 
 

@@ -15,6 +15,7 @@ _MAX_ESCAPE_CHARACTERS = 12
 _MAX_END_CHARACTERS = 64
 _ANSWER_REST = re.compile(r'"(?:[^"}]|"(?:[^"\\]|\\.)*")*\}')
 _MAX_REST_CHARACTERS = 2000
+_EXTRA_BRACKETS = re.compile(r"[\s}\]]*")
 
 
 class FinalAnswerStates(PassthroughStates):
@@ -80,8 +81,8 @@ class FinalAnswerStates(PassthroughStates):
 
         None if more text is needed.
 
-        It does if a bracket or another field follows. Models forget to escape quotation marks inside an answer: those
-        are emitted as text.
+        It does if a bracket or another field follows, also a bracket after a comma. Models forget to escape quotation
+        marks inside an answer: those are emitted as text.
         """
         at = skip_pattern(_WHITESPACE, text, self._at + 1)
         if at >= len(text):
@@ -93,7 +94,7 @@ class FinalAnswerStates(PassthroughStates):
         after = text[at + 1 : at + 1 + _MAX_END_CHARACTERS].lstrip(" \t\r\n")
         if not after and not final and len(text) - at <= _MAX_END_CHARACTERS:
             return None
-        return after[:1] == '"'
+        return after[:1] in ('"', "}")
 
     def _skip_answer_rest(self, final: bool) -> bool:
         """Skip the JSON after the answer."""
@@ -103,5 +104,13 @@ class FinalAnswerStates(PassthroughStates):
             return False
         self._at = rest.end() if rest else len(text) if final else self._at + 1
         self._emitter.mark_gap()
+        self._state = self._skip_extra_brackets
+        return True
+
+    def _skip_extra_brackets(self, final: bool) -> bool:
+        """Skip closing brackets after the end of the JSON."""
+        self._at = skip_pattern(_EXTRA_BRACKETS, self._buffer, self._at)
+        if self._at >= len(self._buffer) and not final:
+            return False
         self._state = self._parse_text
         return True

@@ -6,6 +6,7 @@ from typing import Any
 
 from opposable.domain.json_text import dump_json
 from opposable.parsers.arguments import ParsedArguments, coerce_arguments
+from opposable.parsers.markers import MISSING_END
 from opposable.parsers.schema_coercion import SchemaNode
 from opposable.parsers.tool_names import ToolIndex
 
@@ -33,7 +34,8 @@ MAX_ENVELOPES = 4
 class RawCall:
     """A call as written: the tool name is not resolved, the arguments are not typed.
 
-    `is_unfinished` means that the JSON value around the call lacked closing brackets.
+    `is_unfinished` means that the value around the call lacked closing brackets, and `has_closed_arguments` that the
+    arguments had theirs, and the end of the call followed. `is_flat` means that the arguments stand next to the name.
     """
 
     name: str
@@ -41,15 +43,19 @@ class RawCall:
     id: str = ""
     repairs: tuple[str, ...] = ()
     is_unfinished: bool = False
+    has_closed_arguments: bool = False
+    is_flat: bool = False
 
     def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
         """Parse the arguments and coerce them to the tool's schema; reject an unfinished call that lacks some."""
         result = coerce_arguments(self.raw_arguments, schema, truncated, self.repairs)
         if result.value is None or not self.is_unfinished:
             return result
-        if truncated or schema.lacks_property(result.value):
+        if not truncated and not schema.lacks_property(result.value):
+            return result
+        if truncated or not self.has_closed_arguments or any(n not in result.value for n in schema.required_names()):
             return ParsedArguments(None, "the call ends in the middle", result.repairs, is_cut_off=True)
-        return result
+        return replace(result, repairs=(*result.repairs, MISSING_END))
 
 
 @dataclass(slots=True)
@@ -94,10 +100,15 @@ def _classify_envelope(value: dict[str, Any], tools: ToolIndex, is_marked: bool,
     thinking = next((value[key] for key in THOUGHT_KEYS if isinstance(value.get(key), str)), "")
     answer = next((value[key] for key in ANSWER_KEYS if isinstance(value.get(key), str)), None)
     for key in LIST_KEYS:
-        if isinstance(value.get(key), list) and value[key] and _has_only_keys(value, key):
-            inner = _classify_list(value[key], tools, is_marked=True, depth=depth)
-            if inner and all(isinstance(item, dict) for item in value[key]):
-                return CallShape(inner.calls, answer or None, thinking, _get_list_parser(value, key))
+        items = [value[key]] if isinstance(value.get(key), dict) and not is_marked else value.get(key)
+        if not isinstance(items, list) or not _has_only_keys(value, key):
+            continue
+        if not items and value.get("action") == "tool_call" and not is_marked:
+            return CallShape([], answer or "", thinking, "seed")
+        inner = _classify_list(items, tools, is_marked=True, depth=depth)
+        if inner and all(isinstance(item, dict) for item in items):
+            parser = _get_list_parser(value, key) if items is value[key] else "json"
+            return CallShape(inner.calls, answer or None, thinking, parser)
     for key in ENVELOPE_KEYS:
         if isinstance(value.get(key), dict) and _has_only_keys(value, key):
             inner = classify_value(value[key], tools, is_marked, depth + 1)
@@ -167,6 +178,8 @@ def _classify_named_call(value: dict[str, Any], tools: ToolIndex, is_marked: boo
             raw_arguments, repairs = {names[0]: raw_arguments}, (*repairs, "the one argument given without its name")
     if is_marked:
         return CallShape([RawCall(name, raw_arguments, _get_id(value), repairs)], parser="json")
+    if tool is not None and _is_listed_object(raw_arguments, tool.schema):
+        raw_arguments, repairs = raw_arguments[0], (*repairs, "list around the arguments dropped")
     if not _has_only_keys(value, name_key, argument_key) or not _may_be_arguments(raw_arguments):
         return None
     has_usual_keys = name_key in ("name", "tool_name", "function_name") or argument_key == "action_input"
@@ -179,6 +192,13 @@ def _classify_named_call(value: dict[str, Any], tools: ToolIndex, is_marked: boo
 
 def _is_plain_text(raw_arguments: Any) -> bool:
     return isinstance(raw_arguments, str) and raw_arguments.strip()[:1] not in ("{", "[", "")
+
+
+def _is_listed_object(raw_arguments: Any, schema: SchemaNode) -> bool:
+    """Return whether this is a list of one object, which has properties of the tool only."""
+    if not isinstance(raw_arguments, list) or len(raw_arguments) != 1 or not isinstance(raw_arguments[0], dict):
+        return False
+    return bool(raw_arguments[0]) and raw_arguments[0].keys() <= schema.properties().keys()
 
 
 def _may_be_arguments(raw_arguments: Any) -> bool:
@@ -218,7 +238,7 @@ def _classify_flat_call(value: dict[str, Any], name_key: str, tools: ToolIndex, 
     if any(key not in arguments for key in tool.schema.required_names()):
         return None
     repairs = ("arguments next to the name",) if arguments else ()
-    return CallShape([RawCall(value[name_key], arguments, _get_id(value), repairs)], parser="json")
+    return CallShape([RawCall(value[name_key], arguments, _get_id(value), repairs, is_flat=True)], parser="json")
 
 
 def _classify_keyed_calls(value: dict[str, Any], tools: ToolIndex, is_marked: bool) -> CallShape | None:
@@ -243,17 +263,22 @@ def _classify_keyed_calls(value: dict[str, Any], tools: ToolIndex, is_marked: bo
 _NAME_FIELD = re.compile(
     r"""["'](?:name|tool_name|tool|action|function)["']\s*[:：]\s*["'](?P<name>[\w.\-:/]{1,128})["']"""
 )
-_ARGUMENTS_FIELD = re.compile(r"""["'](?:arguments|parameters|args|action_input|tool_calls|input|params)["']\s*[:：]""")
+_ARGUMENTS_FIELD = re.compile(r"""["'](?:arguments|parameters|args|action_input|input|params)["']\s*[:：]""")
 
 
 def find_broken_call(body: str, tools: ToolIndex) -> RawCall | None:
     """Return a call that cannot be parsed but can be reported to the model.
 
-    It names an available tool and begins its arguments.
+    It names an available tool, before the arguments of any other, and begins its arguments. If they end, and only
+    brackets of envelopes are wrong, it can be made.
     """
-    name = _NAME_FIELD.search(body, 0, 4000)
-    if name is None or tools.find(name["name"])[0] is None or not _ARGUMENTS_FIELD.search(body, 0, 4000):
+    names = list(_NAME_FIELD.finditer(body, 0, 4000))
+    arguments_start = _ARGUMENTS_FIELD.search(body, 0, 4000)
+    if not names or arguments_start is None:
         return None
-    arguments_start = _ARGUMENTS_FIELD.search(body, name.end()) or _ARGUMENTS_FIELD.search(body)
-    raw_arguments = body[arguments_start.end() :] if arguments_start else body
-    return RawCall(name["name"], raw_arguments.strip())
+    envelope_names = [name for name in names if name.start() < arguments_start.start()] or names[:1]
+    name = next((name for name in envelope_names if tools.find(name["name"])[0]), None)
+    if name is None:
+        return None
+    repairs = () if name is names[0] else (MISSING_END,)
+    return RawCall(name["name"], body[arguments_start.end() :].strip(), repairs=repairs)

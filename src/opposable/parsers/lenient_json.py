@@ -45,6 +45,7 @@ class Repairs:
 
     entries: dict[str, None] = field(default_factory=dict)
     is_unfinished: bool = False
+    missing_brackets: int = 0
 
     def add(self, repair: str) -> None:
         """Record a repair."""
@@ -157,6 +158,7 @@ class LenientJsonParser:
         at = skip_space(self.text, at)
         if at >= len(self.text):
             self.repairs.is_unfinished = True
+            self.repairs.missing_brackets += 1
             self.repairs.add("missing closing bracket added")
             return True
         if self.text[at] == closing:

@@ -1,30 +1,49 @@
 """The Pythonic format: `f(x=1)`, `[f(x=1), g(y="a")]`, `print(f(x=1))`."""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from opposable.parsers.arguments import ParsedArguments
 from opposable.parsers.json_calls import RawCall
 from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, skip_space
 from opposable.parsers.schema_coercion import SchemaNode
 from opposable.parsers.tool_names import ToolIndex
 
-CALL_PATTERN = re.compile(r"\s*(?:print\s*\(\s*)?(?P<name>[^\W\d][\w.\-]*)\s*\(")
+CALL_PATTERN = re.compile(r"\s*(?P<print>print\s*\(\s*)?(?P<name>[^\W\d][\w.\-]*)\s*\(")
+_STATEMENT_PATTERN = re.compile(
+    r"\s*(?:[^\W\d]\w*\s*=\s*)?(?P<print>print\s*\(\s*)?(?:await\s+)?(?P<name>[^\W\d][\w.\-]*)\s*\("
+)
+"""A call in code, where its result may be awaited, assigned and printed."""
+_PRINT_RESULT = re.compile(r"\s*print\s*\(\s*[^\W\d]\w*\s*\)\s*;?")
 LIST_PATTERN = re.compile(r"\[\s*[^\W\d][\w.\-]*\s*\(")
 _KEYWORD = re.compile(r"\s*(\w+)\s*=\s*")
 _MAX_CALLS = 256
 
 
-def parse_python_calls(text: str, tools: ToolIndex) -> list[RawCall] | None:
+@dataclass(frozen=True, slots=True)
+class UnfinishedCall(RawCall):
+    """A call that ends within its arguments, which is reported but not made."""
+
+    def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
+        """Report that the call is cut off."""
+        return ParsedArguments(None, "the call ends in the middle", is_cut_off=True)
+
+
+def parse_python_calls(text: str, tools: ToolIndex, is_code: bool = False) -> list[RawCall] | None:
     """Parse text that consists of Python calls.
 
-    Return None if it contains anything else.
+    Return None if it contains anything else. In code, the results may be assigned and printed.
     """
+    pattern = _STATEMENT_PATTERN if is_code else CALL_PATTERN
     at = skip_space(text, 0)
     is_list = text.startswith("[", at)
     at = at + 1 if is_list else at
     calls: list[RawCall] = []
-    while match := CALL_PATTERN.match(text, at):
+    while match := pattern.match(text, at):
+        if is_code and calls and (printed := _PRINT_RESULT.match(text, at)):
+            at = skip_space(text, printed.end())
+            continue
         if len(calls) >= _MAX_CALLS:
             return None
         call, at = _parse_call(text, match, tools)
@@ -51,9 +70,13 @@ def _parse_call(text: str, match: re.Match[str], tools: ToolIndex) -> tuple[RawC
     repairs = Repairs()
     try:
         arguments, at = _parse_arguments(text, match.end(), tool.schema if tool else SchemaNode({}), repairs)
-    except (UnreadableText, RecursionError):
+    except UnreadableText as error:
+        if not error.is_cut_off or tool is None:
+            return None, match.end()
+        return UnfinishedCall(name, text[match.end() :]), len(text)
+    except RecursionError:
         return None, match.end()
-    if match[0].lstrip().startswith("print") and text.startswith(")", skip_space(text, at)):
+    if match["print"] and text.startswith(")", skip_space(text, at)):
         at = skip_space(text, at) + 1
     return RawCall(name, arguments, repairs=_select_reported_repairs(repairs)), at
 
