@@ -351,6 +351,23 @@ async def test_an_error_chunk_raises():
             await collect_parts(server)
 
 
+@pytest.mark.parametrize("error", [{"type": "rate_limit_error"}, {"code": 429}, {"code": "rate_limit_exceeded"}])
+async def test_a_rate_limit_in_a_stream_is_not_a_full_context(error):
+    chunk = {"error": {"message": "Too many tokens, please wait.", **error}}
+    async with chat_server(respond_events(chunk)) as server:
+        with pytest.raises(ModelUnavailable) as caught:
+            await collect_parts(server)
+    assert caught.value.status == 429
+
+
+@pytest.mark.parametrize(("done", "finish"), [(True, "tool_calls"), (False, "incomplete")])
+async def test_the_end_marker_alone_ends_a_reply(done, finish):
+    call = {"index": 0, "id": "a", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    async with chat_server(respond_events(build_delta(tool_calls=[call]), done=done)) as server:
+        reply = (await collect_parts(server))[-1]
+    assert (reply.finish, [call.arguments for call in reply.message.tool_calls]) == (finish, [{"a": 1}])
+
+
 @pytest.mark.parametrize(
     "chunk",
     [
@@ -409,6 +426,13 @@ async def test_an_overloaded_server_is_asked_again_after_the_time_it_names():
     assert reply.message.content == "at last"
     assert len(server.bodies) == 3
     assert asyncio.get_running_loop().time() - started >= 0.2
+
+
+async def test_a_server_that_forbids_it_is_not_asked_again():
+    async with chat_server(respond_json({"error": {"message": "No."}}, 503, {"x-should-retry": "false"})) as server:
+        with pytest.raises(ModelUnavailable):
+            await collect_parts(server, WHOLE)
+    assert len(server.bodies) == 1
 
 
 async def test_a_wait_beyond_the_maximum_is_refused():

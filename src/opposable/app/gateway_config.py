@@ -42,7 +42,7 @@ class ModelRoute(BaseModel):
     fallbacks: list[str] = []
     fallback_on: list[FallbackKind] = list(DEFAULT_FALLBACK_KINDS)
     retries: int = Field(default=2, ge=0, le=10)
-    timeout_seconds: float = Field(default=300.0, gt=0)
+    timeout_seconds: float = Field(default=600.0, gt=0)
     calling: CallingMode | None = None
     api: ServerApi | None = None
     images: ImageSupport | None = None

@@ -31,8 +31,9 @@ CONTEXT_OVERFLOW_PATTERN = re.compile(
     re.IGNORECASE,
 )
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-RELAYED_RETRIES = RETRYABLE_STATUSES - {409, 429}
-"""The statuses that are retried for a request whose client gets the server's own response."""
+RELAYED_RETRIES = frozenset({425, 500, 502, 503, 529})
+"""The statuses that are retried for a request whose client gets the server's own response: time-outs are not."""
+_NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _RATE_LIMIT_ERRORS = frozenset({"rate_limit_error", "rate_limit_exceeded", "429"})
 _TEMPORARY_ERRORS = _RATE_LIMIT_ERRORS | {
     "server_error",
@@ -43,6 +44,8 @@ _TEMPORARY_ERRORS = _RATE_LIMIT_ERRORS | {
 }
 """The types and codes of errors that a later attempt may not have."""
 HttpMethod = Literal["GET", "POST", "DELETE"]
+DONE = b"[DONE]"
+"""The payload after the last event of a complete reply."""
 _RELAYED_RESPONSE_HEADERS = re.compile(
     r"(x-)?request-id|retry-after(-ms)?|x-should-retry|x-ratelimit-.+|anthropic-(?!organization).+|openai-(?!org|proj).+"
 )
@@ -66,7 +69,7 @@ class RetryPolicy:
 
     max_attempts: int = 3
     connect_timeout_seconds: float = 10.0
-    read_timeout_seconds: float = 300.0
+    read_timeout_seconds: float = 600.0
     initial_wait_seconds: float = 0.5
     max_wait_seconds: float = 60.0
 
@@ -108,7 +111,7 @@ class Endpoint:
             raise ModelRejected(self._format_not_json_message(raw)) from error
 
     async def stream_data(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
-        """Yield the payloads of the server-sent `data:` lines except `[DONE]`, those received together in one list.
+        """Yield the payloads of the server-sent `data:` lines, the last one `DONE`, those received together in one list.
 
         Raises: `ModelError`.
         """
@@ -137,8 +140,9 @@ class Endpoint:
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         """Send a request to another URL of the server, and open its response.
 
-        Rate limits are not waited for: the client decides when to try again. The headers of the response for the client
-        are added to `response_headers`. Raises: `ModelError`.
+        It is sent again only if it cannot have reached the model. Rate limits are not waited for: the client decides
+        when to try again. The headers of the response for the client are added to `response_headers`.
+        Raises: `ModelError`.
         """
         return self._open_response(
             self._send_with_retries(body, url, headers, RELAYED_RETRIES, response_headers, method)
@@ -199,8 +203,8 @@ class Endpoint:
                     allow_redirects=False,
                     proxy=self._proxy,
                 )
-            except (aiohttp.ClientConnectionError, TimeoutError):
-                if last:
+            except (aiohttp.ClientConnectionError, TimeoutError) as failure:
+                if last or (response_headers is not None and not isinstance(failure, _NOT_CONNECTED)):
                     raise
                 await asyncio.sleep(self._get_wait_seconds(attempt))
                 continue
@@ -212,7 +216,8 @@ class Endpoint:
             raw = await response.read()
             retry_after = response.headers.get("retry-after", "")
             wait = self._get_wait_seconds(attempt, retry_after)
-            if response.status not in retryable_statuses or last or wait > self._retry_policy.max_wait_seconds:
+            is_final = response.status not in retryable_statuses or response.headers.get("x-should-retry") == "false"
+            if is_final or last or wait > self._retry_policy.max_wait_seconds:
                 error = self._to_model_error(response.status, raw, retry_after)
                 error.status, error.retry_after = response.status, retry_after
                 error.response = self.redact_key(raw.decode("utf-8", "replace")).encode()
@@ -243,9 +248,8 @@ class Endpoint:
         if 300 <= status < 400:
             return ModelRejected(f"{server} redirects elsewhere (HTTP {status}). Use the final URL.")
         if status in RETRYABLE_STATUSES:
-            attempts = self._retry_policy.max_attempts
             wait_note = f" It asks to wait {retry_after} s." if retry_after else ""
-            return ModelUnavailable(f"{server} answered HTTP {status} in {attempts} tries: {message}{wait_note}")
+            return ModelUnavailable(f"{server} answered HTTP {status}: {message}{wait_note}")
         return ModelRejected(f"{server} refused the request (HTTP {status}): {message}")
 
     def _get_server_message(self, raw: bytes) -> tuple[str, bool]:
@@ -293,11 +297,12 @@ def to_model_error(error: Any, endpoint: Endpoint) -> ModelError:
     """Translate an error that a server sent with status 200."""
     message = error.get("message") if isinstance(error, dict) else error
     text = endpoint.redact_key(str(message or error)[:600])
-    if CONTEXT_OVERFLOW_PATTERN.search(text) or CONTEXT_OVERFLOW_PATTERN.search(str(error)):
-        return ContextFull(f"The messages do not fit into the model's context window: {text}")
     kinds = {str(error.get("type")), str(error.get("code"))} if isinstance(error, dict) else set()
+    is_rate_limit = not kinds.isdisjoint(_RATE_LIMIT_ERRORS)  # its message may be "too many tokens"
+    if not is_rate_limit and CONTEXT_OVERFLOW_PATTERN.search(f"{text} {error}"):
+        return ContextFull(f"The messages do not fit into the model's context window: {text}")
     if kinds & _TEMPORARY_ERRORS:
-        status = 429 if kinds & _RATE_LIMIT_ERRORS else None
+        status = 429 if is_rate_limit else None
         return ModelUnavailable(f"The model server at {endpoint.url} broke off: {text}", status=status)
     return ModelRejected(f"The model server at {endpoint.url} broke off: {text}")
 
@@ -313,7 +318,7 @@ def parse_chunk(line: bytes) -> dict[str, Any]:
 
 def parse_event(payload: bytes, add_event: Callable[[dict[str, Any]], list[ModelEvent]]) -> list[ModelEvent]:
     """Return the parts that `add_event` makes of a streamed event. Raises: `ModelRejected` for a malformed one."""
-    event = parse_chunk(payload)
+    event = parse_chunk(payload) if payload != DONE else {}
     try:
         return add_event(event)
     except (KeyError, TypeError, AttributeError) as error:
@@ -321,8 +326,8 @@ def parse_event(payload: bytes, add_event: Callable[[dict[str, Any]], list[Model
 
 
 def _list_payloads(lines: Iterable[bytes]) -> list[bytes]:
-    """Return the payloads of the `data:` lines except `[DONE]`."""
-    return [payload for line in lines if line.startswith(b"data:") and (payload := line[5:].strip()) != b"[DONE]"]
+    """Return the payloads of the `data:` lines."""
+    return [line[5:].strip() for line in lines if line.startswith(b"data:")]
 
 
 def _join_halves(payloads: list[bytes], first_half: bytes) -> bytes:

@@ -13,7 +13,7 @@ from opposable.domain.messages import Message, NativeReply, tool_message, user_m
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions, ToolChoice
-from opposable.models.http_client import Endpoint, RetryPolicy, parse_chunk, to_model_error
+from opposable.models.http_client import DONE, Endpoint, RetryPolicy, parse_chunk, to_model_error
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
@@ -104,6 +104,9 @@ class OpenAICompatibleModel:
         async with aclosing(self._endpoint.stream_data(self._build_body(messages, tools, options))) as received:
             async for payloads in received:
                 for payload in payloads:
+                    if payload == DONE:  # some servers send no finish reason
+                        accumulator.finish = accumulator.finish or "stop"
+                        continue
                     try:
                         chunk = parse_chunk(payload)
                         choice = (chunk.get("choices") or [{}])[0]

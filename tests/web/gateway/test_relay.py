@@ -1,8 +1,11 @@
 """Completions that pass byte by byte between a client and a model's server."""
 
+import asyncio
+
 import aiohttp
 import orjson
 import pytest
+from aiohttp import web
 from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events, respond_json
 from tests.web.serving import serve_models
 
@@ -357,6 +360,34 @@ async def test_a_rate_limit_stays_one_for_a_model_that_writes_its_calls_as_text(
         status, raw, headers = await post(url, {"messages": HI, "tools": [ADD]})
     assert (status, headers["retry-after"]) == (429, "7")
     assert orjson.loads(raw)["error"]["message"] == "Slow down."
+
+
+async def never_respond(request):
+    await asyncio.sleep(30)
+
+
+async def break_connection(request):
+    request.transport.abort()
+    return web.Response()
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "requests"),
+    [
+        (never_respond, 503, 1),
+        (break_connection, 503, 1),
+        (respond_json({}, 504), 504, 1),
+        (respond_json({}, 503, {"x-should-retry": "false"}), 503, 1),
+        (respond_json({}, 503), 200, 2),
+    ],
+)
+async def test_a_request_that_reached_the_server_is_not_sent_again(answer, status, requests):
+    policy = RetryPolicy(3, read_timeout_seconds=0.2, initial_wait_seconds=0.01)
+    async with chat_server(answer, respond_json(WHOLE)) as server:
+        model = OpenAICompatibleModel("upstream", server.url, retry_policy=policy)
+        async with serve_models(model) as url:
+            assert (await post(url, {"messages": HI}))[0] == status
+    assert len(server.bodies) == requests
 
 
 async def test_a_rejected_request_has_the_error_of_the_server():
