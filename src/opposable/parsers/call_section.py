@@ -26,7 +26,15 @@ from opposable.parsers.markers import (
     get_prefixes,
 )
 from opposable.parsers.schema_coercion import SchemaNode
-from opposable.parsers.tagged_calls import KEY_VALUE_FORMAT, TaggedScan, match_opening_tag, may_become_call
+from opposable.parsers.tagged_calls import (
+    KEY_VALUE_FORMAT,
+    TagFormat,
+    TaggedScan,
+    match_named_tags,
+    match_opening_tag,
+    may_become_call,
+    may_become_named_tags,
+)
 from opposable.parsers.tool_names import ToolIndex
 
 MAX_FALLBACKS = 8
@@ -129,7 +137,8 @@ class CallSection:
             self._finish_brackets(text, scan, end)
         else:
             default_parser = scan.tag_format.parser if isinstance(scan, TaggedScan) else "minimax_m3"
-            parser = self.parser if self.parser not in ("", "hermes", "function_calls") else default_parser
+            is_default = self.parser in ("", "hermes", "function_calls") or default_parser == "text"
+            parser = default_parser if is_default else self.parser
             self.spans.append(CallSpan(scan, self._item_start, end, parser))
             self.allows_bare_names = False
         return CONTINUE
@@ -173,7 +182,9 @@ class CallSection:
             return self.at if final else WAIT
         if match := _MARKER_PATTERN.match(text, at):
             return self._handle_marker(match[0], at)
-        if not final and (text[at : at + 64] in _MARKER_PREFIXES or may_become_call(text, at)):
+        if not final and (
+            text[at : at + 64] in _MARKER_PREFIXES or may_become_call(text, at) or may_become_named_tags(text, at)
+        ):
             return WAIT
         if self._enter_tagged_call(text, at):
             return CONTINUE
@@ -218,17 +229,22 @@ class CallSection:
         return CONTINUE
 
     def _enter_tagged_call(self, text: str, at: int) -> bool:
-        if not text.startswith(TAGGED_CALL_STARTS, at):
+        named_tags = match_named_tags(text, at)
+        if not named_tags and not text.startswith(TAGGED_CALL_STARTS, at):
             return False
         self._item_start = at
         if m3_scan := minimax_m3.match_opening_tag(text, at):
             self._active_scan = m3_scan
-        elif opening_tag := match_opening_tag(text, at):
+        elif (opening_tag := named_tags or match_opening_tag(text, at)) and self._may_be_called(*opening_tag[:2]):
             self._active_scan = TaggedScan(
                 opening_tag[0], opening_tag[1], opening_tag[2], markers_end_strings=self.markers_end_strings
             )
         self.is_closed = False
         return self._active_scan is not None
+
+    def _may_be_called(self, tag_format: TagFormat, name: str) -> bool:
+        """Return whether tags may be a call: those that no template has, only if they name an available tool."""
+        return tag_format.parser != "text" or self.tools.find(name)[0] is not None
 
     def _enter_named_call(self, text: str, at: int, final: bool) -> int:
         """Enter a call that begins with a bare tool name."""

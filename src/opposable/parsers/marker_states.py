@@ -68,7 +68,7 @@ class MarkerStates(BufferingStates):
             return self._emit_complete_calls(section)
         self._fallback_count += section.fallback_count
         if not section.spans:
-            return self._leave_empty_section(section)
+            return self._leave_empty_section(section, final and end >= len(self._buffer.rstrip()))
         line_end = self._get_rest_of_line(end, final)
         if line_end is None:
             return False
@@ -117,12 +117,12 @@ class MarkerStates(BufferingStates):
             self._emitter.reject_call(raw, span.call.name if span.call else "", "quoted")
         self._emitter.emit_text(raw)
 
-    def _leave_empty_section(self, section: CallSection) -> bool:
-        """Leave a section without calls: drop a control token, emit a tag as text."""
+    def _leave_empty_section(self, section: CallSection, ends_reply: bool) -> bool:
+        """Leave a section without calls: drop a control token, emit a tag as text unless it is the whole reply."""
         self._section, self._state = None, self._parse_text
         marker = OPENERS.get(self._opener)
         after = max(section.at, section.start) if section.at > self._start else self._start + 1
-        if marker and marker.is_control_token:
+        if marker and (marker.is_control_token or (ends_reply and self._emitter.is_empty)):
             return self._drop_characters(after - self._at)
         return self._emit_until(after)
 

@@ -104,6 +104,9 @@ ROLE_HEADERS = (
 )  # fmt: skip
 """The header of the model's own turn, which the prompt has already; at the beginning of a reply it is not shown."""
 
+END_OF_TEXT = "</s>"
+"""The token that some servers leave at the end of a reply; elsewhere it is text."""
+
 IGNORED_MARKERS = frozenset({
     "<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|endoftext|>",
     "<|begin_of_text|>", "<|end_of_turn|>", "<end_of_turn>", "<start_of_turn>", "<|role_end|>", "<|END_RESPONSE|>", "<|START_RESPONSE|>",
@@ -195,7 +198,7 @@ HEADER_MARKERS = ("<|start|>", "<|channel|>")
 """The markers that begin a message header in the harmony format; `<|message|>` ends it."""
 
 TAGGED_CALL_STARTS = (
-    "<function=", "<function name=", "<invoke name=", "<atem:invoke name=", f"<{TAG_NAMESPACE}invoke name=", "<steptml:invoke name=",
+    "<function=", "<function name=", "<tool_call name=", "<function_call name=", "<invoke name=", "<atem:invoke name=", f"<{TAG_NAMESPACE}invoke name=", "<steptml:invoke name=",
     "<｜DSML｜invoke name=", "]<]minimax[>[<invoke name=", "<|open|>call tool=",
 )  # fmt: skip
 """The beginnings of calls whose arguments are written in tags."""

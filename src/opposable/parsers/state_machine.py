@@ -11,6 +11,7 @@ from opposable.parsers.emitter import Emitter
 from opposable.parsers.marker_aliases import MarkerTranslator
 from opposable.parsers.markers import (
     CLOSERS,
+    END_OF_TEXT,
     HEADER_MARKERS,
     IGNORED_MARKERS,
     LINE_OPENERS,
@@ -28,7 +29,7 @@ from opposable.parsers.react import ReactScan
 from opposable.parsers.tool_names import ToolLike, get_tool_index
 
 INLINE_MARKERS = frozenset({
-    *OPENERS.keys() - set(LINE_OPENERS), *CLOSERS, *IGNORED_MARKERS, *THINKING_MARKERS, *THINKING_ENDS, *QUOTED_ELEMENTS, *HEADER_MARKERS, *TAGGED_CALL_STARTS,
+    *OPENERS.keys() - set(LINE_OPENERS), *CLOSERS, *IGNORED_MARKERS, *THINKING_MARKERS, *THINKING_ENDS, *QUOTED_ELEMENTS, *HEADER_MARKERS, *TAGGED_CALL_STARTS, END_OF_TEXT,
 })  # fmt: skip
 """All markers that may occur in the middle of text."""
 

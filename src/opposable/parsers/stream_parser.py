@@ -24,6 +24,7 @@ from opposable.parsers.lenient_json import skip_whitespace
 from opposable.parsers.marker_aliases import create_translator
 from opposable.parsers.marker_states import MarkerStates
 from opposable.parsers.markers import (
+    END_OF_TEXT,
     HEADER_MARKERS,
     IGNORED_MARKERS,
     LINE_OPENERS,
@@ -244,6 +245,16 @@ class StreamParser(MarkerStates):
                 return self._enter_section(start, "")
         return None
 
+    def _parse_end_of_text(self, final: bool) -> bool:
+        """Drop the token at the end of a text, unless it ends a line that is struck through in HTML."""
+        end = self._at + len(END_OF_TEXT)
+        is_last = skip_whitespace(self._buffer, end) >= len(self._buffer)
+        if is_last and not final:
+            return False
+        if is_last and not self._emitter.has_calls and "<s>" not in self._emitter.get_preceding_text():
+            return self._drop_characters(len(END_OF_TEXT))
+        return self._emit_until(end)
+
     def _parse_marker(self, marker: str, final: bool) -> bool:
         """Handle a marker in the middle of text."""
         at = self._at
@@ -253,6 +264,8 @@ class StreamParser(MarkerStates):
             return self._leave_thinking(marker, final)
         if marker in HEADER_MARKERS:
             return self._enter_header(at)
+        if marker == END_OF_TEXT:
+            return self._parse_end_of_text(final)
         if marker in QUOTED_ELEMENTS:
             self._closer = QUOTED_ELEMENTS[marker]
             self._state = self._pass_until_closer

@@ -63,6 +63,10 @@ def _compile_invoke_format(parser: str, prefix: str) -> TagFormat:
 TAG_FORMATS = (
     _compile_tag_format("qwen_xml", r"<function=(?P<name>[^>\n]{1,200})>", r"<parameter=(?P<key>[^>\n]{1,200})>", "</parameter>", "</function>"),
     _compile_tag_format("minicpm", r'<function name="(?P<name>[^"\n]{1,200})"[^>\n]*>', r'<param name="(?P<key>[^"\n]{1,200})"[^>\n]*>', "</param>", "</function>"),
+    *(
+        _compile_tag_format("text", rf'<{tag} name="(?P<name>[^"\n]{{1,200}})"[^>\n]*>', r"(?!)", "", f"</{tag}>")
+        for tag in ("tool_call", "function_call")
+    ),
     _compile_invoke_format("invoke", ""),
     _compile_invoke_format("invoke", "atem:"),
     _compile_invoke_format("invoke", "antml:"),
@@ -76,6 +80,17 @@ TAG_FORMATS = (
         "<|close|>call<|sep|>",
     ),
 )  # fmt: skip
+NAMED_FORMATS = tuple(
+    _compile_tag_format(
+        "text",
+        rf"<name>\s{{0,20}}(?P<name>[\w.\-]{{1,128}})\s{{0,20}}</name>\s{{0,20}}<{arguments}>(?=\s{{0,20}}\{{)",
+        r"(?!)",
+        "",
+        f"</{arguments}>",
+    )
+    for arguments in ("arguments", "parameters")
+)
+"""The name and the JSON of the arguments in tags, which no template has, within the tags of a template."""
 KEY_VALUE_FORMAT = _compile_tag_format(
     "glm",
     r"(?!)",
@@ -135,6 +150,22 @@ def _unescape_attribute(value: str) -> str:
     """Return an attribute's value without quotation marks and character references."""
     name = value.strip().strip("\"'")
     return unescape(name) if "&" in name else name
+
+
+def match_named_tags(text: str, at: int) -> tuple[TagFormat, str, int] | None:
+    """Return the same for a call whose name has a tag of its own."""
+    for tag_format in NAMED_FORMATS:
+        if match := tag_format.call_start.match(text, at):
+            return tag_format, match["name"], match.end()
+    return None
+
+
+def may_become_named_tags(text: str, at: int) -> bool:
+    """Return whether the text from `at` on may become the tags of such a call."""
+    upcoming = text[at : at + MAX_TAG_CHARACTERS]
+    if len(upcoming) >= MAX_TAG_CHARACTERS or not ("<name>".startswith(upcoming) or upcoming.startswith("<name>")):
+        return False
+    return upcoming.count(">") < 3 or (upcoming.count(">") == 3 and upcoming.rstrip().endswith(">"))
 
 
 def may_become_call(text: str, at: int) -> bool:
@@ -216,7 +247,11 @@ class TaggedScan:
         if (
             not final
             and len(upcoming) < MAX_TAG_CHARACTERS
-            and (upcoming in _FOLLOW_PREFIXES or upcoming.startswith(_PARAMETER_STARTS))
+            and (
+                upcoming in _FOLLOW_PREFIXES
+                or upcoming.startswith(_PARAMETER_STARTS)
+                or self.tag_format.call_end.startswith(upcoming)
+            )
         ):
             return WAIT
         self.repairs.add(MISSING_END)
