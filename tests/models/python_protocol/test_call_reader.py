@@ -66,7 +66,16 @@ def test_calls_with_literal_values_are_read(code, calls):
 
 @pytest.mark.parametrize(
     "code",
-    ["find(what='tea', limit=3)", "find(\n    limit=3,\n    what='tea',\n)", "find(what = 'tea', limit = 3)"],
+    [
+        "find(what='tea', limit=3)",
+        "find(\n    limit=3,\n    what='tea',\n)",
+        "find(what = 'tea', limit = 3)",
+        '# for tea\nfind(what="tea", limit=3)',
+        'await find(what="tea", limit=3)',
+        'result = find(what="tea", limit=3)',
+        'find(what="tea", limit=3)\nI will wait for the result.',
+        'result = await find(what="tea", limit=3)\nprint(result)',
+    ],
 )
 def test_python_that_no_grammar_enforced_is_left_to_the_parser_of_written_calls(code):
     [call] = read_calls(code, (FIND,))

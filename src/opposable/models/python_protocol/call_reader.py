@@ -42,9 +42,9 @@ def read_calls(code: str, tools: Sequence[ToolDefinition], *, is_truncated: bool
         left = left[found[1] :].lstrip()
     if not left or len(calls) == MAX_CALLS or (calls and is_truncated):
         return tuple(calls)
-    end = "" if is_truncated else CODE_FENCE
-    parsed = parse(f"{CODE_FENCE}python\n{code.strip()}\n{end}", tuple(tools), truncated=is_truncated)
-    return tuple(replace(call, id=new_call_id(), dialect="python") for call in parsed.calls[:MAX_CALLS])
+    fenced = f"{CODE_FENCE}tool_code\n{code.strip()}\n{'' if is_truncated else CODE_FENCE}"
+    parsed = next(filter(None, (parse(t, tuple(tools), truncated=is_truncated).calls for t in (fenced, code))), ())
+    return tuple(replace(call, id=new_call_id(), dialect="python") for call in parsed[:MAX_CALLS])
 
 
 def _read_call(code: str, tools: Sequence[ToolDefinition]) -> tuple[ToolCall, int] | None:
