@@ -1,19 +1,33 @@
-"""Refusal of ambiguous SQL and of huge values, for PostgreSQL."""
+"""Refusal of ambiguous SQL, of code of the database and of huge values, for PostgreSQL."""
 
 import math
 import re
+from collections.abc import Container
 from typing import Any
 
 from opposable.domain.errors import ToolRefused
 from opposable.sql import messages
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.lexer import split_segments
-from opposable.sql.schema import to_one_line
+from opposable.sql.name_scopes import get_alias_columns, get_output_name, resolve_identifier
+from opposable.sql.schema import DatabaseSchema, fold_name, to_one_line, unquote_name
 
 _DOLLAR_QUOTE = re.compile(r"\$[\w\x80-\U0010ffff]*\$")
 _LOOKALIKE_SIGNS = re.compile("[‘’“”−]")
 """Signs that ClickHouse reads as quotes and minus."""
 _STRING_PREFIX = re.compile(r"(?:^|\W)(e|u&|b|x|n)$", re.IGNORECASE)
+_FIELD = re.compile(r"\.\s*(\"(?:[^\"]|\"\")*\"|[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*)")
+_MAX_NAME_BYTES = 63
+"""Where PostgreSQL cuts off a name."""
+_OPERATOR_SIGNS = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
+_KEYWORD_OPERATORS = {
+    "like": "~~ !~~",
+    "ilike": "~~* !~~*",
+    "similar": "~ !~",
+    "between": "<= >= < >",
+    **dict.fromkeys(("in", "using", "natural", "case", "nullif", "distinct"), "= <>"),
+}
+"""Keywords that call an operator by its name."""
 _SIZED_FUNCTIONS = frozenset({"repeat", "lpad", "rpad", "array_fill"})
 _UNCOUNTED_GROWTH = 100
 """Growth that formatting needs; up to here it is not counted."""
@@ -64,6 +78,82 @@ def refuse_unsafe_tree(tree: Any) -> None:
         raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_MAX_GROWTH} are allowed.")
     if _estimate_expansion(tree, {}) > _MAX_GROWTH:
         raise ToolRefused("The query's subqueries use one another's columns too often: simplify it.")
+
+
+def find_refused_function(sql: str, tree: Any, schema: DatabaseSchema, called_names: Container[str]) -> str | None:
+    """Return a function that is not allowed and that `value.name` could call, as PostgreSQL reads it without such a column.
+
+    A name that is a column of every source that its qualifier can mean is not a call.
+    """
+    from sqlglot import exp
+
+    text = "".join(
+        part.text if part.kind in ("code", "name") else " " * len(part.text) for part in split_segments(sql, "postgres")
+    )
+    fields = {field.start(1): unquote_name(field[1]).encode()[:_MAX_NAME_BYTES] for field in _FIELD.finditer(text)}
+    names = {start: name.decode(errors="ignore").casefold() for start, name in fields.items()}
+    calls = {start: name for start, name in names.items() if name in schema.refused_functions}
+    for node in tree.find_all(exp.Column, exp.Table) if calls else ():
+        is_table = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
+        if is_table or (isinstance(node, exp.Column) and _is_certain_column(node, tree, schema, called_names)):
+            calls.pop(node.this.meta.get("start"), None)
+    return next(iter(calls.values()), None)
+
+
+def _is_certain_column(column: Any, tree: Any, schema: DatabaseSchema, called_names: Container[str]) -> bool:
+    from sqlglot import exp
+
+    owner = fold_name(column.table)
+    sources = [alias.parent for alias in tree.find_all(exp.TableAlias) if fold_name(alias.name) == owner]
+    sources += [table for table in tree.find_all(exp.Table) if not table.alias and fold_name(table.name) == owner]
+    name = resolve_identifier(column.this, "postgres")
+    is_column = bool(sources) and all(_has_column(source, name, tree, schema) for source in sources)
+    return is_column and owner.casefold() not in called_names  # FROM f() is a source without an alias
+
+
+def _has_column(source: Any, name: str, tree: Any, schema: DatabaseSchema) -> bool:
+    """Whether a source certainly has a column; False where that cannot be seen."""
+    from sqlglot import exp
+
+    if get_alias_columns(source):
+        return name in [resolve_identifier(column, "postgres") for column in source.args["alias"].columns]
+    if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
+        ctes = [cte for cte in tree.find_all(exp.CTE) if fold_name(cte.alias) == fold_name(source.name)]
+        path = [resolve_identifier(part, "postgres") for part in source.parts[-2:]]
+        table = schema.find_exact_table(path[-1], "".join(path[:-1]))
+        found = [_has_column(cte, name, tree, schema) for cte in ctes]
+        found += [any(column.name == name for column in table.columns)] if table else []
+        return bool(found) and all(found)
+    query = source.this if isinstance(source, exp.CTE | exp.Subquery) else None
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    return isinstance(query, exp.Select) and name in [get_output_name(item, "postgres") for item in query.expressions]
+
+
+def refuse_operators(sql: str, schema: DatabaseSchema) -> None:
+    """Refuse operators that run code of the database; `OPERATOR(schema.+)` is a function that is not allowed.
+
+    Raises:
+        ToolRefused: The query has such an operator.
+    """
+    code = " ".join(part.text for part in split_segments(sql, "postgres") if part.kind == "code")
+    used = [
+        symbol for word in re.findall(r"\w+", code) for symbol in _KEYWORD_OPERATORS.get(word.casefold(), "").split()
+    ]
+    used += [symbol for signs in _OPERATOR_SIGNS.findall(code) for symbol in _split_operators(signs)]
+    for symbol in used if schema.refused_operators else ():
+        if symbol in schema.refused_operators:
+            raise ToolRefused(f"The operator {symbol} of this database is not available here.")
+
+
+def _split_operators(signs: str) -> list[str]:
+    """Return the operators in signs without spaces, as PostgreSQL separates them: `=-` is `=` and `-`, `@-` is one."""
+    symbols = []
+    while signs:
+        symbol = signs if re.search(r"[~!@#%^&|`?]", signs) else signs[0] + signs[1:].rstrip("+-")
+        symbols.append("<>" if symbol == "!=" else symbol)
+        signs = signs[len(symbol) :]
+    return symbols
 
 
 def refuse_qualified_functions(tree: Any, dialect: Dialect) -> None:

@@ -63,6 +63,10 @@ class DatabaseSchema:
     dialect: Dialect = "sqlite"
     has_table_case: bool = False
     """Whether a MySQL server distinguishes names of tables by letter case."""
+    refused_functions: frozenset[str] = frozenset()
+    """PostgreSQL: functions that `value.name` could call without being allowed, or that run as their owner; case-folded."""
+    refused_operators: frozenset[str] = frozenset()
+    """PostgreSQL: operators of the database that run as their owner, or that `pg_catalog` does not have."""
 
     @cached_property
     def _by_name(self) -> Mapping[str, Table]:

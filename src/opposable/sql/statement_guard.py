@@ -19,7 +19,9 @@ from opposable.sql.function_allowlist import (
 from opposable.sql.lexer import split_segments, standardize_string
 from opposable.sql.name_similarity import compute_similarity, suggest_names
 from opposable.sql.postgres_tree_guard import (
+    find_refused_function,
     refuse_ambiguous_strings,
+    refuse_operators,
     refuse_qualified_functions,
     refuse_unsafe_tree,
 )
@@ -99,10 +101,13 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
     if type(tree).__name__ not in _ROOT_NODES:
         raise ToolRefused(messages.statement_not_allowed(_get_statement_name(masked)))
     _refuse_nodes(tree, dialect)
-    _refuse_functions(tokens, tree, dialect, schema)
+    called_names = _refuse_functions(tokens, tree, dialect, schema)
     _refuse_tables(tree, schema)
     if dialect == "postgres":
         refuse_unsafe_tree(tree)
+        if name := find_refused_function(masked, tree, schema, called_names):
+            raise _build_function_refusal(name, dialect)
+        refuse_operators(masked, schema)
     if dialect == "mysql":
         refuse_qualified_functions(tree, dialect)
     return Query(text, dialect, tree)
@@ -253,17 +258,19 @@ def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
             raise ToolRefused(messages.clause_not_allowed(words.upper()))
 
 
-def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect, schema: DatabaseSchema) -> None:
+def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect, schema: DatabaseSchema) -> list[str]:
+    """Refuse functions that are not allowed, and return the words that a parenthesis follows as in a call."""
     from sqlglot import exp
 
     searched = [table.this for table in tree.find_all(exp.Table) if _is_searched_table(table, dialect, schema)]
     aliases = Counter(name.name.casefold() for name in tree.find_all(exp.TableAlias) if name.columns)
     aliases.update(name.name.casefold() for name in searched)
     allowed = FUNCTIONS_BY_DIALECT[dialect] | TABLE_FUNCTIONS_BY_DIALECT[dialect]
-    for name, times in Counter(_iter_called_names(tokens)).items():
+    called = Counter(_iter_called_names(tokens)) - aliases  # AS t(a, b) names columns, it calls nothing
+    for name in called:
         # Some tokens are two words: ORDER BY.
         keyword = name.split()[-1] in KEYWORDS_BY_DIALECT.get(dialect, KEYWORDS_BEFORE_PARENTHESIS)
-        if not keyword and name not in allowed and times > aliases[name]:  # AS t(a, b) names columns, it calls nothing
+        if name in schema.refused_functions or not (keyword or name in allowed):
             raise _build_function_refusal(name, dialect)
     for node in tree.find_all(exp.Anonymous, exp.AnonymousAggFunc):
         if node.name.casefold() not in allowed and not any(node is name for name in searched):
@@ -273,6 +280,7 @@ def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect, schema: Da
             continue
         if _function_name(table.this) not in TABLE_FUNCTIONS_BY_DIALECT[dialect]:
             raise _build_function_refusal(_function_name(table.this), dialect)
+    return list(called)
 
 
 def _is_searched_table(table: Any, dialect: Dialect, schema: DatabaseSchema) -> bool:

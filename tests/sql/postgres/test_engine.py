@@ -103,3 +103,77 @@ async def test_code_of_other_roles_does_not_run_with_the_rights_of_a_superuser(p
     await database.close()
     with psycopg.connect(url, autocommit=True) as made:
         made.execute("DROP OWNED BY stranger CASCADE; DROP ROLE stranger")
+
+
+CODE_SQL = """
+CREATE TABLE hidden AS SELECT 'SECRET-4711' AS word;
+CREATE TABLE ward (id INTEGER, title TEXT, total INTEGER);
+INSERT INTO ward VALUES (1, 'ICU', 7);
+CREATE TYPE holder AS (a INTEGER);
+CREATE FUNCTION secret(ward) RETURNS TEXT LANGUAGE sql SECURITY DEFINER AS 'SELECT word FROM public.hidden';
+CREATE FUNCTION total(ward) RETURNS TEXT LANGUAGE sql SECURITY DEFINER AS 'SELECT word FROM public.hidden';
+CREATE FUNCTION opened(holder) RETURNS TEXT LANGUAGE sql AS 'SELECT word FROM public.hidden';
+CREATE FUNCTION upper(ward) RETURNS TEXT LANGUAGE sql SECURITY DEFINER AS 'SELECT word FROM public.hidden';
+CREATE FUNCTION plus(TEXT, TEXT) RETURNS TEXT LANGUAGE sql SECURITY DEFINER AS 'SELECT word FROM public.hidden';
+CREATE OPERATOR public.+ (leftarg = TEXT, rightarg = TEXT, function = plus);
+CREATE FUNCTION is_like(ward, ward) RETURNS BOOLEAN LANGUAGE sql SECURITY DEFINER AS 'SELECT true FROM public.hidden';
+CREATE OPERATOR public.~~ (leftarg = ward, rightarg = ward, function = is_like);
+CREATE FUNCTION minus(INTEGER, INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT $1 - $2';
+CREATE OPERATOR public.== (leftarg = INTEGER, rightarg = INTEGER, function = minus);
+CREATE FUNCTION less(TEXT, TEXT) RETURNS TEXT LANGUAGE sql AS 'SELECT replace($1, $2, $2)';
+CREATE OPERATOR public.- (leftarg = TEXT, rightarg = TEXT, function = less);
+GRANT SELECT ON ward TO shop_reader;
+"""
+
+
+@pytest.fixture
+async def coded(postgresql, postgres_url):
+    """Tools over a database with functions and operators of its own, which run as its owner."""
+    url = postgresql.new_database()
+    with psycopg.connect(url, autocommit=True) as made:
+        made.execute(CODE_SQL.encode())
+    database = await open_database(url.replace("//postgres:@", "//shop_reader:pass%20word%257@"))
+    yield SqlTools(database)
+    await database.close()
+
+
+async def test_neither_a_dot_nor_an_operator_calls_a_function_that_is_not_allowed(coded):
+    for sql in (
+        "SELECT w.secret FROM ward w",
+        'SELECT ward . /* a */ "secret" FROM ward',
+        "SELECT (w).secret FROM ward w",
+        "SELECT ('(1,x,2)').secret",
+        "SELECT {{x}}.secret",
+        "SELECT (ARRAY[w])[1].secret FROM ward w",
+        "SELECT w.id FROM ward w ORDER BY w.secret",
+        "WITH w AS (SELECT 1 AS secret) SELECT x.secret FROM w, ward x",
+        "WITH unnest AS (SELECT 1 AS secret) SELECT unnest.secret FROM unnest(ARRAY[(SELECT w FROM ward w)])",
+        "SELECT w.secret FROM (SELECT 1 AS secret) w(other), ward",
+        "SELECT w.total FROM ward AS w(a, b, c)",
+        "SELECT (ROW(1)::holder).opened",
+        "SELECT upper(w) FROM ward w",
+        "SELECT w.upper FROM ward w",
+        "SELECT ('0.1').pg_sleep",
+        "SELECT ('server_version').current_setting",
+        "SELECT ('PG_VERSION').pg_read_file",
+        "SELECT 'a'::text + 'b'::text",
+        "SELECT title +'b' FROM ward",
+        "SELECT a LIKE b FROM ward a, ward b",
+        "SELECT 3 == 1",
+        "SELECT 1 OPERATOR(public.+) 2",
+    ):
+        with pytest.raises((ToolRefused, InvalidArguments)) as raised:
+            await coded.execute(sql, {"x": "(1,x,2)"})
+        assert "is not available here" in str(raised.value), sql
+
+
+async def test_columns_that_share_the_name_of_a_function_are_read(coded):
+    for sql in (
+        "SELECT w.total FROM ward w",
+        "SELECT ward.total FROM public.ward",
+        "SELECT t.total FROM (SELECT sum(total) AS total FROM ward) t",
+        "WITH t AS (SELECT 7 AS secret UNION SELECT 7) SELECT t.secret FROM t",
+        "SELECT t.secret FROM (SELECT total FROM ward) AS t(secret)",
+        "SELECT (w).id * 7 FROM ward w WHERE w.title - 'x' >= 'A'",
+    ):
+        assert (await coded.execute(sql))["rows"] == [[7]], sql

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from opposable.sql.function_allowlist import POSTGRES_FUNCTIONS
 from opposable.sql.schema import Column, DatabaseSchema, Table, quote_name
 
 _READABLE_SQL = """
@@ -33,6 +34,24 @@ LEFT JOIN pg_catalog.pg_class o ON o.oid = k.confrelid
 LEFT JOIN pg_catalog.pg_namespace m ON m.oid = o.relnamespace
 LEFT JOIN pg_catalog.pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = pair.other
 WHERE k.contype IN ('p', 'f')
+"""
+_FUNCTIONS_SQL = """
+SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+WHERE pg_catalog.pg_function_is_visible(p.oid) AND (p.prosecdef OR (
+  p.pronargs > 0 AND p.pronargs - p.pronargdefaults <= 1 AND NOT p.proname = ANY(%s)
+  AND p.proargtypes[0] <> 'internal'::regtype AND NOT (p.provolatile = 'i' AND l.lanname IN ('internal', 'c'))))
+"""
+"""Functions that run as their owner, and those of one value that are not allowed: `value.name` calls them too.
+
+Immutable ones of the server and of extensions only compute, so a column may share their name.
+"""
+_OPERATORS_SQL = """
+SELECT DISTINCT o.oprname FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode
+WHERE o.oprnamespace <> 'pg_catalog'::regnamespace AND pg_catalog.pg_operator_is_visible(o.oid)
+  AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d
+    WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+  AND (p.prosecdef OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_operator c
+    WHERE c.oprname = o.oprname AND c.oprnamespace = 'pg_catalog'::regnamespace))
 """
 _MAX_ESTIMATE_TO_COUNT = 1_000
 """Rows in the server's estimate up to which a table is counted, at most to `_MAX_COUNTED_ROWS`."""
@@ -67,7 +86,15 @@ async def read_schema(
         tables.append(
             Table(name, table_columns, "" if schema == default_schema else schema, kind, comment, rows, exact)
         )
-    return DatabaseSchema(tuple(sorted(tables, key=lambda table: bool(table.schema))), default_schema, "postgres")
+    functions = await _fetch_all(connection, _FUNCTIONS_SQL, [sorted(POSTGRES_FUNCTIONS)])
+    operators = await _fetch_all(connection, _OPERATORS_SQL)
+    return DatabaseSchema(
+        tuple(sorted(tables, key=lambda table: bool(table.schema))),
+        default_schema,
+        "postgres",
+        refused_functions=frozenset(name.casefold() for (name,) in functions),
+        refused_operators=frozenset(name for (name,) in operators),
+    )
 
 
 async def _count_rows(
@@ -93,5 +120,5 @@ async def _count_rows(
     return (int(count), True) if count <= _MAX_COUNTED_ROWS else (int(max(estimate or 0, count)), False)
 
 
-async def _fetch_all(connection: Any, sql: str) -> list[Any]:
-    return list(await (await connection.execute(sql)).fetchall())
+async def _fetch_all(connection: Any, sql: str, values: list[Any] | None = None) -> list[Any]:
+    return list(await (await connection.execute(sql, values)).fetchall())
