@@ -42,7 +42,7 @@ pytestmark = pytest.mark.anyio
 
 
 def marked(inner):
-    return MarkerCallsModel(inner, ModelProfile("auto"))
+    return MarkerCallsModel(inner, ModelProfile("auto", local=True))
 
 
 def add(a: int, b: int) -> int:

@@ -143,6 +143,24 @@ def test_a_server_by_url_is_searched_for_marked_calls_only(name: str, model_name
     assert (model.profile.calling, model.profile.assisted) == ("auto", False)
 
 
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("[::1]:8000", True),
+        ("localhost:11434", True),
+        ("10.1.2.3", True),
+        ("192.168.0.7:1", True),
+        ("vllm:8000", True),
+        ("host.docker.internal:1", True),
+        ("openrouter.ai/api", False),
+        ("8.8.8.8", False),
+    ],
+)
+def test_a_server_is_local_by_its_address(host: str, local: bool) -> None:
+    assert get_profile(create_model(f"http://{host}/v1#m")).local is local
+
+
 @pytest.mark.parametrize("name", ["openai:o", "qwen:q", "deepseek:d", "anthropic:a"])
 @pytest.mark.parametrize("key", [None, "", "  "])
 def test_a_missing_key_is_reported_with_its_variable(

@@ -4,10 +4,11 @@ import time
 
 import pytest
 
+from opposable.domain.errors import ModelUnavailable
 from opposable.domain.events import Reply, TextDelta
 from opposable.domain.messages import assistant_message, tool_message, user_message
 from opposable.domain.tools import ToolDefinition
-from opposable.models.base import ModelOptions
+from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, request_reply
 from opposable.models.marker_calls import MarkerCallsModel, add_marked_calls
 from opposable.models.profile import ModelProfile
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
@@ -137,12 +138,30 @@ async def test_without_tools_nothing_is_parsed():
     assert reply.message.content == MARKED[0]
 
 
-async def test_control_tokens_in_results_are_escaped():
+@pytest.mark.parametrize(("local", "sent"), [(True, "<\u2060|im_end|><s>"), (False, "<|im_end|><s>")])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_control_tokens_in_results_are_escaped_for_a_local_server(local, sent, stream):
     inner = ScriptedModel("ok")
-    messages = (user_message("<|im_end|>"), tool_message("c1", "add", "<|im_end|>"))
-    async for _ in MarkerCallsModel(inner, ModelProfile("auto")).stream(messages, (ADD,)):
-        pass
-    assert [message.content for message in inner.requests[0].messages] == ["<|im_end|>", "<\u2060|im_end|>"]
+    messages = (user_message("<|im_end|>"), tool_message("c1", "add", "<|im_end|><s>"))
+    model = MarkerCallsModel(inner, ModelProfile("auto", local=local))
+    await request_reply(model, messages, (ADD,), ModelOptions(stream=stream))
+    assert [message.content for message in inner.requests[0].messages] == ["<|im_end|>", sent]
+
+
+async def test_text_that_is_held_comes_before_a_failure():
+    class Failing:
+        name = "failing"
+
+        async def stream(self, messages, tools=(), options=DEFAULT_OPTIONS):
+            yield TextDelta("Qwen writes `<tool_call>`")
+            yield TextDelta(" before a call.")
+            raise ModelUnavailable("gone")
+
+    stream = MarkerCallsModel(Failing(), ModelProfile("auto")).stream((user_message("go"),), (ADD,))
+    received = [(await anext(stream)).text, (await anext(stream)).text]
+    with pytest.raises(ModelUnavailable):
+        await anext(stream)
+    assert "".join(received) == "Qwen writes `<tool_call>` before a call."
 
 
 @pytest.mark.parametrize("opening", ["“", "「", "‘", "<code", "<pre>", "<!--", "```\n", "` ``", "> - "])

@@ -31,7 +31,6 @@ def test_every_known_marker_is_broken(marker):
         "<｜User｜>",
         "[INST] x [/INST]",
         "<<SYS>>",
-        "</s>",
         "<|fresh_token_9|>",
         "<|IM_START|>",
     ],

@@ -1,5 +1,6 @@
 """The model factory: models by name, such as `local` or `openai:NAME`."""
 
+import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -145,8 +146,19 @@ def create_unwrapped_model(
     name = normalize_model_name(name)
     model = _create_model_of_kind(name, models_directory, retry_policy, api)
     kind = name.partition(":")[0]
-    update_profile(model, provider="openai_compatible" if kind in ("http", "https") else kind)
+    update_profile(
+        model, provider="openai_compatible" if kind in ("http", "https") else kind, local=_has_local_server(name)
+    )
     return model
+
+
+def _has_local_server(name: str) -> bool:
+    """Return whether a model's server is on this machine or in a private network."""
+    host = urlsplit(name).hostname or "."
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:  # a name
+        return "." not in host or host.endswith((".localhost", ".local", ".internal"))
 
 
 def _create_model_of_kind(

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from opposable import parsers  # lazy: the parser is loaded with the first marked call
+from opposable.domain.errors import ModelError
 from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -37,7 +38,7 @@ class MarkerCallsModel(ModelWrapper):
     """`inner` with calls in markers parsed from its text, in replies without native calls.
 
     Text passes unchanged, unless it holds a whole call outside code and quotation. From a marker on, text is held back
-    until the reply is complete.
+    until the reply is complete or fails. A local server gets results with their control tokens escaped.
     """
 
     async def stream(
@@ -47,30 +48,37 @@ class MarkerCallsModel(ModelWrapper):
         is_searched = bool(tools) and options.tool_choice != "none"
         held = ""
         is_holding = False
-        async with aclosing(self.inner.stream(escape_results(messages), tools, options)) as parts:
-            async for part in parts:
-                if type(part) is TextDelta and is_searched:
-                    if not held and not _MARKER_START.search(part.text):
+        sent = escape_results(messages) if self.profile.local else messages
+        try:
+            async with aclosing(self.inner.stream(sent, tools, options)) as parts:
+                async for part in parts:
+                    if type(part) is TextDelta and is_searched:
+                        if not held and not _MARKER_START.search(part.text):
+                            yield part
+                            continue
+                        held += part.text
+                        if not is_holding:
+                            shown, held, is_holding = split_at_marker(held)
+                            if shown:
+                                yield TextDelta(shown)
+                    elif type(part) is Reply:
+                        reply = add_marked_calls(part, tools) if is_searched else part
+                        if held and reply is part:
+                            yield TextDelta(held)
+                        yield reply
+                    else:
                         yield part
-                        continue
-                    held += part.text
-                    if not is_holding:
-                        shown, held, is_holding = split_at_marker(held)
-                        if shown:
-                            yield TextDelta(shown)
-                elif type(part) is Reply:
-                    reply = add_marked_calls(part, tools) if is_searched else part
-                    if held and reply is part:
-                        yield TextDelta(held)
-                    yield reply
-                else:
-                    yield part
+        except ModelError:
+            if held:
+                yield TextDelta(held)
+            raise
 
     async def fetch_whole_reply(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
     ) -> Reply:
         """Return one reply that is not streamed. Raises: what the inner model raises."""
-        reply = await request_reply(self.inner, escape_results(messages), tools, options)
+        sent = escape_results(messages) if self.profile.local else messages
+        reply = await request_reply(self.inner, sent, tools, options)
         return add_marked_calls(reply, tools) if tools and options.tool_choice != "none" else reply
 
 

@@ -32,6 +32,7 @@ class ModelProfile:
         reasoning: Whether replies carry reasoning apart from the answer.
         context: The context window in tokens; None where it is not known.
         provider: The name of the provider in traces, such as `openai`; "" where it is not known.
+        local: Whether its server is on this machine or in a private network, and may render results into a text prompt.
     """
 
     calling: Calling = "native"
@@ -41,6 +42,7 @@ class ModelProfile:
     reasoning: bool = False
     context: int | None = None
     provider: str = ""
+    local: bool = False
 
 
 DEFAULT_PROFILE = ModelProfile()

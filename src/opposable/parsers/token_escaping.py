@@ -2,7 +2,7 @@
 
 A server turns `<|im_start|>` in a prompt into the token that begins a message, wherever it occurs. A model may also
 take `<tool_call>` in a web page for its own call. A zero-width character after the first bracket prevents both, and the
-text stays readable.
+text stays readable. `<s>` and `</s>` are tokens of some models, but also HTML for text that is struck out: they stay.
 """
 
 import re
@@ -12,7 +12,7 @@ from opposable.parsers.markers import CLOSERS, HEADER_MARKERS, IGNORED_MARKERS, 
 WORD_JOINER = "\u2060"
 """Zero-width and non-breaking; no vocabulary has a marker that contains it."""
 
-_CONTROL_TOKENS = r"<[|｜][^<>\n]{1,64}[|｜]>|<[|｜][\w▁]{1,64}>|<[\w▁]{1,64}[|｜]>|</?s>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<(?:start|end)_of_image>"
+_CONTROL_TOKENS = r"<[|｜][^<>\n]{1,64}[|｜]>|<[|｜][\w▁]{1,64}>|<[\w▁]{1,64}[|｜]>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<(?:start|end)_of_image>"
 _KNOWN_MARKERS = "|".join(
     re.escape(marker)
     for marker in sorted(

@@ -12,7 +12,7 @@ from tests.web.serving import serve_models
 from opposable.models.calling_modes import apply_calling_mode
 from opposable.models.http_client import RetryPolicy
 from opposable.models.openai_compatible import OpenAICompatibleModel
-from opposable.models.profile import set_images
+from opposable.models.profile import set_images, update_profile
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 
@@ -119,7 +119,6 @@ def without_usage(chunk):
 @pytest.mark.parametrize("mode", ["native", "auto"])
 async def test_every_parameter_and_every_field_of_the_reply_passes(mode):
     body = {**EVERYTHING, "tools": [ADD], "tool_choice": "auto"}
-    body |= {} if mode == "native" else {"response_format": {"type": "text"}}
     async with chat_server(respond_json(WHOLE)) as server, serve_models(connect(server, mode)) as url:
         status, raw, _ = await post(url, body)
     assert (status, raw) == (200, orjson.dumps(WHOLE))
@@ -457,6 +456,49 @@ async def test_placeholders_replace_images_for_a_server_without_them():
         async with serve_models(model) as url:
             assert (await post(url, {"messages": asked}))[0] == 200
     assert server.bodies[0]["messages"] == [{"role": "user", "content": "see\n[image image/png, 8 bytes]"}]
+
+
+@pytest.mark.parametrize("then_cut", [True, False])
+async def test_text_that_is_held_comes_before_an_error(then_cut):
+    text = "Qwen writes `<tool_call>` before a call."
+    call = {"index": 0, "id": "a", "function": {"name": "add", "arguments": '{"a"'}}
+    chunks = [build_delta(content=text), build_delta(tool_calls=[call])]
+    error = [] if then_cut else [{"error": {"message": "overloaded"}}]
+    upstream = respond_events(*chunks, *error, done=False, then_cut=then_cut)
+    async with chat_server(upstream) as server, serve_models(connect(server, "auto")) as url:
+        _, raw, _ = await post(url, {"messages": HI, "tools": [ADD], "stream": True})
+    events = [orjson.loads(event.removeprefix(b"data: ")) for event in raw.strip().split(b"\n\n")]
+    assert [event["choices"][0]["delta"] for event in events[:-1]] == [{"content": text}]
+    assert "error" in events[-1]
+
+
+@pytest.mark.parametrize(("local", "sent"), [(True, "<\u2060|im_end|>"), (False, "<|im_end|>")])
+async def test_results_are_escaped_for_the_text_prompt_of_a_local_server(local, sent):
+    result = {"role": "tool", "tool_call_id": "call_1", "content": "<|im_end|>"}
+    messages = [*HI, {"role": "assistant", "content": None, "tool_calls": [CALL]}, result]
+    async with chat_server(respond_json(WHOLE)) as server:
+        model = connect(server, "auto")
+        update_profile(model, local=local)
+        async with serve_models(model) as url:
+            await post(url, {"messages": messages, "tools": [ADD]})
+    assert server.bodies[0]["messages"][-1]["content"] == sent
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "messages"])
+async def test_a_response_format_with_tools_reaches_the_server_in_auto(path):
+    schema = {"name": "reply", "schema": {**PARAMETERS, "additionalProperties": False}, "strict": True}
+    body = {"messages": HI, "tools": [ADD], "response_format": {"type": "json_schema", "json_schema": schema}}
+    if path == "messages":
+        output = {"format": {"type": "json_schema", "schema": schema["schema"]}}
+        tool = {"name": "add", "input_schema": PARAMETERS}
+        body = {"messages": HI, "tools": [tool], "max_tokens": 9, "output_config": output}
+    async with (
+        chat_server(build_completion('{"a": 1}')) as server,
+        serve_models(connect(server, "auto")) as url,
+    ):
+        assert (await post(url, body, path))[0] == 200
+    [sent] = server.bodies
+    assert (sent["response_format"]["json_schema"], sent["messages"]) == (schema, HI)
 
 
 async def test_an_error_in_a_stream_passes():

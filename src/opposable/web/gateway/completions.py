@@ -15,7 +15,6 @@ from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
 from opposable.models.base import Model, ModelOptions
-from opposable.models.marker_calls import MarkerCallsModel
 from opposable.models.profile import adapt_media, get_profile
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.tools.json_schema_validation import compile_validator
@@ -58,14 +57,14 @@ async def stream_reply(model: Model, request: CompletionRequest) -> AsyncGenerat
     if request.options.response_schema is not None and "response_schema" in find_names(model, "unsupported_options"):
         unwrapped = _unwrap_text_protocol(model) if request.is_without_tools else model
         events = _stream_with_response_format(unwrapped, request)
-    elif get_profile(model).calling == "native":
+    elif stream_calls is _stream_native:
         events = _stream_native(model, request)
     elif request.is_without_tools:
         events = _unwrap_text_protocol(model).stream(request.messages, (), request.options)
     elif request.options.response_schema is not None and request.options.tool_choice == "auto":
         events = _stream_with_response_format(model, request)
     else:
-        events = stream_calls(model, request)
+        events = _stream_with_calls(model, request)
     async with aclosing(events):
         async for event in events:
             yield event
@@ -111,7 +110,7 @@ def _unwrap_text_protocol(model: Model) -> Model:
     """Return the model without the wrappers that parse calls in its text."""
     if isinstance(model, MeteredModel):
         return model.with_inner(_unwrap_text_protocol(model.inner))
-    while isinstance(model, TextProtocolModel | MarkerCallsModel):
+    while isinstance(model, TextProtocolModel):
         model = model.inner
     return model
 

@@ -91,7 +91,7 @@ def resolve_extra_body(model: Model, parameters: Mapping[str, Any], hints: Mappi
     """
     for name in parameters:
         if name in REPLY_PARAMETERS:
-            is_native = get_profile(model).calling == "native"
+            is_native = get_profile(model).calling in ("native", "auto")
             reason = " in this API" if is_native else ", whose tool calls are parsed from its text"
             raise _unsupported_error(name, f"{name} is not supported for {model.name}{reason}.")
     if find_upstream(model, "chat/completions") is not None:

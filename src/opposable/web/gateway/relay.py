@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from opposable.agent.history import match_results_to_calls
-from opposable.domain.errors import ModelRejected
+from opposable.domain.errors import ModelError, ModelRejected
 from opposable.domain.events import CUT_OFF, Reply, TextDelta
 from opposable.domain.json_text import dump_json, parse_reply_json
 from opposable.domain.messages import Message, assistant_message, tool_message
@@ -50,10 +50,7 @@ def find_relay(model: Model, body: Mapping[str, Any]) -> Upstream | None:
         return None
     if not body.get("tools") and not body.get("functions") and not _has_calls(messages):
         return upstream
-    calling = get_profile(model).calling
-    response_format = body.get("response_format")
-    has_schema = isinstance(response_format, dict) and response_format.get("type") != "text"
-    return upstream if calling == "native" or (calling == "auto" and not has_schema) else None
+    return upstream if get_profile(model).calling in ("native", "auto") else None
 
 
 def _has_calls(messages: Sequence[Mapping[str, Any]]) -> bool:
@@ -162,34 +159,39 @@ class CompletionRelay:
         head: dict[str, Any] = {}
         is_holding = is_ended = False
         with self._meter:
-            async with aclosing(self._upstream.stream(self._get_upstream_request())) as blocks:
-                async for received in blocks:
-                    self._meter.count_events(received)
-                    block = self._filter_usage(received) if b'"usage"' in received else received
-                    if not self._has_tools or not (held or self._is_searched or _MAY_HAVE_CALLS.search(block)):
-                        yield block
-                        continue
-                    sent: list[bytes] = []
-                    for frame in filter(None, block.split(b"\n\n")):
-                        chunk = parse_frame(frame)
-                        if held and chunk.get("error"):  # calls before an error may be incomplete
-                            yield frame + b"\n\n"
-                            return
-                        head = head or chunk
-                        is_ended = is_ended or frame.replace(b" ", b"") == b"data:[DONE]"
-                        if self._request is not None:
-                            _add_chunk(accumulator, chunk)
-                        text, has_calls = _read_delta(chunk)
-                        is_holding = is_holding or has_calls
-                        if self._is_searched and not is_holding and text:
-                            _, held_text, is_holding = split_at_marker(held_text + text)
-                        held.append(frame)
-                        if not held_text and not is_holding:
-                            sent += held
-                            sent_length = len(accumulator.text)
-                            held.clear()
-                    if sent:
-                        yield b"\n\n".join(sent) + b"\n\n"
+            try:
+                async with aclosing(self._upstream.stream(self._get_upstream_request())) as blocks:
+                    async for received in blocks:
+                        self._meter.count_events(received)
+                        block = self._filter_usage(received) if b'"usage"' in received else received
+                        if not self._has_tools or not (held or self._is_searched or _MAY_HAVE_CALLS.search(block)):
+                            yield block
+                            continue
+                        sent: list[bytes] = []
+                        for frame in filter(None, block.split(b"\n\n")):
+                            chunk = parse_frame(frame)
+                            if held and chunk.get("error"):  # calls before an error may be incomplete
+                                yield b"\n\n".join([*drop_cut_off_deltas(held, is_ended=False), frame]) + b"\n\n"
+                                return
+                            head = head or chunk
+                            is_ended = is_ended or frame.replace(b" ", b"") == b"data:[DONE]"
+                            if self._request is not None:
+                                _add_chunk(accumulator, chunk)
+                            text, has_calls = _read_delta(chunk)
+                            is_holding = is_holding or has_calls
+                            if self._is_searched and not is_holding and text:
+                                _, held_text, is_holding = split_at_marker(held_text + text)
+                            held.append(frame)
+                            if not held_text and not is_holding:
+                                sent += held
+                                sent_length = len(accumulator.text)
+                                held.clear()
+                        if sent:
+                            yield b"\n\n".join(sent) + b"\n\n"
+            except ModelError:
+                if held:
+                    yield b"\n\n".join(drop_cut_off_deltas(held, is_ended=False)) + b"\n\n"
+                raise
         if held and self._request is None:
             yield b"\n\n".join(drop_cut_off_deltas(held, is_ended)) + b"\n\n"
         elif held:
@@ -249,7 +251,8 @@ class CompletionRelay:
             body["stream_options"] = {**(options or {}), "include_usage": True}
         if _has_calls(body["messages"]):
             body["messages"] = _match_results(body["messages"])
-        if get_profile(self._model).calling == "auto" and body.get("tools"):
+        profile = get_profile(self._model)
+        if profile.calling == "auto" and profile.local and body.get("tools"):
             body["messages"] = [
                 {**message, "content": escape_special_tokens(message["content"])}
                 if message.get("role") == "tool" and isinstance(message.get("content"), str)
