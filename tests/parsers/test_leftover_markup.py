@@ -75,6 +75,9 @@ TEXT_OF_UNKNOWN_SERVERS = {
     "unknown tool": f'<tool_call name="sub">{ARGUMENTS}</tool_call>',
     "empty calls after one": f'<tool_call>{CALL}</tool_call>{{"action": "tool_call", "tool_calls": []}}',
     "unfinished Python": "<tool_call>add(a=2, b=3</tool_call>",
+    "Python cut off after a call": f"<tool_call>{CALL}</tool_call>add(a=2, b=",
+    "end token after an unknown tool": f"<tool_call>{CALL.replace('add', 'sub')}</tool_call></s>",
+    "bracket of another kind": f"[TOOL_CALLS][{CALL.replace('3', '3]')}]",
     "action without input": f"<tool_call>{CALL}</tool_call>\nAction: add\nObservation: 5",
 }
 

@@ -24,6 +24,7 @@ class BracketScan:
         is_complete: Whether the value's own bracket closed it, rather than a marker or the end of the text.
         markers_end_strings: Whether a marker inside a string ends the value at once. Otherwise it ends the value only
             if no closing bracket arrives.
+        needs_own_bracket: Whether only a bracket of the kind that opened the value can close it.
     """
 
     __slots__ = (
@@ -35,14 +36,16 @@ class BracketScan:
         "end",
         "is_complete",
         "markers_end_strings",
+        "needs_own_bracket",
         "start",
     )
 
-    def __init__(self, start: int, markers_end_strings: bool = False) -> None:
+    def __init__(self, start: int, markers_end_strings: bool = False, needs_own_bracket: bool = False) -> None:
         self.start = self.at = start
         self.is_complete = False
         self.end: int | None = None
         self.markers_end_strings = markers_end_strings
+        self.needs_own_bracket = needs_own_bracket
         self._depth = 0
         self._closing = ""
         self._quote = ""
@@ -117,7 +120,7 @@ class BracketScan:
             self._closing = self._closing or _CLOSING[char]
             self._depth += 1
         elif char in "}])":
-            self._depth = max(self._depth - 1, int(char != self._closing))
+            self._depth = max(self._depth - 1, int(self.needs_own_bracket and char != self._closing))
             if self._depth <= 0:
                 self.is_complete = True
                 return self.at

@@ -46,7 +46,7 @@ class BufferingStates(FinalAnswerStates):
         if may_be is False or self._is_addressed_to_user:
             return None
         self._emit_until(start)
-        self._start, self._bracket_scan = start, BracketScan(start)
+        self._start, self._bracket_scan = start, BracketScan(start, needs_own_bracket=True)
         self._state = self._buffer_brackets
         return True
 
@@ -98,7 +98,8 @@ class BufferingStates(FinalAnswerStates):
             return self._enter_code(opened["ticks"], end)
         self._fence_info, self._closer = opened["info"].lower(), opened["ticks"]
         self._start, self._body_start, self._search_from = at, first, first
-        self._bracket_scan = BracketScan(first) if text[first : first + 1] in ("{", "[") else None
+        is_bracket = text[first : first + 1] in ("{", "[")
+        self._bracket_scan = BracketScan(first, needs_own_bracket=True) if is_bracket else None
         self._state = self._buffer_fence
         return True
 
@@ -238,6 +239,8 @@ class BufferingStates(FinalAnswerStates):
             return False
         if (candidate := self._pending_candidate) is not None and not candidate.spans:
             return bool(candidate.answer) or not self._emitter.has_calls
+        if candidate is not None and candidate.is_uncertain and self._emitter.has_calls:
+            return False
         if self._is_pending_fenced:
             if self._fence_info in _CODE_OR_TEXT_FENCES and (before or after):
                 return quotation.announces_call(before) and (self._fence_info == "text" or not after)

@@ -8,7 +8,7 @@ from opposable.parsers import pythonic
 from opposable.parsers.call_section import CallSection, CallSpan, create_json_span
 from opposable.parsers.json_calls import FIRST_KEYS, classify_value, find_broken_call
 from opposable.parsers.lenient_json import LenientJsonParser, Repairs, UnreadableText, skip_pattern, skip_space
-from opposable.parsers.markers import OPENERS, TAGGED_CALL_STARTS, compile_alternatives
+from opposable.parsers.markers import MISSING_END, OPENERS, TAGGED_CALL_STARTS, compile_alternatives
 from opposable.parsers.tool_names import ToolIndex
 
 CALL_INFO_STRINGS = frozenset(
@@ -80,11 +80,15 @@ def _key_may_begin_call(text: str, at: int, tools: ToolIndex) -> bool | None:
 
 @dataclass(slots=True)
 class CallCandidate:
-    """The content of buffered text: calls or a final answer, with reasoning."""
+    """The content of buffered text: calls or a final answer, with reasoning.
+
+    `is_uncertain` means that a call is repaired or reported only if no other call precedes it.
+    """
 
     spans: list[CallSpan]
     answer: str = ""
     thinking: str = ""
+    is_uncertain: bool = False
 
 
 def classify_candidate(
@@ -107,7 +111,8 @@ def classify_candidate(
     ):
         return None
     parser = "tool_code" if fence_info == "tool_code" else "pythonic"
-    return CallCandidate([CallSpan(call, 0, 0, parser, call.id) for call in calls])
+    is_uncertain = isinstance(calls[-1], pythonic.UnfinishedCall)
+    return CallCandidate([CallSpan(call, 0, 0, parser, call.id) for call in calls], is_uncertain=is_uncertain)
 
 
 def _parse_marked_calls(body: str, tools: ToolIndex) -> CallCandidate | None:
@@ -127,12 +132,13 @@ def _parse_json_values(body: str, tools: ToolIndex, is_ended: bool) -> CallCandi
         start = at
         try:
             value, at = _parse_json_value(body, at, repairs)
-            shape = classify_value(value, tools, is_marked=False)
-            is_broken = shape is None and "unescaped quotation mark" in repairs.entries
+            shape, is_unreadable = classify_value(value, tools, is_marked=False), False
         except (UnreadableText, RecursionError):
-            shape, is_broken = None, True
+            shape, is_unreadable = None, True
+        is_broken = shape is None and (is_unreadable or "unescaped quotation mark" in repairs.entries)
         if is_broken and (broken_call := find_broken_call(body[start:], tools)):
-            return CallCandidate([*candidate.spans, CallSpan(broken_call, 0, 0, "json")])
+            is_uncertain = not is_unreadable or MISSING_END in broken_call.repairs
+            return CallCandidate([*candidate.spans, CallSpan(broken_call, 0, 0, "json")], is_uncertain=is_uncertain)
         if shape is None or (candidate.spans and not shape.calls):
             return None
         candidate.spans.extend(create_json_span(call, repairs, 0, 0, shape.parser, is_ended) for call in shape.calls)

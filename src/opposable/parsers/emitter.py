@@ -105,13 +105,13 @@ class Emitter:
 
     @property
     def is_empty(self) -> bool:
-        """Whether neither a text nor a call has been emitted yet."""
+        """Whether neither a text nor a call has been found yet."""
         return not self._text_deltas and not self.has_calls
 
     @property
     def has_calls(self) -> bool:
-        """Whether a call has been emitted."""
-        return self._call_count > 0
+        """Whether a call has been emitted or rejected."""
+        return self._call_count > 0 or bool(self._rejected)
 
     def get_text_head(self) -> str:
         """Return the beginning of the emitted text, at least a word of it."""
