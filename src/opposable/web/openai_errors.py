@@ -1,6 +1,7 @@
 """Errors of the gateway in the formats of OpenAI and of Anthropic."""
 
 import logging
+from contextlib import suppress
 
 import orjson
 
@@ -70,12 +71,10 @@ def to_gateway_error(error: Exception) -> GatewayError:
             return _rate_limit_error(error)
         case ModelRejected() | ModelUnavailable() if (error.status or 0) >= 500:
             return _server_error(error)
-        case ModelRejected(status=status) | ModelNotFound(status=status) | ModelUnavailable(status=status) if 400 <= (
-            status or 0
-        ) < 500 and (relayed := _parse_error_body(error)):
-            return relayed
         case ModelNotFound():
-            return GatewayError(404, str(error), param="model", code="api_not_found")
+            return _parse_error_body(error) or GatewayError(404, str(error), param="model", code="api_not_found")
+        case ModelRejected() | ModelUnavailable() if (error.status or 0) >= 400:
+            return _client_error(error)
         case BadInput():
             return GatewayError(400, str(error), code="bad_input")
         case StoreUnavailable() | ModelUnavailable():
@@ -84,7 +83,7 @@ def to_gateway_error(error: Exception) -> GatewayError:
         case ContextFull():
             full = bad_request_error("messages", str(error), "context_length_exceeded")
             relayed = _parse_error_body(error)
-            return relayed if relayed and relayed.body["error"].get("code") == full.body["error"]["code"] else full
+            return relayed if relayed and isinstance(relayed.body["error"].get("code"), str) else full
         case ModelRejected():
             return GatewayError(400, str(error), code="rejected_by_model_server")
         case ModelRefusedKey():
@@ -112,6 +111,17 @@ def _server_error(error: ModelError) -> GatewayError:
     )
     failed.headers = _get_retry_headers(error) if isinstance(error, ModelUnavailable) else None
     return failed
+
+
+def _client_error(error: ModelError) -> GatewayError:
+    """Return the error that the model's server reports with a status from 400 to 499, with its body if it is JSON."""
+    relayed = _parse_error_body(error)
+    if relayed is None:
+        relayed = GatewayError(error.status or 400, str(error), code="rejected_by_model_server")
+        with suppress(orjson.JSONDecodeError):
+            body = orjson.loads(error.response)
+            relayed.body = body if isinstance(body, dict) and body else relayed.body
+    return relayed
 
 
 def _get_retry_headers(error: ModelError) -> dict[str, str]:

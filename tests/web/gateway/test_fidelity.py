@@ -384,6 +384,7 @@ async def test_the_headers_of_the_server_reach_the_client(path, stream):
 async def test_beta_headers_and_the_query_reach_the_server(path):
     sent = []
     headers = {"anthropic-beta": "a,b", "openai-beta": "c", "idempotency-key": "k", "x-api-key": "mine"}
+    headers |= {"anthropic-version": "2024-01-01", "anthropic-user-profile-id": "u", "anthropic-workspace-id": "w"}
     body = orjson.dumps({"model": "m", "messages": HI, "max_tokens": 9, "input": "hi"})
     await exchange(path, body, respond_raw(b'{"choices": []}', sent), headers=headers, query="?beta=true")
     [(_, received, query)] = sent
@@ -411,6 +412,8 @@ ANTHROPIC_FULL = {"type": "error", "error": {"type": "invalid_request_error", "m
     ]
     + [("responses", 400, OPENAI_ERROR), ("responses", 404, OPENAI_ERROR), ("chat/completions", 400, FULL)]
     + [("messages", status, ANTHROPIC_ERROR) for status in (400, 402, 404, 413, 429, 500, 529)]
+    + [("chat/completions", 400, {"error": {"message": "Invalid context_window_size", "code": "below_min"}})]
+    + [("chat/completions", status, {"detail": [{"msg": "No."}]}) for status in (405, 409, 418, 422)]
     + [("messages", 400, ANTHROPIC_FULL)],
 )
 async def test_an_error_of_the_server_reaches_the_client_unaltered(path, status, error, stream):
@@ -428,6 +431,14 @@ async def test_an_unavailable_server_without_an_error_body_keeps_its_status(path
     received_status, received, headers = await exchange(path, body, page)
     assert (received_status, headers["retry-after"]) == (status, "0")
     assert f"answered HTTP {status}" in orjson.loads(received)["error"]["message"]
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "messages"])
+async def test_a_rejected_request_without_an_error_body_keeps_its_status(path):
+    body = orjson.dumps({"model": "m", "messages": HI, "max_tokens": 9})
+    received_status, received, _ = await exchange(path, body, respond_raw(b"I am a teapot", [], {}, 418))
+    assert received_status == 418
+    assert "I am a teapot" in orjson.loads(received)["error"]["message"]
 
 
 @pytest.mark.parametrize("stream", [False, True])

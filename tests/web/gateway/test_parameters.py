@@ -72,6 +72,11 @@ REFUSED_WITHOUT_A_SERVER = [
     ("messages", {"container": "c"}),
     ("messages", {"mcp_servers": [{"type": "url"}]}),
 ]
+FAILED_CALL = [
+    {"role": "user", "content": "hi"},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "42", "is_error": True}]},
+]
 IGNORED = [
     ("responses", {"include": ["reasoning.encrypted_content"]}, "include"),
     ("responses", {"truncation": "auto"}, "truncation"),
@@ -86,6 +91,7 @@ IGNORED = [
     ("messages", {"context_management": {"edits": []}}, "context_management"),
     ("messages", {"cache_control": {"type": "ephemeral"}}, "cache_control"),
     ("messages", {"output_config": {"effort": "high"}}, "output_config.effort"),
+    ("messages", {"messages": FAILED_CALL}, "messages.tool_result.is_error"),
 ]
 IGNORED_WITHOUT_A_SERVER = [
     (CHAT, {"user": "u"}, "user"),

@@ -64,7 +64,12 @@ def parse_messages_request(body: Mapping[str, Any], *, is_count: bool = False) -
         options,
         is_single,
         extra=select_parameters(body, body.keys() - _OWNED - HINTS),
-        ignored=(*select_parameters(body, HINTS), *ignored, *_find_server_blocks(body["messages"])),
+        ignored=(
+            *select_parameters(body, HINTS),
+            *ignored,
+            *_find_server_blocks(body["messages"]),
+            *(["messages.tool_result.is_error"] if any(message.is_error for message in messages) else ()),
+        ),
     )
 
 

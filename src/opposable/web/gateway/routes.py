@@ -36,8 +36,8 @@ from opposable.web.gateway.stored_responses import StoredResponses
 from opposable.web.openai_errors import GatewayError, bad_request_error, to_gateway_error, to_messages_error
 from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, SseResponse, run_while_connected
 
-RELAYED_HEADERS = ("anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-client-request-id")
-"""Headers of the client that reach a server with the same API."""
+RELAYED_HEADERS = frozenset({"openai-beta", "idempotency-key", "x-client-request-id"})
+"""Headers of the client that reach a server with the same API, like all of Anthropic's but a key."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 ToError = Callable[[Exception], GatewayError]
@@ -212,7 +212,11 @@ def _require_api(model: Model, path: ApiPath) -> Any:
 
 def _build_client_request(request: Request) -> ClientRequest:
     """Return the headers and the query of a request, without its body."""
-    headers = {name: request.headers[name] for name in RELAYED_HEADERS if name in request.headers}
+    headers = {
+        name: value
+        for name, value in request.headers.items()
+        if name in RELAYED_HEADERS or (name.startswith("anthropic-") and not name.endswith("-key"))
+    }
     return ClientRequest({}, headers, request.scope["query_string"].decode("latin-1"))
 
 
