@@ -193,6 +193,13 @@ REF = {"anyOf": [{"const": "HEAD"}, {"type": "string"}]}
 REPAIRS = [
     ({"ref": "head", "count": "5"}, "count", {"ref": "head", "count": 5}),
     ({"ref": "head", "counts": [{"n": "5"}]}, "counts.0.n", {"ref": "head", "counts": [{"n": 5}]}),
+    (
+        {"counts": [{"n": "5", "ref": "head"}, {"n": "6"}]},
+        "counts.0.n",
+        {"counts": [{"n": 5, "ref": "head"}, {"n": "6"}]},
+    ),
+    ({"nested": {"ref": "head", "n": "5"}}, "nested.n", {"nested": {"ref": "head", "n": 5}}),
+    ({"nested": {"n": "5"}}, "nested.int.n", {"nested": {"n": 5}}),
     ({"count": "5"}, "", {"count": 5}),
     ('{"count": "5"}', "count", {"count": 5}),
     ({"arguments": {"count": "5"}}, "arguments", {"count": 5}),
@@ -202,8 +209,10 @@ REPAIRS = [
 
 @pytest.mark.parametrize(("given", "field", "repaired"), REPAIRS)
 def test_an_argument_without_a_problem_is_not_changed(given, field, repaired):
-    counts = {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}
-    schema = {"type": "object", "properties": {"ref": REF, "count": {"type": "integer"}, "counts": counts}}
+    nested = {"type": "object", "properties": {"n": {"type": "integer"}, "ref": REF}}
+    counts = {"type": "array", "items": nested}
+    properties = {"ref": REF, "count": {"type": "integer"}, "counts": counts, "nested": nested}
+    schema = {"type": "object", "properties": properties}
     assert repair_arguments(given, schema, [FieldProblem(field, "is wrong")]).value == repaired
 
 

@@ -113,6 +113,33 @@ def test_a_value_fits_one_of_that_overlaps():
         validate({"target": {"host": "a", "ip": "b"}})
 
 
+OPTIONAL_A = {"type": "object", "properties": {"a": {"type": "string"}}}
+OPTIONAL_B = {"type": "object", "properties": {"b": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("alternatives", "fits"),
+    [
+        ([OPTIONAL_A, OPTIONAL_B], True),
+        ([{"$ref": "#/$defs/a"}, OPTIONAL_B], True),
+        ([{"allOf": [{"$ref": "#/$defs/a"}]}, OPTIONAL_B], True),
+        ([{**OPTIONAL_A, "required": ["a"]}, OPTIONAL_B], True),
+        ([{**OPTIONAL_A, "required": ["a"]}, {"allOf": [{"$ref": "#/$defs/a"}], "minProperties": 1}], False),
+        ([{**OPTIONAL_A, "additionalProperties": False}, {"type": "object", "required": ["a"]}], False),
+    ],
+)
+def test_an_object_fits_alternatives_that_nothing_separates(alternatives, fits):
+    parameters = {"type": "object", "properties": {"x": {"oneOf": alternatives}}, "$defs": {"a": OPTIONAL_A}}
+    validate = compile_validator(parameters)
+    if fits:
+        assert validate({"x": {"a": "q"}}) == {"x": {"a": "q"}}
+    else:
+        with pytest.raises(InvalidArguments):
+            validate({"x": {"a": "q"}})
+    with pytest.raises(InvalidArguments):
+        validate({"x": 5})
+
+
 @pytest.mark.parametrize(
     "reference",
     [

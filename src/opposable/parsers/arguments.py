@@ -80,7 +80,24 @@ def repair_arguments(
     parsed = parse_arguments(invalid, schema) if invalid else None
     if parsed is None or parsed.value is None or parsed.value.keys() != invalid.keys():
         return parse_arguments(arguments, schema)
-    return replace(parsed, value={**arguments, **parsed.value})  # type: ignore[dict-item]  # it is a dict here
+    coerced = {**arguments, **parsed.value}  # type: ignore[dict-item]  # it is a dict here
+    return replace(parsed, value=_restore_valid(arguments, coerced, [one.field for one in problems]))
+
+
+def _restore_valid(value: Any, coerced: Any, paths: Sequence[str]) -> Any:
+    """Return the coerced value with its parts that have no problem as they were; the paths of problems begin in it."""
+    if not paths:
+        return value
+    keys: Sequence[Any] = ()
+    if isinstance(value, dict) and isinstance(coerced, dict) and value.keys() == coerced.keys():
+        keys = tuple(value)
+    elif isinstance(value, list) and isinstance(coerced, list) and len(value) == len(coerced):
+        keys = range(len(value))
+    inner = {key: [path[len(f"{key}.") :] for path in paths if _is_at(path, str(key))] for key in keys}
+    if sum(map(len, inner.values())) < len(paths):  # the value itself has a problem
+        return coerced
+    parts = {key: _restore_valid(value[key], coerced[key], inner[key]) for key in keys}
+    return parts if isinstance(value, dict) else list(parts.values())
 
 
 def _is_at(path: str, name: str) -> bool:

@@ -37,6 +37,11 @@ _TYPE_PHRASES = {
 _JSON_TYPES: dict[str, JsonType] = {name: name for name in get_args(JsonType)}
 _IN_PLACE_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "$ref"})
 """Keywords whose schemas apply to the same value."""
+_EXCLUDING_KEYWORDS = frozenset(
+    {"not", "anyOf", "oneOf", "if", "const", "enum", "minProperties", "maxProperties", "propertyNames"}
+    | {"dependentRequired", "dependentSchemas", "unevaluatedProperties"}
+)
+"""Keywords, next to `required` and `additionalProperties`, by which a schema excludes objects."""
 _COMPARISONS: dict[str, Comparison] = {
     "minimum": "minimum",
     "exclusiveMinimum": "exclusive minimum",
@@ -50,8 +55,8 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
 
     The declared default of a value is always valid: many schemas have `"type": "string", "default": null`. So is
     null where a schema has `"nullable": true`, and a list of choices where the `enum` of its items is that of the list. A
-    text, number or list may fit several schemas of a `oneOf`; of an object, `oneOf` can say which properties exclude
-    each other. A `format` describes a text and rejects none, in every draft.
+    value may fit several schemas of a `oneOf`, except an object where each of them requires or excludes properties: then
+    `oneOf` says which properties exclude each other. A `format` describes a text and rejects none, in every draft.
 
     Raises:
         BadInput: `parameters` is not a JSON Schema of type object, or refers to another document.
@@ -78,8 +83,12 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
             return arguments
         problems: dict[str, FieldProblem] = {}
         for error in validator.iter_errors(arguments):
-            is_overlap = isinstance(error.kind, overlap) and not isinstance(error.instance, dict)
-            if is_overlap or _is_declared(error, parameters) or _is_list_of_choices(error):
+            is_overlap = isinstance(error.kind, overlap)
+            if (
+                (is_overlap and _may_overlap(error, parameters))
+                or _is_declared(error, parameters)
+                or _is_list_of_choices(error)
+            ):
                 continue
             for problem in _to_problems(error, names):
                 problems.setdefault(problem.field, problem)
@@ -153,6 +162,25 @@ def _declares(node: dict[str, Any], value: Any) -> bool:
         return True
     default = node.get("default", ...)
     return (type(default), default) == (type(value), value)
+
+
+def _may_overlap(error: Any, schema: dict[str, Any]) -> bool:
+    """Return whether a value may fit several schemas of a `oneOf`."""
+    if not isinstance(error.instance, dict):
+        return True
+    try:
+        return any(_is_open(one, schema) for one in functools.reduce(operator.getitem, error.schema_path, schema))
+    except (LookupError, TypeError):
+        return False
+
+
+def _is_open(node: Any, schema: dict[str, Any], depth: int = 0) -> bool:
+    """Return whether a schema fits objects by the types of their properties alone. Raises: `LookupError`."""
+    if not isinstance(node, dict) or depth > 8 or node.get("additionalProperties") is False or node.get("required"):
+        return False
+    references = [resolve_pointer(schema, node["$ref"])] if "$ref" in node else []
+    parts = (*node.get("allOf", ()), *references)
+    return not _EXCLUDING_KEYWORDS.intersection(node) and all(_is_open(part, schema, depth + 1) for part in parts)
 
 
 def _is_list_of_choices(error: Any) -> bool:
