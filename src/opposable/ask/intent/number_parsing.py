@@ -7,26 +7,21 @@ from opposable.domain.language import NUMBER_WORDS
 ENGLISH_NUMBERS = {word: number for number, word in enumerate(NUMBER_WORDS) if number}
 ENGLISH_NUMBERS |= {"fifteen": 15, "twenty": 20, "thirty": 30}
 _CHINESE_DIGITS = {char: index for index, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
-_CHINESE_UNITS = {"十": 10, "百": 100, "千": 1_000}
-_SCALE_FACTORS = {
-    "万": 10_000,
-    "亿": 100_000_000,
-    "k": 1_000,
-    "million": 1_000_000,
-    "thousand": 1_000,
-    "billion": 10**9,
-}
+_CHINESE_UNITS = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 10**8}
+_SCALE_FACTORS = _CHINESE_UNITS | {"k": 1_000, "thousand": 1_000, "million": 10**6, "billion": 10**9}
 _ENGLISH_NUMBER_PATTERN = "|".join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))
-_SCALE_PATTERN = "|".join(sorted(_SCALE_FACTORS, key=len, reverse=True))
+_CHINESE_CHARACTERS = "".join((*_CHINESE_DIGITS, *_CHINESE_UNITS))
+_DIGITS_PATTERN = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?"
+_SCALE_PATTERN = f"(?:{'|'.join(_SCALE_FACTORS)})(?![a-z])"
 NUMBER_PATTERN = (
-    rf"(?:\d[\d,]*(?:\.\d+)?(?: ?(?:{_SCALE_PATTERN})(?![a-z]))?%?"
-    rf"|[零〇一二两三四五六七八九十百千]+[万亿]?|\b(?:{_ENGLISH_NUMBER_PATTERN})\b)"
+    rf"(?:(?>{_DIGITS_PATTERN}(?: ?{_SCALE_PATTERN})?)(?!,?\d|[{_CHINESE_CHARACTERS}])"
+    rf"|[{_CHINESE_CHARACTERS}]+|\b(?:{_ENGLISH_NUMBER_PATTERN})\b)"
 )
-"""A regular expression of a number in lowercase text."""
+"""A regular expression of a number in lowercase text; 1,5 and 1万5 have several readings."""
 
 
 def parse_number(text: str) -> int | float | None:
-    """Parse a lowercase number, such as 1,000, 1.5k, 20% (0.2), 100万, 二十三 or twelve.
+    """Parse a lowercase number, such as 1,000, 1.5k, 100万, 二十三 or twelve.
 
     Returns:
         The number, or None if `text` is not one.
@@ -34,28 +29,28 @@ def parse_number(text: str) -> int | float | None:
     text = text.strip()
     if text in ENGLISH_NUMBERS:
         return ENGLISH_NUMBERS[text]
-    match = re.fullmatch(rf"([\d,]+(?:\.\d+)?) ?({_SCALE_PATTERN})?(%)?", text)
-    if match is None or not match[1].strip(","):
+    match = re.fullmatch(rf"({_DIGITS_PATTERN}) ?({_SCALE_PATTERN})?", text)
+    if match is None:
         return parse_chinese_number(text)
     value = float(match[1].replace(",", "")) * _SCALE_FACTORS.get(match[2] or "", 1)
-    value = value / 100 if match[3] else value
     return int(value) if value.is_integer() else value
 
 
 def parse_chinese_number(text: str) -> int | None:
-    """Parse a number in Chinese characters, such as 二十三.
+    """Parse a number in Chinese characters, such as 二十三 or 一千五 (1,500).
 
     Returns:
         The number, or None if `text` is not one.
     """
-    scale = _SCALE_FACTORS[text[-1]] if len(text) > 1 and text[-1] in "万亿" else 1
-    total, digit = 0, 0
-    for char in text[:-1] if scale > 1 else text:
+    total, digit, last_unit = 0, 0, 10
+    for char in text:
         if char in _CHINESE_DIGITS:
             digit = digit * 10 + _CHINESE_DIGITS[char]
-        elif char in _CHINESE_UNITS:
-            total += (digit or 1) * _CHINESE_UNITS[char]
-            digit = 0
-        else:
+            last_unit = last_unit if digit else 10
+            continue
+        unit = _CHINESE_UNITS.get(char, 0)
+        if not unit or digit > 9 or (unit >= 10_000 and not 0 < total + digit < 10_000):
             return None
-    return (total + digit) * scale if text else None
+        total = (total + digit) * unit if unit >= 10_000 else total + (digit or 1) * unit
+        digit, last_unit = 0, unit
+    return total + digit * last_unit // 10 if text and (digit < 10 or not total) else None
