@@ -14,6 +14,9 @@ metrics:
   visits: {expr: COUNT(*), table: visits, synonyms: [就诊, 就诊数]}
   doctors: {expr: COUNT(*), table: doctors, synonyms: [医生数]}
   billing: {expr: SUM(fee), table: visits, synonyms: [sales, 费用]}
+  annual_income: {expr: SUM(fee * 12), table: visits}
+  daily: {expr: SUM(fee) / 30, table: visits, synonyms: [日均费用]}
+  weekly_minutes: {expr: SUM(minutes), table: visits}
   average_minutes: {expr: AVG(minutes), table: visits, synonyms: [average duration, 平均时长]}
   newest: {expr: MAX(day), table: visits}
 dimensions:
@@ -23,6 +26,8 @@ dimensions:
   patient: {expr: name, table: patients, synonyms: [患者]}
   town: {expr: town, table: patients, synonyms: [城市]}
   fee: {expr: fee, table: visits, synonyms: [单价]}
+  period: {expr: period, table: visits, synonyms: [周期]}
+  year: {expr: year, table: visits, synonyms: [年级]}
 filters:
   kept: {expr: state = 'kept', table: visits, synonyms: [已就诊]}
   missed: {expr: state = 'missed', table: visits, synonyms: [爽约]}
@@ -31,6 +36,7 @@ exclusions:
 """)
 VALUES = {
     "doctor": ["Grey", "Top", "Best", "Will", "王芳"],
+    "period": ["Bread", "Daily Bread", "Almanac", "Almanac 2024", "This Year Only"],
     "ward": ["North", "South", "Lisbon", "外科"],
     "plan": ["Monthly", "Annual", "A", "月度", "AT"],
     "patient": ["Ana", "April", "Last Year", "Per"],
@@ -132,6 +138,15 @@ QUESTIONS_FOR_THE_MODEL = {
         ),
         *("费用超过10的月份有多少个", "多少天的费用超过10", "哪些就诊已就诊", "列出北京的就诊"),
     ],
+    "a term or a value that is also a time": [
+        *("What is the annual income?", "annual income by ward", "每日均费用", "weekly minutes by ward"),
+        *("各周期的费用", "费用按周期统计", "visits by year", "今年各年级的费用", "去年级的费用"),
+        *("billing of Daily Bread", "billing of Almanac 2024", "Almanac 2024的费用", "billing of This Year Only"),
+    ],
+    "years that may be amounts": [
+        *("费用在1900到2000之间的病区", "wards with billing between 1900 and 2000", "费用1900到2000之间的病区"),
+        *("billing of 1900 to 2000 dollars by ward", "费用1900到2000元的病区", "billing in 2024 vs 2023"),
+    ],
     "a word that may be a metric or a dimension": ["fee by doctor with fee over 5 of billing", "doctors in North"],
     "alternatives": [
         *("kept and missed visits", "kept or missed visits", "billing by doctor or ward", "billing of Grey and Ana"),
@@ -174,7 +189,9 @@ QUESTIONS_FOR_THE_RULES = [
         "billing in Porto",
     ),
     *("billing of Grey since 2023", "billing excluding surgical in Porto", "visits between 2023-01-01 and 2023-03-31"),
-    *("billing in 2024 vs 2023", "visits with fee over 50", "billing of North, South", "billing by ward, lowest first"),
+    *("billing of Bread", "visits with fee over 50", "billing of North, South", "billing by ward, lowest first"),
+    *("doctors with average duration under 20", "Which ward has the lowest average duration?", "平均时长最低的病区"),
+    *("billing from 2023 to 2024", "在2023年到2024年之间的费用", "billing of Almanac", "日均费用"),
     *(
         "2024年的费用是多少",
         "各病区的费用",

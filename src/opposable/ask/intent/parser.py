@@ -62,10 +62,11 @@ class SemanticParser:
         self._text_dimensions = frozenset(dimension for dimension, texts in values.items() if texts)
 
     def parse(self, question: str, today: datetime.date) -> ParsedIntent:
-        """Parse the first 4,000 characters of a question; relative times count from `today`."""
-        text = question[:_MAX_QUESTION_CHARACTERS]
-        time = find_time(text, today)
-        phrases = split_phrases(text, self._lexicon, time.text)
+        """Parse a question of at most 4,000 characters; relative times count from `today`."""
+        if len(question) > _MAX_QUESTION_CHARACTERS:
+            return ParsedIntent(StructuredIntent(), ambiguities=(messages.LONG_QUESTION,))
+        time = find_time(question, today)
+        phrases = split_phrases(question, self._lexicon, time.text)
         doubts = (time.ambiguities, time.assumptions)
         state = RuleState(phrases, self.semantics, time.time, time.text, self._text_dimensions, *doubts)
         for rule in (_assign_roles, collect_filters, apply_numbers, _collect_groups, flag_unsupported, flag_guesses):

@@ -16,8 +16,8 @@ _NUMBER = re.compile(NUMBER_PATTERN, re.ASCII)
 class Phrase:
     """A phrase of a question.
 
-    A phrase without meanings and without a number is unknown. `is_contested` says that it is also a value of the
-    database, and not only a word of grammar, a term or a time.
+    A phrase without meanings and without a number is unknown. `is_contested` says that a word of grammar or a term is
+    also a value of the database, or that a term or value is also a time.
     """
 
     start: int
@@ -44,26 +44,22 @@ class Phrase:
 def split_phrases(question: str, lexicon: Lexicon, remaining_text: str) -> list[Phrase]:
     """Split a question from left to right into the longest phrases, within the parts around the time.
 
-    `remaining_text` lacks the time. Of the words of the time, only those that are also a value are phrases. Adjacent
-    unknown words are one phrase, so that they are reported as one.
+    `remaining_text` lacks the time. A term or value with words of the time, such as a plan "Monthly", is a phrase too.
+    Adjacent unknown words are one phrase, so that they are reported as one.
     """
-    phrases: list[Phrase] = []
-    for is_time, group in groupby(tokenize(question), lambda word: remaining_text[word.start] == CONSUMED_CHARACTER):
-        words = [*group]
-        phrases += _find_values_in_time(question, lexicon, words) if is_time else _split_words(question, lexicon, words)
-    return phrases
-
-
-def _find_values_in_time(question: str, lexicon: Lexicon, words: list[Word]) -> list[Phrase]:
-    """Return the values of the database among the words of a time, such as a plan "Monthly"."""
+    words = tokenize(question)
+    is_time = [remaining_text[word.start] == CONSUMED_CHARACTER for word in words]
     phrases: list[Phrase] = []
     for first, word in enumerate(words):
         for size in _find_sizes(words[first : first + lexicon.max_words], lexicon):
             meanings, is_contested = _find_meanings(question, words[first : first + size], lexicon)
-            if is_contested or any(meaning.is_stored for meaning in meanings):
+            is_contested = is_contested or any(meaning.kind in TERM_AND_VALUE_KINDS for meaning in meanings)
+            if is_contested and any(is_time[first : first + size]):
                 end = words[first + size - 1].end
                 phrases.append(Phrase(word.start, end, question[word.start : end], meanings, is_contested=True))
-    return phrases
+    for is_consumed, group in groupby(words, lambda word: remaining_text[word.start] == CONSUMED_CHARACTER):
+        phrases += [] if is_consumed else _split_words(question, lexicon, [*group])
+    return sorted(phrases, key=lambda phrase: phrase.start)
 
 
 def _split_words(question: str, lexicon: Lexicon, words: list[Word]) -> list[Phrase]:
@@ -120,7 +116,7 @@ def _find_meanings(
     """
     text = re.sub("['’][sS]$", "", question[phrase[0].start : phrase[-1].end])
     meanings = lexicon.meanings.get(tuple(word.stem for word in phrase), ())
-    stored = [meaning for meaning in meanings if meaning.is_stored and fold_text(meaning.value) == fold_text(text)]
+    stored = [m for m in meanings if m.is_stored and fold_text(m.value.strip()) == fold_text(text)]
     terms = [meaning for meaning in meanings if meaning.kind in TERM_AND_VALUE_KINDS and not meaning.is_stored]
     others = [meaning for meaning in meanings if meaning.kind not in TERM_AND_VALUE_KINDS]
     begins_question = text.istitle() and not question[: phrase[0].start].strip()

@@ -1,5 +1,7 @@
 """Rules that report what the other rules cannot express, or would have to guess."""
 
+import re
+
 from opposable.ask.intent import messages
 from opposable.ask.intent.rule_filters import precedes_time
 from opposable.ask.intent.rule_state import (
@@ -18,10 +20,6 @@ def flag_unsupported(state: RuleState) -> None:
         state.ambiguities.append(messages.MISSING_COUNT_TARGET)
     if not state.metrics and (not state.groups or state.has_phrase("group", "each")):
         state.ambiguities.append(messages.MISSING_METRIC)
-    for ref in state.metrics.values():
-        for condition in state.filters:
-            if condition.value is False and condition.dimension in state.model.metrics[ref].default_filters:
-                state.ambiguities.append(messages.CONTRADICTION.format(metric=ref, filter=condition.dimension))
     compares_values = any(isinstance(condition.value, tuple) for condition in state.filters)
     is_change_clear = state.is_compared and not compares_values and not state.has_phrase("which")
     if not is_change_clear and state.has_phrase("change", "compare"):
@@ -53,7 +51,7 @@ def flag_guesses(state: RuleState) -> None:
     """Report words that have a likely meaning but not the only one."""
     for position, phrase in enumerate(state.phrases):
         if phrase.is_contested:
-            state.ambiguities.append(messages.UNCLEAR_VALUE.format(phrase=phrase.text))
+            state.ambiguities.append(messages.UNCLEAR_PHRASE.format(phrase=phrase.text))
         if phrase.is_a("count") and not _is_count_clear(state, position):
             state.ambiguities.append(messages.MISSING_COUNT_TARGET)
     for position, ref in state.metrics.items():
@@ -63,7 +61,15 @@ def flag_guesses(state: RuleState) -> None:
             state.ambiguities.append(messages.UNCLEAR_RELATION.format(metric=ref))
     bounded = [condition.dimension for condition in state.filters if condition.operator in ("<", "<=")]
     bounded += state.metrics.values() if state.has_phrase("least", "bottom") else ()
-    state.ambiguities += [messages.MISSING_GROUPS.format(metric=ref) for ref in bounded if state.is_count_metric(ref)]
+    state.ambiguities += [messages.MISSING_GROUPS.format(metric=ref) for ref in bounded if _lacks_groups(state, ref)]
+
+
+def _lacks_groups(state: RuleState, ref: str) -> bool:
+    """Return whether groups without rows, which have 0, are missing: those of a count, or of a sum over another table."""
+    metric = state.model.metrics.get(ref)
+    is_sum = metric is not None and re.search(r"\bsum\b", metric.expr, re.IGNORECASE)
+    tables = {state.model.dimensions[group].table for group in state.groups}
+    return state.is_count_metric(ref) or bool(is_sum and metric and tables - {metric.table})
 
 
 def _is_count_clear(state: RuleState, position: int) -> bool:

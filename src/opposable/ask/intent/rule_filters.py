@@ -4,6 +4,7 @@ from opposable.ask.intent import messages
 from opposable.ask.intent.intent import MAX_LIMIT, IntentFilter, Operator
 from opposable.ask.intent.rule_state import OPERATORS_AFTER_NUMBER, OPERATORS_BEFORE_NUMBER, RuleState
 from opposable.ask.intent.time_expressions import CONSUMED_CHARACTER
+from opposable.domain.localized_text import join_localized
 
 
 def collect_filters(state: RuleState) -> None:
@@ -24,8 +25,11 @@ def collect_filters(state: RuleState) -> None:
             state.filters.append(IntentFilter(dimension=filters[0], value=not is_negated))
         elif phrase.is_a("value"):
             dimension = _choose_dimension(state, position)
-            value = next(m.value for m in phrase.meanings if m.kind == "value" and m.id == dimension)
-            values.setdefault((dimension, is_negated), {})[value] = None
+            same = dict.fromkeys(m.value for m in phrase.meanings if m.kind == "value" and m.id == dimension)
+            values.setdefault((dimension, is_negated), {}).update(same)
+            if len(same) > 1:
+                spellings = join_localized(map(repr, same), ", ", "、")
+                state.assumptions.append(messages.SEVERAL_SPELLINGS.format(phrase=phrase.text, values=spellings))
             between = state.phrases[last_positions.get(dimension, position) + 1 : position]
             if between and not any(other.is_a("and", "or", "not", "not_after") for other in between):
                 state.ambiguities.append(messages.UNCLEAR_OR)

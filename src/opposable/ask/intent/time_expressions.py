@@ -78,7 +78,6 @@ _AFTER_PATTERN = rf"(?<!or )\bafter ({DATE_PATTERN})|({DATE_PATTERN})(?:以后|�
 _BEFORE_PATTERN = rf"(?<!or )\b(?:before|prior to) ({DATE_PATTERN})|({DATE_PATTERN})(?:以前|之前)"
 _AMOUNT_PREFIX_PATTERN = r"(?:than|over|above|below|under|least|most|top|exceed\w*|超过|大于|高于|多于|小于|低于|少于|不足|至少|至多|前|[<>=$€£¥])\s*$"
 _AMOUNT_SUFFIX_PATTERN = r"\s*(?:元|美元|块|个|次|件|首|张|条|人|以上|以下|dollars?|usd|units?|%|万|亿)"
-_YEAR_COMPARISON_PATTERN = r"\bvs\b|\bversus\b|compare|相比|对比|比较|增长|变化|growth|change|比"
 _SINGLE_DATE_PATTERN = rf"(?:\b(?:in|during|for|on|of) (?:the )?)?(?P<d>{DATE_PATTERN})"
 
 CONSUMED_CHARACTER = chr(0)
@@ -181,8 +180,10 @@ def _add_month_range(state: QuestionTime, match: "re.Match[str]") -> bool:
 
 
 def _add_date_range(state: QuestionTime, match: "re.Match[str]") -> bool:
-    """Add a range of dates; a date without a year gets the year of the other."""
-    if match["joint"].strip() == "and" and not match["open"]:
+    """Add a range of dates; a date without a year gets the year of the other. "Between 1900 and 2000" may be amounts."""
+    is_between = re.search("between|之间", match[0]) and match["a"].isdecimal() and match["b"].isdecimal()
+    is_amount = _is_amount(state.text, *match.span("a")) or _is_amount(state.text, *match.span("b"))
+    if is_between or is_amount or (match["joint"].strip() == "and" and not match["open"]):
         return False
     first, last = (state.parse_date(match[own], state.find_year(match[other])) for own, other in ("ab", "ba"))
     return state.add_period(first, last)
@@ -239,8 +240,6 @@ _TIME_RULES: tuple[tuple[str, TimeRule], ...] = (
 def _conclude_time(state: QuestionTime) -> None:
     """Build the time from the periods, the comparison and the grain."""
     periods = list(dict.fromkeys(state.periods))
-    if len(periods) == 2:
-        periods = _merge_period_pair(periods, state)
     period = periods[0] if periods else None
     is_other_to_date = (
         state.is_year_to_date and period and period.end == state.today and get_granularity(period) != "year"
@@ -275,13 +274,3 @@ def _describe_period(period: Period) -> dict[str, Any]:
         return fields | {"year": numbers["year"], granularity: numbers[granularity]}
     start = period.start if period.start > datetime.date.min else None
     return fields | {"start": start, "end": period.end if period.end < datetime.date.max else None}
-
-
-def _merge_period_pair(periods: list[Period], state: QuestionTime) -> list[Period]:
-    """Merge two adjacent years that the question compares into the second year with a comparison."""
-    first, second = sorted(periods, key=lambda period: period.start)
-    is_pair = get_granularity(first) == get_granularity(second) == "year" and first.end + _DAY == second.start
-    if not is_pair or not re.search(_YEAR_COMPARISON_PATTERN, state.text, re.ASCII):
-        return periods
-    state.comparison = "yoy"
-    return [second]
