@@ -2,18 +2,18 @@
 
 import datetime
 from collections.abc import Collection, Iterable
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from opposable.ask.semantics.model import Dimension, SemanticModel
+from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.specs import FrozenModel
 from opposable.sql.name_similarity import suggest_names
 
 IntentType = Literal["basic", "trend", "dimension", "complex"]
 Grain = Literal["year", "quarter", "month", "week", "day"]
 Comparison = Literal["yoy", "qoq", "mom", "ytd"]
-Operator = Literal["=", "!=", ">", ">=", "<", "<=", "in", "not in", "contains"]
+Operator = Literal["=", "!=", ">", ">=", "<", "<=", "in", "not in"]
 FilterValue = str | int | float | bool | None | tuple[str | int | float | bool, ...]
 
 PERIOD_COLUMN = "period"
@@ -98,26 +98,6 @@ def find_intent_problems(intent: StructuredIntent, model: SemanticModel) -> tupl
     if not intent.metrics and not intent.dimensions:
         problems.append("The intent names no metric and no dimension: name at least one.")
     return tuple(problems)
-
-
-def resolve_ids(intent: StructuredIntent, model: SemanticModel) -> StructuredIntent:
-    """Replace expressions of exclusions by their ids, and other names of values by the values."""
-    ids_by_expr = {exclusion.expr: ref for ref, exclusion in model.exclusions.items()}
-    filters = [
-        f.model_copy(update={"value": _resolve_value(f.value, model.dimensions.get(f.dimension))})
-        for f in intent.filters
-    ]
-    exclusions = tuple(dict.fromkeys(ids_by_expr.get(ref, ref) for ref in intent.exclusions))
-    return intent.model_copy(update={"filters": tuple(filters), "exclusions": exclusions})
-
-
-def _resolve_value(value: Any, dimension: Dimension | None) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_resolve_value(item, dimension) for item in value)
-    if dimension is None or not isinstance(value, str) or value in dimension.values:
-        return value
-    values = {name.casefold(): stored for stored, names in dimension.values.items() for name in (*names, stored)}
-    return values.get(value.casefold(), value)
 
 
 def _describe_unknown_id(kind: str, ref: str, known_ids: Collection[str]) -> str:

@@ -1,6 +1,5 @@
 """The plan of a compiled query: its metric groups, group keys and row conditions."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,7 @@ from opposable.ask.intent.periods import Period
 from opposable.ask.semantics.expressions import BoundExpression, BoundModel
 from opposable.ask.semantics.join_graph import ReachableTables, build_join_query, find_metric_tables
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.sql_trees import build_alias, exp
+from opposable.ask.sql_trees import build_alias, build_is_not_null, exp
 from opposable.domain.errors import BadInput
 from opposable.domain.localized_text import LocalizedText
 
@@ -41,6 +40,12 @@ class QueryPlan:
     def metric_filters(self) -> tuple[IntentFilter, ...]:
         """The filters on metrics, which apply after aggregation."""
         return tuple(f for f in self.intent.filters if f.dimension in self.model.metrics)
+
+    @property
+    def selects_groups(self) -> bool:
+        """Whether a limit or a filter on a metric selects groups: rows without a key are none of them."""
+        keys, selections = self.intent.dimensions or self.grain, self.intent.limit or self.metric_filters
+        return bool(self.metrics and keys and selections)
 
     @property
     def model(self) -> SemanticModel:
@@ -101,14 +106,21 @@ class MetricGroup:
         """Build the SELECT of the keys and other columns of the rows in `period`, grouped by the keys.
 
         Raises:
-            BadInput: A join that the intent needs would count rows twice.
+            BadInput: A join that the intent needs would count rows twice, or a filter may contradict a default filter.
         """
-        conditions = [*self._build_default_conditions(plan), *plan.build_row_conditions()]
+        defaults, conditions = self._build_default_conditions(plan), plan.build_row_conditions()
+        restricted = {column for default in defaults for column in default.tree.find_all(exp.Column)}
+        for condition in conditions:
+            if condition not in defaults and not restricted.isdisjoint(condition.tree.find_all(exp.Column)):
+                raise BadInput(f"a default filter of {', '.join(self.metrics)} restricts {condition.name} too")
+        conditions = [*defaults, *conditions]
         if period not in (None, Period()):
             date = self._bind_date(plan)
             condition = build_period_condition(date.tree, period, plan.semantics.dialect)
             conditions.insert(0, BoundExpression("the period", condition, date.tables))
         keys = self.build_keys(plan)
+        if plan.selects_groups:
+            conditions += [replace(key, tree=build_is_not_null(to_operand(key.tree))) for key in keys]
         for needed in [*keys, *conditions]:
             if reason := self.reachable.explain_unreachable(needed.tables):
                 raise BadInput(f"{', '.join(self.metrics)} cannot go with {needed.name}: {reason}")
@@ -178,9 +190,6 @@ def build_comparison(tree: Any, condition: IntentFilter) -> Any:
         return exp.not_(equal) if value is None else exp.paren(exp.or_(exp.not_(equal), is_null))
     if value is None or isinstance(value, tuple):
         raise ValueError("this comparison takes one value")
-    if operator == "contains":
-        escaped = re.sub(r"([!%_])", r"!\1", str(value).lower())
-        return exp.Escape(this=exp.Lower(this=tree).like(f"%{escaped}%"), expression=exp.Literal.string("!"))
     comparison = {">": exp.GT, ">=": exp.GTE, "<": exp.LT, "<=": exp.LTE}[operator]
     return comparison(this=tree, expression=exp.convert(value))
 

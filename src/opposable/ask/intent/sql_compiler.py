@@ -12,7 +12,6 @@ from opposable.ask.intent.intent import (
     StructuredIntent,
     TimeIntent,
     find_intent_problems,
-    resolve_ids,
 )
 from opposable.ask.intent.query_plan import MetricGroup, QueryPlan, build_comparison, group_metrics, to_operand
 from opposable.ask.semantics.expressions import BoundModel
@@ -56,7 +55,6 @@ def compile_intent(
     table separately and merges the results. It applies default filters and exclusions to every metric they belong to.
     Relative times, such as "this year", count from `today`.
     """
-    intent = resolve_ids(intent, model)
     if problems := find_intent_problems(intent, model):
         return UnsupportedIntent(" ".join(problems))
     try:
@@ -64,7 +62,9 @@ def compile_intent(
         query = _apply_order(_build_query(plan), plan)
     except (ValueError, BadInput) as error:
         return UnsupportedIntent(str(error))
-    return CompiledQuery(query.sql(dialect=dialect), tuple(query.named_selects), plan.assumptions)
+    keys = ", ".join([*([PERIOD_COLUMN] if plan.grain else []), *intent.dimensions])
+    assumptions = [*plan.assumptions, *([messages.NULL_GROUPS.format(keys=keys)] if plan.selects_groups else [])]
+    return CompiledQuery(query.sql(dialect=dialect), tuple(query.named_selects), tuple(assumptions))
 
 
 def _build_plan(intent: StructuredIntent, model: SemanticModel, dialect: Dialect, today: datetime.date) -> QueryPlan:
