@@ -42,3 +42,44 @@ def test_sql_is_extracted_from_a_reply(text, sql):
 def test_sql_is_read_in_the_dialect_of_the_database(dialect, sql):
     assert extract_sql(f"{sql}\n; Done", dialect) == sql
     assert extract_sql(f"```sql\n{sql}\n```\nIt's `done`.", dialect) == sql
+
+
+QUERY = "SELECT sum(pay)\nFROM s\nWHERE note = 'a;\n\nb'"
+
+
+@pytest.mark.parametrize(
+    ("text", "sql"),
+    [
+        (QUERY, QUERY),
+        (f"{QUERY};\n", QUERY),
+        (f"Here is the query:\n{QUERY}", QUERY),
+        ("Here is it:\n\nSELECT 1 AS a\nFROM s\n\nIt shows the pay. Select another?", "SELECT 1 AS a\nFROM s"),
+        ("查询如下：\nWITH a AS (SELECT 1) SELECT * FROM a", "WITH a AS (SELECT 1) SELECT * FROM a"),
+        ("(SELECT 1) UNION (SELECT 2)", "(SELECT 1) UNION (SELECT 2)"),
+        ("SELECT 1 FROM s; SELECT 2 FROM s", ""),
+        ("```sql\nSELECT 1\n```\nOr select another.", "SELECT 1"),
+        ("The database does not store profit. If you mean pay, I would select sum(pay) from s", ""),
+        ("I could run `SELECT sum(pay) FROM s` for the pay: shall I?", ""),
+        ("Please select one: revenue or basket.", ""),
+        ("Select one: revenue or basket.", ""),
+        ("With this data, select the sum of pay from s.", ""),
+        ("没有利润数据。请 select 其他指标", ""),
+        ("SELECT sum(pay) FROM s\nis what I would run: shall I?", ""),
+    ],
+)
+def test_sql_without_a_block_is_a_statement_of_its_own_lines(text, sql):
+    assert extract_sql(text, "sqlite", reads_prose=False) == sql
+
+
+@pytest.mark.parametrize("reads_prose", [True, False])
+@pytest.mark.parametrize(
+    ("text", "sql"),
+    [
+        ("```sql\nDELETE FROM o;\n```", "DELETE FROM o"),
+        ("First:\n```sql\nDROP VIEW v\n```\nThen:\n```sql\nSELECT 1\n```", "SELECT 1"),
+        ("```\nno query\n```", ""),
+        ("```sql\n```", ""),
+    ],
+)
+def test_a_block_marked_as_sql_is_sql_if_there_is_no_query(text, sql, reads_prose):
+    assert extract_sql(text, "sqlite", reads_prose=reads_prose) == sql

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from opposable.ask.sql_trees import exp, parse_query
 from opposable.domain.events import Reply
 from opposable.domain.messages import system_message, user_message
 from opposable.models.base import Model, ModelOptions, adapt_options, request_reply
@@ -27,6 +28,7 @@ _FENCED_STATEMENT_PATTERN = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _STATEMENT_PATTERN = re.compile(r"\b(?:SELECT\b|WITH\b(?=.*\bSELECT\b)).*", re.DOTALL | re.IGNORECASE)
+_LINE_STATEMENT_PATTERN = re.compile(r"^[ \t]*\(*(?:SELECT|WITH)\b", re.MULTILINE | re.IGNORECASE)
 
 
 async def generate_sql(model: Model, dialect: Dialect, schema: str, question: str) -> tuple[str, Reply]:
@@ -41,24 +43,34 @@ async def generate_sql(model: Model, dialect: Dialect, schema: str, question: st
     return extract_sql(reply.message.content, dialect), reply
 
 
-def extract_sql(text: str, dialect: Dialect) -> str:
+def extract_sql(text: str, dialect: Dialect, *, reads_prose: bool = True) -> str:
     """Return the SQL of a reply, or "".
 
     It is in the fenced blocks of SQL with SELECT, or that begin with VALUES, FROM, TABLE, WITH, PIVOT or UNPIVOT, after
     comments. Different blocks are joined by semicolons: several statements are refused, so that the model says which
-    one it means. Without such a block the SQL is the statement that begins with the first SELECT, or the first WITH
-    before a SELECT.
+    one it means. Without such a block the SQL is the query from the start of a line to the end of its paragraph or of
+    the reply; with `reads_prose`, the statement that begins with the first SELECT, or the first WITH before a SELECT.
+    Otherwise it is in the blocks marked as SQL: the database says why it does not run them.
     """
     text = text.replace(WORD_JOINER, "")  # the prompt adds it to names that look like special tokens
-    blocks = [block.strip() for block in _iter_sql_blocks(text, dialect) if _FENCED_STATEMENT_PATTERN.match(block)]
-    if blocks:
-        return ";\n".join(dict.fromkeys(block.rstrip(";").rstrip() for block in blocks))
+    blocks = [*_iter_sql_blocks(text, dialect)]
+    queries = [block for _, block in blocks if _FENCED_STATEMENT_PATTERN.match(block)]
     statement = _STATEMENT_PATTERN.search(text)
-    return _extract_first_statement(statement[0], dialect) if statement else ""
+    if not queries and reads_prose and statement:
+        return _extract_first_statement(statement[0], dialect)
+    queries = queries or _find_query(text, dialect) or [block for language, block in blocks if language]
+    return ";\n".join(dict.fromkeys(query.strip().rstrip(";").rstrip() for query in queries))
 
 
-def _iter_sql_blocks(text: str, dialect: Dialect) -> Iterator[str]:
-    """Yield the fenced blocks without a language or of SQL; a fence within a quoted name or string is part of the SQL."""
+def _find_query(text: str, dialect: Dialect) -> list[str]:
+    """Return the first query from the start of a line to the end of its paragraph or of the text, if there is one."""
+    starts = [match.start() for match in _LINE_STATEMENT_PATTERN.finditer(text)]
+    texts = (part for start in starts for part in (text[start:], re.split(r"\n\s*\n", text[start:])[0]))
+    return [*islice((part for part in texts if isinstance(parse_query(part, dialect), exp.Query)), 1)]
+
+
+def _iter_sql_blocks(text: str, dialect: Dialect) -> Iterator[tuple[str, str]]:
+    """Yield the language ("" for none) and the text of the blocks of SQL; a fence in quotes is part of the SQL."""
     position = 0
     while opening := _OPENING_FENCE_PATTERN.search(text, position):
         rest = text[opening.end() :]
@@ -67,7 +79,7 @@ def _iter_sql_blocks(text: str, dialect: Dialect) -> Iterator[str]:
         outside_quotes = (end for end in ends if all(part.is_closed for part in split_segments(rest[:end], dialect)))
         end = next(outside_quotes, ends[0] if ends else len(rest))
         if "sql" in opening[1].lower() or opening[1].lower() in ("", dialect):
-            yield rest[:end]
+            yield opening[1], rest[:end]
         position = opening.end() + end + 3
 
 

@@ -181,6 +181,30 @@ async def test_what_the_semantic_model_covers_needs_no_model(shop):
     assert (answer.text, answer.assumptions, end.usage.requests) == ("The answer is 60.", ("salary is monthly",), 0)
 
 
+RANKING = "SELECT name, salary % {} AS rest FROM person ORDER BY rest DESC, name ASC LIMIT {}"
+
+
+@pytest.mark.parametrize(
+    ("divisor", "limit", "warnings"),
+    [
+        (10, 1, ("further rows have the same rest as the last",)),
+        (10, 2, ("further rows have the same rest as the last",)),
+        (10, 3, ()),
+        (40, 1, ()),
+    ],
+)
+async def test_a_compiled_ranking_says_that_further_rows_are_equal(shop, divisor, limit, warnings):
+    interpret = FixedInterpreter(RANKING.format(divisor, limit))
+    answer, _ = await Team(ScriptedModel("unused"), shop, interpret=interpret).answer("Who has the most?")
+    assert (len(answer.rows), answer.warnings) == (limit, warnings)
+    assert answer.confidence == pytest.approx(0.99 / (2 if warnings else 1), abs=0.001)
+
+
+async def test_sql_of_a_model_is_not_compared_with_further_rows(shop):
+    answer, _ = await Team(ScriptedModel(format_sql_reply(RANKING.format(10, 1))), shop).answer("Who has the most?")
+    assert (len(answer.rows), answer.warnings) == (1, ())
+
+
 async def test_definitions_are_in_the_prompt_if_the_semantic_model_does_not_cover_the_question(shop):
     model = ScriptedModel(format_sql_reply("SELECT max(salary) FROM person"))
     await Team(model, shop, interpret=FixedInterpreter(definitions="pay: sum(salary)")).answer("Highest pay?")
@@ -226,6 +250,34 @@ async def test_an_answer_in_words_reaches_the_user(shop, text):
     answer, end = await Team(model, shop).answer("How is the weather?")
     assert (answer.text, answer.success, answer.sql, end.usage.requests) == (text, False, "", 1)
     assert (await Team(model, shop, options=ASSISTED_OPTIONS).answer("How is the weather?"))[1].usage.requests > 1
+
+
+PROSE = [
+    "The database does not store profit. If you mean salaries, I would select sum(salary) from person",
+    "I could run `SELECT sum(salary) FROM person` for the salaries: shall I?",
+    "Please select one: salary or department.",
+    "没有利润数据。请 select 其他指标",
+]
+
+
+@pytest.mark.parametrize("text", PROSE)
+async def test_an_answer_in_words_that_mentions_sql_is_not_run(shop, text):
+    answer, end = await Team(ScriptedModel(text), shop).answer("What is our profit?")
+    assert (answer.text, answer.success, answer.sql, end.usage.requests) == (text, False, "", 1)
+
+
+async def test_a_small_model_may_write_sql_within_prose(shop):
+    model = ScriptedModel("The answer: SELECT sum(salary) FROM person")
+    answer, end = await Team(model, shop, options=ASSISTED_OPTIONS).answer("Total pay?")
+    assert (answer.text[:17], end.usage.requests) == ("The answer is 60.", 1)
+
+
+@pytest.mark.parametrize("options", [TeamOptions(), ASSISTED_OPTIONS])
+async def test_why_a_statement_is_not_run_is_reported(shop, options):
+    model = ScriptedModel(*[format_sql_reply("DELETE FROM person")] * 8)
+    answer, _ = await Team(model, shop, options=options).answer("Delete everyone")
+    assert "DELETE is not allowed" in model.requests[1].messages[-1].content
+    assert "DELETE is not allowed" in answer.text
 
 
 async def test_sql_that_was_cut_off_never_runs(shop):

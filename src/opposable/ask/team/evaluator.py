@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -78,6 +79,21 @@ async def explain_empty_result(
     warning = messages.join_suspicions(warnings)
     outcome = replace(outcome, warnings=(*outcome.warnings, warning), empty_reason=warning)
     return replace(outcome, suspicion=warning, problem_kind=normalize_problem(warning)) if has_alternatives else outcome
+
+
+async def warn_of_ties(database: Database, outcome: CandidateOutcome) -> CandidateOutcome:
+    """Add a warning to a compiled ranking whose last row is equal to the next one."""
+    tree = parse_query(outcome.sql, database.dialect) if outcome.candidate.source == "semantics" else None
+    if tree is None or not tree.args.get("limit") or not tree.args.get("order") or not outcome.rows:
+        return outcome
+    at = tree.named_selects.index(tree.args["order"].expressions[0].this.name)
+    query = tree.limit(len(outcome.rows) + 1)
+    with suppress(ToolError):
+        rows = (await database.run(query.sql(dialect=database.dialect), None, literals.LOOKUP_LIMITS)).rows
+        if len(rows) > len(outcome.rows) and rows[-1][at] == rows[-2][at]:
+            warning = messages.TIED_ROWS.format(column=outcome.columns[at])
+            return replace(outcome, warnings=(*outcome.warnings, warning))
+    return outcome
 
 
 async def warn_of_row_explosion(database: Database, outcome: CandidateOutcome) -> CandidateOutcome:

@@ -82,11 +82,11 @@ def build_correction_messages(dialect: Dialect, state: TeamState) -> list[Messag
 
 
 def parse_candidate(
-    reply: Reply, dialect: Dialect, source: Literal["generator", "correction"] = "generator"
+    reply: Reply, dialect: Dialect, source: Literal["generator", "correction"] = "generator", *, in_prose: bool = True
 ) -> Candidate | None:
     """Parse the SQL of a reply, or return None; SQL at the end of a reply that was cut off may lack its own end."""
     text = reply.message.content
-    sql = extract_sql(text, dialect)
+    sql = extract_sql(text, dialect, reads_prose=in_prose)
     is_incomplete = reply.finish in CUT_OFF and text.replace(WORD_JOINER, "").rstrip().endswith(sql)
     return Candidate(sql, source=source) if sql and not is_incomplete else None
 

@@ -30,6 +30,7 @@ ROW_EXPLOSION = LocalizedText(
     "the result has {row_count} rows, more than any table ({max_table_rows}): a join may multiply rows",
     "结果有 {row_count} 行，比任何一个表（最多 {max_table_rows} 行）都多：连接可能造成了重复",
 )
+TIED_ROWS = LocalizedText("further rows have the same {column} as the last", "还有其他行的 {column} 与最后一行相同")
 UNMATCHED_CONDITION = LocalizedText("no row satisfies {condition}", "没有满足 {condition} 的数据")
 QUERY_OUTPUTS = LocalizedText("computes {names}", "计算 {names}")
 QUERY_TABLES = LocalizedText("from {names}", "来自 {names}")

@@ -14,20 +14,7 @@ MAX_DRAFTS = 3
 
 
 def decide_turn(state: TeamState, has_semantics: bool) -> DecisionMade:
-    """Decide the next turn by rules.
-
-    | state | turn |
-    |---|---|
-    | there is a semantic model, and it has not interpreted the question | semantic_parser |
-    | there is no candidate yet | sql_generator |
-    | a candidate is pending | result_evaluator |
-    | the last candidate is plausible | finish |
-    | a correction was made, and a candidate ran | finish, with a warning |
-    | a problem occurs for the first time | result_evaluator: a correction |
-    | a problem or the SQL is repeated, or two corrections were made | sql_generator: a fresh start |
-    | no fresh start is left, and a candidate ran | finish, with a warning |
-    | no fresh start is left, and no candidate ran | give_up |
-    """
+    """Decide the next turn by rules: the reason of each decision says when it is made."""
     last = state.last_outcome
     if last is not None and last.is_plausible and not state.pending_candidates:
         return DecisionMade("finish", messages.RESULT_PLAUSIBLE)

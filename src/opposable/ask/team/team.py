@@ -184,7 +184,8 @@ class Team:
         if reply is not None:
             yield events.ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
         source: Literal["correction", "generator"] = "correction" if is_correction else "generator"
-        candidate = generator.parse_candidate(reply, self._database.dialect, source) if reply is not None else None
+        dialect = self._database.dialect
+        candidate = generator.parse_candidate(reply, dialect, source, in_prose=self._assisted) if reply else None
         tried_sql = {outcome.sql or outcome.candidate.sql for outcome in state.outcomes}
         problem = ""
         if candidate is None or (is_correction and candidate.sql in tried_sql):
@@ -206,6 +207,7 @@ class Team:
         outcome = await evaluator.run_candidate(self._database, candidate, assisted=self._assisted)
         if self._options.check_values:
             outcome = await evaluator.explain_empty_result(self._database, outcome, self._options.private_columns)
+        outcome = await evaluator.warn_of_ties(self._database, outcome)
         outcome = await evaluator.warn_of_row_explosion(self._database, outcome)
         state.outcomes.append(outcome)
         row_count = f"{len(outcome.rows)} rows" if outcome.has_run else ""
