@@ -17,6 +17,8 @@ from opposable.ask.team.answer_text import build_chart, format_answer_sentence
             "count 3, total net amount 20, average price 6.67.",
             "数量 3，net amount 合计 20，平均 price 6.67。",
         ),
+        ([""], [""], "The answer is an empty text.", "答案是 空文本。"),
+        (["0.5", "o.1.25", "s.pay"], [1, 2, 3], "0.5 1, o.1.25 2, pay 3.", "0.5 1，o.1.25 2，pay 3。"),
         (
             ["first_name", "MAX(DISTINCT age)", "a + b"],
             ["Ann", 4, None],

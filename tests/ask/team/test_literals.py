@@ -85,3 +85,10 @@ async def test_hidden_columns_of_a_virtual_table_are_not_searched(orders):
     async with open_team(ScriptedModel(format_sql_reply(sql)), orders) as team:
         answer, end = await team.answer("How many orders are xyzzy?")
     assert (answer.warnings, end.usage.requests) == (("no row has status = 'xyzzy'",), 1)
+
+
+async def test_a_condition_is_no_reason_if_the_tables_join_no_rows(orders):
+    sql = "SELECT o.id FROM orders o JOIN visits v ON v.n = o.id WHERE o.city = 'Berlin'"
+    async with open_team(ScriptedModel(format_sql_reply(sql)), orders) as team:
+        answer, _ = await team.answer("Which visits?")
+    assert (answer.text, answer.rows) == ("No rows match.", ())

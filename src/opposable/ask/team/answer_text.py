@@ -15,7 +15,7 @@ _DATE_PATTERN = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}�
 _SIGNS: dict[Language, tuple[str, str, str, str]] = {"en": (", ", "; ", ": ", "."), "zh": ("，", "；", "：", "。")}
 """The comma, the semicolon, the colon and the full stop."""
 _AGGREGATE_PATTERN = re.compile(r"(count|sum|avg|min|max)\((?:distinct\s+)?(?:\w+\.)?(\*|\w+)\)", re.IGNORECASE)
-_QUALIFIER_PATTERN = re.compile(r"^\w+\.(?=\w+$)")
+_QUALIFIER_PATTERN = re.compile(r"^[^\W\d]\w*\.(?=\w+$)")
 _AGGREGATE_LABELS: dict[Language, dict[str, str]] = {
     "en": {"count": "count", "sum": "total {}", "avg": "average {}", "min": "lowest {}", "max": "highest {}"},
     "zh": {"count": "数量", "sum": "{} 合计", "avg": "平均 {}", "min": "最低 {}", "max": "最高 {}"},
@@ -153,7 +153,7 @@ def _format_cell(value: Any, language: Language, is_key: bool) -> str:
         return f"{value:,.{4 if round(value, 4) == value else 2}f}".rstrip("0").rstrip(".")
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}" if abs(value) >= 10_000 and not is_key else str(value)
-    text = " ".join(str(value).split())
+    text = " ".join(str(value).split()) or ("空文本" if language == "zh" else "an empty text")
     return text if len(text) <= 120 else text[:119] + "…"
 
 

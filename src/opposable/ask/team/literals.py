@@ -106,18 +106,18 @@ def _is_required(node: Any) -> bool:
 
 
 async def find_unmatched_condition(sql: str, database: Database) -> str:
-    """Return the SQL of a condition in WHERE that no row satisfies, or "" if each of them has rows."""
+    """Return the SQL of a condition in WHERE that no row satisfies; "" if each has rows, or the tables join none."""
     tree = parse_query(sql, database.dialect)
     if not isinstance(tree, exp.Select) or tree.args.get("with_") or not tree.args.get("where"):
         return ""
     where = tree.args["where"].this
-    for condition in where.flatten() if isinstance(where, exp.And) else [where]:
+    for condition in [exp.true(), *(where.flatten() if isinstance(where, exp.And) else [where])]:
         query = exp.select("1").where(condition.copy()).limit(1)
         for part in ("from_", "joins", "laterals"):
             query.set(part, tree.args.get(part))
         with suppress(ToolError):
             if not (await database.run(query.sql(dialect=database.dialect), None, LOOKUP_LIMITS)).rows:
-                return str(condition.sql(dialect=database.dialect))
+                return "" if condition == exp.true() else str(condition.sql(dialect=database.dialect))
     return ""
 
 
