@@ -1,5 +1,6 @@
 """Anthropic's wire format against a real server on loopback."""
 
+import json
 import re
 
 import orjson
@@ -254,3 +255,41 @@ def test_signed_thinking_goes_back_with_the_id_of_its_result():
     _, reply, results = orjson.loads(build_request("m", history, (ADD,), ModelOptions()))["messages"]
     assert reply["content"][0] == THINKING
     assert reply["content"][1]["id"] == results["content"][0]["tool_use_id"] == "functions_2e_add_3a_0"
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_a_paused_reply_is_continued(is_streamed):
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"encrypted_content": "E"}]}
+    paused = [{"type": "text", "text": "Searching. "}, search]
+    ended = [found, {"type": "text", "text": "Found."}]
+    usage = {"input_tokens": 3, "output_tokens": 2}
+
+    def respond(blocks, stop_reason):
+        if not is_streamed:
+            return respond_json({"content": blocks, "stop_reason": stop_reason, "usage": usage})
+        events = [{"type": "message_start", "message": {"usage": usage}}]
+        for index, block in enumerate(blocks):
+            empty = {**block, **{field: type(block[field])() for field in ("text", "input") if field in block}}
+            delta = {"text": block["text"]} if "text" in block else {"partial_json": json.dumps(block.get("input", ""))}
+            events.append({"type": "content_block_start", "index": index, "content_block": empty})
+            if block is not found:
+                events.append({"type": "content_block_delta", "index": index, "delta": delta})
+        events.append({"type": "message_delta", "delta": {"stop_reason": stop_reason}})
+        return respond_events(*events, {"type": "message_stop"}, done=False)
+
+    own = {"type": "web_search_20250305", "name": "web_search"}
+    options = ModelOptions(stream=is_streamed, extra_body={"tools": [own]})
+    async with chat_server(respond(paused, "pause_turn"), respond(ended, "end_turn")) as server:
+        *parts, reply = await collect_parts(server, options)
+    assert (reply.message.content, reply.finish, reply.usage) == ("Searching. Found.", "stop", Usage(6, 4, 2))
+    assert [part.text for part in parts] == (["Searching. ", "Found."] if is_streamed else [])
+    assert list(reply.message.get_native_items("claude")) == [*paused, *ended]
+    assert server.bodies[1]["messages"] == [*server.bodies[0]["messages"], {"role": "assistant", "content": paused}]
+    assert [tool["name"] for tool in server.bodies[0]["tools"]] == ["web_search", "add"]
+
+
+def test_an_empty_reply_is_left_out_and_an_empty_message_is_not():
+    history = (user_message("hi"), assistant_message(""), user_message(""))
+    [sent] = orjson.loads(build_request("m", history, (), ModelOptions()))["messages"]
+    assert sent == {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "text", "text": ""}]}

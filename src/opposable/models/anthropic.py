@@ -32,7 +32,11 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
     "tool_use": "tool_calls",
     "refusal": "content_filter",
     "incomplete": "incomplete",
+    "pause_turn": "incomplete",
 }
+MAX_PAUSES = 20
+"""Continuations of one reply that the server pauses."""
+_PLAIN_BLOCKS = frozenset({"text", "thinking", "tool_use"})
 
 _DELTA_FIELDS = {"text": "text", "thinking": "thinking", "signature": "signature", "partial_json": "input"}
 """The field of a block that a field of its deltas is added to."""
@@ -58,18 +62,29 @@ class AnthropicModel:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Stream one reply in parts. Raises: `ModelError`."""
-        body = build_request(self.name, messages, tools, options)
-        if not options.stream:
-            yield parse_reply(await self._endpoint.post(body), self.name)
-            return
-        accumulator = _StreamAccumulator(self.name, self._endpoint)
-        async with aclosing(self._endpoint.stream_data(body)) as received:
-            async for payloads in received:
-                for payload in payloads:
-                    for part in parse_event(payload, accumulator.add_event):
-                        yield part
-        yield accumulator.to_reply()
+        """Stream one reply in parts. One that the server pauses between its own tools is continued.
+
+        Raises: `ModelError`.
+        """
+        blocks: list[dict[str, Any]] = []
+        sent, usage = messages, Usage()
+        for _ in range(MAX_PAUSES + 1):
+            body = build_request(self.name, sent, tools, options)
+            accumulator = _StreamAccumulator(self._endpoint)
+            if options.stream:
+                async with aclosing(self._endpoint.stream_data(body)) as received:
+                    async for payloads in received:
+                        for payload in payloads:
+                            for part in parse_event(payload, accumulator.add_event):
+                                yield part
+            response = accumulator.to_response() if options.stream else await self._endpoint.post(body)
+            reply = parse_reply(response, self.name, blocks)
+            usage += reply.usage
+            if response.get("stop_reason") != "pause_turn":
+                break
+            blocks += response["content"]
+            sent = (*messages, replace(reply.message, native=NativeReply(self.name, tuple(blocks))))
+        yield replace(reply, usage=usage)
 
     def get_upstream(self, path: ApiPath) -> Upstream | None:
         """Return an API of the server, for requests that are passed on unchanged; None if it does not have it."""
@@ -106,7 +121,7 @@ def build_request(
     if options.stop:
         body["stop_sequences"] = list(options.stop)
     if tools:
-        body["tools"] = [
+        body["tools"] = [*body.get("tools", ())] + [
             {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
         ]
         body["tool_choice"] = _encode_tool_choice(options.tool_choice, is_single_call=is_single_call)
@@ -118,13 +133,13 @@ def _get_default_max_tokens(model: str) -> int:
     return DEFAULT_MAX_TOKENS if is_recent else OLD_DEFAULT_MAX_TOKENS
 
 
-def parse_reply(response: Any, model: str) -> Reply:
-    """Return the reply of a response that was not streamed.
+def parse_reply(response: Any, model: str, paused_blocks: Sequence[dict[str, Any]] = ()) -> Reply:
+    """Return the reply of a response, which may continue one with `paused_blocks`.
 
     Raises: `ModelRejected` for any other response.
     """
     try:
-        blocks = response["content"]
+        blocks = [*paused_blocks, *response["content"]]
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         thinking = "".join(block.get("thinking", "") for block in blocks if block["type"] == "thinking")
         finish = FINISH_REASONS.get(response.get("stop_reason"), "stop")
@@ -133,9 +148,9 @@ def parse_reply(response: Any, model: str) -> Reply:
         usage = _parse_usage(response.get("usage") or {})
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelRejected(f"The server sent no message: {str(response)[:200]}") from error
-    has_signature = any(block.get("signature") or block["type"] == "redacted_thinking" for block in blocks)
+    is_native = any(block.get("signature") or block["type"] not in _PLAIN_BLOCKS for block in blocks)
     message = Message("assistant", text, tool_calls=calls, thinking=thinking)
-    if has_signature and finish not in CUT_OFF:  # the model gets its signed thinking back
+    if is_native and finish not in CUT_OFF:  # the model gets its signed thinking and the results of its server back
         inputs = {call.id: dict(call.arguments) for call in calls}
         items = ({**block, "input": inputs[block["id"]]} if block["type"] == "tool_use" else block for block in blocks)
         message = replace(message, native=NativeReply(model, tuple(items)))
@@ -160,8 +175,7 @@ def _parse_call(block: dict[str, Any], *, truncated: bool) -> ToolCall:
 class _StreamAccumulator:
     """The accumulated parts of a streamed reply."""
 
-    def __init__(self, model: str, endpoint: Endpoint) -> None:
-        self._model = model
+    def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._blocks: dict[int, dict[str, Any]] = {}
         self._received: dict[tuple[int, str], list[str]] = {}  # the deltas of a field of a block
@@ -212,13 +226,16 @@ class _StreamAccumulator:
             return [CallDelta(self._call_positions[index], arguments=partial_json)]
         return []
 
-    def to_reply(self) -> Reply:
-        """Return the complete reply."""
+    def to_response(self) -> dict[str, Any]:
+        """Return the complete response."""
         for (index, field), received in self._received.items():
-            self._blocks[index] = {**self._blocks.get(index, {"type": field}), field: "".join(received)}
+            block, value = self._blocks.get(index, {"type": field}), "".join(received)
+            is_server_call = field == "input" and block["type"] != "tool_use"
+            parsed = dict(ToolCall.from_json("", "", value).arguments) if is_server_call else value
+            self._blocks[index] = {**block, field: parsed}
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
         stop_reason = self._stop_reason if self._has_ended else "incomplete"
-        return parse_reply({"content": blocks, "stop_reason": stop_reason, "usage": self._usage}, self._model)
+        return {"content": blocks, "stop_reason": stop_reason, "usage": self._usage}
 
 
 def _encode_message(message: Message, model: str) -> dict[str, Any]:
@@ -237,7 +254,9 @@ def _encode_message(message: Message, model: str) -> dict[str, Any]:
         {"type": "tool_use", "id": _encode_id(call.id), "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
-    return {"role": message.role, "content": blocks or [{"type": "text", "text": "…"}]}
+    if not blocks and message.role == "user":
+        blocks = [{"type": "text", "text": message.content}]  # the server rejects it if it is empty
+    return {"role": message.role, "content": blocks}
 
 
 def _encode_id(call_id: str) -> str:
@@ -272,10 +291,11 @@ def _encode_media(part: ImagePart | FilePart) -> dict[str, Any]:
 
 
 def _merge_same_role(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Merge consecutive messages of the same role."""
+    """Merge consecutive messages of the same role, without empty replies, which the API rejects."""
+    sent = [message for message in messages if message["content"]]
     return [
         {"role": role, "content": [block for message in group for block in message["content"]]}
-        for role, group in itertools.groupby(messages, lambda message: message["role"])
+        for role, group in itertools.groupby(sent, lambda message: message["role"])
     ]
 
 
