@@ -73,11 +73,10 @@ def refuse_unsafe_tree(tree: Any) -> None:
     for kind in tree.find_all(exp.DataType):
         if "." in str(kind.args.get("kind") or ""):
             raise ToolRefused(f"{to_one_line(str(kind.args['kind']), 80)}: name the type without its schema.")
-    growth = math.prod(_estimate_growth(node) for node in tree.find_all(exp.Func))
+    growth = _estimate_query_growth(tree)
     if growth > _MAX_GROWTH:
         raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_MAX_GROWTH} are allowed.")
-    if _estimate_expansion(tree, {}) > _MAX_GROWTH:
-        raise ToolRefused("The query's subqueries use one another's columns too often: simplify it.")
+    _measure_query(tree, {}, {})
 
 
 def find_refused_function(sql: str, tree: Any, schema: DatabaseSchema, called_names: Container[str]) -> str | None:
@@ -172,30 +171,93 @@ def refuse_qualified_functions(tree: Any, dialect: Dialect) -> None:
             raise ToolRefused(f"{table.sql(dialect=dialect)[:80]}: name the function without its schema.")
 
 
-def _estimate_expansion(query: Any, outer_sizes: dict[str, int]) -> int:
-    """Return how large an expression becomes with all subqueries inlined."""
+def _estimate_query_growth(tree: Any) -> float:
+    """Return by what factor a query can lengthen a value: a sum within a SELECT, a product of nested functions and SELECTs."""
     from sqlglot import exp
 
-    if isinstance(query, exp.Subquery):
-        return _estimate_expansion(query.this, outer_sizes)
-    cte_sizes = dict(outer_sizes)
+    growth_by_query: dict[int, float] = {}
+    for function in tree.find_all(exp.Func):
+        growth = _estimate_growth(function)
+        if growth == 1.0:
+            continue
+        node = function.parent
+        while node is not None and not isinstance(node, exp.Query):
+            growth *= _estimate_growth(node) if isinstance(node, exp.Func) else 1.0
+            node = node.parent
+        growth_by_query[id(node)] = growth_by_query.get(id(node), 0.0) + growth
+    return math.prod(growth_by_query.values())
+
+
+Sizes = dict[str, int]
+"""Sizes of columns by their names; "" is of every name, as a column may have none."""
+
+
+def _measure_query(query: Any, ctes: dict[str, Sizes], outer: Sizes) -> Sizes:
+    """Return how large the columns of a query become with all subqueries inlined, in columns of tables.
+
+    Raises:
+        ToolRefused: An expression becomes too large to plan.
+    """
+    from sqlglot import exp
+
     with_ = query.args.get("with_")
     for cte in with_.expressions if with_ else ():
-        cte_sizes[cte.alias.casefold()] = _estimate_expansion(cte.this, cte_sizes)
+        ctes = {**ctes, cte.alias.casefold(): _rename_sizes(cte, _measure_query(cte.this, ctes, outer))}
+    if isinstance(query, exp.Subquery):
+        return _rename_sizes(query, _measure_query(query.this, ctes, outer))
     if isinstance(query, exp.SetOperation):
-        return max(_estimate_expansion(query.this, cte_sizes), _estimate_expansion(query.expression, cte_sizes))
+        left, right = _measure_query(query.this, ctes, outer), _measure_query(query.expression, ctes, outer)
+        largest = max(right.values(), default=1)
+        return {name: max(size, largest) for name, size in left.items()}
     if not isinstance(query, exp.Select):
-        return 1
-    sources = [query.args["from_"].this] if query.args.get("from_") else []
-    sources += [join.this for join in query.args.get("joins") or ()]
-    inner = 1
-    for source in sources:
-        if isinstance(source, exp.Table):
-            inner = max(inner, cte_sizes.get(source.name.casefold(), 1))
-        elif isinstance(source, exp.Subquery):
-            inner = max(inner, _estimate_expansion(source, cte_sizes))
-    column_count = max((sum(1 for _ in item.find_all(exp.Column)) for item in query.expressions), default=1)
-    return min(max(column_count, 1) * inner, 10**9)
+        return {}
+    columns: Sizes = {}
+    scope = dict(outer)
+    sources = [query.args.get("from_"), *(query.args.get("joins") or ()), *(query.args.get("laterals") or ())]
+    while sources:
+        source = sources.pop()
+        if isinstance(source, exp.Table | exp.Subquery):
+            name = source.name.casefold()
+            is_query = isinstance(source.this, exp.Query)
+            sizes = _measure_query(source, ctes, scope) if is_query else _rename_sizes(source, ctes.get(name, {}))
+            scope[source.alias_or_name.casefold()] = sum(sizes.values())
+            columns |= {name: max(size, columns.get(name, 1)) for name, size in sizes.items()}
+            sources += [] if is_query else list(source.iter_expressions())
+        elif source is not None and not isinstance(source, exp.Condition):
+            sources += list(source.iter_expressions())
+    scope |= {name: max(size, scope.get(name, 1)) for name, size in columns.items()}
+    outputs: Sizes = {}
+    for item in query.expressions:
+        sizes = columns if item.is_star else {item.alias_or_name.casefold(): _measure(item, ctes, scope)}
+        outputs |= {name: max(size, outputs.get(name, 1)) for name, size in sizes.items()}
+    for key in ("joins", "where", "group", "having", "order", "qualify", "windows"):
+        clauses = query.args.get(key) or ()
+        for clause in clauses if isinstance(clauses, list | tuple) else (clauses,):
+            _measure(clause.args.get("on") if key == "joins" else clause, ctes, scope)
+    return outputs
+
+
+def _rename_sizes(source: Any, sizes: Sizes) -> Sizes:
+    return {"": max(sizes.values(), default=1)} if get_alias_columns(source) else sizes
+
+
+def _measure(expression: Any, ctes: dict[str, Sizes], scope: Sizes) -> int:
+    from sqlglot import exp
+
+    size, stack = 0, [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Column):
+            size += max(scope.get(node.name.casefold(), 1), scope.get("", 1))
+        elif isinstance(node, exp.Query):
+            size += max(_measure_query(node, ctes, scope).values(), default=1)
+        elif isinstance(node, exp.Sum | exp.Avg | exp.Count):
+            size += bool(_measure(node.this, ctes, scope))  # a number, which the planner does not inline
+        elif node is not None:
+            stack += list(node.iter_expressions())
+    if size > _MAX_GROWTH:
+        raise ToolRefused("The query's subqueries use one another's columns too often: simplify it.")
+    return max(size, 1)
 
 
 def _estimate_growth(node: Any) -> float:

@@ -52,13 +52,13 @@ def check_parse_tree(
     tree = json.loads(text)
     if tree.get("error"):
         raise _build_refusal(f"{tree.get('error_message')}")
-    growth = items = 1.0
+    items = 1.0
     for node, in_from in iter_nodes(tree["statements"]):
         _refuse_node(node)
         _refuse_untrusted_names(node, untrusted_macros, untrusted_views)
         if "function_name" in node:
-            growth *= _estimate_growth(node)
             items *= 1.0 if in_from else _count_list_items(node)
+    growth = _estimate_query_growth(tree["statements"])
     if growth > _MAX_GROWTH:
         raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_MAX_GROWTH} are allowed.")
     if items > _MAX_LIST_ITEMS:
@@ -123,6 +123,24 @@ def _refuse_node(node: dict[str, Any]) -> None:
         name = str(node["function_name"]).casefold()
         if name not in DUCKDB_FUNCTIONS | DUCKDB_TABLE_FUNCTIONS | _INTERNAL_FUNCTIONS and name[:1].isalpha():
             raise _build_refusal(f"the function {name} is not available here.")
+
+
+def _estimate_query_growth(root: Any) -> float:
+    """Return by what factor a query can lengthen text: a sum within a SELECT, a product of nested functions and SELECTs."""
+    growth_by_query: dict[int, float] = {}
+    stack: list[tuple[Any, int, float]] = [(root, 0, 1.0)]
+    while stack:
+        node, query, path = stack.pop()
+        if isinstance(node, dict):
+            if node.get("type") in _QUERY_NODES:
+                query, path = id(node), 1.0
+            growth = _estimate_growth(node) if "function_name" in node else 1.0
+            path *= growth
+            if growth > 1.0:
+                growth_by_query[query] = growth_by_query.get(query, 0.0) + path
+        if isinstance(node, dict | list):
+            stack += [(child, query, path) for child in (node.values() if isinstance(node, dict) else node)]
+    return math.prod(growth_by_query.values())
 
 
 def _estimate_growth(node: dict[str, Any]) -> float:
