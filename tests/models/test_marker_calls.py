@@ -60,6 +60,7 @@ TEXTS = [
     f"| form | <tool_call>{CALL}</tool_call> |",
     '模板是 <function=add>{"a": 1, "b": 2}</function>，我没有执行。',
     f"<tool_call>{CALL}</tool_call> would add 1 and 2.",
+    f'<tool_call>{CALL}</tool_call>\n{{"tool_calls": [{CALL}]}}',
     'Do not write <invoke name="add"><parameter name="a">1</parameter><parameter name="b">2</parameter>',
     "  spaces \n\n",
     "<|im_start|>user",
@@ -101,7 +102,6 @@ async def test_other_text_passes_unchanged(text, stream):
         "I will not run this:",
         "Shall I go ahead?",
         "要执行吗？",
-        "Die E-Mail enthält diesen Text:",
         "メールの内容：",
     ],
 )
@@ -112,7 +112,7 @@ async def test_a_quoted_call_and_one_that_the_user_is_asked_about_pass_unchanged
 
 
 @pytest.mark.parametrize(
-    "lead", ["I'll fix the format.", "Let me add them:", "The previous call failed.", "我来计算："]
+    "lead", ["I'll fix the format.", "Let me add them:", "Now:", "The previous call failed.", "我来计算："]
 )
 async def test_a_call_after_a_statement_or_an_announcement_is_parsed(lead):
     _, reply = await collect(f"{lead}\n\n{MARKED[0]}", stream=False)

@@ -29,7 +29,7 @@ _CODE_OR_QUOTATION = re.compile(
 )
 """Code (fences, spans, indented lines, HTML) and quotations, and a marker right after an opening quotation mark."""
 _UNMARKED_FORMATS = frozenset(
-    {"json", "json_list", "name_as_key", "pythonic", "react", "react_json", "protocol", "text"}
+    {"json", "json_list", "name_as_key", "pythonic", "tool_code", "react", "react_json", "seed", "openai"}
 )
 """Formats without markers: such a text may be an answer."""
 
@@ -120,7 +120,7 @@ def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     lead = text[: marker.start()].rstrip()
     parsed = parsers.parse(text[marker.start() :], tuple(tools), truncated=reply.finish in CUT_OFF)
     calls = (*parsed.calls, *create_invalid_calls(parsed, {"unknown_tool"}))
-    is_made = calls and not parsed.text.strip() and not parsers.introduces_quotation(lead)  # and ends the reply
+    is_made = calls and not parsed.text.strip() and not parsers.is_quoted(lead)  # and ends the reply
     if not is_made or any(c.dialect in _UNMARKED_FORMATS or MISSING_END in c.repairs for c in parsed.calls):
         return reply
     finish = "tool_calls" if reply.finish == "stop" else reply.finish

@@ -20,6 +20,7 @@ _SHOWING_CUES = _compile_cues(cues.SHOWING_CUES, cues.SHOWING_CUES_CHINESE)
 _CONTAINER_CUES = _compile_cues(cues.CONTAINER_CUES, ())
 _CALLING_CUES = _compile_cues(cues.CALLING_CUES, cues.CALLING_CUES_CHINESE)
 _EXPLAINING_CUES = _compile_cues(cues.EXPLAINING_CUES, cues.EXPLAINING_CUES_CHINESE)
+_ASKS_USER = re.compile(r"(?:\b(?:i|we|me|us|you)\b|[我你您吗]|是否|要不要).*[?？]\Z", re.DOTALL)
 _GAPS = re.compile(r"[\s*_`]+")
 _SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|[。！？]|\n\s*\n")
 _ENDS_SENTENCE = re.compile(r"[.!?。！？:：;；…]['\"”’)\]*_]*\s*\Z")
@@ -47,14 +48,6 @@ def announces_call(before: str) -> bool:
     return calling_end > quoting_end
 
 
-def introduces_quotation(before: str) -> bool:
-    """Return whether the text before a call may present it as a quotation, in any language.
-
-    So does a line that introduces something without announcing a call.
-    """
-    return is_quoted(before) or (before.endswith((":", "：")) and not announces_call(before))
-
-
 def ends_statement(before: str) -> bool:
     """Return whether the text before a call is short and ends with a finished sentence, which introduces nothing."""
     return len(before) < MAX_LEAD_CHARACTERS and before.endswith((".", "!", "。", "！"))
@@ -73,7 +66,7 @@ def _find_cues(before: str) -> tuple[int, int]:
     if not before or before.isspace():
         return -1, -1
     sentence = _normalize_text(_get_last_sentence(before[-LOOK_BACK_CHARACTERS:])).rstrip()
-    if sentence.endswith(("?", "？")):
+    if _ASKS_USER.search(sentence):
         return len(sentence), -1
     is_finished = sentence.endswith((".", "!", "。", "！"))
     quoting_cues = _SHOWING_CUES if is_finished else _QUOTING_CUES
