@@ -431,22 +431,3 @@ async def test_an_agent_learns_from_run_to_run_and_takes_a_context():
     assert seen[0] == RunStarted("my-run")
     assert type(seen[-1]) is RunFinished
     assert "Known from before" in model.requests[-1].tools[0].description
-
-
-@pytest.mark.parametrize(
-    ("said", "copy", "asked"),
-    [
-        ("click it", "State of this task: 2 calls, 0 worked, 2 failed. Failed: a.x", "Tell the user in your own words"),
-        ("点击它", "【任务状态】共 2 次调用，成功 0 次，失败 2 次。", "请用自己的话告诉用户结果如何。"),
-        ("点击它", "任务状态：共 2 次调用，成功 0 次，失败 2 次。已失败", "请用自己的话告诉用户结果如何。"),
-    ],
-)
-async def test_a_copy_of_the_state_of_the_task_is_no_answer(said, copy, asked):
-    model = ScriptedModel(call_click("a.x"), call_click("b.y", 1), copy, copy, "There is no such element.")
-    events = await collect_events(model, said=said)
-    assert events[-1].text == "There is no such element."
-    assert model.requests[-1].messages[-1].content.rpartition("[")[2].startswith(asked)
-    model = ScriptedModel(call_click("a.x"), call_click("b.y", 1), copy)
-    assert (await collect_events(model, said=said))[-1].text == copy
-    model = ScriptedModel(call_click("a.social-link"), "The state of this task: done. 任务状态：完成。")
-    assert (await collect_events(model, said=said))[-1].turns == 2

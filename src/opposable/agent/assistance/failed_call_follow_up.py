@@ -45,22 +45,10 @@ class FailedCallFollowUp(AssistanceRule):
         failed, self._failed = self._failed, None
         if failed is None or not self._follow_ups_left or failed.turn != steps[-1].turn:
             return None
-        return self._ask_for_correction(failed) if self._may_correct(failed) else None
-
-    async def after_turn(self, steps: Sequence[Step]) -> Directive | None:
-        """Ask at once if the model repeats a failed call whose correction is known."""
-        run, failed = self.run, self._failed
-        if failed is None or failed.turn != steps[-1].turn or not self._follow_ups_left:
-            self._failed = None
-            return None
-        is_repeated = failed.call.id in run.blocked_ids and bool(run.suggested_arguments.get(failed.call.id))
-        return self._ask_for_correction(failed) if is_repeated and self._may_correct(failed) else None
-
-    def _may_correct(self, failed: Step) -> bool:
-        return self.run.is_retryable(failed.result) or is_own_mistake(failed, self.run.conversation)
+        may_correct = self.run.is_retryable(failed.result) or is_own_mistake(failed, self.run.conversation)
+        return self._ask_for_correction(failed) if may_correct else None
 
     def _ask_for_correction(self, failed: Step) -> Directive:
-        self._failed = None
         self._follow_ups_left -= 1
         run, name = self.run, failed.call.name
         is_known = bool(run.suggested_arguments.get(failed.call.id)) or run.is_retryable(failed.result)

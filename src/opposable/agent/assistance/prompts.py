@@ -2,9 +2,6 @@
 
 from opposable.domain.localized_text import LocalizedText
 
-OWN_WORDS = LocalizedText("Tell the user in your own words what came of it.", "请用自己的话告诉用户结果如何。")
-"""The request for an answer after the model copied the status note."""
-
 PLANNED_CALLS = LocalizedText(
     "Not made yet: {calls}. Make these calls now if they are still right; otherwise answer.",
     "尚未执行：{calls}。如果仍然正确，请现在调用；否则请直接作答。",

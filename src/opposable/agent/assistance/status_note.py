@@ -1,13 +1,11 @@
 """Rule: sum up the failed calls of the run in the last message that the model reads."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from opposable.agent.assistance import prompts
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.history import estimate_text_tokens
-from opposable.agent.policy import Directive, Step
+from opposable.agent.policy import Step
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
 from opposable.parsers import escape_special_tokens
@@ -23,31 +21,17 @@ _MAX_FAILURES_SHOWN = 10
 _MAX_LINE_CHARACTERS = 160
 """Characters of a line of the status note."""
 
-_STATUS_NOTE_START = re.compile(r"\W*(?:State of this task\W|任务状态\W+共)")
-"""The beginning of a status note that a model copied."""
-
 
 class StatusNote(AssistanceRule):
     """Append the status note after a failed turn, with advice, or where earlier messages are left out."""
 
-    def __init__(self, run: AssistedRun) -> None:
-        super().__init__(run)
-        self._has_asked_for_own_words = False
-
     def extend_request(self, messages: list[Message]) -> list[Message]:
         """Append the note to the last message. The history stays without it."""
-        note = "" if self._has_asked_for_own_words else self._format_note(messages)
+        note = self._format_note(messages)
         if not note:
             return messages
         last = messages[-1]
         return [*messages[:-1], replace(last, content=f"{last.content}\n\n{note}")]
-
-    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
-        """Ask once for the model's own words if it copied the note."""
-        if self._has_asked_for_own_words or not _STATUS_NOTE_START.match(reply.content):
-            return None
-        self._has_asked_for_own_words = True
-        return Directive("replan", prompts.OWN_WORDS, prompts.OWN_WORDS)
 
     def _format_note(self, messages: Sequence[Message]) -> str:
         run = self.run
