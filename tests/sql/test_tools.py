@@ -1,13 +1,16 @@
 """The SQL tools as a model calls them."""
 
 import json
+import sqlite3
 
+import duckdb
 import pytest
 from tests.sql.conftest import get_slow_sql
 
 from opposable.app.tool_factory import create_sql_tools
 from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused
 from opposable.sql.database import QueryLimits
+from opposable.sql.factory import open_database
 from opposable.sql.tools import TOOL_ALIASES, SchemaTools, SqlTools
 from opposable.tools.library import ToolLibrary
 
@@ -176,6 +179,18 @@ async def test_validate_columns_lists_every_problem_and_its_fix(shop):
     assert [p["name"] for p in only["problems"]] == ["zzz"]
 
 
+async def test_validate_columns_of_a_table_leaves_out_other_tables(tmp_path):
+    (tmp_path / "x.sqlite").touch()
+    with sqlite3.connect(tmp_path / "x.sqlite") as made:
+        made.executescript("CREATE TABLE ward (id, title); CREATE TABLE patient (id, ward_id, name)")
+    database = await open_database(str(tmp_path / "x.sqlite"))
+    tools = SqlTools(database)
+    for table, names in (("ward", []), ("patient", ["titel", "title"])):
+        found = await tools.validate_columns("SELECT patient.titel, p.title FROM patient, patient p", table)
+        assert (found["valid"], sorted(p["name"] for p in found["problems"])) == (not names, names)
+    await database.close()
+
+
 @pytest.mark.parametrize(
     "sql",
     ["SELECT s.a FROM (SELECT {'a': 1} AS s) AS s", "SELECT name FROM customers ORDER BY name COLLATE NOCASE.NOACCENT"],
@@ -243,6 +258,18 @@ async def test_full_width_signs_are_replaced_in_rejected_sql_only(shop):
     accepted = await SqlTools(shop).execute("SELECT count(*) AS 数量（个） FROM customers")
     quoted = ["数量（个） → in quotes"] if shop.dialect == "clickhouse" else []
     assert (accepted["columns"], accepted["corrections"]) == (["数量（个）"], quoted)
+
+
+async def test_full_width_signs_in_a_name_of_the_schema_are_part_of_it(tmp_path):
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as made:
+        made.execute('CREATE TABLE 费用表 AS SELECT 7 AS "费用（元）"')
+    database = await open_database(str(tmp_path / "x.duckdb"))
+    tools = SqlTools(database)
+    for sql in ("SELECT 费用（元）, nam FROM 费用表", "SELECT 费用（元）， nam FROM 费用表"):
+        with pytest.raises(InvalidArguments, match="There is no column nam"):
+            await tools.execute(sql)
+    assert (await tools.execute("SELECT sum（费用（元）） FROM 费用表"))["rows"] == [[7]]
+    await database.close()
 
 
 async def test_a_slow_query_raises_a_timeout_error(shop):

@@ -19,7 +19,7 @@ from opposable.sql.name_scopes import (
 )
 from opposable.sql.name_similarity import SAME_NAME_SIMILARITY, compute_similarity
 from opposable.sql.schema import DatabaseSchema, Table, fold_name
-from opposable.sql.statement_guard import Query
+from opposable.sql.statement_guard import Query, is_pseudo_table
 
 _CASE_SENSITIVE_DIALECTS = frozenset({"postgres", "clickhouse"})
 
@@ -167,6 +167,8 @@ class _NameChecker:
         if not item.db and key in ctes:
             return FromSource(label, rename_columns(ctes[key].columns, alias_columns))
         table = self.schema.find_table_by_identifier(item.name, item.db)
+        if table is None and not item.db and is_pseudo_table(item, self.schema):
+            return FromSource(label, None)
         if table is None:
             self.problems.append(name_problems.unknown_table(item, ctes, self.schema, self.dialect))
             return FromSource(label, None)
@@ -190,12 +192,13 @@ class _NameChecker:
     def _check_column_case(self, name: Any, sources: Iterable[FromSource]) -> None:
         """Report a column whose letter case the engine reads as another name."""
         wanted = resolve_identifier(name, self.dialect)
+        sources = list(sources)
         columns = [column for source in sources for column in source.columns or ()]
         if wanted in columns:
             return
         same_letters = list(dict.fromkeys(column for column in columns if fold_name(column) == fold_name(wanted)))
         if len(same_letters) == 1:
-            self.problems.append(name_problems.miswritten_column(name, same_letters[0], self.dialect))
+            self.problems.append(name_problems.miswritten_column(name, same_letters[0], sources, self.dialect))
 
     def _check_join(self, join: Any, scope: Scope, ctes: Ctes) -> None:
         self._check_expressions([join.args.get("on"), join.args.get("match_condition")], scope, ctes)

@@ -32,12 +32,13 @@ class NameProblem:
     """A name that the database does not have.
 
     `message` says what is wrong and what exists. `repair` is set where the name is one of the database in another letter
-    case, without its quotes or in full-width characters.
+    case, without its quotes or in full-width characters. `tables` are the full names of the tables without that column.
     """
 
     name: str
     message: str
     repair: Replacement | None = None
+    tables: frozenset[str] = frozenset()
 
 
 def unknown_table(item: Any, ctes: Ctes, schema: DatabaseSchema, dialect: Dialect) -> NameProblem:
@@ -74,11 +75,12 @@ def miswritten_table(item: Any, schema: DatabaseSchema, dialect: Dialect) -> Nam
     return NameProblem(item.name, message, repair)
 
 
-def miswritten_column(name: Any, column: str, dialect: Dialect) -> NameProblem:
+def miswritten_column(name: Any, column: str, sources: Iterable[FromSource], dialect: Dialect) -> NameProblem:
     """Return the problem of a column that the engine reads as another name."""
     text = quote_name(column, dialect)
     message = messages.miswritten_name("column", name.name, _ENGINE_NAMES[dialect], [text])
-    return NameProblem(name.name, message, _replace(name, text, "column"))
+    having = [source for source in sources if column in (source.columns or ())]
+    return NameProblem(name.name, message, _replace(name, text, "column"), _get_tables(having))
 
 
 def unknown_alias(owner: Any, column: Any, scope: Scope) -> NameProblem:
@@ -111,7 +113,7 @@ def misplaced_column(
         parts += _list_choices("Its columns", suggest_names(column.name, names), names)
         parts += [] if match else _list_other_tables(column.name, schema)
     repair = _replace(column, quote_name(match, dialect), "column") if match else None
-    return NameProblem(column.name, messages.join_messages(parts), repair)
+    return NameProblem(column.name, messages.join_messages(parts), repair, _get_tables([source]))
 
 
 def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dialect) -> NameProblem:
@@ -127,9 +129,9 @@ def unknown_column(name: Any, scope: Scope, schema: DatabaseSchema, dialect: Dia
         repair = _replace(name, quote_name(match, dialect), "column")
     elif not match:
         parts += _list_other_tables(name.name, schema)
-        if dialect == "duckdb" and name.args.get("quoted"):
+        if dialect in ("duckdb", "postgres") and name.args.get("quoted"):
             parts.append(messages.text_in_double_quotes())
-    return NameProblem(name.name, messages.join_messages(parts), repair)
+    return NameProblem(name.name, messages.join_messages(parts), repair, _get_tables(sources))
 
 
 def _find_same_name(name: str, names: Iterable[str]) -> str | None:
@@ -147,6 +149,10 @@ def _replace(name: Any, text: str, kind: Literal["table", "column"]) -> Replacem
     if start is None or end is None:
         return None
     return Replacement(start, end + 1, text, messages.name_replaced(kind, name.name, text))
+
+
+def _get_tables(sources: Iterable[FromSource]) -> frozenset[str]:
+    return frozenset(source.table.full_name for source in sources if source.table is not None)
 
 
 def _describe_source(source: FromSource) -> str:

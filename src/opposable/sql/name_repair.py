@@ -39,7 +39,7 @@ def repair_names(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Repaired
         repaired = repair_names(quoted_sql, dialect, schema)
         corrections = (messages.names_quoted(quoted_names), *repaired.corrections)
         return RepairedQuery(repaired.query, corrections, repaired.problems)
-    narrowed = _replace_full_width_signs(sql, dialect)
+    narrowed = _replace_full_width_signs(sql, dialect, schema)
     try:
         repaired = _repair_names(sql, dialect, schema)
     except (InvalidArguments, ToolRefused):
@@ -71,10 +71,14 @@ def _quote_names(sql: str) -> tuple[str, list[str]]:
     return "".join(parts), list(names)
 
 
-def _replace_full_width_signs(sql: str, dialect: Dialect) -> str:
-    """Replace full-width signs outside of texts, quoted names and comments."""
+def _replace_full_width_signs(sql: str, dialect: Dialect, schema: DatabaseSchema) -> str:
+    """Replace full-width signs outside of texts, comments, quoted names and names of the schema."""
+    named = sorted((name for name in schema.names if name.translate(_FULL_WIDTH_SIGNS) != name), key=len, reverse=True)
+    name_or_sign = re.compile("|".join([*map(re.escape, named), f"[{''.join(map(chr, _FULL_WIDTH_SIGNS))}]"]))
     return "".join(
-        part.text.translate(_FULL_WIDTH_SIGNS) if part.kind == "code" else part.text
+        name_or_sign.sub(lambda m: m[0] if m[0] in named else m[0].translate(_FULL_WIDTH_SIGNS), part.text)
+        if part.kind == "code"
+        else part.text
         for part in split_segments(sql, dialect)
     )
 

@@ -1,6 +1,7 @@
 """Schema of a database: tables, columns and keys, and their text for a model."""
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -83,6 +84,12 @@ class DatabaseSchema:
         return {(table.schema or self.default_schema, table.name): table for table in self.tables}
 
     @cached_property
+    def _ambiguous(self) -> frozenset[tuple[str, str]]:
+        """Schemas and folded names that several tables have, in different letter cases."""
+        counts = Counter((table.schema, fold_name(table.name)) for table in self.tables)
+        return frozenset(key for key, count in counts.items() if count > 1)
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """Names of all tables and columns."""
         columns = (column.name for table in self.tables for column in table.columns)
@@ -93,19 +100,20 @@ class DatabaseSchema:
         return self._by_exact_name.get((schema or self.default_schema, name))
 
     def find_table(self, name: str, schema: str = "") -> Table | None:
-        """Return the table of this name in any letter case.
+        """Return the table of exactly this name, or the only one of this name in another letter case.
 
         `name` may have quotes and a schema ("s.t").
         """
-        if schema:
-            return self._by_full_name.get((fold_name(schema), fold_name(name)))
         plain = name.strip()
-        for candidate in (name, unquote_name(plain)):
-            if table := self._by_name.get(fold_name(candidate)):
+        first, _, last = ("", "", "") if schema else plain.rpartition(".")
+        for path, candidate in (
+            (schema, name),
+            (schema, unquote_name(plain)),
+            (unquote_name(first), unquote_name(last)),
+        ):
+            table = self.find_exact_table(candidate, path) or self.find_table_by_identifier(candidate, path)
+            if table and (table.name == candidate or (table.schema, fold_name(table.name)) not in self._ambiguous):
                 return table
-        if "." in plain:
-            first, _, last = plain.rpartition(".")
-            return self._by_full_name.get((fold_name(unquote_name(first)), fold_name(unquote_name(last))))
         return None
 
     def find_table_by_identifier(self, name: str, schema: str = "") -> Table | None:

@@ -351,12 +351,12 @@ def refuse_unlisted_tables(query: Query, schema: DatabaseSchema) -> None:
 
 
 def _is_known_table(table: Any, schema: DatabaseSchema) -> bool:
-    if is_with_name(table) or (not table.db and _is_pseudo_table(table, schema)):
+    if is_with_name(table) or (not table.db and is_pseudo_table(table, schema)):
         return True
     return schema.find_table_by_identifier(table.name, table.db) is not None
 
 
-def _is_pseudo_table(table: Any, schema: DatabaseSchema) -> bool:
+def is_pseudo_table(table: Any, schema: DatabaseSchema) -> bool:
     """Whether the item is MySQL's DUAL, numbers of MariaDB, or ClickHouse's ARRAY JOIN of an array."""
     if schema.dialect == "mysql":
         return table.name.casefold() == "dual" or _SEQUENCE_TABLE.fullmatch(table.name.casefold()) is not None

@@ -102,7 +102,7 @@ class SqlTools:
             problems = ()  # SQLite alone accepts unknown names: in double quotes, as text
         if table is not None:
             name = _require_table(schema, table).full_name
-            problems = tuple(p for p in problems if name.casefold() in p.message.casefold())
+            problems = tuple(p for p in problems if name in p.tables)
         return {
             "valid": not problems,
             "problems": [

@@ -7,7 +7,7 @@ import pytest
 from tests.sql.attacks import list_attacks
 from tests.sql.conftest import read_mysql_contents
 
-from opposable.domain.errors import BadInput, InvalidArguments, ToolError, ToolRefused, ToolUnavailable
+from opposable.domain.errors import BadInput, InvalidArguments, ToolError, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
 from opposable.sql.mysql import engine as mysql_engine
@@ -152,3 +152,12 @@ async def test_one_row_more_than_the_limit_is_fetched_at_most(mysql_shop):
     result = await mysql_shop.run(sql, limits=QueryLimits(max_rows=5))
     assert (len(result.rows), result.truncated) == (5, True)
     assert (await mysql_shop.run("SELECT id FROM orders", limits=QueryLimits(max_rows=4))).truncated is False
+
+
+async def test_tables_of_the_server_are_not_unknown(mysql_shop):
+    tools = SqlTools(mysql_shop)
+    for sql in ("SELECT seq, zzz FROM seq_1_to_3 JOIN orders", "SELECT zzz FROM orders, (SELECT 1 AS one FROM DUAL) d"):
+        with pytest.raises((InvalidArguments, ToolFailed)) as raised:
+            await tools.execute(sql)
+        assert "There is no table" not in str(raised.value)
+        assert "zzz" in str(raised.value)

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from opposable.domain.errors import BadInput, InvalidArguments, ToolRefused
+from opposable.domain.errors import BadInput, InvalidArguments, ToolFailed, ToolRefused
 from opposable.sql.factory import open_database
 from opposable.sql.postgres.engine import PostgresDatabase
 from opposable.sql.tools import SchemaTools, SqlTools
@@ -34,6 +34,60 @@ async def test_tables_of_all_schemas_are_listed_with_comments_and_keys(postgres_
 async def test_names_get_the_quotes_that_keep_their_case(postgres_shop):
     found = await SqlTools(postgres_shop).execute("SELECT s.FullName FROM staff s WHERE s.id = 1")
     assert (found["rows"], found["sql"]) == ([["Eve"]], 'SELECT s."FullName" FROM "Staff" s WHERE s."Id" = 1')
+
+
+@pytest.fixture
+async def two_cases(postgresql):
+    """A database with names that differ in letter case only."""
+    url = postgresql.new_database()
+    with psycopg.connect(url, autocommit=True) as made:
+        made.execute("""
+            CREATE SCHEMA s2;
+            CREATE TABLE "Client" (a CHAR(5)); CREATE TABLE client (b INTEGER); CREATE TABLE s2."CLIENT" (c INTEGER);
+            CREATE TABLE "One" (d INTEGER);
+            INSERT INTO "Client" VALUES ('x'), (NULL); INSERT INTO client VALUES (2);
+        """)
+    database = await open_database(url)
+    yield database
+    await database.close()
+
+
+async def test_a_table_is_described_by_its_exact_name_or_its_only_one(two_cases):
+    tools = SchemaTools(two_cases)
+    columns = {}
+    for name in (
+        "Client",
+        '"Client"',
+        "client",
+        "public.client",
+        'public."Client"',
+        "s2.client",
+        "s2.CLIENT",
+        "one",
+        "ONE",
+    ):
+        found = await tools.list_columns(name, include_types=False, samples=True)
+        columns[name] = found["columns"][0]["name"]
+    assert "".join(columns.values()) == "aabbaccdd"
+    assert (await tools.list_columns("Client", samples=True))["columns"][0]["samples"] == ["x    "]
+    for name in ("CLIENT", "public.CLIENT"):
+        with pytest.raises(InvalidArguments, match=r"did you mean .*Client"):
+            await tools.list_columns(name)
+
+
+async def test_padded_text_has_its_spaces(two_cases):
+    found = await SqlTools(two_cases).execute('SELECT a, ARRAY[a] FROM "Client" ORDER BY a')
+    assert found["rows"] == [["x    ", ["x    "]], [None, [None]]]
+
+
+async def test_an_error_about_values_does_not_name_a_column_that_exists(postgres_shop):
+    with pytest.raises(ToolFailed, match="invalid input syntax for type integer"):
+        await SqlTools(postgres_shop).execute("SELECT ctid, xmin, o.tableoid FROM orders o WHERE id = 'x'")
+
+
+async def test_text_in_double_quotes_is_pointed_out(postgres_shop):
+    with pytest.raises(InvalidArguments, match="Text belongs in single quotes, not double quotes"):
+        await SqlTools(postgres_shop).execute('SELECT id FROM orders WHERE note = "Paid"')
 
 
 @pytest.mark.parametrize("bad", ["reader:wrong%20secret%25", "no:wrong%20secret%25"])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Literal
 
-TruncationKind = Literal["plain", "text", "bytes", "nested"]
+TruncationKind = Literal["plain", "text", "padded", "bytes", "nested"]
 
 _FIXED_SIZE_TYPES = frozenset(
     [
@@ -42,7 +42,7 @@ _FIXED_SIZE_TYPES = frozenset(
     ]
 )
 _TEXT_TYPES = frozenset(
-    {"text", "varchar", "bpchar", "citext", "xml", "unknown", "tsvector", "tsquery", "bit", "varbit", "interval"}
+    {"text", "varchar", "citext", "xml", "unknown", "tsvector", "tsquery", "bit", "varbit", "interval"}
 )
 """Types that the server writes as text. A Python interval has no months and years."""
 
@@ -55,7 +55,8 @@ def get_truncation_kind(column: Any) -> TruncationKind:
         return "plain"
     if name in _TEXT_TYPES:
         return "text"
-    return "bytes" if name == "bytea" else "nested"
+    kinds: dict[str, TruncationKind] = {"bytea": "bytes", "bpchar": "padded"}
+    return kinds.get(name, "nested")
 
 
 def wrap_with_truncation(sql: str, kinds: Sequence[TruncationKind], max_characters: int) -> str:
@@ -76,6 +77,8 @@ def _build_cell_expression(name: str, kind: TruncationKind, max_characters: int)
             return name
         case "text":
             return f"pg_catalog.left({name}::text, {max_characters})"
+        case "padded":  # a cast to text would remove the spaces at the end
+            return f"pg_catalog.left(pg_catalog.textin(pg_catalog.bpcharout({name})), {max_characters})"
         case "bytes":
             return f"'<blob ' || pg_catalog.octet_length({name}) || ' bytes>'"
         case "nested":

@@ -35,6 +35,7 @@ LEFT JOIN pg_catalog.pg_namespace m ON m.oid = o.relnamespace
 LEFT JOIN pg_catalog.pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = pair.other
 WHERE k.contype IN ('p', 'f')
 """
+_SYSTEM_COLUMNS = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"})
 _FUNCTIONS_SQL = """
 SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
 WHERE pg_catalog.pg_function_is_visible(p.oid) AND (p.prosecdef OR (
@@ -82,10 +83,10 @@ async def read_schema(
             for column, type_, nullable, comment in columns.get(oid, [])
         )
         rows, exact = (None, True) if kind == "v" else await _count_rows(connection, schema, name, kind, estimate)
+        hidden = frozenset[str]() if kind == "v" else _SYSTEM_COLUMNS
         kind = "view" if kind in ("v", "m") else "table"
-        tables.append(
-            Table(name, table_columns, "" if schema == default_schema else schema, kind, comment, rows, exact)
-        )
+        path = "" if schema == default_schema else schema
+        tables.append(Table(name, table_columns, path, kind, comment, rows, exact, hidden))
     functions = await _fetch_all(connection, _FUNCTIONS_SQL, [sorted(POSTGRES_FUNCTIONS)])
     operators = await _fetch_all(connection, _OPERATORS_SQL)
     return DatabaseSchema(
