@@ -97,6 +97,9 @@ async def test_dates_given_as_text_or_as_dates_select_by_date(shop):
 async def test_lists_select_by_membership(shop):
     found = await SqlTools(shop).execute("SELECT id FROM orders WHERE id IN ({{ids}}) ORDER BY id", {"ids": [1, 3]})
     assert found["rows"] == [[1], [3]]
+    for sql in (found["sql"], "SELECT id FROM orders WHERE id IN {{ids}} ORDER BY ｉｄ"):
+        again = await SqlTools(shop).execute(sql, {"ids": [1, 3]})
+        assert (again["rows"], again["sql"]) == ([[1], [3]], "SELECT id FROM orders WHERE id IN ({{ids}}) ORDER BY id")
 
 
 async def test_a_query_with_placeholders_can_be_checked_before_values_are_known(shop):

@@ -658,3 +658,11 @@ async def test_expressions_after_a_pivot_are_written_around_it(duckdb_shop, clau
 async def test_a_pivot_on_an_expression_says_what_runs(duckdb_shop):
     with pytest.raises(ToolRefused, match="must be ON a column, and list its values"):
         await SqlTools(duckdb_shop).execute("PIVOT orders ON note || 'x' IN ('ax') USING count(*)")
+
+
+async def test_infinite_dates_are_text(duckdb_shop):
+    found = await SqlTools(duckdb_shop).execute(
+        "SELECT unnest(['infinity', '-infinity', '9999-12-31', '2024-01-01'])::DATE AS d, 'infinity'::TIMESTAMP AS t, 1 AS n"
+    )
+    assert [row[0] for row in found["rows"]] == ["infinity", "-infinity", "9999-12-31", "2024-01-01"]
+    assert found["rows"][0][1:] == ["infinity", 1]

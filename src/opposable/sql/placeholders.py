@@ -128,6 +128,7 @@ class _Binder:
             problem = "the list is empty, and this engine has no IN (): leave the condition out"
             self.problems.append(FieldProblem(f"parameters.{match.group(1)}", problem))
         marks = ", ".join(self._add_parameter(match.group(1), item, i) for i, item in enumerate(value, 1))
+        self.placeholders[marks] = f"{{{{{match.group(1)}}}}}"
         return marks if text[: match.start()].rstrip().endswith("(") else f"({marks})"
 
     def _bind_in_string(self, inner: str, raw: bool) -> str:

@@ -5,6 +5,7 @@ A locked configuration and a check of DuckDB's own parse tree protect them.
 
 import asyncio
 import ctypes
+import datetime
 import re
 import time
 from collections.abc import Callable, Container, Sequence
@@ -33,6 +34,8 @@ _QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
 """The names of fields and the values of enumerations in a type."""
 _TEXT_TYPES = re.compile(r"\b(?:INTERVAL|TIMESTAMP_NS|TIME_NS)\b")
 """Types that Python cannot represent, also within others: it has no intervals of months and years, no nanoseconds."""
+_INFINITE_DATES = frozenset(bound for kind in (datetime.date, datetime.datetime) for bound in (kind.max, kind.min))
+"""What DuckDB's driver makes of infinite dates. They are read as text, to distinguish them from the dates themselves."""
 CONNECTION_CONFIG: dict[str, str | bool | int | float | list[str]] = {
     **RESTRICTED_OPTIONS,
     "enable_external_access": "false",
@@ -90,6 +93,10 @@ class DuckdbDatabase:
             if as_text:
                 cursor.execute(_write_as_text(sql, types, as_text), parameters or None)
             rows = cursor.fetchmany(bounds.max_rows + 1)
+            infinite = {at for row in rows for at, value in enumerate(row) if _is_infinite(value)} - as_text
+            if infinite:
+                cursor.execute(_write_as_text(sql, types, as_text | infinite), parameters or None)
+                rows = cursor.fetchmany(bounds.max_rows + 1)
             longest = bounds.max_cell_characters // 2
             rows = [
                 tuple(_shorten_float(value, kind, longest) for value, kind in zip(row, types, strict=True))
@@ -155,6 +162,10 @@ def _shorten_float(value: Any, kind: str, longest: int) -> Any:
         return value if len(value) > longest else [_shorten_float(item, kind, longest) for item in value]
     candidates = (float(f"{value:.{digits}g}") for digits in range(6, 10))
     return next((number for number in candidates if ctypes.c_float(number).value == value), value)
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, datetime.date) and value in _INFINITE_DATES
 
 
 def _write_as_text(sql: str, types: Sequence[str], columns: Container[int]) -> str:
