@@ -102,35 +102,31 @@ def build_request(
     model: str, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
 ) -> bytes:
     """Return the request body, with results in user messages and alternating roles."""
+    is_recent = model.startswith("claude-") and not model.startswith("claude-3")
     extra_body = dict(options.extra_body)
     is_single_call = extra_body.pop("parallel_tool_calls", None) is False
     body: dict[str, Any] = {
         **extra_body,
         "model": model,
-        "max_tokens": options.max_tokens or _get_default_max_tokens(model),
+        "max_tokens": options.max_tokens or (DEFAULT_MAX_TOKENS if is_recent else OLD_DEFAULT_MAX_TOKENS),
         "messages": _merge_same_role(
             [_encode_message(message, model) for message in messages if message.role != "system"]
         ),
     }
     if instructions := "\n\n".join(message.content for message in messages if message.role == "system"):
         body["system"] = instructions
-    if options.stream:
-        body["stream"] = True
-    if options.temperature is not None:
-        body["temperature"] = options.temperature
-    if options.stop:
-        body["stop_sequences"] = list(options.stop)
+    fields = {
+        "stream": options.stream or None,
+        "temperature": options.temperature,
+        "stop_sequences": options.stop or None,
+    }
+    body |= {name: value for name, value in fields.items() if value is not None}
     if tools:
         body["tools"] = [*body.get("tools", ())] + [
             {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
         ]
         body["tool_choice"] = _encode_tool_choice(options.tool_choice, is_single_call=is_single_call)
     return dump_json(body)
-
-
-def _get_default_max_tokens(model: str) -> int:
-    is_recent = model.startswith("claude-") and not model.startswith("claude-3")
-    return DEFAULT_MAX_TOKENS if is_recent else OLD_DEFAULT_MAX_TOKENS
 
 
 def parse_reply(response: Any, model: str, paused_blocks: Sequence[dict[str, Any]] = ()) -> Reply:
@@ -230,8 +226,8 @@ class _StreamAccumulator:
         """Return the complete response."""
         for (index, field), received in self._received.items():
             block, value = self._blocks.get(index, {"type": field}), "".join(received)
-            is_server_call = field == "input" and block["type"] != "tool_use"
-            parsed = dict(ToolCall.from_json("", "", value).arguments) if is_server_call else value
+            is_own_call = field == "input" and block["type"] != "tool_use"  # of a tool of the server
+            parsed = dict(ToolCall.from_json("", "", value).arguments) if is_own_call else value
             self._blocks[index] = {**block, field: parsed}
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
         stop_reason = self._stop_reason if self._has_ended else "incomplete"
@@ -254,9 +250,8 @@ def _encode_message(message: Message, model: str) -> dict[str, Any]:
         {"type": "tool_use", "id": _encode_id(call.id), "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
-    if not blocks and message.role == "user":
-        blocks = [{"type": "text", "text": message.content}]  # the server rejects it if it is empty
-    return {"role": message.role, "content": blocks}
+    empty = [{"type": "text", "text": message.content}] if message.role == "user" else []  # the server rejects it
+    return {"role": message.role, "content": blocks or empty}
 
 
 def _encode_id(call_id: str) -> str:

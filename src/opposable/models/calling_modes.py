@@ -12,11 +12,9 @@ from opposable.models.profile import Calling, ModelProfile, get_profile
 CallingMode = Literal["native", "auto", "text", "rescue", "prompted", "constrained", "python"]
 """How a model is asked for calls.
 
-`native`: tools in the wire format; the text of a reply is text. `auto`: the same, and whole calls in a chat template's
-markers are parsed in replies without native calls. `text`: the same, and calls are parsed in every form. `rescue`:
-tools in the wire format, calls are parsed from the text alone. `prompted`: the text protocol in the prompt.
-`constrained`: the same, each reply held to the protocol's schema where the server can. `python`: tools as Python
-signatures, with a no-call option (needs a server that gives token probabilities and continues a reply, like llama.cpp).
+`native`, `auto` and `text`: tools in the wire format, and calls as in `Calling`. `rescue`: calls from the text alone.
+`prompted`: the text protocol in the prompt. `constrained`: the same, each reply held to the protocol's schema where the
+server can. `python`: tools as Python signatures, with a no-call option, for servers like llama.cpp.
 """
 
 CALLING_MODES: tuple[CallingMode, ...] = get_args(CallingMode)

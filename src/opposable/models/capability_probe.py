@@ -50,12 +50,8 @@ def load_probe_tools() -> tuple[ToolDefinition, ...]:
 def load_probe_questions() -> tuple[ProbeQuestion, ...]:
     """Return all questions. Any six in a row, from the first on, test six capabilities."""
     return tuple(
-        ProbeQuestion(
-            question["capability"],
-            question["prompt"],
-            tuple((call["name"], call["arguments"]) for call in question["calls"]),
-        )
-        for question in _read_data()["questions"]
+        ProbeQuestion(one["capability"], one["prompt"], tuple((c["name"], c["arguments"]) for c in one["calls"]))
+        for one in _read_data()["questions"]
     )
 
 
@@ -74,11 +70,9 @@ async def probe_model(model: Model, questions: Sequence[ProbeQuestion]) -> Async
             continue
         calls = [(call.name, call.arguments) for call in reply.message.tool_calls]
         passed = calls_match(question.expected_calls, calls) and bool(calls or reply.message.content.strip())
-        actual = (
-            ", ".join(f"{name}({orjson.dumps(arguments).decode()})" for name, arguments in calls)
-            or reply.message.content
-        )
-        yield ProbeResult(question, passed, actual, time.perf_counter() - started, reply.usage.total_tokens)
+        actual = ", ".join(f"{name}({orjson.dumps(arguments).decode()})" for name, arguments in calls)
+        seconds, actual = time.perf_counter() - started, actual or reply.message.content
+        yield ProbeResult(question, passed, actual, seconds, reply.usage.total_tokens)
 
 
 def calls_match(expected_calls: Sequence[ExpectedCall], calls: Sequence[tuple[str, Any]]) -> bool:

@@ -4,6 +4,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -68,18 +69,13 @@ MODEL_NAME_FORMS = (
     "or http://HOST:PORT/v1#NAME for any OpenAI-compatible server. gpt-…, o3…, claude-…, qwen… and deepseek-… need no prefix"
 )
 
-PROVIDERS_BY_PREFIX: Mapping[str, str] = {
-    "gpt-": "openai",
-    "chatgpt-": "openai",
-    "o1": "openai",
-    "o3": "openai",
-    "o4": "openai",
-    "claude-": "anthropic",
-    "qwen": "qwen",
-    "qwq": "qwen",
-    "deepseek-": "deepseek",
+NAME_STARTS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("gpt-", "chatgpt-", "o1", "o3", "o4"),
+    "anthropic": ("claude-",),
+    "qwen": ("qwen", "qwq"),
+    "deepseek": ("deepseek-",),
 }
-"""The provider of a model whose name is given without one, by the beginning of the name."""
+"""The beginnings of the names of a provider's models that need no provider."""
 
 REASONING_FAMILIES = re.compile(r"(o\d|gpt-[5-9]|codex-|computer-use-)(?!.*-chat-latest)")
 """Models of OpenAI that reason between calls: in chat completions they lose the reasoning, or take no tools."""
@@ -97,9 +93,8 @@ def create_model(
 ) -> Model:
     """Create the model `name`.
 
-    It connects or loads its weights only with the first request. API keys come from the environment:
-    OPENAI_API_KEY, DASHSCOPE_API_KEY, DEEPSEEK_API_KEY, ANTHROPIC_API_KEY, and OPPOSABLE_API_KEY for a server by
-    URL.
+    It connects or loads its weights only with the first request. API keys come from the environment, by the names in
+    `API_KEY_VARIABLES`, and OPPOSABLE_API_KEY for a server by URL.
 
     Args:
         name: The name of the model; `MODEL_NAME_FORMS` lists the forms.
@@ -131,7 +126,7 @@ def normalize_model_name(name: str) -> str:
         return f"{host if '://' in host else f'http://{host}'}/v1#{rest}"
     if kind in (*PROVIDERS, *API_KEY_VARIABLES, "local", "http", "https"):
         return name
-    provider = next((PROVIDERS_BY_PREFIX[start] for start in PROVIDERS_BY_PREFIX if name.startswith(start)), "")
+    provider = next((provider for provider, starts in NAME_STARTS.items() if name.startswith(starts)), "")
     return f"{provider}:{name}" if provider else name
 
 
@@ -146,9 +141,8 @@ def create_unwrapped_model(
     name = normalize_model_name(name)
     model = _create_model_of_kind(name, models_directory, retry_policy, api)
     kind = name.partition(":")[0]
-    update_profile(
-        model, provider="openai_compatible" if kind in ("http", "https") else kind, local=_has_local_server(name)
-    )
+    provider = "openai_compatible" if kind in ("http", "https") else kind
+    update_profile(model, provider=provider, local=_has_local_server(name))
     return model
 
 
@@ -200,10 +194,9 @@ def uses_responses_api(kind: str, model: str, url: str, api: ServerApi | None) -
 def _split_server_name(name: str) -> tuple[str, str]:
     """Return the base URL of a server, and the name of its model."""
     url, _, model = name.partition("#")
-    try:
+    host = None
+    with suppress(ValueError):  # an incomplete IPv6 address
         host = urlsplit(url).hostname
-    except ValueError:  # an incomplete IPv6 address
-        host = None
     if not host or not model:
         raise BadInput(
             f"{name!r} is not the name of a model. Write the base URL of the server, then # and the name of the model, "

@@ -35,13 +35,7 @@ RELAYED_RETRIES = frozenset({425, 500, 502, 503, 529})
 """The statuses that are retried for a request whose client gets the server's own response: time-outs are not."""
 _NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _RATE_LIMIT_ERRORS = frozenset({"rate_limit_error", "rate_limit_exceeded", "429"})
-_TEMPORARY_ERRORS = _RATE_LIMIT_ERRORS | {
-    "server_error",
-    "api_error",
-    "overloaded_error",
-    "timeout_error",
-    *map(str, RETRYABLE_STATUSES),
-}
+_TEMPORARY_ERRORS = {"server_error", "api_error", "overloaded_error", "timeout_error", *map(str, RETRYABLE_STATUSES)}
 """The types and codes of errors that a later attempt may not have."""
 HttpMethod = Literal["GET", "POST", "DELETE"]
 DONE = b"[DONE]"
@@ -98,11 +92,8 @@ class Endpoint:
 
     async def post(self, body: bytes) -> Any:
         """Return the JSON response of the server. Raises: `ModelError`."""
-        try:
-            response = await self._send_with_retries(body)
-            raw = await response.read()  # releases the connection, also when it fails
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _translate_error(error, self) from error
+        async with self._open_response(self._send_with_retries(body)) as response:
+            raw = await response.read()
         try:
             return parse_json(raw)
         except ValueError as error:
@@ -116,11 +107,10 @@ class Endpoint:
         Raises: `ModelError`.
         """
         async with self._open_response(self._send_with_retries(body)) as response:
-            content_type = response.content_type
-            if content_type != "text/event-stream" and content_type == "application/json":
+            if response.content_type == "application/json":
                 yield [await response.read()]
                 return
-            if content_type == "text/html":
+            if response.content_type == "text/html":
                 raise ModelRejected(self._format_not_json_message(await response.content.read(300)))
             incomplete_line = first_half = b""
             async for chunk in response.content.iter_any():
@@ -144,9 +134,7 @@ class Endpoint:
         when to try again. The headers of the response for the client are added to `response_headers`.
         Raises: `ModelError`.
         """
-        return self._open_response(
-            self._send_with_retries(body, url, headers, RELAYED_RETRIES, response_headers, method)
-        )
+        return self._open_response(self._send_with_retries(body, url, headers, response_headers, method))
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -156,14 +144,12 @@ class Endpoint:
 
     def _get_session(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
-            patience = self._retry_policy
+            connect, read = self._retry_policy.connect_timeout_seconds, self._retry_policy.read_timeout_seconds
             self._session = aiohttp.ClientSession(
                 headers=self._headers,
                 connector=aiohttp.TCPConnector(limit=0),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=patience.connect_timeout_seconds, sock_read=patience.read_timeout_seconds
-                ),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=read),
             )
             self._proxy = _get_proxy(self.url)
         return self._session
@@ -184,18 +170,18 @@ class Endpoint:
         body: bytes,
         url: str = "",
         headers: Mapping[str, str] | None = None,
-        retryable_statuses: frozenset[int] = RETRYABLE_STATUSES,
         response_headers: dict[str, str] | None = None,
         method: HttpMethod = "POST",
     ) -> aiohttp.ClientResponse:
         """Return a response with status 200; retry as the policy allows."""
+        retryable_statuses = RETRYABLE_STATUSES if response_headers is None else RELAYED_RETRIES
         attempt = 0
         while True:
             attempt += 1
             last = attempt >= self._retry_policy.max_attempts
             try:
-                session = self._get_session()
-                response = await session.request(
+                request = self._get_session().request  # which sets the proxy
+                response = await request(
                     method,
                     url or self.url,
                     data=body or None,
@@ -210,7 +196,8 @@ class Endpoint:
                 continue
             if response_headers is not None:
                 response_headers.clear()
-                response_headers.update(_select_relayed_headers(response.headers))
+                named = ((name.lower(), value) for name, value in response.headers.items())
+                response_headers |= {name: value for name, value in named if _RELAYED_RESPONSE_HEADERS.fullmatch(name)}
             if response.status == 200:
                 return response
             raw = await response.read()
@@ -230,19 +217,17 @@ class Endpoint:
             return max(0.0, float(retry_after))
         with suppress(ValueError):
             return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-        return get_backoff_seconds(
-            attempt, self._retry_policy.initial_wait_seconds, self._retry_policy.max_wait_seconds
-        )
+        policy = self._retry_policy
+        return get_backoff_seconds(attempt, policy.initial_wait_seconds, policy.max_wait_seconds)
 
     def _to_model_error(self, status: int, raw: bytes, retry_after: str) -> ModelError:
         message, has_message = self._get_server_message(raw)
         server = f"The model server at {self.url}"
         if status in (401, 403):
             return ModelRefusedKey(f"{server} refused the key (HTTP {status}): {message}")
-        if status == 404 and not has_message:
-            return ModelNotFound(f"There is nothing at {self.url} (HTTP 404). {self._path_hint}")
         if status == 404:
-            return ModelNotFound(f"{server} answered HTTP 404: {message}")
+            nothing = f"There is nothing at {self.url} (HTTP 404). {self._path_hint}"
+            return ModelNotFound(f"{server} answered HTTP 404: {message}" if has_message else nothing)
         if status in (400, 413, 422, 500) and CONTEXT_OVERFLOW_PATTERN.search(message):
             return ContextFull(f"The messages do not fit into the model's context window: {message}")
         if 300 <= status < 400:
@@ -287,24 +272,18 @@ def _translate_error(error: aiohttp.ClientError | TimeoutError, endpoint: Endpoi
     return ModelUnavailable(f"The connection to {endpoint.url} broke: {reason}")
 
 
-def _select_relayed_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers for the client of a relayed response, with names in lower case."""
-    named = ((name.lower(), value) for name, value in headers.items())
-    return {name: value for name, value in named if _RELAYED_RESPONSE_HEADERS.fullmatch(name)}
-
-
 def to_model_error(error: Any, endpoint: Endpoint) -> ModelError:
     """Translate an error that a server sent with status 200."""
-    message = error.get("message") if isinstance(error, dict) else error
-    text = endpoint.redact_key(str(message or error)[:600])
+    reason = error.get("message") if isinstance(error, dict) else error
+    text = endpoint.redact_key(str(reason or error)[:600])
     kinds = {str(error.get("type")), str(error.get("code"))} if isinstance(error, dict) else set()
     is_rate_limit = not kinds.isdisjoint(_RATE_LIMIT_ERRORS)  # its message may be "too many tokens"
     if not is_rate_limit and CONTEXT_OVERFLOW_PATTERN.search(f"{text} {error}"):
         return ContextFull(f"The messages do not fit into the model's context window: {text}")
-    if kinds & _TEMPORARY_ERRORS:
-        status = 429 if is_rate_limit else None
-        return ModelUnavailable(f"The model server at {endpoint.url} broke off: {text}", status=status)
-    return ModelRejected(f"The model server at {endpoint.url} broke off: {text}")
+    message = f"The model server at {endpoint.url} broke off: {text}"
+    if is_rate_limit or kinds & _TEMPORARY_ERRORS:
+        return ModelUnavailable(message, status=429 if is_rate_limit else None)
+    return ModelRejected(message)
 
 
 def parse_chunk(line: bytes) -> dict[str, Any]:

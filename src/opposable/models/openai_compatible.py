@@ -17,21 +17,13 @@ from opposable.models.http_client import DONE, Endpoint, RetryPolicy, parse_chun
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
-FINISH_REASONS: dict[str, FinishReason] = {
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "model_length": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "content_filter": "content_filter",
-    "sensitive": "content_filter",
-    "abort": "incomplete",
-    "error": "incomplete",
-    "insufficient_system_resource": "incomplete",
-    "network_error": "incomplete",
+_REASON_NAMES: dict[FinishReason, tuple[str, ...]] = {
+    "length": ("length", "max_tokens", "max_output_tokens", "model_context_window_exceeded", "model_length"),
+    "tool_calls": ("tool_calls", "function_call"),
+    "content_filter": ("content_filter", "sensitive"),
+    "incomplete": ("abort", "error", "insufficient_system_resource", "network_error"),
 }
+FINISH_REASONS = {name: reason for reason, names in _REASON_NAMES.items() for name in names}
 
 CALL_FIELDS = frozenset({"id", "index", "type", "function"})
 """The fields of a call. Further ones, such as the signature of its reasoning, go back to the model unchanged."""
@@ -358,9 +350,7 @@ def _create_message(
     model: str, text: str, thinking: str, calls: tuple[ToolCall, ...], raw_calls: Sequence[dict[str, Any]]
 ) -> Message:
     """Return the message of a reply, with the fields of its calls that only their model understands."""
-    fields = [
-        {key: value for key, value in raw.items() if key not in CALL_FIELDS and value is not None} for raw in raw_calls
-    ]
+    fields = [{k: v for k, v in raw.items() if k not in CALL_FIELDS and v is not None} for raw in raw_calls]
     native = None
     if any(fields):
         items = ({"type": "function", "id": call.id, **one} for call, one in zip(calls, fields, strict=True))
@@ -391,10 +381,7 @@ def _parse_tokens(raw: Any) -> tuple[Token, ...]:
     """Return the tokens of a reply with their alternatives, if the server sent any."""
     content = raw.get("content") if isinstance(raw, dict) else None
     return tuple(
-        Token(
-            token["token"],
-            tuple((alternative["token"], alternative["logprob"]) for alternative in token.get("top_logprobs") or ()),
-        )
+        Token(token["token"], tuple((one["token"], one["logprob"]) for one in token.get("top_logprobs") or ()))
         for token in content or ()
     )
 

@@ -24,10 +24,7 @@ from opposable.models.openai_compatible import (
 )
 from opposable.models.profile import get_profile
 
-_INCOMPLETE_REASONS: dict[str | None, FinishReason] = {
-    "max_output_tokens": "length",
-    "content_filter": "content_filter",
-}
+_CUT_OFF_REASONS: dict[str | None, FinishReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _RENAMED_PARAMETERS = {"reasoning_effort": ("reasoning", "effort"), "verbosity": ("text", "verbosity")}
 """Parameters of chat completions, with their place in this API."""
 
@@ -105,10 +102,8 @@ class OpenAIResponsesModel:
         if tools:
             body["tools"] = [_encode_tool(tool) for tool in tools]
             choice = options.tool_choice
-            if choice != "auto":
-                body["tool_choice"] = (
-                    {"type": "function", "name": choice.name} if isinstance(choice, ForcedTool) else choice
-                )
+            wire = {"type": "function", "name": choice.name} if isinstance(choice, ForcedTool) else choice
+            body |= {"tool_choice": wire} if choice != "auto" else {}
         items = b",".join([message.encode_once(f"responses:{self.name}", self._encode_message) for message in messages])
         return dump_json(body)[:-1] + b',"input":[' + items + b"]}"
 
@@ -169,7 +164,7 @@ def _parse_finish_reason(response: Mapping[str, Any], items: Sequence[Mapping[st
         case "completed":
             return "tool_calls" if any(item["type"] == "function_call" for item in items) else "stop"
         case "incomplete":
-            return _INCOMPLETE_REASONS.get((response.get("incomplete_details") or {}).get("reason"), "incomplete")
+            return _CUT_OFF_REASONS.get((response.get("incomplete_details") or {}).get("reason"), "incomplete")
     return "incomplete"
 
 
