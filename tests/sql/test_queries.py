@@ -236,6 +236,10 @@ ENGINE_QUERIES = {
     "mysql": [
         ("SELECT INSERT('abc', 1, 1, 'z')", [["zbc"]]),
         (
+            "SELECT DATABASE(), SCHEMA(), VERSION() > '1', LENGTH(USER()) > 1, LENGTH(CURRENT_USER()) > 1",
+            [["shop", "shop", 1, 1, 1]],
+        ),
+        (
             "SELECT DATE_FORMAT(ordered, '%Y-%m') AS m, sum(amount) FROM orders GROUP BY m ORDER BY m LIMIT 1",
             [["2024-01", 10.5]],
         ),
@@ -307,6 +311,12 @@ ENGINE_QUERIES = {
             "SELECT length(current_database()) > 0, pg_column_size(1)",
             [[True, 4]],
         ),
+        (
+            "SELECT version() LIKE 'PostgreSQL%', current_schema(), current_schema, 7::oid",
+            [[True, "public", "public", 7]],
+        ),
+        ("SELECT U&'\\0041b', U&'d!0061''t' UESCAPE '!'", [["Ab", "da't"]]),
+        ("SELECT json_array(1, NULL NULL ON NULL), json_array(1, NULL ABSENT ON NULL)", [[[1, None], [1]]]),
         (
             "SELECT q::text, c.name FROM customers c, to_tsquery('english', 'red') q, array_length(ARRAY[1], 1) n"
             " WHERE c.id = n AND to_tsvector('english', 'red shoes') @@ q",

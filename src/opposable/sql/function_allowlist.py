@@ -139,7 +139,7 @@ _POSTGRES_OTHER = """all some cast coalesce exists gen_random_uuid generate_seri
     ts_headline ts_rank ts_rank_cd websearch_to_tsquery uuidv4 uuidv7 uuid_extract_timestamp uuid_extract_version
     merge_action enum_first enum_last enum_range abbrev broadcast family host hostmask inet_merge inet_same_family masklen
     netmask network set_masklen array_to_tsvector ts_delete ts_filter ts_lexize tsquery_phrase tsvector_to_array
-    pg_typeof pg_size_pretty pg_column_size current_database is_normalized set_bit set_byte pow area bool box bytea center cidr circle diagonal diameter height isclosed
+    pg_typeof pg_size_pretty pg_column_size current_database current_schema version is_normalized set_bit set_byte pow area bool box bytea center cidr circle diagonal diameter height isclosed
     line lseg money npoints path point polygon radius slope timetz width st_area st_asgeojson st_astext
     st_buffer st_centroid st_contains st_distance st_dwithin st_geomfromtext st_intersects st_length st_makepoint
     st_point st_setsrid st_transform st_within st_x st_y"""

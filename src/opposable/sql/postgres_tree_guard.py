@@ -40,7 +40,7 @@ def refuse_ambiguous_strings(sql: str, dialect: Dialect = "postgres") -> None:
 
     Raises:
         ToolRefused: The query has `$$…$$`, typographic quotes on ClickHouse, or a backslash before a quote or
-            `U&'…'` on PostgreSQL.
+            a name `U&"…"` on PostgreSQL.
     """
     before = ""
     for part in split_segments(sql, dialect):
@@ -54,8 +54,9 @@ def refuse_ambiguous_strings(sql: str, dialect: Dialect = "postgres") -> None:
         # Both parsers see the end of E'a\\nb', but not of E'a\\'b'.
         ambiguous = "\\'" if part.has_escape_prefix else "\\"
         is_unicode = prefix is not None and prefix[1].casefold() == "u&"
-        if is_unicode or ((part.has_escape_prefix or prefix) and ambiguous in part.text):
-            raise ToolRefused("Text with U& or an escaped quote is not allowed: write it in plain single quotes.")
+        ambiguous = "\\'" if is_unicode else ambiguous
+        if (is_unicode and part.kind == "name") or ((part.has_escape_prefix or prefix) and ambiguous in part.text):
+            raise ToolRefused("A name with U& or text with an escaped quote is not allowed: write it in plain quotes.")
         before = part.text if part.kind == "code" else ""
 
 

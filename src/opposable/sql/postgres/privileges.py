@@ -55,7 +55,9 @@ class ReadAccess:
     def build_begin_sql(self, seconds: float) -> str:
         """Return the statements that begin a read-only transaction with a time limit."""
         milliseconds = max(1, int(seconds * 1_000))
-        path = ", ".join(["pg_catalog", *(quote_identifier(schema) for schema in self.search_path), "pg_temp"])
+        # The server searches pg_catalog first where the path does not name it: current_schema() is another one.
+        schemas = [quote_identifier(schema) for schema in self.search_path if schema != "pg_catalog"]
+        path = ", ".join([*schemas, "pg_temp"])
         statements = [
             "BEGIN TRANSACTION READ ONLY",
             f"SET LOCAL statement_timeout = {milliseconds}",
