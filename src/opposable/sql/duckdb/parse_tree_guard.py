@@ -132,7 +132,7 @@ def _estimate_query_growth(root: Any) -> float:
     while stack:
         node, query, path = stack.pop()
         if isinstance(node, dict):
-            if node.get("type") in _QUERY_NODES:
+            if isinstance(kind := node.get("type"), str) and kind in _QUERY_NODES:  # that of a CAST is an object
                 query, path = id(node), 1.0
             growth = _estimate_growth(node) if "function_name" in node else 1.0
             path *= growth
