@@ -1,26 +1,23 @@
 """Tools that let a model read the schema and the rows of a database."""
 
-from typing import Any, Literal
+from typing import Any
 
 from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
 from opposable.sql.database import Database, QueryLimits, QueryResult
-from opposable.sql.function_allowlist import Dialect
-from opposable.sql.messages import too_many
 from opposable.sql.name_checker import check_names
 from opposable.sql.name_problems import NameProblem
 from opposable.sql.name_repair import RepairedQuery, repair_names
 from opposable.sql.placeholders import BoundSql, bind_placeholders
 from opposable.sql.schema import DatabaseSchema, Table, to_one_line
-from opposable.sql.statement_guard import MAX_CHARACTERS, parse_safe_query
+from opposable.sql.statement_guard import parse_safe_query
+from opposable.sql.translation import SourceDialect, translate
 
 MAX_ROWS = 1_000
 TOOL_ALIASES = {"execute_sql": "sql.execute", "get_schema": "schema.list_columns", "validate_sql": "sql.validate"}
 """Alternative names of these tools, with their ids."""
 PARAMETER_ALIASES = {"table_name": "table", "database": ""}
 """Alternative names of parameters. `database` is ignored: the tools are over one database."""
-SourceDialect = Literal["mysql", "tsql", "sqlite", "duckdb", "postgres", "bigquery", "snowflake", "oracle"]
-"""The dialects that `sql.refine` translates."""
 
 
 class SchemaTools:
@@ -138,7 +135,7 @@ class SqlTools:
         corrections, candidate = [], sql
         try:
             if read_dialect is not None and read_dialect != self._database.dialect:
-                candidate = _translate(sql, read_dialect, self._database.dialect)
+                candidate = translate(sql, read_dialect, self._database.dialect, await self._database.get_schema())
                 corrections = [f"translated from {read_dialect}"]
             bound = await self._bind_with_nulls(candidate)
             if await self._accept(bound):
@@ -196,26 +193,6 @@ class SqlTools:
         """Bind every placeholder to NULL, for checks before the values are known."""
         names = (await self._database.get_schema()).names
         return bind_placeholders(sql, self._database.dialect, missing_is_null=True, identifiers=names)
-
-
-def _translate(sql: str, source: SourceDialect, target: Dialect) -> str:
-    """Translate one statement from another SQL dialect.
-
-    Raises:
-        InvalidArguments: The SQL is not of that dialect, or has a construct without a translation.
-    """
-    import sqlglot
-    from sqlglot.errors import ErrorLevel, SqlglotError
-
-    if len(sql) > MAX_CHARACTERS:
-        raise ToolRefused(too_many(len(sql), "characters", MAX_CHARACTERS))
-    try:
-        translated = sqlglot.transpile(sql, read=source, write=target, unsupported_level=ErrorLevel.RAISE)
-    except (SqlglotError, RecursionError, ValueError) as error:
-        reason = to_one_line(str(error), 300)
-        problem = f"it cannot be translated from {source} to {target}: {reason}"
-        raise InvalidArguments((FieldProblem("sql", problem, to_one_line(sql)),)) from error
-    return ";\n".join(translated)
 
 
 def _require_table(schema: DatabaseSchema, name: str) -> Table:
