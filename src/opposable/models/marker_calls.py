@@ -117,10 +117,12 @@ def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     marker = _MARKER.search(visible)
     if marker is None:
         return reply
+    from opposable.parsers.quotation import is_quoted  # lazy: its patterns are compiled with the first marked call
+
     lead = text[: marker.start()].rstrip()
     parsed = parsers.parse(text[marker.start() :], tuple(tools), truncated=reply.finish in CUT_OFF)
     calls = (*parsed.calls, *create_invalid_calls(parsed, {"unknown_tool"}))
-    is_made = calls and not parsed.text.strip() and not parsers.is_quoted(lead)  # and ends the reply
+    is_made = calls and not parsed.text.strip() and not is_quoted(lead)  # and ends the reply
     if not is_made or any(c.dialect in _UNMARKED_FORMATS or MISSING_END in c.repairs for c in parsed.calls):
         return reply
     finish = "tool_calls" if reply.finish == "stop" else reply.finish

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         RejectionReason,
         TextWasThinking,
     )
-    from opposable.parsers.quotation import is_quoted
     from opposable.parsers.stream_parser import StreamParser, parse
     from opposable.parsers.token_escaping import escape_special_tokens
     from opposable.parsers.tool_names import ToolLike
@@ -40,7 +39,6 @@ _LAZY_ATTRIBUTES = {
     "ToolLike": "tool_names",
     "aliases_from_template": "marker_aliases",
     "escape_special_tokens": "token_escaping",
-    "is_quoted": "quotation",
 }
 
 __all__ = [
@@ -55,7 +53,6 @@ __all__ = [
     "ToolLike",
     "aliases_from_template",
     "escape_special_tokens",
-    "is_quoted",
     "parse",
     "parse_arguments",
     "repair_arguments",

@@ -88,7 +88,7 @@ async def test_the_stream_of_the_sdk_assembles_the_calls(text_model):
 
 
 CHOICES = {
-    "none": ("none", "none", WRITTEN, None),
+    "none": ("none", "none", "I add them.", None),
     "auto": ("auto", "auto", "I add them.", ["add"]),
     "required": ("required", "required", "I add them.", ["add"]),
     "named": ({"type": "function", "function": {"name": "add"}}, ForcedTool("add"), "I add them.", ["add"]),

@@ -8,9 +8,7 @@ from opposable.domain.text_normalization import extract_index_words, normalize_t
 MAX_EXAMPLES = 3
 MIN_SIMILARITY = 0.25
 """Reached by 90 % of 433 pairs of questions with the same SQL but for values, and by 24 % of 27,710 other pairs of a
-database (40 databases of Spider's training set). Of 650 questions that have such a partner among the three most
-similar ones, 642 keep it.
-"""
+database (40 databases of Spider's training set)."""
 
 LoadExamples = Callable[[], Awaitable[Sequence[QueryExample]]]
 """Returns the confirmed questions of a database."""
