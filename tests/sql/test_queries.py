@@ -672,7 +672,8 @@ async def test_a_pivot_on_an_expression_says_what_runs(duckdb_shop):
 
 async def test_infinite_dates_are_text(duckdb_shop):
     found = await SqlTools(duckdb_shop).execute(
-        "SELECT unnest(['infinity', '-infinity', '9999-12-31', '2024-01-01'])::DATE AS d, 'infinity'::TIMESTAMP AS t, 1 AS n"
+        "SELECT unnest(['infinity', '-infinity', '9999-12-31', '2024-01-01'])::DATE AS d,"
+        " unnest(['infinity', '2024-05-01 10:00:00'])::TIMESTAMP AS t, 1 AS n"
     )
     assert [row[0] for row in found["rows"]] == ["infinity", "-infinity", "9999-12-31", "2024-01-01"]
-    assert found["rows"][0][1:] == ["infinity", 1]
+    assert [row[1:] for row in found["rows"][:2]] == [["infinity", 1], ["2024-05-01T10:00:00", 1]]

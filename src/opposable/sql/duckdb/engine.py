@@ -35,7 +35,7 @@ _QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
 _TEXT_TYPES = re.compile(r"\b(?:INTERVAL|TIMESTAMP_NS|TIME_NS)\b")
 """Types that Python cannot represent, also within others: it has no intervals of months and years, no nanoseconds."""
 _INFINITE_DATES = frozenset(bound for kind in (datetime.date, datetime.datetime) for bound in (kind.max, kind.min))
-"""What DuckDB's driver makes of infinite dates. They are read as text, to distinguish them from the dates themselves."""
+"""What DuckDB's driver makes of infinite dates. Text shows whether they are, or are these dates themselves."""
 CONNECTION_CONFIG: dict[str, str | bool | int | float | list[str]] = {
     **RESTRICTED_OPTIONS,
     "enable_external_access": "false",
@@ -96,7 +96,12 @@ class DuckdbDatabase:
             infinite = {at for row in rows for at, value in enumerate(row) if _is_infinite(value)} - as_text
             if infinite:
                 cursor.execute(_write_as_text(sql, types, as_text | infinite), parameters or None)
-                rows = cursor.fetchmany(bounds.max_rows + 1)
+                texts = cursor.fetchmany(bounds.max_rows + 1)
+                if any(str(row[at]).endswith("infinity") for row in texts for at in infinite):
+                    rows = [
+                        [cell.replace(" ", "T") if at in infinite and cell else cell for at, cell in enumerate(row)]
+                        for row in texts
+                    ]
             longest = bounds.max_cell_characters // 2
             rows = [
                 tuple(_shorten_float(value, kind, longest) for value, kind in zip(row, types, strict=True))
