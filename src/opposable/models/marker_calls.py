@@ -29,7 +29,7 @@ _CODE_OR_QUOTATION = re.compile(
 )
 """Code (fences, spans, indented lines, HTML) and quotations, and a marker right after an opening quotation mark."""
 _UNMARKED_FORMATS = frozenset(
-    {"json", "json_list", "name_as_key", "pythonic", "tool_code", "react", "react_json", "seed", "openai"}
+    {"json", "json_list", "name_as_key", "pythonic", "tool_code", "react", "react_json", "seed", "openai", "text"}
 )
 """Formats without markers: such a text may be an answer."""
 
