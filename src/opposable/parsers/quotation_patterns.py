@@ -35,7 +35,7 @@ SHOWING_CUES = (
     "documentation", "docs", "tutorial", "spec", "specification", "snippet", "placeholder",
     *(f"{no} {verb}" for no in ("not", "refuse to", "cannot", "can't", "won't", "don't", "didn't", "never") for verb in ("call", "run", "execute", "use", "make", "invoke", "follow", "act")),
     "ignore", "ignored", "ignoring", "inject", "injected", "injection", "injections", "malicious", "suspicious", "attack", "attacker", "phishing",
-    "if i", "if we", "if you", "could call", "could use", "could be", "might", "considered", "thought about", "think about", "hypothetical", "hypothetically",
+    "if i", "if we", "if you", "please confirm", "could call", "could use", "could be", "might", "considered", "thought about", "think about", "hypothetical", "hypothetically",
     "translate", "translates", "translation", "illustrate", "illustrates", "demonstrate", "demonstrates",
 )  # fmt: skip
 """Phrases of a sentence before a call that is only shown."""
@@ -52,6 +52,7 @@ QUOTING_CUES = (
     "you asked", "you requested", "as requested", "config", "configuration",
     *(f"{verb} {whom} to" for verb in ("ask", "asks", "asked", "tells", "told", "instructs", "wants") for whom in ("me", "us", "you")), "instructs", "instructed",
     *(f"{thing} of" for thing in ("output", "outputs", "content", "contents", "text", "result", "results", "transcript", "summary", "copy")),
+    *(f"{thing} was" for thing in ("output", "result", "response")),
     "verbatim", "repeat", "repeats", "repeated", "repeating", "if the", "if a",
     "explain", "explains", "explained", "explaining", "show", "shows", "shown", "showing", "describe", "describes", "describing",
 )  # fmt: skip
@@ -66,7 +67,7 @@ SHOWING_CUES_CHINESE = (
     "例如", "比如", "譬如", "示例", "举例", "样例", "范例", "例子",
     *(f"如果{who}" for who in ("你", "您", "用户")),
     *(f"{who}{modal}" for who in ("你", "您", "用户", "模型", "它") for modal in ("可以", "可", "应该", "应", "需要", "能", "会")),
-    "不要", "不得", "不应", "不会", "不能", "并未", "切勿", "请勿", "忽略", "看起来像", "形如", "如何", "怎么", "怎样", "教程", "注入", "恶意", "攻击", "假设", "假如", "演示",
+    "不要", "不得", "不应", "不会", "不能", "并未", "切勿", "请勿", "请确认", "请先确认", "忽略", "看起来像", "形如", "如何", "怎么", "怎样", "教程", "注入", "恶意", "攻击", "假设", "假如", "演示",
 )  # fmt: skip
 
 QUOTING_CUES_CHINESE = (
