@@ -92,8 +92,11 @@ class Endpoint:
 
     async def post(self, body: bytes) -> Any:
         """Return the JSON response of the server. Raises: `ModelError`."""
-        async with self._open_response(self._send_with_retries(body)) as response:
-            raw = await response.read()
+        try:
+            response = await self._send_with_retries(body)
+            raw = await response.read()  # releases the connection, also when it fails
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise _translate_error(error, self) from error
         try:
             return parse_json(raw)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""Rule: after repeated failures ask for another tool or another plan, or end the run."""
+"""Rule: after repeated failures ask for another tool or another plan, or end the run; docs/assistance.md has the data."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,7 @@ from opposable.agent.policy import Directive, Step
 from opposable.domain.localized_text import join_localized
 
 SWITCH_AFTER = 2
-"""Failures of a tool after which another one is named, and failed turns after which another plan is asked for.
-
-`docs/assistance.md` has the data of these two thresholds.
-"""
+"""Failures of a tool after which another one is named, and failed turns after which another plan is asked for."""
 GIVE_UP_AFTER = 4
 """Turns with nothing but blocked calls after which the run ends with an answer."""
 MAX_ALTERNATIVE_TOOLS = 3
