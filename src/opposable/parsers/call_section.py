@@ -28,9 +28,9 @@ from opposable.parsers.markers import (
 from opposable.parsers.schema_coercion import SchemaNode
 from opposable.parsers.tagged_calls import (
     KEY_VALUE_FORMAT,
+    NAMED_FORMATS,
     TagFormat,
     TaggedScan,
-    match_named_tags,
     match_opening_tag,
     may_become_call,
     may_become_named_tags,
@@ -229,7 +229,7 @@ class CallSection:
         return CONTINUE
 
     def _enter_tagged_call(self, text: str, at: int) -> bool:
-        named_tags = match_named_tags(text, at)
+        named_tags = match_opening_tag(text, at, NAMED_FORMATS)
         if not named_tags and not text.startswith(TAGGED_CALL_STARTS, at):
             return False
         self._item_start = at

@@ -20,6 +20,7 @@ _SHOWING_CUES = _compile_cues(cues.SHOWING_CUES, cues.SHOWING_CUES_CHINESE)
 _CONTAINER_CUES = _compile_cues(cues.CONTAINER_CUES, ())
 _CALLING_CUES = _compile_cues(cues.CALLING_CUES, cues.CALLING_CUES_CHINESE)
 _EXPLAINING_CUES = _compile_cues(cues.EXPLAINING_CUES, cues.EXPLAINING_CUES_CHINESE)
+_STATEMENT_ENDS = (".", "!", "。", "！")
 _ASKS_USER = re.compile(r"(?:\b(?:i|we|me|us|you)\b|[我你您吗]|是否|要不要).*[?？]\Z", re.DOTALL)
 _GAPS = re.compile(r"[\s*_`]+")
 _SENTENCE_END = re.compile(r"[.!?。！？](?=\s|$)|[。！？]|\n\s*\n")
@@ -50,7 +51,7 @@ def announces_call(before: str) -> bool:
 
 def ends_statement(before: str) -> bool:
     """Return whether the text before a call is short and ends with a finished sentence, which introduces nothing."""
-    return len(before) < MAX_LEAD_CHARACTERS and before.endswith((".", "!", "。", "！"))
+    return len(before) < MAX_LEAD_CHARACTERS and before.endswith(_STATEMENT_ENDS)
 
 
 def describes_example(after: str) -> bool:
@@ -68,7 +69,7 @@ def _find_cues(before: str) -> tuple[int, int]:
     sentence = _normalize_text(_get_last_sentence(before[-LOOK_BACK_CHARACTERS:])).rstrip()
     if _ASKS_USER.search(sentence):
         return len(sentence), -1
-    is_finished = sentence.endswith((".", "!", "。", "！"))
+    is_finished = sentence.endswith(_STATEMENT_ENDS)
     quoting_cues = _SHOWING_CUES if is_finished else _QUOTING_CUES
     quoting_end = max((match.end() for match in quoting_cues.finditer(sentence)), default=-1)
     calling_end = max((match.end() for match in _CALLING_CUES.finditer(sentence)), default=-1)

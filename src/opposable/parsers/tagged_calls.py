@@ -1,6 +1,7 @@
 """The tagged formats: arguments in tags, with one line of data per model family."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
@@ -138,9 +139,11 @@ _WHITESPACE = re.compile(r"\s*(?:\\n\s*)*")
 _CDATA = re.compile(r"\s*<!\[CDATA\[(.*?)\]\]>\s*\Z", re.DOTALL)
 
 
-def match_opening_tag(text: str, at: int) -> tuple[TagFormat, str, int] | None:
+def match_opening_tag(
+    text: str, at: int, formats: Sequence[TagFormat] = TAG_FORMATS
+) -> tuple[TagFormat, str, int] | None:
     """Return the format, tool name and end of the call's opening tag at `at`."""
-    for tag_format in TAG_FORMATS:
+    for tag_format in formats:
         if match := tag_format.call_start.match(text, at):
             return tag_format, _unescape_attribute(match["name"]), match.end()
     return None
@@ -152,16 +155,8 @@ def _unescape_attribute(value: str) -> str:
     return unescape(name) if "&" in name else name
 
 
-def match_named_tags(text: str, at: int) -> tuple[TagFormat, str, int] | None:
-    """Return the same for a call whose name has a tag of its own."""
-    for tag_format in NAMED_FORMATS:
-        if match := tag_format.call_start.match(text, at):
-            return tag_format, match["name"], match.end()
-    return None
-
-
 def may_become_named_tags(text: str, at: int) -> bool:
-    """Return whether the text from `at` on may become the tags of such a call."""
+    """Return whether the text from `at` on may become the tags of `NAMED_FORMATS`."""
     upcoming = text[at : at + MAX_TAG_CHARACTERS]
     if len(upcoming) >= MAX_TAG_CHARACTERS or not ("<name>".startswith(upcoming) or upcoming.startswith("<name>")):
         return False

@@ -136,12 +136,14 @@ def refuse_operators(sql: str, schema: DatabaseSchema) -> None:
     Raises:
         ToolRefused: The query has such an operator.
     """
+    if not schema.refused_operators:
+        return
     code = " ".join(part.text for part in split_segments(sql, "postgres") if part.kind == "code")
     used = [
         symbol for word in re.findall(r"\w+", code) for symbol in _KEYWORD_OPERATORS.get(word.casefold(), "").split()
     ]
     used += [symbol for signs in _OPERATOR_SIGNS.findall(code) for symbol in _split_operators(signs)]
-    for symbol in used if schema.refused_operators else ():
+    for symbol in used:
         if symbol in schema.refused_operators:
             raise ToolRefused(f"The operator {symbol} of this database is not available here.")
 

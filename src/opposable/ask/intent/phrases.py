@@ -51,14 +51,14 @@ def split_phrases(question: str, lexicon: Lexicon, remaining_text: str) -> list[
     is_time = [remaining_text[word.start] == CONSUMED_CHARACTER for word in words]
     phrases: list[Phrase] = []
     for first, word in enumerate(words):
-        for size in _find_sizes(words[first : first + lexicon.max_words], lexicon):
+        sizes = _find_sizes(words[first : first + lexicon.max_words], lexicon)
+        for size in (size for size in sizes if any(is_time[first : first + size])):
             meanings, is_contested = _find_meanings(question, words[first : first + size], lexicon)
-            is_contested = is_contested or any(meaning.kind in TERM_AND_VALUE_KINDS for meaning in meanings)
-            if is_contested and any(is_time[first : first + size]):
+            if is_contested or any(meaning.kind in TERM_AND_VALUE_KINDS for meaning in meanings):
                 end = words[first + size - 1].end
                 phrases.append(Phrase(word.start, end, question[word.start : end], meanings, is_contested=True))
-    for is_consumed, group in groupby(words, lambda word: remaining_text[word.start] == CONSUMED_CHARACTER):
-        phrases += [] if is_consumed else _split_words(question, lexicon, [*group])
+    for is_consumed, group in groupby(zip(is_time, words, strict=True), lambda pair: pair[0]):
+        phrases += [] if is_consumed else _split_words(question, lexicon, [word for _, word in group])
     return sorted(phrases, key=lambda phrase: phrase.start)
 
 

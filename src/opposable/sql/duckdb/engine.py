@@ -93,7 +93,8 @@ class DuckdbDatabase:
             if as_text:
                 cursor.execute(_write_as_text(sql, types, as_text), parameters or None)
             rows = cursor.fetchmany(bounds.max_rows + 1)
-            infinite = {at for row in rows for at, value in enumerate(row) if _is_infinite(value)} - as_text
+            dated = {at for at, kind in enumerate(types) if kind.startswith(("DATE", "TIMESTAMP"))} - as_text
+            infinite = {at for at in dated if any(_is_infinite(row[at]) for row in rows)}
             if infinite:
                 cursor.execute(_write_as_text(sql, types, as_text | infinite), parameters or None)
                 texts = cursor.fetchmany(bounds.max_rows + 1)
