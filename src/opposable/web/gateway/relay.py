@@ -5,7 +5,7 @@ where that is possible. Everything else passes byte by byte.
 """
 
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property
@@ -153,66 +153,44 @@ class CompletionRelay:
         Raises:
             ModelError: If the server fails.
         """
-        accumulator = StreamAccumulator()
-        held: list[bytes] = []
-        held_text, sent_length = "", 0
-        head: dict[str, Any] = {}
-        is_holding = is_ended = False
+        frames = HeldFrames(self._request, self._is_searched)
         with self._meter:
             try:
                 async with aclosing(self._upstream.stream(self._get_upstream_request())) as blocks:
                     async for received in blocks:
                         self._meter.count_events(received)
                         block = self._filter_usage(received) if b'"usage"' in received else received
-                        if not self._has_tools or not (held or self._is_searched or _MAY_HAVE_CALLS.search(block)):
+                        if not self._has_tools or not frames.must_check(block):
                             yield block
                             continue
-                        sent: list[bytes] = []
-                        for frame in filter(None, block.split(b"\n\n")):
-                            chunk = parse_frame(frame)
-                            if held and chunk.get("error"):  # calls before an error may be incomplete
-                                yield b"\n\n".join([*drop_cut_off_deltas(held, is_ended=False), frame]) + b"\n\n"
-                                return
-                            head = head or chunk
-                            is_ended = is_ended or frame.replace(b" ", b"") == b"data:[DONE]"
-                            if self._request is not None:
-                                _add_chunk(accumulator, chunk)
-                            text, has_calls = _read_delta(chunk)
-                            is_holding = is_holding or has_calls
-                            if self._is_searched and not is_holding and text:
-                                _, held_text, is_holding = split_at_marker(held_text + text)
-                            held.append(frame)
-                            if not held_text and not is_holding:
-                                sent += held
-                                sent_length = len(accumulator.text)
-                                held.clear()
-                        if sent:
-                            yield b"\n\n".join(sent) + b"\n\n"
+                        if sent := frames.take(block):
+                            yield sent
+                        if frames.has_error:
+                            return
             except ModelError:
-                if held:
-                    yield b"\n\n".join(drop_cut_off_deltas(held, is_ended=False)) + b"\n\n"
+                if frames.held:
+                    yield frames.drop_cut_off()
                 raise
-        if held and self._request is None:
-            yield b"\n\n".join(drop_cut_off_deltas(held, is_ended)) + b"\n\n"
-        elif held:
-            if is_ended:  # some servers send no finish reason
-                accumulator.finish = accumulator.finish or "stop"
-            reply = replace(accumulator.to_reply(), usage=replace(self._meter.usage, requests=1))
-            for event in self._finish(reply, held, "".join(accumulator.text[:sent_length]), head):
+        if frames.held and self._request is None:
+            yield frames.drop_cut_off()
+        elif frames.held:
+            for event in self._finish(frames):
                 yield event
 
-    def _finish(self, reply: Reply, held: list[bytes], sent_text: str, head: dict[str, Any]) -> Iterator[bytes]:
+    def _finish(self, frames: "HeldFrames") -> Iterator[bytes]:
         """Yield the held events, or new ones if the calls were changed."""
+        held, sent_text = frames.held, frames.sent_text
+        reply = replace(frames.to_reply(), usage=replace(self._meter.usage, requests=1))
         checked = self._check(reply)
         if checked is None:
-            yield b"\n\n".join(held) + b"\n\n"
+            yield _join_frames(held)
             return
         final, sent_calls = checked
         if sent_calls is not None and (reply.finish != "incomplete" or any(map(_has_finish_reason, held))):
             rewriter = CallRewriter(reply, sent_calls, final.finish)
-            yield b"\n\n".join(filter(None, map(rewriter.rewrite_frame, held))) + b"\n\n"
+            yield _join_frames(filter(None, map(rewriter.rewrite_frame, held)))
             return
-        serializer = ChunkSerializer(str(head.get("model", "")), self._is_usage_requested, head)
+        serializer = ChunkSerializer(str(frames.head.get("model", "")), self._is_usage_requested, frames.head)
         rest = final.message.content
         if self._is_searched and rest.startswith(sent_text) and len(rest) > len(sent_text):
             yield serializer.serialize(TextDelta(rest[len(sent_text) :]))
@@ -273,6 +251,78 @@ class CompletionRelay:
             sent.append(frame)
         joined = b"\n\n".join(sent)
         return joined if self._is_usage_requested else joined.replace(_USAGE_NOT_REQUESTED, b"")
+
+
+class HeldFrames:
+    """The events of a stream that are held back: from the first call, or from what may begin one in the text.
+
+    Args:
+        request: The parsed request, None if its calls are not checked.
+        is_searched: Whether the text may have calls in markers.
+    """
+
+    def __init__(self, request: CompletionRequest | None, is_searched: bool) -> None:
+        self.held: list[bytes] = []
+        self.head: dict[str, Any] = {}
+        self.has_error = False
+        self._has_request = request is not None
+        self._is_searched = is_searched
+        self._accumulator = StreamAccumulator()
+        self._held_text, self._sent_length = "", 0
+        self._has_call = self._is_ended = False
+
+    @property
+    def sent_text(self) -> str:
+        """The text of the events that are not held."""
+        return "".join(self._accumulator.text[: self._sent_length])
+
+    def must_check(self, block: bytes) -> bool:
+        """Return whether a block of events may have to be held."""
+        return bool(self.held or self._is_searched or _MAY_HAVE_CALLS.search(block))
+
+    def take(self, block: bytes) -> bytes:
+        """Add a block of events, and return the events to send now.
+
+        Raises:
+            ModelRejected: A chunk is malformed.
+        """
+        sent: list[bytes] = []
+        for frame in filter(None, block.split(b"\n\n")):
+            chunk = parse_frame(frame)
+            if self.held and chunk.get("error"):  # calls before an error may be incomplete
+                self.has_error = True
+                return _join_frames([*sent, *drop_cut_off_deltas(self.held, is_ended=False), frame])
+            self._add(frame, chunk)
+            if not self._held_text and not self._has_call:
+                sent += self.held
+                self._sent_length = len(self._accumulator.text)
+                self.held.clear()
+        return _join_frames(sent) if sent else b""
+
+    def _add(self, frame: bytes, chunk: dict[str, Any]) -> None:
+        self.head = self.head or chunk
+        self._is_ended = self._is_ended or frame.replace(b" ", b"") == b"data:[DONE]"
+        if self._has_request:
+            _add_chunk(self._accumulator, chunk)
+        text, has_calls = _read_delta(chunk)
+        self._has_call = self._has_call or has_calls
+        if self._is_searched and not self._has_call and text:
+            _, self._held_text, self._has_call = split_at_marker(self._held_text + text)
+        self.held.append(frame)
+
+    def drop_cut_off(self) -> bytes:
+        """Return the held events without calls that may be incomplete."""
+        return _join_frames(drop_cut_off_deltas(self.held, self._is_ended))
+
+    def to_reply(self) -> Reply:
+        """Return the reply of the complete stream."""
+        if self._is_ended:  # some servers send no finish reason
+            self._accumulator.finish = self._accumulator.finish or "stop"
+        return self._accumulator.to_reply()
+
+
+def _join_frames(frames: Iterable[bytes]) -> bytes:
+    return b"\n\n".join(frames) + b"\n\n"
 
 
 def _add_chunk(accumulator: StreamAccumulator, chunk: dict[str, Any]) -> None:
