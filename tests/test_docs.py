@@ -181,7 +181,7 @@ def test_a_command_of_ours_parses(line):
 
 
 @pytest.mark.parametrize(("line", "output"), [c for c in commands() if c[1]], ids=lambda value: str(value)[:60])
-def test_a_command_prints_what_the_page_shows(line, output):
+def test_a_command_prints_what_the_page_shows(line, output, tmp_path):
     words = words_of(line)
     assert words[:2] in (["opposable", "tools"], ["opposable", "run"]), "only commands that need no model show output"
     done = subprocess.run(
@@ -190,7 +190,7 @@ def test_a_command_prints_what_the_page_shows(line, output):
         capture_output=True,
         text=True,
         timeout=60,
-        env=os.environ | {"COLUMNS": "200"},
+        env=os.environ | {"COLUMNS": "200", "OPPOSABLE_HOME": str(tmp_path), "OPPOSABLE_DATABASE_URL": ""},
     )
     assert (done.stdout + done.stderr).strip() == output
 
