@@ -221,6 +221,44 @@ def test_a_wrapper_with_another_value_is_not_unwrapped(other):
     assert parse_arguments({"input": {"x": 1}, **other}, schema_of_x({})).value == {"input": {"x": 1}, **other}
 
 
+CODES = {"code": {"type": "integer"}, "unit": {"enum": ["C"]}, "n": {"type": "integer"}}
+TEXT_CODES = {"code": {"type": ["string", "integer"]}, "unit": {"type": "string"}, "n": {"type": "integer"}}
+
+
+def alternative(properties, required=(), **kind):
+    return {"type": "object", "properties": properties | kind, "required": list(required)}
+
+
+UNIONS = {
+    "by a constant": [alternative(CODES, kind={"const": "cat"}), alternative(TEXT_CODES, kind={"const": "dog"})],
+    "by choices": [alternative(CODES, kind={"enum": ["cat"]}), alternative(TEXT_CODES, kind={"enum": ["dog", "fox"]})],
+    "by a required property": [alternative(CODES, ["name"]), alternative(TEXT_CODES, ["kind"])],
+    "next to null": [{"type": "null"}, alternative(TEXT_CODES)],
+}
+TEXT_CODE = {"kind": "dog", "code": "007", "unit": "c", "n": "3"}
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
+@pytest.mark.parametrize("alternatives", UNIONS.values(), ids=UNIONS)
+def test_an_object_is_coerced_by_the_one_alternative_that_it_may_fit(alternatives, keyword):
+    schema = schema_of_x({keyword: alternatives})
+    for problems in ([FieldProblem("x", "is wrong")], []):
+        repaired = repair_arguments({"x": TEXT_CODE}, schema, problems).value
+        assert repaired == {"x": {"kind": "dog", "code": "007", "unit": "c", "n": 3}}
+
+
+def test_the_constant_of_an_alternative_may_have_another_case():
+    alternatives = [alternative({"n": {"type": "string"}}, kind={"const": "cat"}), *UNIONS["by a constant"][1:]]
+    repaired = repair_arguments({"x": {"kind": "Dog", "n": "3"}}, schema_of_x({"anyOf": alternatives}), []).value
+    assert repaired == {"x": {"kind": "dog", "n": 3}}
+
+
+def test_an_object_that_may_fit_several_alternatives_is_coerced_by_what_they_share():
+    alternatives = [alternative(CODES), alternative(TEXT_CODES)]
+    for schema, n in (({"anyOf": alternatives}, "3"), ({"anyOf": alternatives, "properties": {"n": INTEGER}}, 3)):
+        assert repair_arguments({"x": TEXT_CODE}, schema_of_x(schema), []).value == {"x": TEXT_CODE | {"n": n}}
+
+
 def test_unfinished_text_is_not_completed_where_an_argument_may_be_lost():
     schema = {"type": "object", "properties": {"to": STRING, "body": STRING}, "required": ["to"]}
     assert parse_arguments('{"to": "a@b.c"', schema).is_cut_off

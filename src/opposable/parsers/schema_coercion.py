@@ -94,6 +94,20 @@ class SchemaNode:
             types.add("null")
         return frozenset(types)
 
+    def get_object_schema(self, value: dict[str, Any]) -> "SchemaNode":
+        """Return the one alternative that an object may fit by its constants and required properties, or this node."""
+        objects = [one for one in self.alternatives() if "object" in one.allowed_types(1)]
+        if len(objects) > 1:
+            objects = [one for one in objects if one.may_fit(value)]
+        return objects[0] if len(objects) == 1 else self
+
+    def may_fit(self, value: dict[str, Any]) -> bool:
+        """Return whether an object has the required properties, and a choice where a property has `const` or `enum`."""
+        if any(name not in value for name in self.required_names()):
+            return False
+        limited = {name: node for name in value if _get_choices((node := self.get_property(name)).node)}
+        return all(coerce_value(value[k], node, Repairs()) in _get_choices(node.node) for k, node in limited.items())
+
     def get_alternative(self, type_name: str) -> "SchemaNode":
         """Return the alternative that allows `type_name`."""
         for alternative in self.alternatives():
@@ -105,13 +119,10 @@ class SchemaNode:
 
     def choices(self) -> list[Any]:
         """Return the values of `enum` and `const`, including those of the alternatives."""
-        values = list(_as_sequence(self.node.get("enum")))
-        if "const" in self.node:
-            values.append(self.node["const"])
+        values = _get_choices(self.node)
         for alternative in self.alternatives():
             if alternative is not self:
-                values.extend(_as_sequence(alternative.node.get("enum")))
-                values.extend([alternative.node["const"]] if "const" in alternative.node else [])
+                values += _get_choices(alternative.node)
         return values
 
 
@@ -121,12 +132,15 @@ def _get_declared_types(node: dict[str, Any]) -> list[str]:
         return [TYPE_ALIASES.get(declared, declared)]
     if isinstance(declared, list):
         return [TYPE_ALIASES.get(type_name, type_name) for type_name in declared if isinstance(type_name, str)]
-    values = [*_as_sequence(node.get("enum")), *([node["const"]] if "const" in node else [])]
-    if values:
+    if values := _get_choices(node):
         return list({_JSON_TYPE_NAMES.get(type(value), "null") for value in values})
     if "properties" in node:
         return ["object"]
     return ["array"] if "items" in node or "prefixItems" in node else []
+
+
+def _get_choices(node: dict[str, Any]) -> list[Any]:
+    return [*_as_sequence(node.get("enum")), *([node["const"]] if "const" in node else [])]
 
 
 def _as_mapping(value: Any) -> dict[str, Any]:
@@ -147,7 +161,7 @@ def _coerce_to_types(value: Any, schema: SchemaNode, types: frozenset[str], repa
     if isinstance(value, str):
         return _coerce_string(value, schema, types, repairs)
     if isinstance(value, dict):
-        schema = schema.get_alternative("object")
+        schema = schema.get_object_schema(value)
         return {key: _coerce_property(item, schema.get_property(key), repairs) for key, item in value.items()}
     if isinstance(value, list):
         array_schema = schema.get_alternative("array")
