@@ -267,9 +267,9 @@ def _coerce_choice(value: str, choices: list[Any], types: frozenset[str], repair
 def coerce_text(text: str, schema: SchemaNode, repairs: Repairs) -> Any:
     """Coerce an argument written as bare text, as in tag formats.
 
-    If the schema allows strings, the text stays a string unless it is exactly a value of another allowed type. If the
-    schema does not restrict types, only objects and arrays are decoded. A value that does not fit is returned
-    unchanged.
+    If the schema allows strings, the text stays a string unless it is exactly a value of another allowed type, and a
+    number only if it is written as JSON writes it: `007` and `1.50` are text. If the schema does not restrict types,
+    only objects and arrays are decoded. A value that does not fit is returned unchanged.
     """
     types = schema.allowed_types()
     return _coerce_choice_list(_parse_text(text, schema, types, repairs), schema, types, repairs)
@@ -284,7 +284,7 @@ def _parse_text(text: str, schema: SchemaNode, types: frozenset[str], repairs: R
     if "null" in types and stripped.casefold() in _NULL_WORDS:
         return None
     scalar = _parse_scalar(stripped, types)
-    if scalar is not None:
+    if scalar is not None and (isinstance(scalar, bool) or "string" not in types or str(scalar) == text):
         return scalar
     if types & {"object", "array"} and stripped[:1] in ("{", "["):
         container_repairs = Repairs() if "string" in types else repairs

@@ -38,6 +38,8 @@ class TagFormat:
             the value is written if the schema does not restrict its type.
         parameter_end: The closing tag of a parameter.
         call_end: The closing tag of a call.
+        has_value_lines: Whether the chat template writes a line break after the opening and before the closing tag of a
+            parameter. In other formats line breaks belong to the value.
     """
 
     parser: str
@@ -45,10 +47,13 @@ class TagFormat:
     parameter_start: re.Pattern[str]
     parameter_end: str
     call_end: str
+    has_value_lines: bool = False
 
 
-def _compile_tag_format(parser: str, call: str, parameter: str, parameter_end: str, end: str) -> TagFormat:
-    return TagFormat(parser, re.compile(call), re.compile(parameter), parameter_end, end)
+def _compile_tag_format(
+    parser: str, call: str, parameter: str, parameter_end: str, end: str, has_value_lines: bool = False
+) -> TagFormat:
+    return TagFormat(parser, re.compile(call), re.compile(parameter), parameter_end, end, has_value_lines)
 
 
 def _compile_invoke_format(parser: str, prefix: str) -> TagFormat:
@@ -62,7 +67,7 @@ def _compile_invoke_format(parser: str, prefix: str) -> TagFormat:
 
 
 TAG_FORMATS = (
-    _compile_tag_format("qwen_xml", r"<function=(?P<name>[^>\n]{1,200})>", r"<parameter=(?P<key>[^>\n]{1,200})>", "</parameter>", "</function>"),
+    _compile_tag_format("qwen_xml", r"<function=(?P<name>[^>\n]{1,200})>", r"<parameter=(?P<key>[^>\n]{1,200})>", "</parameter>", "</function>", True),
     _compile_tag_format("minicpm", r'<function name="(?P<name>[^"\n]{1,200})"[^>\n]*>', r'<param name="(?P<key>[^"\n]{1,200})"[^>\n]*>', "</param>", "</function>"),
     *(
         _compile_tag_format("text", rf'<{tag} name="(?P<name>[^"\n]{{1,200}})"[^>\n]*>', r"(?!)", "", f"</{tag}>")
@@ -283,9 +288,11 @@ class TaggedScan:
         self._value_end = -1
         return CONTINUE
 
-    def _store_value(self, value: str) -> None:
+    def _store_value(self, value: str, is_unended: bool = False) -> None:
         assert self._key is not None
-        self.values.append((self._key, TagValue(_strip_line_breaks(value), self._type_name)))
+        if is_unended or self.tag_format.has_value_lines:
+            value = _strip_line_breaks(value)
+        self.values.append((self._key, TagValue(value, self._type_name)))
         self._key, self._value_end, self._first_value_end = None, -1, -1
 
     def _finish_unended_value(self, text: str) -> int:
@@ -300,7 +307,7 @@ class TaggedScan:
         )
         if value_end >= 0:
             self.repairs.add("missing end of a parameter")
-            self._store_value(_strip_last_line_break(text[self._value_start : value_end]))
+            self._store_value(_strip_last_line_break(text[self._value_start : value_end]), is_unended=True)
             self.at = value_end + (
                 len(self.tag_format.parameter_end) if text.startswith(self.tag_format.parameter_end, value_end) else 0
             )
