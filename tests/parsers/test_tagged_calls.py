@@ -43,3 +43,11 @@ def test_a_number_where_text_is_allowed_is_one_only_if_no_character_is_lost(form
 @pytest.mark.parametrize(("written", "value"), [("01067", 1067), ("1.50", 1.5), ("1e3", 1000.0), ("\n5\n", 5)])
 def test_a_number_may_be_written_in_any_way_where_text_is_not_allowed(written, value):
     assert get_value("invoke", written, {"type": "number"}) == value
+
+
+@pytest.mark.parametrize(("allows_others", "arguments"), [(True, {"arguments": {"x": 1}}), (False, {"x": 1})])
+def test_an_object_in_a_parameter_that_the_tool_allows_is_not_unwrapped(allows_others, arguments):
+    parameters = {"type": "object", "properties": {"x": {}}, "additionalProperties": allows_others}
+    text = FORMS["qwen3-coder"].replace("=x>", "=arguments>").format('{"x": 1}')
+    (call,) = parse_in_every_split(text, [{"name": "save", "parameters": parameters}]).calls
+    assert call.arguments == arguments

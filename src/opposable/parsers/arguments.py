@@ -129,6 +129,23 @@ def coerce_arguments(
     return ParsedArguments(coerced, None, tuple(repairs))
 
 
+def parse_written_arguments(
+    raw_arguments: Any, schema: SchemaNode, truncated: bool = False, earlier_repairs: tuple[str, ...] = ()
+) -> ParsedArguments:
+    """Parse the arguments of a call in a text, as `coerce_arguments`. Valid values of a JSON object are not changed."""
+    result = coerce_arguments(raw_arguments, schema, truncated, earlier_repairs)
+    if result.value is not None and len(result.repairs) <= len(set(earlier_repairs)):
+        return result
+    try:
+        written = parse_json(raw_arguments) if isinstance(raw_arguments, str) else raw_arguments
+    except ValueError:
+        return result
+    paths = schema.find_invalid_paths(written) if isinstance(written, dict) else None
+    if paths:
+        return replace(result, value=_restore_valid(written, result.value, paths))
+    return result if paths is None else ParsedArguments(written, None, tuple(dict.fromkeys(earlier_repairs)))
+
+
 def _reject_unfinished(value: dict[str, Any], schema: SchemaNode, truncated: bool) -> None:
     if truncated or schema.lacks_property(value):
         raise UnreadableText("the JSON ends before its closing bracket", is_cut_off=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opposable.domain.json_text import dump_json
-from opposable.parsers.arguments import ParsedArguments, coerce_arguments
+from opposable.parsers.arguments import ParsedArguments, parse_written_arguments
 from opposable.parsers.markers import MISSING_END
 from opposable.parsers.schema_coercion import SchemaNode
 from opposable.parsers.tool_names import ToolIndex
@@ -48,7 +48,7 @@ class RawCall:
 
     def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
         """Parse the arguments and coerce them to the tool's schema; reject an unfinished call that lacks some."""
-        result = coerce_arguments(self.raw_arguments, schema, truncated, self.repairs)
+        result = parse_written_arguments(self.raw_arguments, schema, truncated, self.repairs)
         if result.value is None or not self.is_unfinished:
             return result
         if not truncated and not schema.lacks_property(result.value):

@@ -27,11 +27,12 @@ MAX_REFERENCE_DEPTH = 32
 class SchemaNode:
     """One node of a JSON Schema, with local references resolved."""
 
-    __slots__ = ("node", "root")
+    __slots__ = ("_validator", "node", "root")
 
     def __init__(self, node: Any, root: dict[str, Any] | None = None) -> None:
         self.root: dict[str, Any] = root if root is not None else (node if isinstance(node, dict) else {})
         self.node: dict[str, Any] = self._resolve_references(node)
+        self._validator: Any = None
 
     def _resolve_references(self, node: Any) -> dict[str, Any]:
         for _ in range(MAX_REFERENCE_DEPTH):
@@ -42,6 +43,20 @@ class SchemaNode:
             except LookupError:
                 return {}
         return node if isinstance(node, dict) else {}
+
+    def find_invalid_paths(self, value: Any) -> list[str] | None:
+        """Return the paths of the invalid parts of a value of the root schema, or None if that cannot be compiled."""
+        import jsonschema_rs  # lazy: only a value that coercion changes is validated
+
+        try:
+            if self._validator is None:
+                self._validator = jsonschema_rs.validator_for(
+                    self.root, retriever=_reject_reference, validate_formats=False
+                )
+            return [".".join(map(str, error.instance_path)) for error in self._validator.iter_errors(value)]
+        except (ValueError, TypeError, RecursionError, jsonschema_rs.ReferencingError):
+            self._validator = None
+            return None
 
     def properties(self) -> dict[str, Any]:
         """Return the properties of this node and of its `allOf`."""
@@ -124,6 +139,10 @@ class SchemaNode:
             if alternative is not self:
                 values += _get_choices(alternative.node)
         return values
+
+
+def _reject_reference(uri: str) -> Any:
+    raise ValueError(f"it refers to {uri}, which is not in it")
 
 
 def _get_declared_types(node: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from html import unescape
 from typing import Any
 
 from opposable.domain.json_text import parse_json
-from opposable.parsers.arguments import WRAPPER_KEYS, ParsedArguments, coerce_arguments
+from opposable.parsers.arguments import WRAPPER_KEYS, ParsedArguments, coerce_arguments, parse_written_arguments
 from opposable.parsers.bracket_scanner import CONTINUE, WAIT, BracketScan
 from opposable.parsers.lenient_json import Repairs, skip_pattern
 from opposable.parsers.markers import (
@@ -318,7 +318,7 @@ class TaggedScan:
     def parse_arguments(self, schema: SchemaNode, truncated: bool) -> ParsedArguments:
         """Parse the arguments and coerce them to the tool's schema."""
         if self.json_body:
-            return coerce_arguments(self.json_body, schema, truncated, tuple(self.repairs))
+            return parse_written_arguments(self.json_body, schema, truncated, tuple(self.repairs))
         if not self.is_cut_off and (wrapped := _get_wrapped_arguments(self.values, schema)) is not None:
             return coerce_arguments(wrapped, schema, truncated, (*self.repairs, "wrapper around the arguments dropped"))
         repairs = Repairs(dict(self.repairs.entries))
@@ -355,11 +355,13 @@ def _split_merged_values(scan: TaggedScan, schema: SchemaNode, repairs: Repairs)
 
 
 def _get_wrapped_arguments(values: list[tuple[str, TagValue]], schema: SchemaNode) -> dict[str, Any] | None:
-    """Return arguments that are one object in a parameter the tool does not have."""
+    """Return arguments that are one object in a parameter which the tool does not have or allow."""
     if len(values) != 1 or values[0][0] not in WRAPPER_KEYS or values[0][0] in schema.properties():
         return None
     value = coerce_text(values[0][1].text, SchemaNode({"type": "object"}), Repairs())
-    return value if isinstance(value, dict) and value.keys() <= schema.properties().keys() else None
+    if not isinstance(value, dict) or not value.keys() <= schema.properties().keys():
+        return None
+    return None if schema.find_invalid_paths({values[0][0]: value}) == [] else value
 
 
 def _coerce_tag_value(value: TagValue, schema: SchemaNode, repairs: Repairs) -> Any:
