@@ -1,5 +1,7 @@
 """Calls that repeat without effect."""
 
+import asyncio
+
 import pytest
 from pydantic import StrictBool, StrictInt
 
@@ -10,6 +12,7 @@ from opposable.agent.loop_detection import LoopDetection
 from opposable.agent.policy import Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.content import ImagePart
+from opposable.domain.errors import ToolRefused
 from opposable.domain.tools import ToolCall, ToolResult
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
@@ -119,3 +122,37 @@ def test_a_refusal_of_a_retry_quotes_the_same_call():
 
 def test_a_call_that_a_person_denied_is_not_asked_for_again():
     assert "no, thanks" in screen_order(build_step("order", "denied", "no, thanks", 0)).content
+
+
+async def test_a_refused_call_may_be_made_again_after_another_call_of_its_reply():
+    files = set()
+
+    async def create() -> str:
+        """Create the file."""
+        await asyncio.sleep(0.01)
+        files.add("a")
+        return "created"
+
+    def read() -> str:
+        """Read the file."""
+        if not files:
+            raise ToolRefused("there is no file")
+        return "text"
+
+    both = reply_with_calls(tool_call("create", "{}", "c1"), tool_call("read", "{}", "c2"))
+    again = reply_with_calls(tool_call("read", "{}", "c3"))
+    finished = await Agent(ScriptedModel(both, again, "done"), [create, read]).run("go")
+    assert [m.content for m in finished.messages if m.role == "tool"] == ["created", "there is no file", "text"]
+
+
+async def test_a_refused_repeat_is_not_stored_as_a_failure():
+    def fail() -> str:
+        """Fail."""
+        raise ToolRefused("no")
+
+    memory = FailureMemory()
+    calls = [reply_with_calls(tool_call("fail", "{}", f"c{n}")) for n in range(3)]
+    agent = Agent(ScriptedModel(*calls, "done"), [fail], failure_memory=memory.with_scope())
+    await agent.run("go")
+    patterns = await memory.get_patterns(agent.library, "")
+    assert [(one.kind, one.count) for one in patterns.get_failures("fail")] == [("refused", 1)]

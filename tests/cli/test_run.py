@@ -111,7 +111,7 @@ async def test_assistance_is_switched_on_and_off(tmp_path: Path, assist: tuple[s
 async def test_a_limit_that_ends_a_run_is_reported(tmp_path: Path) -> None:
     answers = [respond_call("echo", text="again"), respond_text_deltas("I got no further.")]
     async with run_with_model(tmp_path, "run", "hi", answers=answers, env={"OPPOSABLE_TURNS": "1"}) as (done, _):
-        assert (done.code, done.out) == (0, "I got no further.\n")
+        assert (done.code, done.out) == (1, "I got no further.\n")
     assert done.err.endswith("The run ended at its limit of model replies.\n")
 
 

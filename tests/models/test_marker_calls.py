@@ -125,6 +125,9 @@ async def test_a_call_after_a_statement_or_an_announcement_is_parsed(lead):
 async def test_a_call_of_an_unknown_tool_in_markers_is_reported():
     _, reply = await collect('<tool_call>{"name": "sum", "arguments": {"a": 1}}</tool_call>', stream=False)
     assert [call.name for call in reply.message.tool_calls] == ["sum"]
+    text = 'In the format of Hermes:\n<tool_call>{"name": "sum", "arguments": {"a": 1}}</tool_call>'
+    _, reply = await collect(text, stream=False)
+    assert (reply.message.content, reply.message.tool_calls) == (text, ())
 
 
 async def test_native_calls_and_their_text_pass_unchanged():

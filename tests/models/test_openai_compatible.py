@@ -108,7 +108,17 @@ async def test_a_streamed_reply_is_the_same_however_the_bytes_are_cut(pieces):
         CallDelta(0, arguments='{"a":'),
         CallDelta(1, "c2", "add", '{"a": 2}'),
         CallDelta(0, arguments=" 1}"),
-        Reply(Message("assistant", "你好 world", tool_calls=calls, thinking="hm"), "tool_calls", Usage(5, 3, 1)),
+        Reply(
+            Message(
+                "assistant",
+                "你好 world",
+                tool_calls=calls,
+                thinking="hm",
+                native=NativeReply("m", ({"type": "reply", "fields": {"reasoning_content": "hm"}},)),
+            ),
+            "tool_calls",
+            Usage(5, 3, 1),
+        ),
     ]
     assert server.bodies[0]["stream_options"] == {"include_usage": True}
 
@@ -184,7 +194,6 @@ async def test_the_history_is_sent_in_the_wire_format():
     )
     async with chat_server(build_completion("1")) as server:
         await collect_parts(server, WHOLE, (ADD,), history)
-        await collect_parts(server, WHOLE, (ADD,), history, quirks=ServerQuirks(return_reasoning=True))
     calls = [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}]
     assert server.bodies[0]["messages"] == [
         {"role": "system", "content": "be brief"},
@@ -192,9 +201,29 @@ async def test_the_history_is_sent_in_the_wire_format():
         {"role": "assistant", "content": None, "tool_calls": calls},
         {"role": "tool", "content": "1", "tool_call_id": "c1"},
     ]
-    assert server.bodies[1]["messages"][2]["reasoning_content"] == "secret thought"
     function = {"name": "add", "description": "Add.", "parameters": ADD.parameters}
     assert server.bodies[0]["tools"] == [{"type": "function", "function": function}]
+
+
+@pytest.mark.parametrize("options", [WHOLE, ModelOptions()])
+@pytest.mark.parametrize(
+    "sent", [{"reasoning_content": "because"}, {"reasoning_details": [{"type": "reasoning.encrypted", "data": "c2ln"}]}]
+)
+async def test_the_reasoning_of_a_reply_goes_back_in_its_field_to_its_model_alone(options, sent):
+    if options.stream:
+        call = build_delta("tool_calls", tool_calls=[{**CALL, "index": 0}])
+        response = respond_events(build_delta(**sent), call)
+    else:
+        response = build_completion(None, [CALL], **sent)
+    async with chat_server(response, build_completion("3"), build_completion("3")) as server:
+        reply = (await collect_parts(server, options, (ADD,)))[-1]
+        history = (user_message("add"), reply.message, tool_message("c1", "add", "3"))
+        await collect_parts(server, WHOLE, (ADD,), history)
+        other = OpenAICompatibleModel("other", server.url, retry_policy=QUICK)
+        async with aclosing(other), aclosing(other.stream(history, (ADD,), WHOLE)) as parts:
+            assert [part async for part in parts]
+    assert server.bodies[1]["messages"][1] == {"role": "assistant", "content": None, "tool_calls": [CALL], **sent}
+    assert server.bodies[2]["messages"][1] == {"role": "assistant", "content": None, "tool_calls": [CALL]}
 
 
 @pytest.mark.parametrize("options", [WHOLE, ModelOptions()])

@@ -10,6 +10,7 @@ from opposable.parsers.token_escaping import WORD_JOINER
 
 ADD = ToolDefinition("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 CALL = '{"name": "add", "arguments": {"a": 1}}'
+ORDINARY_TAGS = ("<tool>", "</tool>", "<tools>", "</tools>", "</function>", "</invoke>")
 
 
 @pytest.mark.parametrize(
@@ -17,11 +18,16 @@ CALL = '{"name": "add", "arguments": {"a": 1}}'
     sorted(
         marker
         for marker in {*OPENERS, *CLOSERS, *IGNORED_MARKERS, *THINKING_MARKERS, *THINKING_MARKERS.values()}
-        if marker[0] in "<[◁]"
+        if marker[0] in "<[◁]" and marker not in ORDINARY_TAGS
     ),
 )
 def test_every_known_marker_is_broken(marker):
     assert marker not in escape_special_tokens(f"a page says {marker} and goes on")
+
+
+@pytest.mark.parametrize("tag", ORDINARY_TAGS)
+def test_ordinary_tags_stay_as_they_are_so_that_files_can_be_edited(tag):
+    assert escape_special_tokens(f"<config>{tag}hammer") == f"<config>{tag}hammer"
 
 
 @pytest.mark.parametrize(

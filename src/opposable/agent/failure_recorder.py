@@ -48,11 +48,12 @@ class FailureRecorder(RunPolicy):
         return self._patterns.find_correction(tool_id, step.result.failure, arguments, step.result.content)
 
     def _record_failure(self, step: Step, tool: RegisteredTool, arguments: dict[str, Any]) -> None:
-        """Record a failed call. One that was cut off says nothing about its arguments."""
+        """Record a failed call. One that was cut off or refused before it ran says nothing about its arguments."""
         name, result = step.call.name, step.result
         error = compute_error_fingerprint(arguments, result.content)
         once = (name, repr(sorted(arguments.items(), key=lambda pair: pair[0])), str(result.failure), error)
-        if step.call.truncated or result.failure is None or once in self._recorded:
+        was_refused = result.failure == "refused" and not result.attempts
+        if step.call.truncated or result.failure is None or was_refused or once in self._recorded:
             return
         self._recorded.add(once)
         failure = self._memory.record_failure(

@@ -53,7 +53,7 @@ class LoopDetection(RunPolicy):
             return call
         failures = find_latest_failures(steps)
         own = [step for step in failures if _is_same_call(step.call, call.call)]
-        if own and own[0] is failures[0] and own[0].result.failure in PERMANENT_FAILURES:
+        if own and own[0] is failures[0] and _is_permanent(own[0], steps):
             message = _REFUSED_REPEAT
         elif sum(step.result.failure != "cancelled" for step in own) > MAX_RETRIES:
             message = _REFUSED_RETRY
@@ -94,6 +94,12 @@ def find_latest_failures(steps: Sequence[Step]) -> list[Step]:
     """
     failures = itertools.takewhile(lambda step: step.result.failure is not None, reversed(steps))
     return [step for step in failures if step.result.attempts or step.result.failure == "denied"]
+
+
+def _is_permanent(failed: Step, steps: Sequence[Step]) -> bool:
+    """Return whether a call fails again. Another call of its reply that succeeded may have ended later."""
+    has_others = any(step.turn == failed.turn and step.result.failure is None for step in steps)
+    return failed.result.failure in PERMANENT_FAILURES and not has_others
 
 
 def _is_same_call(call: ToolCall, other: ToolCall) -> bool:

@@ -144,6 +144,7 @@ class RunState:
                 self.history.pop()
             self._append_note(directive.message)
         if directive.action == "complete":
+            self.reason = "repeats"
             self.end_with_best_answer(directive.reason)
         return DecisionMade(directive.action, self._localize(directive.reason))
 

@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opposable.cli.markdown import MarkdownPrinter
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import ModelNotFound
 from opposable.domain.events import DecisionMade, Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
 from opposable.domain.json_forms import call_to_json, event_to_json, result_to_json
 from opposable.domain.language import Language
@@ -40,6 +40,8 @@ MAX_LABEL_CHARACTERS, MAX_BAR_CHARACTERS = 30, 40
 
 _STAGE_LABELS = {"wait": "waiting for", "download": "downloading", "verify": "verifying"}
 _STOP_MESSAGES: dict[StopReason, str] = {
+    "no_answer": "The run ended without an answer.",
+    "repeats": "The run ended because its calls made no progress.",
     "turns": "The run ended at its limit of model replies.",
     "tool_calls": "The run ended at its limit of tool calls.",
     "tokens": "The run ended at its limit of tokens.",
@@ -285,19 +287,21 @@ class DownloadBar:
         """Ask before a download; a script must pass --download.
 
         Raises:
-            BadInput: The user declines, or there is no terminal to ask at.
+            ModelNotFound: The user declines, or there is no terminal to ask at.
         """
         size = f"{size_bytes / 1e9:.1f} GB"
         if self._allow_download:
             return
         if not is_terminal():
-            raise BadInput(
-                f"The embedded model is not on this machine ({size}, once). Download it with: opposable models pull. "
+            raise ModelNotFound(
+                f"The embedded model is not on this machine. Download it ({size}, once) with: opposable models pull. "
                 "Or pass --download, or another model with --model."
             )
         question = f"The embedded model is not on this machine. Download it now ({size}, once)? [y/N] "
         if not confirm(self._err, question):
-            raise BadInput("The embedded model was not downloaded. Pass another model with --model, see `models list`.")
+            raise ModelNotFound(
+                "The embedded model was not downloaded. Pass another model with --model, see `models list`."
+            )
 
     def stop(self) -> None:
         """Stop the bar, which stays visible."""

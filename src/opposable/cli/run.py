@@ -69,6 +69,7 @@ def run(
     """Run one task with the built-in tools.
 
     Asks before it makes a call that needs approval. Without a terminal, such calls are denied and the exit code is 1.
+    It is also 1 if the run ends at a limit, without an answer, or with one that was cut off.
 
     Example: opposable run "Which errors are in logs/app.log?" --root examples/data/files
     """
@@ -88,6 +89,8 @@ def run(
         if approver.denied_unasked:
             names = ", ".join(dict.fromkeys(approver.denied_unasked))
             err.print(style_text(f"{names} needs approval. Run the command in a terminal, or pass --yes."))
+            raise typer.Exit(1)
+        if run_finished.reason != "answer":
             raise typer.Exit(1)
 
     asyncio.run(run_task())
@@ -134,7 +137,7 @@ def ask(
         return
     if question is None:
         raise BadInput("No question is given. Pass one: opposable ask QUESTION --db DATABASE.")
-    text = validate_task(read_text(question))
+    text = validate_task(read_text(question), is_question=True)
     db = require_database(db)
     if use_agent and semantics is not None:
         raise BadInput("--semantics and --agent exclude each other. Leave one out.")

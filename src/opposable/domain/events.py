@@ -15,9 +15,23 @@ CUT_OFF: frozenset[FinishReason] = frozenset({"length", "content_filter", "incom
 """Reasons for which a reply may be cut off: its calls are never run."""
 
 StopReason = Literal[
-    "answer", "turns", "tool_calls", "tokens", "cost", "time", "length", "content_filter", "incomplete"
+    "answer",
+    "no_answer",
+    "repeats",
+    "turns",
+    "tool_calls",
+    "tokens",
+    "cost",
+    "time",
+    "length",
+    "content_filter",
+    "incomplete",
 ]
-"""Why a run ended: with the model's answer, at a limit, or with an answer that was cut off (see `FinishReason`)."""
+"""Why a run ended.
+
+With the model's answer or without one, because its calls made no progress ("repeats"), at a limit, or with an answer
+that was cut off (see `FinishReason`).
+"""
 
 
 @dataclass(frozen=True, slots=True)

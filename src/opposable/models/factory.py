@@ -54,7 +54,7 @@ PROVIDERS: Mapping[str, Provider] = {
         "https://api.deepseek.com/v1",
         "DEEPSEEK_API_KEY",
         "DEEPSEEK_BASE_URL",
-        ServerQuirks(return_reasoning=True, images=False),
+        ServerQuirks(images=False),
     ),
 }
 

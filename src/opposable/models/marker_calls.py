@@ -123,6 +123,7 @@ def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     parsed = parsers.parse(text[marker.start() :], tuple(tools), truncated=reply.finish in CUT_OFF)
     calls = (*parsed.calls, *create_invalid_calls(parsed, {"unknown_tool"}))
     is_made = calls and not parsed.text.strip() and not is_quoted(lead)  # and ends the reply
+    is_made = is_made and (parsed.calls or not lead)  # text before a call of an unknown tool: it is shown
     if not is_made or any(c.dialect in _UNMARKED_FORMATS or MISSING_END in c.repairs for c in parsed.calls):
         return reply
     finish = "tool_calls" if reply.finish == "stop" else reply.finish

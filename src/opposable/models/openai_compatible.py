@@ -25,8 +25,11 @@ _REASON_NAMES: dict[FinishReason, tuple[str, ...]] = {
 }
 FINISH_REASONS = {name: reason for reason, names in _REASON_NAMES.items() for name in names}
 
+_Fields = dict[str, Any]
 CALL_FIELDS = frozenset({"id", "index", "type", "function"})
 """The fields of a call. Further ones, such as the signature of its reasoning, go back to the model unchanged."""
+RETURNED_FIELDS = ("reasoning_content", "reasoning_details")
+"""The reasoning of a reply that goes back to the model unchanged: Kimi and DeepSeek reject calls without it."""
 JSON_OBJECT = {"type": "json_object"}
 """The format of a reply that is any JSON object."""
 
@@ -39,14 +42,12 @@ class ServerQuirks:
     """Differences between servers of this API.
 
     Attributes:
-        return_reasoning: Whether the server expects the reasoning of a reply back in the history.
         max_tokens_key: The name of the field that limits the reply.
         extra_body: Fields added to every request.
         apis: The APIs of the server.
         images: Whether models of the server can take images.
     """
 
-    return_reasoning: bool = False
     max_tokens_key: str = "max_tokens"
     extra_body: dict[str, Any] = field(default_factory=dict)
     apis: frozenset[ApiPath] = CHAT_APIS
@@ -81,7 +82,7 @@ class OpenAICompatibleModel:
         self.name = model
         self._quirks = quirks or ServerQuirks()
         self.profile = ModelProfile(images=self._quirks.images)
-        self._memo_key = f"chat {model}" + (" with thinking" if self._quirks.return_reasoning else "")
+        self._memo_key = f"chat {model}"
         self._base_url = base_url.rstrip("/")
         self._endpoint = create_endpoint(f"{self._base_url}/chat/completions", api_key, headers, retry_policy)
 
@@ -164,17 +165,16 @@ class OpenAICompatibleModel:
             wire["content"] = [_encode_part(part) for part in message.ordered_parts]
         if message.role == "tool":
             wire["tool_call_id"] = message.call_id
+        items = message.get_native_items(self.name)  # those of another API have other types
+        wire |= next((item["fields"] for item in items if item.get("type") == "reply"), {})
         if message.tool_calls:
             wire["content"] = message.content or None
-            items = message.get_native_items(self.name)  # those of another API have other types
             fields = {item["id"]: item for item in items if item.get("type") == "function"}
             wire["tool_calls"] = [
                 fields.get(c.id, {})
                 | {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments_json}}
                 for c in message.tool_calls
             ]
-        if message.thinking and self._quirks.return_reasoning:
-            wire["reasoning_content"] = message.thinking
         return dump_json(wire)
 
     def _parse_completion(self, response: Any) -> Reply:
@@ -244,7 +244,8 @@ def parse_completion(response: Any, model: str = "") -> Reply:
     raw_calls = message.get("tool_calls") or ()
     calls = tuple(_parse_call(raw) for raw in raw_calls)
     content, thinking = _read_text(message)
-    reply_message = _create_message(model, content, thinking, calls, raw_calls)
+    fields = {name: message[name] for name in RETURNED_FIELDS if message.get(name)}
+    reply_message = _create_message(model, content, thinking, calls, raw_calls, fields)
     finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
     usage = parse_usage(response.get("usage") or {})
     return Reply(reply_message, finish, usage, _parse_tokens(choice.get("logprobs")))
@@ -259,6 +260,7 @@ class StreamAccumulator:
         self.finish: str | None = None
         self.usage = Usage(requests=1)
         self._thinking: list[str] = []
+        self._fields: dict[str, list[Any]] = {}  # of the RETURNED_FIELDS, in parts
         self._calls: list[list[str]] = []  # [id, name, arguments…] in order of appearance
         self._call_positions: dict[Any, int] = {}  # index of the server -> position in _calls
         self._call_fields: list[dict[str, Any]] = []  # further fields of each of the _calls
@@ -274,6 +276,9 @@ class StreamAccumulator:
         delta = choice.get("delta") or choice.get("message") or {}
         parts: list[ModelEvent] = []
         text, thought = _read_text(delta)
+        for name in RETURNED_FIELDS:
+            if value := delta.get(name):
+                self._fields.setdefault(name, []).extend([value] if isinstance(value, str) else value)
         if thought:
             self._thinking.append(thought)
             parts.append(ThinkingDelta(thought))
@@ -318,7 +323,8 @@ class StreamAccumulator:
             for index, call in enumerate(self._calls)
         )
         text, thinking = "".join(self.text), "".join(self._thinking)
-        message = _create_message(self._model, text, thinking, calls, self._call_fields)
+        fields = {n: parts if n == "reasoning_details" else "".join(parts) for n, parts in self._fields.items()}
+        message = _create_message(self._model, text, thinking, calls, self._call_fields, fields)
         finish = "incomplete" if self.finish is None else _parse_finish_reason(self.finish, bool(calls))
         return Reply(message, finish, self.usage)
 
@@ -347,14 +353,14 @@ def _parse_call(raw: dict[str, Any]) -> ToolCall:
 
 
 def _create_message(
-    model: str, text: str, thinking: str, calls: tuple[ToolCall, ...], raw_calls: Sequence[dict[str, Any]]
+    model: str, text: str, thinking: str, calls: tuple[ToolCall, ...], raw_calls: Sequence[_Fields], fields: _Fields
 ) -> Message:
-    """Return the message of a reply, with the fields of its calls that only their model understands."""
-    fields = [{k: v for k, v in raw.items() if k not in CALL_FIELDS and v is not None} for raw in raw_calls]
-    native = None
-    if any(fields):
-        items = ({"type": "function", "id": call.id, **one} for call, one in zip(calls, fields, strict=True))
-        native = NativeReply(model, tuple(items))
+    """Return the message of a reply, with the fields of it and of its calls that their server wants back."""
+    items: list[_Fields] = [{"type": "reply", "fields": fields}] if fields else []
+    call_fields = [{k: v for k, v in raw.items() if k not in CALL_FIELDS and v is not None} for raw in raw_calls]
+    if any(call_fields):
+        items += [{"type": "function", "id": call.id, **one} for call, one in zip(calls, call_fields, strict=True)]
+    native = NativeReply(model, tuple(items)) if items else None
     return Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
 
 

@@ -2,7 +2,8 @@
 
 A server turns `<|im_start|>` in a prompt into the token that begins a message, wherever it occurs. A model may also
 take `<tool_call>` in a web page for its own call. A zero-width character after the first bracket prevents both, and the
-text stays readable. `<s>` and `</s>` are tokens of some models, but also HTML for text that is struck out: they stay.
+text stays readable. What is ordinary HTML or XML stays: `<s>`, which is a token of some models, and tags such as
+`<tool>`. A model that edits a file must see it as it is.
 """
 
 import re
@@ -12,6 +13,7 @@ from opposable.parsers.markers import CLOSERS, HEADER_MARKERS, IGNORED_MARKERS, 
 WORD_JOINER = "\u2060"
 """Zero-width and non-breaking; no vocabulary has a marker that contains it."""
 
+_ORDINARY_TAGS = frozenset({"<tool>", "</tool>", "<tools>", "</tools>", "</function>", "</invoke>"})
 _CONTROL_TOKENS = r"<[|｜][^<>\n]{1,64}[|｜]>|<[|｜][\w▁]{1,64}>|<[\w▁]{1,64}[|｜]>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|<(?:start|end)_of_image>"
 _KNOWN_MARKERS = "|".join(
     re.escape(marker)
@@ -28,7 +30,7 @@ _KNOWN_MARKERS = "|".join(
         key=len,
         reverse=True,
     )
-    if marker[0] in "<[◁]"
+    if marker[0] in "<[◁]" and marker not in _ORDINARY_TAGS
 )
 _MARKUP = re.compile(f"{_CONTROL_TOKENS}|{_KNOWN_MARKERS}", re.IGNORECASE)
 

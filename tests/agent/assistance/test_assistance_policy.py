@@ -279,7 +279,7 @@ async def test_a_run_of_refused_calls_ends_in_an_answer_that_is_said_to_be_parti
     events = await collect_events(model, [click])
     assert made == ["a.x"]
     assert decisions(events)[-1] == "complete"
-    assert (events[-1].text, events[-1].reason) == ("I could not find the count.", "answer")
+    assert (events[-1].text, events[-1].reason) == ("I could not find the count.", "repeats")
     assert "say that it is partial" in model.requests[-1].messages[-1].content
 
 

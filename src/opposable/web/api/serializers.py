@@ -30,7 +30,7 @@ def serialize_answer(active_run: ActiveRun) -> dict[str, Any]:
     run = active_run.run
     ended_at = run.ended_at or run.started_at
     return {
-        "success": run.status == "finished",
+        "success": run.status == "finished" and run.reason != "no_answer",
         "response": run.text,
         "conversation_id": get_public_conversation_id(run.conversation_id),
         "trace_id": run.trace_id,

@@ -113,7 +113,7 @@ def find_relay(model: Model, url: str = "") -> Upstream | None:
     if isinstance(model, FallbackModel):
         return next(filter(None, (find_relay(candidate, url) for candidate in model.candidates)), None)
     upstream = find_upstream(model, "responses")
-    is_relayed = upstream is not None and get_profile(model).calling == "native" and url in ("", upstream.url)
+    is_relayed = get_profile(model).calling in ("native", "auto") and upstream and url in ("", upstream.url)
     return upstream if is_relayed else None
 
 
