@@ -9,7 +9,6 @@ import re
 import time
 import uuid
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -22,7 +21,7 @@ from opposable.sql.clickhouse_functions import CLICKHOUSE_FUNCTIONS, CLICKHOUSE_
 from opposable.sql.database import QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.interruptible_threads import run_interruptible
+from opposable.sql.interruptible_threads import InterruptibleThreads
 from opposable.sql.result_rows import SAMPLED_ROWS, build_query_result
 from opposable.sql.schema import DatabaseSchema, quote_name, to_one_line
 from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
@@ -30,7 +29,6 @@ from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tabl
 T = TypeVar("T")
 
 URL_FORM = "clickhouse:///path/to/directory"
-_POOL_THREADS = 4
 _OPEN_SECONDS = 60.0
 _MAX_SCHEMA_ROWS = 1_000_000
 _SETTINGS = {
@@ -62,7 +60,7 @@ class ClickhouseDatabase:
         self._path = path
         self._connection = connection
         self._schema = schema
-        self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="clickhouse")
+        self._threads = InterruptibleThreads("clickhouse")
         self._closed = False
 
     async def get_schema(self) -> DatabaseSchema:
@@ -115,7 +113,7 @@ class ClickhouseDatabase:
     async def close(self) -> None:
         """Close the directory once its queries have ended."""
         self._closed = True
-        await asyncio.to_thread(self._pool.shutdown, True, cancel_futures=True)
+        await self._threads.close()
         await asyncio.to_thread(self._connection.close)
 
     async def _run_in_thread(self, work: Callable[[Any], T], limits: QueryLimits) -> T:
@@ -137,7 +135,7 @@ class ClickhouseDatabase:
                 self._connection.query(f"KILL QUERY WHERE Settings['log_comment'] = '{query_tag}' ASYNC")
 
         try:
-            return await run_interruptible(self._pool, run_on_connection, interrupt, limits.timeout_seconds + 0.2)
+            return await self._threads.run(run_on_connection, interrupt, limits.timeout_seconds + 0.2)
         except TimeoutError:
             raise QueryTimedOut(limits.timeout_seconds) from None
         except ChdbError as error:

@@ -9,7 +9,6 @@ import datetime
 import re
 import time
 from collections.abc import Callable, Container, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +22,12 @@ from opposable.sql.duckdb.schema_reader import quote_full_path, read_schema
 from opposable.sql.duckdb.untrusted_views import UntrustedViews, find_untrusted_views
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.interruptible_threads import run_interruptible
+from opposable.sql.interruptible_threads import InterruptibleThreads
 from opposable.sql.result_rows import SAMPLED_ROWS, build_query_result
 from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_name
 
 T = TypeVar("T")
 
-_POOL_THREADS = 4
 _QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
 """The names of fields and the values of enumerations in a type."""
 _TEXT_TYPES = re.compile(r"\b(?:INTERVAL|TIMESTAMP_NS|TIME_NS)\b")
@@ -59,7 +57,7 @@ class DuckdbDatabase:
         self._connection = connection
         self._schema = schema
         self._untrusted = untrusted
-        self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="duckdb")
+        self._threads = InterruptibleThreads("duckdb")
         self._closed = False
 
     async def get_schema(self) -> DatabaseSchema:
@@ -121,9 +119,13 @@ class DuckdbDatabase:
 
     async def close(self) -> None:
         """Close the file once its queries have ended."""
+        import duckdb
+
         self._closed = True
-        await asyncio.to_thread(self._pool.shutdown, True, cancel_futures=True)
-        self._connection.close()
+        await self._threads.close()
+        with suppress(duckdb.Error):  # a query that cannot be interrupted uses it: it closes when no longer referenced
+            self._connection.close()
+        self._connection = None
 
     async def _run_in_thread(self, work: Callable[[Any], T], limits: QueryLimits) -> T:
         import duckdb
@@ -143,7 +145,7 @@ class DuckdbDatabase:
                 cursor.interrupt()
 
         try:
-            return await run_interruptible(self._pool, run_and_close, interrupt, limits.timeout_seconds)
+            return await self._threads.run(run_and_close, interrupt, limits.timeout_seconds)
         except (TimeoutError, duckdb.InterruptException):
             raise QueryTimedOut(limits.timeout_seconds) from None
         except (duckdb.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:

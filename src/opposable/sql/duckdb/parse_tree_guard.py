@@ -19,10 +19,16 @@ _REPLACE_FUNCTIONS = frozenset({"replace", "regexp_replace"})
 _FORMAT_FUNCTIONS = frozenset({"printf", "format"})
 _LIST_FUNCTIONS = frozenset({"range", "generate_series"})
 _GROWING_FUNCTIONS = _SIZED_FUNCTIONS | _REPLACE_FUNCTIONS | _FORMAT_FUNCTIONS | _LIST_FUNCTIONS
+_DISTANCE_FUNCTIONS = frozenset(
+    {"levenshtein", "damerau_levenshtein", "editdist3", "jaro_similarity", "jaro_winkler_similarity"}
+)
+"""Functions whose time grows with the product of two lengths, and which DuckDB does not interrupt."""
 _UNCOUNTED_GROWTH = 100
 """Growth that formatting needs; up to here it is not counted."""
 _MAX_GROWTH = 100_000
 """Factor by which a query may lengthen text: its memory is not part of DuckDB's limit."""
+_MAX_COMPARED_CHARACTERS = 5_000
+"""Length of the longest text of a query with a distance function."""
 _MAX_LIST_ITEMS = 1_000_000
 """Product of the lengths of all range(…) lists in one query."""
 
@@ -52,13 +58,19 @@ def check_parse_tree(
     tree = json.loads(text)
     if tree.get("error"):
         raise _build_refusal(f"{tree.get('error_message')}")
-    items = 1.0
+    items, longest = 1.0, 1
+    distance_function = ""
     for node, in_from in iter_nodes(tree["statements"]):
         _refuse_node(node)
         _refuse_untrusted_names(node, untrusted_macros, untrusted_views)
+        longest = max(longest, len(_get_literal_text(node) or ""))
         if "function_name" in node:
             items *= 1.0 if in_from else _count_list_items(node)
-    growth = _estimate_query_growth(tree["statements"])
+            name = str(node["function_name"]).casefold()
+            distance_function = name if name in _DISTANCE_FUNCTIONS else distance_function
+    growth = _estimate_query_growth(tree["statements"], 1 if distance_function else _UNCOUNTED_GROWTH)
+    if distance_function and growth * longest > _MAX_COMPARED_CHARACTERS:
+        raise ToolRefused(f"{distance_function}() may compare texts of at most {_MAX_COMPARED_CHARACTERS} characters.")
     if growth > _MAX_GROWTH:
         raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_MAX_GROWTH} are allowed.")
     if items > _MAX_LIST_ITEMS:
@@ -125,8 +137,11 @@ def _refuse_node(node: dict[str, Any]) -> None:
             raise _build_refusal(f"the function {name} is not available here.")
 
 
-def _estimate_query_growth(root: Any) -> float:
-    """Return by what factor a query can lengthen text: a sum within a SELECT, a product of nested functions and SELECTs."""
+def _estimate_query_growth(root: Any, uncounted: int) -> float:
+    """Return by what factor a query can lengthen text: a sum within a SELECT, a product of nested functions and SELECTs.
+
+    Growth up to `uncounted` is not counted.
+    """
     growth_by_query: dict[int, float] = {}
     stack: list[tuple[Any, int, float]] = [(root, 0, 1.0)]
     while stack:
@@ -134,7 +149,7 @@ def _estimate_query_growth(root: Any) -> float:
         if isinstance(node, dict):
             if isinstance(kind := node.get("type"), str) and kind in _QUERY_NODES:  # that of a CAST is an object
                 query, path = id(node), 1.0
-            growth = _estimate_growth(node) if "function_name" in node else 1.0
+            growth = _estimate_growth(node, uncounted) if "function_name" in node else 1.0
             path *= growth
             if growth > 1.0:
                 growth_by_query[query] = growth_by_query.get(query, 0.0) + path
@@ -143,14 +158,14 @@ def _estimate_query_growth(root: Any) -> float:
     return math.prod(growth_by_query.values())
 
 
-def _estimate_growth(node: dict[str, Any]) -> float:
+def _estimate_growth(node: dict[str, Any], uncounted: int) -> float:
     """Return by what factor a function can lengthen its argument; 1 where it cannot."""
     name = str(node["function_name"]).casefold()
     arguments = _get_arguments(node)
     if name in _SIZED_FUNCTIONS:
-        return _get_length_growth(name, arguments[1:2])
+        return _get_length_growth(name, arguments[1:2], uncounted)
     if name in _REPLACE_FUNCTIONS:
-        return _get_replacement_growth(arguments[2:3])
+        return _get_replacement_growth(arguments[2:3], uncounted)
     if name in _FORMAT_FUNCTIONS:
         _refuse_format(name, arguments[:1])
     return 1.0
@@ -181,24 +196,24 @@ def _get_literal_text(argument: dict[str, Any]) -> str | None:
     return str(literal["text"])
 
 
-def _get_length_growth(name: str, arguments: list[dict[str, Any]]) -> float:
+def _get_length_growth(name: str, arguments: list[dict[str, Any]], uncounted: int) -> float:
     bounds = arguments
     if arguments and str(arguments[0].get("function_name", "")).casefold() == "least":
         bounds = _get_arguments(arguments[0])
     numbers = [int(text) for text in map(_get_literal_text, bounds) if text is not None and re.fullmatch(r"\d+", text)]
     if not numbers:
         raise ToolRefused(messages.length_without_bound(name, _MAX_GROWTH))
-    return 1.0 if min(numbers) <= _UNCOUNTED_GROWTH else float(min(numbers))
+    return 1.0 if min(numbers) <= uncounted else float(min(numbers))
 
 
-def _get_replacement_growth(arguments: list[dict[str, Any]]) -> float:
+def _get_replacement_growth(arguments: list[dict[str, Any]], uncounted: int) -> float:
     """Return the length of the text in a replacement; values of columns do not count, as everywhere."""
     length = 0
     for node, _ in iter_nodes(arguments):
         if str(node.get("function_name", "")).casefold() in _GROWING_FUNCTIONS or node.get("class") == "SUBQUERY":
             return math.inf
         length += len(_get_literal_text(node) or "")
-    return 1.0 if length <= _UNCOUNTED_GROWTH else float(length)
+    return 1.0 if length <= uncounted else float(length)
 
 
 def _refuse_format(name: str, arguments: list[dict[str, Any]]) -> None:

@@ -8,7 +8,6 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -18,7 +17,7 @@ from opposable.domain.errors import BadInput, ToolUnavailable
 from opposable.sql.database import QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.interruptible_threads import run_interruptible
+from opposable.sql.interruptible_threads import InterruptibleThreads
 from opposable.sql.lexer import split_segments
 from opposable.sql.mysql.schema_reader import read_schema
 from opposable.sql.result_rows import build_query_result, sample_columns
@@ -30,7 +29,6 @@ T = TypeVar("T")
 URL_FORM = "mysql://USER:PASSWORD@HOST:PORT/DATABASE"
 _INVALID_URL = f"The database URL is not valid. Use {URL_FORM}, with special characters percent-encoded."
 _URL_OPTIONS = ("unix_socket", "ssl_ca", "ssl_cert", "ssl_key")
-_POOL_THREADS = 4
 _CONNECT_SECONDS = 10
 _OPEN_SECONDS = 60.0
 _MAX_COLUMNS = 1_000_000
@@ -56,7 +54,7 @@ class MysqlDatabase:
         self.identity = identity
         self._options = options
         self._schema = schema
-        self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="mysql")
+        self._threads = InterruptibleThreads("mysql")
         self._idle: list[Any] = []
         self._closed = False
 
@@ -90,7 +88,7 @@ class MysqlDatabase:
     async def close(self) -> None:
         """Close every connection once its query has ended."""
         self._closed = True
-        await asyncio.to_thread(self._pool.shutdown, True, cancel_futures=True)
+        await self._threads.close()
         while self._idle:
             self._idle.pop().close()
 
@@ -118,7 +116,7 @@ class MysqlDatabase:
                 threading.Thread(target=_kill_query, args=(self._options, running[0]), daemon=True).start()
 
         try:
-            return await run_interruptible(self._pool, run_in_transaction, interrupt, limits.timeout_seconds + 0.2)
+            return await self._threads.run(run_in_transaction, interrupt, limits.timeout_seconds + 0.2)
         except TimeoutError:
             raise QueryTimedOut(limits.timeout_seconds) from None
         except pymysql.Error as error:

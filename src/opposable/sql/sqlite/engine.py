@@ -7,7 +7,6 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -16,14 +15,13 @@ from opposable.domain.errors import BadInput, ToolUnavailable
 from opposable.sql.database import QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS, Dialect
-from opposable.sql.interruptible_threads import run_interruptible
+from opposable.sql.interruptible_threads import InterruptibleThreads
 from opposable.sql.result_rows import SAMPLED_ROWS, build_query_result
 from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_identifier
 from opposable.sql.sqlite.schema_reader import read_schema
 
 T = TypeVar("T")
 
-_POOL_THREADS = 4
 _STEPS_PER_CLOCK_CHECK = 1_000
 """Virtual machine steps between two time checks: about 50 µs."""
 _MAX_VALUE_BYTES = 1_000_000
@@ -57,7 +55,7 @@ class SqliteDatabase:
         self._schema = schema
         self._shadow_tables = _read_shadow_tables(path)
         self._readable_tables = frozenset(fold_name(t.name) for t in schema.tables) | self._shadow_tables
-        self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="sqlite")
+        self._threads = InterruptibleThreads("sqlite")
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
 
@@ -104,7 +102,7 @@ class SqliteDatabase:
     async def close(self) -> None:
         """Close every connection once its query has ended."""
         self._closed = True
-        await asyncio.to_thread(self._pool.shutdown, True, cancel_futures=True)
+        await self._threads.close()
         while self._idle:
             self._idle.pop().close()
 
@@ -129,7 +127,7 @@ class SqliteDatabase:
                 connection.interrupt()
 
         try:
-            return await run_interruptible(self._pool, run_on_connection, interrupt, limits.timeout_seconds + 0.2)
+            return await self._threads.run(run_on_connection, interrupt, limits.timeout_seconds + 0.2)
         except TimeoutError:
             raise QueryTimedOut(limits.timeout_seconds) from None
         except sqlite3.Error as error:
