@@ -74,6 +74,39 @@ def test_null_fits_where_the_schema_says_nullable():
         validate({"due": None, "name": None})
 
 
+UNIT = {"type": ["string", "null"], "enum": ["celsius", "fahrenheit"]}
+ENUMS = [
+    (UNIT, None, True),
+    (UNIT, "celsius", True),
+    (UNIT, "kelvin", False),
+    (UNIT, 5, False),
+    ({"type": "array", "items": UNIT}, [None], True),
+    ({"$ref": "#/$defs/unit"}, None, True),
+    ({"type": ["string", "null"], "const": "celsius"}, None, True),
+    ({"type": "string", "enum": ["celsius"]}, None, False),
+    ({"type": ["object", "null"], "properties": {"unit": {"type": "string"}}}, {"unit": None}, False),
+    ({"type": "boolean", "enum": ["true", "false"]}, True, True),
+    ({"type": "boolean", "enum": ["true", "false"]}, "true", False),
+    ({"type": "integer", "enum": ["1", "2"]}, 1, True),
+    ({"type": "string", "enum": [1, 2]}, "1", True),
+    ({"$ref": "#/$defs/flag"}, False, True),
+    ({"type": ["integer", "string"], "enum": ["1", "2"]}, 1, False),
+    ({"type": "number", "enum": [1, 2]}, 3, False),
+    ({"enum": ["true", "false"]}, True, False),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "fits"), ENUMS)
+def test_an_enum_limits_the_values_of_the_declared_type_that_it_names(schema, value, fits):
+    definitions = {"unit": UNIT, "flag": {"type": "boolean", "enum": ["true", "false"]}}
+    validate = compile_validator({"type": "object", "properties": {"x": schema}, "$defs": definitions})
+    if fits:
+        assert validate({"x": value}) == {"x": value}
+        return
+    with pytest.raises(InvalidArguments):
+        validate({"x": value})
+
+
 @pytest.mark.parametrize(
     ("schema", "value"),
     [

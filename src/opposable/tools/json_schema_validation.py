@@ -54,9 +54,10 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
     """Compile a JSON Schema into a validator. Compile once per tool, since it is slow.
 
     The declared default of a value is always valid: many schemas have `"type": "string", "default": null`. So is
-    null where a schema has `"nullable": true`, and a list of choices where the `enum` of its items is that of the list. A
-    value may fit several schemas of a `oneOf`, except an object where each of them requires or excludes properties: then
-    `oneOf` says which properties exclude each other. A `format` describes a text and rejects none, in every draft.
+    null where a schema has `"nullable": true` or lists the type "null", and a list of choices where the `enum` of its
+    items is that of the list. An `enum` is ignored if none of its choices has the declared type. A value may fit several
+    schemas of a `oneOf`, except an object where each of them requires or excludes properties: then `oneOf` says which
+    properties exclude each other. A `format` describes a text and rejects none, in every draft.
 
     Raises:
         BadInput: `parameters` is not a JSON Schema of type object, or refers to another document.
@@ -88,6 +89,7 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
                 (is_overlap and _may_overlap(error, parameters))
                 or _is_declared(error, parameters)
                 or _is_list_of_choices(error)
+                or _is_unsatisfiable_enum(error, parameters)
             ):
                 continue
             for problem in _to_problems(error, names):
@@ -157,8 +159,9 @@ def _is_declared(error: Any, schema: dict[str, Any]) -> bool:
 
 
 def _declares(node: dict[str, Any], value: Any) -> bool:
-    """Return whether a schema allows null by `nullable`, or has the value as its default."""
-    if value is None and node.get("nullable") is True:
+    """Return whether a schema allows null by `nullable` or a list of types, or has the value as its default."""
+    types = node.get("type")
+    if value is None and (node.get("nullable") is True or (isinstance(types, list) and "null" in types)):
         return True
     default = node.get("default", ...)
     return (type(default), default) == (type(value), value)
@@ -188,6 +191,20 @@ def _is_list_of_choices(error: Any) -> bool:
     if error.kind.name != "enum" or not isinstance(error.instance, list):
         return False
     return all(item in error.kind.value for item in error.instance)
+
+
+def _is_unsatisfiable_enum(error: Any, schema: dict[str, Any]) -> bool:
+    """Return whether no choice of an `enum` has the declared type. The choices of a list may be those of its items."""
+    import jsonschema_rs  # lazy: loaded with the first tool that is described as data
+
+    if error.kind.name != "enum" or isinstance(error.instance, list):
+        return False
+    try:
+        node = functools.reduce(operator.getitem, error.schema_path[:-1], schema)
+        types = {"type": node["type"]}
+    except (LookupError, TypeError):
+        return False
+    return not any(jsonschema_rs.is_valid(types, choice) for choice in error.kind.value)
 
 
 def _reject_reference(uri: str) -> Any:
