@@ -53,6 +53,6 @@ async def test_a_conversation_may_have_a_database_and_selected_tools(tmp_path: P
         assert agent.library.names == (*BUILTIN, *SQL, "ask_data")
     async with open_chat_agent(create_settings(tmp_path), model, ("sql.execute", "time"), shop) as agent:
         assert agent.library.names == ("sql_execute", "time")
-    with pytest.raises(BadInput, match="There is no tool named 'sql_execute'"):
+    with pytest.raises(BadInput, match="sql_execute needs a database"):
         async with open_chat_agent(create_settings(tmp_path), model, ("sql_execute",)):
             pass

@@ -120,6 +120,17 @@ BAD = {
     "a text file": (("ask", "x", "--db", "a.txt"), 2, "`a.txt` is not a DuckDB or SQLite database"),
     "a directory": (("ask", "x", "--db", "."), 2, "`.` is a directory"),
     "another kind of database": (("ask", "x", "--db", "oracle://x/y"), 2, "`oracle:` databases are not supported"),
+    "no PostgreSQL server": (
+        ("ask", "x", "--db", "postgresql://me:pw@127.0.0.1:9/shop"),
+        1,
+        "Cannot connect to the PostgreSQL server at 127.0.0.1: ",
+    ),
+    "no MySQL server": (
+        ("ask", "x", "--db", "mysql://me:pw@127.0.0.1:9/shop"),
+        1,
+        "Cannot read the MySQL database at 127.0.0.1: ",
+    ),
+    "a wrong URL of a server": (("ask", "x", "--db", "postgresql://me:pw@127.0.0.1:x/shop"), 2, "URL"),
     "chat without its database": (("chat", "--db", "none.db"), 2, "File `none.db` does not exist"),
     "tools of no database": (("tools", "list", "--db", "none.db"), 2, "File `none.db` does not exist"),
     "unknown model": (("run", "x", "-m", "gpt"), 2, "There is no model named 'gpt'. Use one of these forms: local"),
@@ -148,6 +159,7 @@ BAD = {
     "no JSON": (("tools", "call", "echo", "{text: hi}"), 2, "The arguments are not JSON ("),
     "no object": (("tools", "call", "echo", '["hi"]'), 2, "The arguments must be a JSON object, such as"),
     "empty question": (("run", " \n", "-m", NOWHERE), 2, "The task is empty. Describe in a sentence what to do."),
+    "no question": (("ask", " ", "--db", "shop.sqlite"), 2, "The question is empty. Ask it in a sentence."),
     "no such root": (
         ("run", "x", "--root", "none", "-m", NOWHERE),
         2,
@@ -162,7 +174,7 @@ BAD = {
     "text as GGUF": (("run", "x", "-m", "local:a.txt"), 2, "a.txt is not a GGUF file (missing magic bytes). Pass"),
     "half a character": (("ask", "x", "--db", b"\xff.db"), 2, ".db` does not exist. Use duckdb:///path"),
     "half a character in a tool": (("tools", "show", b"n\xff"), 2, "There is no tool named 'n"),
-    "unknown command": (("rum", "x"), 2, "No such command 'rum'."),
+    "unknown command": (("rum", "x"), 2, "No such command 'rum'. Did you mean 'run'? See --help."),
     "unknown option": (("run", "x", "--modle", "m"), 2, "No such option"),
     "a word for a number": (
         ("tools", "search", "x", "--number", "abc"),
@@ -189,11 +201,12 @@ async def test_invalid_input_is_reported_in_one_sentence(workspace: Path, what: 
     await assert_one_sentence(workspace, args, code, sentence)
 
 
-@pytest.mark.parametrize("what", ["a text file", "nobody listens", "half a character", "no JSON", "unknown option"])
+@pytest.mark.parametrize("what", ["a text file", "nobody listens", "no MySQL server", "half a character", "no JSON"])
 async def test_invalid_input_is_reported_as_json_with_the_option(workspace: Path, what: str) -> None:
     args, code, sentence = BAD[what]
     done = await run_program(workspace, *args, "--json")
-    kind = "model_unavailable" if what == "nobody listens" else "bad_input"
+    kinds = {"nobody listens": "model_unavailable", "no MySQL server": "database_unavailable"}
+    kind = kinds.get(what, "bad_input")
     assert done.json == {"error": {"kind": kind, "message": done.json["error"]["message"]}}
     assert sentence in done.json["error"]["message"]
     assert (done.code, done.err) == (code, "")

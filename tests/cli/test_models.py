@@ -42,6 +42,8 @@ async def test_models_are_listed_with_what_they_need(tmp_path: Path) -> None:
     assert (media["local"], media["deepseek:NAME"]) == ((False, False, 16384), (False, False, None))
     assert (media["anthropic:NAME"], media["openai:NAME"]) == ((True, False, 200_000), (True, False, None))
     assert all(column in shown.out for column in ("images", "reasoning", "context"))
+    shown_text = " ".join(shown.out.replace("│", " ").split())
+    assert shown_text.count("reasoning by model") == 2
     assert "sk-very-secret" not in listed.out
     assert "opposable models pull" in " ".join(shown.out.replace("│", " ").split())
     assert (listed.code, shown.code) == (0, 0)

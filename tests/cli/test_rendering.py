@@ -21,7 +21,7 @@ from opposable.cli.rendering import (
     style_text,
     to_json,
 )
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import ModelNotFound
 from opposable.domain.events import (
     CallDelta,
     RunFinished,
@@ -280,5 +280,5 @@ def test_the_end_of_input_declines_a_download(monkeypatch):
             return True
 
     monkeypatch.setattr(sys, "stdin", ClosedTerminal(""))
-    with pytest.raises(BadInput, match="was not downloaded"):
+    with pytest.raises(ModelNotFound, match="was not downloaded"):
         DownloadBar(Console(file=StringIO())).confirm_download(1_100_000_000)

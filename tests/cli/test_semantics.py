@@ -19,5 +19,6 @@ async def test_a_semantic_model_is_drafted_and_linted(workspace: Path) -> None:
     assert done.code == 1
     assert "error  wrong.yaml, line 2: metrics.dearest.expr: " in done.out
     assert "price" in done.out
+    assert done.out.endswith("1 error, 0 warnings.\n")
     done = await run_program(workspace, "semantics", "init", "--db", "shop.sqlite", "-o", "wrong.yaml")
     assert (done.code, "wrong.yaml already exists" in done.err) == (2, True)

@@ -113,11 +113,28 @@ def test_agents_are_listed_and_shown(stored):
         run_command("agents", "show", "b")
 
 
-@pytest.mark.parametrize("group", ["runs", "executions", "approvals", "agents"])
+def test_waiting_calls_are_listed_with_their_whole_arguments(store_url):
+    arguments = {"note": "very " * 60 + "long\x1b[2J", "lines": [1, 2], "text": "a\nb"}
+
+    async def fill():
+        async with open_store(store_url) as store:
+            await store.approvals.add(
+                Approval("a" * 32, RUN_IDS[0], "c1", "cancel" * 5, arguments, canonical_sha256(arguments), AT)
+            )
+
+    asyncio.run(fill())
+    head, *lines = run_command("approvals", "list").splitlines()
+    assert head.split() == ["a" * 8, *head.split()[1:3], "pending", "cancel" * 5]
+    assert "\n".join(lines) == (
+        f'    note: "{"very " * 60}long\\u001b[2J"\n    lines: [\n  1,\n  2\n]\n    text: "a\\nb"'
+    )
+
+
+@pytest.mark.parametrize("group", ["runs", "executions", "agents"])
 def test_lists_fit_80_columns_and_ids_stay_on_one_line(stored, monkeypatch, group):
     monkeypatch.setenv("COLUMNS", "80")
     lines = run_command(group, "list").splitlines()
-    ids = {"runs": "3fa90000", "executions": "e1000000", "approvals": "a1000000", "agents": "a" * 36}
+    ids = {"runs": "3fa90000", "executions": "e1000000", "agents": "a" * 36}
     assert any(ids[group] in line for line in lines)
     rows = 1 if group == "agents" else 2
     assert len(lines) == 4 + rows

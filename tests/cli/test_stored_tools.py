@@ -80,8 +80,30 @@ async def test_an_export_can_be_imported_elsewhere(tmp_path):
     await run_program(tmp_path / "a", "tools", "export", str(tmp_path / "out.json"))
     done = await run_program(tmp_path / "b", "tools", "import", str(tmp_path / "out.json"))
     assert done.code == 0
-    taken = await run_program(tmp_path / "b", "tools", "import", str(tmp_path / "out.json"))
+    again = await run_program(tmp_path / "b", "tools", "import", str(tmp_path / "out.json"))
+    assert (again.code, again.out, again.err) == (0, "✓ 计算器\n", "")
+    changed = write_specs(tmp_path, CALCULATOR | {"description": "Adds numbers."})
+    taken = await run_program(tmp_path / "b", "tools", "import", changed)
     assert (taken.code, "already" in taken.err) == (1, True)
+
+
+async def test_the_export_of_a_disabled_server_can_be_imported_again(tmp_path):
+    await run_program(tmp_path, "tools", "add-mcp", "http://127.0.0.1:9/mcp", "--name", "far", "--force")
+    await run_program(tmp_path, "tools", "disable", "far")
+    await run_program(tmp_path, "tools", "export", "out.json")
+    again = await run_program(tmp_path, "tools", "import", "out.json")
+    assert (again.code, again.out, again.err) == (0, "✓ far\n", "")
+
+
+async def test_an_export_goes_to_standard_output_or_a_new_file(tmp_path):
+    await run_program(tmp_path, "tools", "add", write_specs(tmp_path, CALCULATOR))
+    plain, dash, written, again = [
+        await run_program(tmp_path, "tools", "export", *words) for words in ((), ("-",), ("out.json",), ("out.json",))
+    ]
+    assert (plain.out, (tmp_path / "out.json").read_text()) == (dash.out, dash.out)
+    assert not (tmp_path / "-").exists()
+    assert (written.code, again.code) == (0, 2)
+    assert again.err == "Error: out.json already exists. Pass another file, or move it away.\n"
 
 
 async def test_an_mcp_server_is_stored_with_its_command_line(tmp_path):
@@ -112,7 +134,7 @@ async def test_an_openapi_document_becomes_tools_and_skipped_operations_are_repo
     path = tmp_path / "openapi.json"
     path.write_bytes(orjson.dumps(document))
     done = await run_program(tmp_path, "tools", "import-openapi", str(path), "--prefix", "shop", "--json")
-    assert done.json["tools"][0]["accepted"] == ["shop_order"]
+    assert (done.code, done.json["tools"][0]["accepted"]) == (0, ["shop_order"])
     assert done.json["left_out"] == {"TRACE /orders/{id}": "this method is not called"}
 
 
@@ -227,7 +249,7 @@ async def test_a_server_that_cannot_be_reached_is_stored_only_with_force(tmp_pat
     assert (forced.code, "✗ far: " in forced.err, "Pass --force" in forced.err) == (1, True, False)
     assert [spec["tool_id"] for spec in (await run_program(tmp_path, "tools", "export")).json] == ["far"]
     again = await run_program(tmp_path, *command)
-    assert (again.code, "Pass --replace" in again.err, "Pass --force" in again.err) == (1, True, False)
+    assert (again.code, "✗ far: " in again.err, "Pass --" in again.err) == (1, True, False)
 
 
 async def test_invalid_servers_of_a_file_are_skipped_with_a_message(tmp_path):
@@ -235,7 +257,7 @@ async def test_invalid_servers_of_a_file_are_skipped_with_a_message(tmp_path):
     servers = {"old": {"type": "sse", "url": "http://127.0.0.1:9/sse"}, "clock": clock}
     (tmp_path / "mcp.json").write_bytes(orjson.dumps({"mcpServers": servers}))
     added = await run_program(tmp_path, "tools", "add-mcp", "mcp.json", "--json")
-    assert (added.code, [tool["tool_id"] for tool in added.json["tools"]]) == (0, ["clock"])
+    assert (added.code, [tool["tool_id"] for tool in added.json["tools"]]) == (1, ["clock"])
     assert added.json["left_out"] == {
         "old": "MCP no longer has the transport sse. Give the server's streamable HTTP address."
     }
@@ -246,7 +268,7 @@ async def test_an_invalid_spec_does_not_reject_the_others(tmp_path):
     unusable = {"tool_id": "shell", "module_path": "os", "function_name": "system"}
     file = write_specs(tmp_path, broken, CALCULATOR, 7, unusable, CALCULATOR | {"tool_id": "sum"})
     done = await run_program(tmp_path, "tools", "add", file)
-    assert done.out.count("✓") == 2
+    assert (done.code, done.out.count("✓")) == (1, 2)
     assert "– spec 1 (broken): " in done.err
     assert "– spec 3: " in done.err
     assert "✗ shell: " in done.err

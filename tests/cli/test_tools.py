@@ -26,8 +26,21 @@ async def test_tools_are_listed_with_those_over_a_database(workspace: Path) -> N
     assert [tool["tool_id"] for tool in listed.json["tools"]] == [*builtin, *optional]
     assert [tool["tool_id"] for tool in with_data.json["tools"]] == [*builtin, *sql, *optional]
     assert all(set(tool) == {"tool_id", "name", "description"} for tool in listed.json["tools"])
-    assert all(name in shown.out for name in builtin)
+    lines = [line.split("\t") for line in shown.out.splitlines()]
+    assert [tool_id for tool_id, _ in lines] == [*builtin, *optional]
+    assert lines[0][1].startswith("Repeat"), lines[0]
     assert (listed.code, with_data.code, shown.code, shown.err) == (0, 0, 0, "")
+
+
+@pytest.mark.parametrize("name", ["sql.execute", "schema_list_tables", "ask_data"])
+async def test_a_tool_over_a_database_asks_for_one(tmp_path: Path, name: str) -> None:
+    done = await run_program(tmp_path, "tools", "call", name, "{}")
+    assert (done.code, done.err.startswith(f"Error: {name} needs a database")) == (2, True)
+
+
+async def test_a_misspelled_tool_over_an_open_database_is_suggested(workspace: Path) -> None:
+    done = await run_program(workspace, "tools", "show", "sql.exekute", "--db", "shop.sqlite")
+    assert "There is no tool named 'sql.exekute'. Did you mean sql" in done.err
 
 
 async def test_a_tool_is_shown_with_the_definition_for_models(tmp_path: Path) -> None:

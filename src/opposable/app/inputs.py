@@ -11,7 +11,7 @@ MAX_TASK_CHARACTERS = 8_000_000
 """The maximum length of a task or question. It protects the service: a request body has at most 32 MB."""
 
 
-def validate_task(text: str) -> str:
+def validate_task(text: str, *, is_question: bool = False) -> str:
     """Return the text of a task or question, checked.
 
     Raises:
@@ -19,7 +19,8 @@ def validate_task(text: str) -> str:
     """
     text = text.encode("utf-8", "replace").decode()
     if not text.strip():
-        raise BadInput("The task is empty. Describe in a sentence what to do.")
+        empty_question = "The question is empty. Ask it in a sentence."
+        raise BadInput(empty_question if is_question else "The task is empty. Describe in a sentence what to do.")
     if len(text) > MAX_TASK_CHARACTERS:
         raise BadInput(
             f"The task has {len(text):,} characters; the maximum is {MAX_TASK_CHARACTERS:,}. Put long material into a file and let a tool read it."

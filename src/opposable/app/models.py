@@ -125,7 +125,10 @@ class MissingModel:
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
         """Raise: `ModelNotFound`."""
-        raise ModelNotFound("The embedded model is not downloaded. Download it with: opposable models pull")
+        raise ModelNotFound(
+            f"The embedded model is not on this machine. Download it ({QWEN_CODER.size / 1e9:.1f} GB, once) with: "
+            "opposable models pull"
+        )
         yield  # an async generator, as the protocol requires
 
     async def aclose(self) -> None:
@@ -137,7 +140,7 @@ class ConfirmsDownload(Protocol):
     """An observer of a download that is asked before it starts."""
 
     def confirm_download(self, size_bytes: int) -> None:
-        """Return to start the download. Raises: `BadInput` to refuse it."""
+        """Return to start the download. Raises: `ModelNotFound` to refuse it."""
         ...
 
 

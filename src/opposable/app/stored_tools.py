@@ -20,7 +20,7 @@ from opposable.settings import Settings
 from opposable.store.creation import StoreCreation
 from opposable.store.factory import open_store
 from opposable.tools.library import ToolLibrary
-from opposable.tools.tool_names import find_nearest_names
+from opposable.tools.tool_names import find_nearest_names, to_safe_name
 
 if TYPE_CHECKING:
     from opposable.store.store import Store
@@ -177,7 +177,8 @@ async def save_tools(
     Args:
         settings: The settings, with the store.
         specs: The tools to store.
-        replace: Whether to replace stored tools with the same id. Functions of the same Python file are replaced.
+        replace: Whether to replace stored tools with the same id. Functions of the same Python file are replaced, and
+            a spec that equals the stored one needs no replacement.
         force: Whether to also store MCP servers that cannot be reached now. Their tools are registered once they can.
 
     Raises:
@@ -197,16 +198,19 @@ async def save_tools(
             if stored is not None and _are_of_one_file(spec, stored):
                 is_approval_needed = spec.needs_approval or stored.needs_approval
                 spec = spec.model_copy(update={"enabled": stored.enabled, "needs_approval": is_approval_needed})
-            elif stored is not None and not replace:
+            elif stored is not None and stored != spec and not replace:
                 reason = f"A tool {spec.tool_id!r} is already stored. Pass --replace, or use another id."
                 registrations.append(Registration(tool_id=spec.tool_id, rejected={spec.tool_id: reason}))
+                continue
+            elif stored == spec and not spec.enabled:
+                registrations.append(Registration(tool_id=spec.tool_id, accepted=(to_safe_name(spec.tool_id),)))
                 continue
             registration = await loader.load(spec, replace=True)
             server = loader.get_server(spec.tool_id)
             try:
                 if registration.has_tools or (force and server is not None):
                     await store.tools.save(spec, saved_by=COMMAND_LINE)
-                elif server is not None:
+                elif server is not None and stored != spec:
                     reason = (server.health.reason or "it offers no tool").removeprefix(f"{spec.tool_id}: ").rstrip(".")
                     reason += ". The server is not stored. Pass --force to store it nevertheless."
                     registration = Registration(tool_id=spec.tool_id, rejected={spec.tool_id: reason})

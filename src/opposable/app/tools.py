@@ -1,5 +1,6 @@
 """Tool libraries of built-in tools, stored tools and tools over a database."""
 
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
@@ -33,10 +34,11 @@ def require_tool(library: ToolLibrary, name: str) -> RegisteredTool:
     """Return the tool with that name.
 
     Raises:
-        BadInput: No tool has this name; the message lists names.
+        BadInput: No tool has this name; the message lists names, or says that the tool needs a database.
     """
     tool = library.find_registered_tool(name)
     if tool is None:
+        _check_database_tool(library, name)
         suggestions = library.suggest_names(name)
         hint = f" Did you mean {suggestions[0]}?" if suggestions else ""
         names = library.names
@@ -45,6 +47,14 @@ def require_tool(library: ToolLibrary, name: str) -> RegisteredTool:
             f"There is no tool named {name!r}.{hint} The tools are: {', '.join(names[:MAX_LISTED_NAMES])}{more}."
         )
     return tool
+
+
+def _check_database_tool(library: ToolLibrary, name: str) -> None:
+    """Raise `BadInput` if the missing tool is one over a database, which was not passed."""
+    if name == "ask_data":
+        raise BadInput("ask_data needs a database, and a chat. Use: opposable chat --db DATABASE")
+    if re.match(r"(sql|schema)[._]", name) and library.find_registered_tool("sql.execute") is None:
+        raise BadInput(f"{name} needs a database. Pass --db DATABASE (to chat, mcp-serve or a command of tools).")
 
 
 @asynccontextmanager

@@ -9,13 +9,12 @@ import typer
 from opposable.app.stored_tools import COMMAND_LINE
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, out
-from opposable.cli.rendering import render_table, style_text, to_json
+from opposable.cli.rendering import style_text, to_json
 from opposable.cli.stored_records import (
     SHORT_ID_CHARACTERS,
     LimitOption,
     RecordIdArgument,
     find_by_id_prefix,
-    fit_cell,
     format_minute,
     read_store,
     run_with_store,
@@ -35,7 +34,7 @@ def list_approvals(
     limit: LimitOption = 50,
     json: JsonOption = False,
 ) -> None:
-    """List the calls that wait for approval, the latest first.
+    """List the calls that wait for approval with their whole arguments, the latest first.
 
     Example: opposable approvals list
     """
@@ -47,8 +46,8 @@ def list_approvals(
     if json:
         print(to_json({"approvals": [_to_json(approval) for approval in approvals]}))
     elif approvals:
-        rows = [_to_row(approval) for approval in approvals]
-        out.print(render_table(("id", "created", "status", "tool", "arguments"), rows, limit))
+        for approval in approvals:
+            _print_approval(approval)
     else:
         out.print(style_text("No approval is stored." if decided else "No call waits for approval."))
 
@@ -96,14 +95,11 @@ def _decide(approval_id: str, status: Literal["approved", "denied"], reason: str
         out.print(style_text((decided.status, "bold"), f": {decided.tool_id} {to_json(decided.arguments)}"))
 
 
-def _to_row(approval: Approval) -> tuple[str, ...]:
-    return (
-        approval.approval_id[:SHORT_ID_CHARACTERS],
-        format_minute(approval.created_at),
-        approval.status,
-        fit_cell(approval.tool_id, 16),
-        fit_cell(to_json(approval.arguments), 21),
-    )
+def _print_approval(approval: Approval) -> None:
+    head = f"  {format_minute(approval.created_at)}  {approval.status}  {approval.tool_id}"
+    out.print(style_text((approval.approval_id[:SHORT_ID_CHARACTERS], "bold"), head))
+    for name, value in approval.arguments.items():
+        out.print(style_text(f"    {name}: {to_json(value)}"))
 
 
 def _to_json(approval: Approval) -> dict[str, Any]:

@@ -67,6 +67,8 @@ def _print_error(kind: str, message: str, code: int, err: Console, json: bool) -
 def _describe_error(error: Exception) -> tuple[str, str, int]:
     """Return the kind, the message and the exit code of an error."""
     match error:
+        case BadInput() if _is_connection_failure(error.__cause__):
+            return "database_unavailable", str(error), 1
         case BadInput():
             return get_error_kind(error), str(error), 2
         case OpposableError():
@@ -74,7 +76,8 @@ def _describe_error(error: Exception) -> tuple[str, str, int]:
         case typer.TyperException() if error.format_message().startswith("Usage:"):  # no arguments at all
             return "help", error.format_message(), 2
         case typer.TyperException():
-            return "bad_input", f"{_describe_usage_error(error).rstrip('.')}. See --help.", 2
+            problem = _describe_usage_error(error)
+            return "bad_input", f"{problem}{'' if problem.endswith(('.', '?')) else '.'} See --help.", 2
         case ModuleNotFoundError() if _is_expected(error):
             return (
                 "missing_package",
@@ -96,6 +99,12 @@ def _describe_usage_error(error: typer.TyperException) -> str:
     [(_, problem)] = list_problems([first])
     hint = "" if error.param is None else f" for {error.param.get_error_hint()}"
     return f"Invalid value{hint}: {'' if first['type'] == 'value_error' else 'it '}{problem}"
+
+
+def _is_connection_failure(cause: BaseException | None) -> bool:
+    """Return whether a PostgreSQL or MySQL server could not be reached or refused the connection."""
+    kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(cause).__mro__}
+    return not kinds.isdisjoint({"psycopg.OperationalError", "pymysql.OperationalError"})
 
 
 def _is_expected(error: Exception) -> bool:

@@ -161,6 +161,8 @@ def _profile_to_json(profile: ModelProfile) -> dict[str, object]:
 
 def _describe_profile(profile: Mapping[str, object]) -> str:
     images, reasoning = ("yes" if profile[name] else "no" for name in ("images", "reasoning"))
+    if str(profile.get("model", "")) in ("openai:NAME", "deepseek:NAME"):
+        reasoning = "by model"
     context = f"{profile['context']} tokens" if profile["context"] else "unknown"
     return f"images {images}, reasoning {reasoning}, context {context}"
 

@@ -46,7 +46,7 @@ RootOption = Annotated[
 ]
 ToolOption = Annotated[
     list[str] | None,
-    typer.Option("--tool", "-t", help="Use only this tool (repeatable) (default: all)", show_default=False),
+    typer.Option("--tool", "-t", help="Only this tool (repeatable) (default: all without extras)", show_default=False),
 ]
 AssistOption = Annotated[
     Literal["on", "off"] | None,

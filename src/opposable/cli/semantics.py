@@ -47,7 +47,8 @@ def lint(
                 )
             )
         warnings = sum(finding.severity == "warning" for finding in findings)
-        out.print(style_text(f"{errors} errors, {warnings} warnings."))
+        counts = ((errors, "error"), (warnings, "warning"))
+        out.print(style_text(", ".join(f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in counts), "."))
     if errors:
         raise typer.Exit(1)
 

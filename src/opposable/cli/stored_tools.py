@@ -88,7 +88,7 @@ def import_openapi(
 
     imported = asyncio.run(read_tools())
     skipped_operations = {skipped.location: skipped.reason for skipped in imported.skipped_parts}
-    _save_and_report(imported.specs, replace, json, skipped_operations)
+    _save_and_report(imported.specs, replace, json, skipped_operations=skipped_operations)
 
 
 def add_mcp(
@@ -216,12 +216,16 @@ def _to_spec_json(spec: AnyToolSpec) -> str:
 
 
 def export_specs(
-    file: Annotated[Path | None, typer.Argument(help="Output file (default: standard output)")] = None,
+    file: Annotated[Path | None, typer.Argument(help="New output file (default, and -: standard output)")] = None,
 ) -> None:
     """Write the specs of all stored tools as JSON, which contains no secrets.
 
     Example: opposable tools export tools.json
     """
+    if file == Path("-"):
+        file = None
+    if file is not None and file.exists():
+        raise BadInput(f"{file} already exists. Pass another file, or move it away.")
     stored: tuple[AnyToolSpec, ...] = read_store(load_stored_specs, ())
     specs = [spec.model_dump(mode="json", exclude_defaults=True) | {"tool_type": spec.tool_type} for spec in stored]
     text = to_json(specs)
@@ -273,10 +277,14 @@ def _save_and_report(
     json: bool,
     left_out: dict[str, str] | None = None,
     *,
+    skipped_operations: dict[str, str] | None = None,
     force: bool = False,
 ) -> None:
-    """Store the tools and report the result; the exit code is 1 if none can be used."""
-    left_out = left_out or {}
+    """Store the tools and report the result; the exit code is 1 if any spec or server is not stored or unusable.
+
+    `left_out` are specs that are invalid, `skipped_operations` parts of an OpenAPI document that never become tools.
+    """
+    is_complete, left_out = not left_out, {**(left_out or {}), **(skipped_operations or {})}
     if not specs and not left_out:
         raise BadInput("There is no tool to store: the file or document defines none.")
     registrations = asyncio.run(save_tools(read_settings(), specs, replace=replace, force=force)) if specs else []
@@ -285,7 +293,7 @@ def _save_and_report(
         print(to_json({"tools": forms, "left_out": left_out, "secrets": _find_secrets(specs)}))
     else:
         _print_registrations(registrations, left_out, _find_secrets(specs))
-    if not any(registration.has_tools for registration in registrations):
+    if not (is_complete and registrations and all(registration.has_tools for registration in registrations)):
         raise typer.Exit(1)
 
 

@@ -33,6 +33,8 @@ cli = typer.Typer(cls=HelpGroup, help="List, search, show and call tools; manage
 def list_tools(root: RootOption = None, db: DatabaseOption = None, json: JsonOption = False) -> None:
     """List the tools, one per line; with --db, also those over the database.
 
+    A file or pipe gets lines of the id, a tab and the description.
+
     Example: opposable tools list --db examples/data/chinook.sqlite
     """
     review_changed_files()
@@ -43,9 +45,11 @@ def list_tools(root: RootOption = None, db: DatabaseOption = None, json: JsonOpt
         if json:
             print(to_json({"tools": [{"tool_id": row[0], "name": row[1], "description": row[2]} for row in rows]}))
             return
-        out.print(
-            render_table(("tool", "description"), [(row[0], row[2].partition(". ")[0]) for row in rows], limit=1000)
-        )
+        cells = [(tool_id, " ".join(description.partition(". ")[0].split())) for tool_id, _, description in rows]
+        if out.is_terminal:
+            out.print(render_table(("tool", "description"), cells, limit=1000))
+        else:
+            write_text(out, "".join(f"{tool_id}\t{description}\n" for tool_id, description in cells))
 
     asyncio.run(print_tools())
 

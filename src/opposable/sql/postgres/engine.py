@@ -185,7 +185,8 @@ async def open_postgres(url: str) -> PostgresDatabase:
     try:
         connection = await connect(plain_url)
     except psycopg.Error as error:
-        raise BadInput(_format_connect_error(error, plain_url)) from error
+        message = _format_connect_error(error, plain_url)
+        raise BadInput(message) from (None if message == _INVALID_URL else error)
     try:
         access = await read_access(connection)
         if access.is_superuser and not access.assumed_role:
@@ -285,4 +286,5 @@ def _format_connect_error(error: Exception, url: str) -> str:
     if "invalid" in reason and ("URI" in reason or "percent" in reason or "connection option" in reason):
         return _INVALID_URL
     reason = reason.replace(password, "…") if password else reason
-    return f"Cannot connect to the PostgreSQL server{f' at {host}' if host else ''}: {reason.rstrip('.')}."
+    end = "" if reason.endswith((".", "?")) else "."
+    return f"Cannot connect to the PostgreSQL server{f' at {host}' if host else ''}: {reason}{end}"
