@@ -125,7 +125,8 @@ async def test_an_agent_with_a_database_answers_and_has_a_data_tool(tmp_path, sh
     [
         ({"question": "x"}, 400, "The agent 'default' has no database. Name one in the request."),
         ({"question": "x", "database": "none.db"}, 400, "File `none.db` does not exist"),
-        ({"question": " ", "database": "none.db"}, 400, "The task is empty"),
+        ({"question": " ", "database": "none.db"}, 400, "The question is empty"),
+        ({"question": "x", "stream": "yes"}, 422, "body.stream: must be true or false"),
         ({"database": "none.db"}, 422, "question"),
     ],
 )

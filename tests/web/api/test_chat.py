@@ -191,6 +191,7 @@ REFUSED = {
     "no message": ({}, {}, 422, "body.message: is required"),
     "an empty message": ({"message": " "}, {}, 400, "The task is empty"),
     "no text": ({"message": 5}, {}, 422, "body.message: must be text"),
+    "a word for a truth value": ({"message": "hi", "stream": "yes"}, {}, 422, "body.stream: must be true or false"),
     "a wrong limit": ({"message": "hi", "max_tokens": 0}, {}, 422, "body.max_tokens"),
     "a wrong id": ({"message": "hi", "conversation_id": "a/b"}, {}, 422, "body.conversation_id"),
     "no such event": ({"message": "hi"}, {"Last-Event-ID": "x"}, 400, "Last-Event-ID is not an event id"),

@@ -65,7 +65,7 @@ class AskRequest(BaseModel):
         description="The earlier questions of the conversation, oldest first, for a follow-up question.",
         examples=[["How many orders are there?"]],
     )
-    stream: bool = Field(default=True, description="Whether to respond with a stream of events.")
+    stream: bool = Field(default=True, strict=True, description="Whether to respond with a stream of events.")
 
 
 class AskUsage(BaseModel):
@@ -124,13 +124,13 @@ async def ask_data(
 async def _start_run(body: AskRequest, service: Service, principal: Principal, spec: AgentSpec) -> ActiveRun:
     database, semantics = select_database(principal, spec, body.database, body.semantics)
     return await service.ask(
-        validate_task(body.question),
+        validate_task(body.question, is_question=True),
         database,
         semantics,
         agent=spec,
         owner=principal.key_id,
         trace_id=CURRENT_TRACE.get().trace_id,
-        earlier_questions=[validate_task(earlier) for earlier in body.history],
+        earlier_questions=[validate_task(earlier, is_question=True) for earlier in body.history],
     )
 
 

@@ -70,8 +70,10 @@ class ChatRequest(BaseModel):
 class AgentChatRequest(ChatRequest):
     """A message to an agent, answered with a stream of events or a whole answer."""
 
-    stream: bool = Field(default=True, description="Whether to respond with a stream of events.")
-    detach: bool = Field(default=False, description="Whether the run continues when the client disconnects.")
+    stream: bool = Field(default=True, strict=True, description="Whether to respond with a stream of events.")
+    detach: bool = Field(
+        default=False, strict=True, description="Whether the run continues when the client disconnects."
+    )
 
 
 class ToolResultResponse(BaseModel):
