@@ -64,6 +64,14 @@ QUESTIONS_FOR_THE_MODEL = {
     "several periods": [
         *("which doctors have visits in 2023 and 2024", "billing in 2023 and 2024", "2023年和2024年的费用"),
         *("billing in the last year", "billing in 2024 and visits"),
+        *(
+            "今年和去年的费用分别是多少",
+            "本月和上个月的费用",
+            "12月和本月的费用分别是多少",
+            "2023年和去年的费用",
+            "本季度跟上季度的费用",
+            "今年上半年和去年同期的费用",
+        ),
     ],
     "the relation of two metrics": [
         *("How many doctors have visits?", "doctors per ward have visits", "doctors by ward with more than 1 visit"),
@@ -214,6 +222,7 @@ QUESTIONS_FOR_THE_RULES = [
         "除了外科，各病区的就诊数",
         "单价超过50的就诊数",
     ),
+    *("本月费用与上个月相比", "今年费用和去年对比", "今年费用比去年", "今年上半年费用与去年同期相比"),
 ]
 
 

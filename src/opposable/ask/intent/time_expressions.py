@@ -29,24 +29,23 @@ ComparisonKind = Comparison | Literal["before"] | None
 
 _PREVIOUS_PATTERN = r"(?:previous|preceding|prior|last|past)"
 _COMPARED_WITH_PATTERN = r"\b(?:compared? (?:to|with|against)|versus|vs\.?|relative to) (?:the )?"
+
+
+def _build_chinese_comparison(period: str) -> str:
+    """Build the pattern of a comparison with a period, as in 比去年 and 与去年相比; 和去年 alone is "and last year"."""
+    return rf"[较比]{period}(?:相比|比较|对比)?|[与和跟]{period}(?:相比|比较|对比)"
+
+
 _COMPARISON_PATTERNS: tuple[tuple[str, ComparisonKind], ...] = (
-    (
-        r"\byoy\b|\byear[- ]over[- ]year\b|\byear[- ]on[- ]year\b|同比|[与和跟较比](?:去年|上年)?同期(?:相比|对比)?"
-        r"|(?:去年|上年)?同期(?:相比|对比)",
-        "yoy",
-    ),
+    (_build_chinese_comparison("(?:(?:去年|上年)?同期|去年|上年|上一年|前一年)"), "yoy"),
+    (r"\byoy\b|\byear[- ]o(?:ver|n)[- ]year\b|同比|(?:去年|上年)?同期(?:相比|对比)", "yoy"),
     (rf"{_COMPARED_WITH_PATTERN}(?:same \w+ (?:of )?(?:the )?)?(?:year before|{_PREVIOUS_PATTERN} year)", "yoy"),
-    (r"[与和跟较比](?:去年|上年|上一年|前一年)(?:相比|比较|对比)?", "yoy"),
-    (
-        rf"\bqoq\b|\bquarter[- ]o(?:ver|n)[- ]quarter\b|{_COMPARED_WITH_PATTERN}(?:{_PREVIOUS_PATTERN} quarter|quarter before)",
-        "qoq",
-    ),
-    (r"[与和跟较比]上(?:个|一)?季度(?:相比|比较|对比)?", "qoq"),
-    (
-        rf"\bmom\b|\bmonth[- ]o(?:ver|n)[- ]month\b|{_COMPARED_WITH_PATTERN}(?:{_PREVIOUS_PATTERN} month|month before)",
-        "mom",
-    ),
-    (r"[与和跟较比]上(?:个|一)?月(?:相比|比较|对比)?", "mom"),
+    (r"\bqoq\b|\bquarter[- ]o(?:ver|n)[- ]quarter\b", "qoq"),
+    (rf"{_COMPARED_WITH_PATTERN}(?:{_PREVIOUS_PATTERN} quarter|quarter before)", "qoq"),
+    (_build_chinese_comparison("上(?:个|一)?季度"), "qoq"),
+    (r"\bmom\b|\bmonth[- ]o(?:ver|n)[- ]month\b", "mom"),
+    (rf"{_COMPARED_WITH_PATTERN}(?:{_PREVIOUS_PATTERN} month|month before)", "mom"),
+    (_build_chinese_comparison("上(?:个|一)?月"), "mom"),
     (rf"环比|{_COMPARED_WITH_PATTERN}{_PREVIOUS_PATTERN} period", "before"),
 )
 _GRAIN_PATTERNS = (
@@ -239,14 +238,13 @@ _TIME_RULES: tuple[tuple[str, TimeRule], ...] = (
 
 def _conclude_time(state: QuestionTime) -> None:
     """Build the time from the periods, the comparison and the grain."""
-    periods = list(dict.fromkeys(state.periods))
-    period = periods[0] if periods else None
+    period = state.periods[0] if state.periods else None
     is_other_to_date = (
         state.is_year_to_date and period and period.end == state.today and get_granularity(period) != "year"
     )
     row = get_unit(state.grain, period.start) if period and state.grain else None
     is_within_row = period and row and row != period and row.start <= period.start and period.end <= row.end
-    if len(periods) > 1 or is_other_to_date or is_within_row:
+    if len(state.periods) > 1 or is_other_to_date or is_within_row:
         state.ambiguities.append(SEVERAL_PERIODS)
     end = period.end if period and period.end < datetime.date.max else None
     if state.is_year_to_date and state.comparison is not None:
