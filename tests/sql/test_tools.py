@@ -282,3 +282,39 @@ async def test_every_alias_names_a_tool(sqlite_shop):
     library = ToolLibrary(create_sql_tools(sqlite_shop))
     assert len(TOOL_ALIASES) == 3
     assert [library.find_tool(tool_id).tool_id for tool_id in TOOL_ALIASES.values()] == list(TOOL_ALIASES.values())
+
+
+BRACES = [
+    ("SELECT '%{{name}}%'", {}, "%{{name}}%"),
+    ("SELECT '{{ a }} and {{b}}'", {"b": 1, "c": 2}, "{{ a }} and 1"),
+    ("SELECT '{{{a}}}'", {}, "{{{a}}}"),
+    ("SELECT '{{{a}}}'", {"a": "x"}, "{x}"),
+    ("SELECT 'it''s {{a}}' FROM (SELECT {{b}} AS n) AS q WHERE n = 1", {"b": 1}, "it's {{a}}"),
+    ("SELECT '{{a}}' /* {{b}} */", {"a": "'; DROP TABLE orders; --"}, "'; DROP TABLE orders; --"),
+    ("SELECT '{{a}}'", {"a": "{{b}}"}, "{{b}}"),
+    ("SELECT '{% if x %}{{ x | upper }}{{}}'", {"x": "y"}, "{% if x %}{{ x | upper }}{{}}"),
+    ("SELECT '{{a}}'", {"a.": 1, "|": 2}, "{{a}}"),
+]
+
+
+@pytest.mark.parametrize(("sql", "parameters", "value"), BRACES)
+async def test_a_placeholder_in_quotes_is_text_unless_a_parameter_has_its_name(sqlite_shop, sql, parameters, value):
+    found = await SqlTools(sqlite_shop).execute(sql, parameters)
+    assert found["rows"] == [[value]]
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT note AS \"{{a}}\" FROM orders WHERE note LIKE '%{{name}}%'", "SELECT $$ {{a}}$$"]
+)
+async def test_a_query_without_parameters_is_run_as_written(duckdb_shop, sql):
+    tools = SqlTools(duckdb_shop)
+    assert (await tools.execute(sql))["sql"] == sql
+    assert (await tools.validate(sql))["valid"] is True
+    assert (await tools.refine(sql))["sql"] == sql
+
+
+@pytest.mark.parametrize(("sql", "field"), [("SELECT {{a}}, '{{b}}'", "parameters.a"), ('SELECT 1 AS "{{b}}"', "sql")])
+async def test_a_placeholder_of_the_code_needs_a_value_and_a_name_takes_none(sqlite_shop, sql, field):
+    with pytest.raises(InvalidArguments) as raised:
+        await SqlTools(sqlite_shop).execute(sql, {"b": 1})
+    assert [problem.field for problem in raised.value.problems] == [field]
