@@ -98,6 +98,7 @@ QUESTIONS_FOR_THE_MODEL = {
         *("Which doctor has the fewest visits?", "Which month had the fewest visits?", "bottom 2 wards by visits"),
         *("doctors with at most 1 visit", "which doctors have fewer than 2 visits", "wards with 1 or less visits"),
         *("哪个医生的就诊数最少", "就诊数少于2的医生", "就诊数不超过1的病区"),
+        *("Which months of 2023 had billing under 200?", "2023年哪个月费用最低"),
     ],
     "a number after what a metric counts": [
         *("Which wards have visits over 100?", "wards with visits above 500 in 2024", "visits per ward under 20"),
@@ -223,6 +224,7 @@ QUESTIONS_FOR_THE_RULES = [
         "单价超过50的就诊数",
     ),
     *("本月费用与上个月相比", "今年费用和去年对比", "今年费用比去年", "今年上半年费用与去年同期相比"),
+    *("2023年哪个月费用最高", "Which months of 2023 had billing over 200?"),
 ]
 
 

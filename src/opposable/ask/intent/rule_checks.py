@@ -65,11 +65,11 @@ def flag_guesses(state: RuleState) -> None:
 
 
 def _lacks_groups(state: RuleState, ref: str) -> bool:
-    """Return whether groups without rows, which have 0, are missing: those of a count, or of a sum over another table."""
+    """Return whether groups without rows, which have 0, are missing: those of a count, or of a sum by time or over another table."""
     metric = state.model.metrics.get(ref)
     is_sum = metric is not None and re.search(r"\bsum\b", metric.expr, re.IGNORECASE)
     tables = {state.model.dimensions[group].table for group in state.groups}
-    return state.is_count_metric(ref) or bool(is_sum and metric and tables - {metric.table})
+    return state.is_count_metric(ref) or bool(is_sum and metric and (state.has_time_groups or tables - {metric.table}))
 
 
 def _is_count_clear(state: RuleState, position: int) -> bool:
