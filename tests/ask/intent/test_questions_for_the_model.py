@@ -60,6 +60,7 @@ QUESTIONS_FOR_THE_MODEL = {
     "the end or the start of a period": [
         *("billing to 2024", "billing as of March 2024", "billing until 2024", "billing by 2024", "billing from 2024"),
         *("到2024年的费用", "到5月的就诊数", "截至2024年的费用", "从2024年的费用"),
+        *("2023 YTD billing", "2023年累计费用", "2025 YTD billing"),
     ],
     "several periods": [
         *("which doctors have visits in 2023 and 2024", "billing in 2023 and 2024", "2023年和2024年的费用"),
@@ -225,6 +226,7 @@ QUESTIONS_FOR_THE_RULES = [
     ),
     *("本月费用与上个月相比", "今年费用和去年对比", "今年费用比去年", "今年上半年费用与去年同期相比"),
     *("2023年哪个月费用最高", "Which months of 2023 had billing over 200?"),
+    *("2024 YTD billing", "今年累计费用"),
 ]
 
 

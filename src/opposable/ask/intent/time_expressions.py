@@ -239,9 +239,8 @@ _TIME_RULES: tuple[tuple[str, TimeRule], ...] = (
 def _conclude_time(state: QuestionTime) -> None:
     """Build the time from the periods, the comparison and the grain."""
     period = state.periods[0] if state.periods else None
-    is_other_to_date = (
-        state.is_year_to_date and period and period.end == state.today and get_granularity(period) != "year"
-    )
+    is_until_today = period and (period.end == state.today or get_granularity(period) == "year")
+    is_other_to_date = state.is_year_to_date and is_until_today and period != get_unit("year", state.today)
     row = get_unit(state.grain, period.start) if period and state.grain else None
     is_within_row = period and row and row != period and row.start <= period.start and period.end <= row.end
     if len(state.periods) > 1 or is_other_to_date or is_within_row:
