@@ -327,6 +327,23 @@ async def test_only_owned_modules_can_be_named(tmp_path):
         assert (await ask.request_json("POST", "/api/tools", spec, 400))["error"]["kind"] == "bad_input"
 
 
+async def test_a_server_is_added_by_the_name_of_its_host(tmp_path):
+    server = {"tool_type": "mcp_server", "tool_id": "p", "connect_timeout": 0.2}
+    async with open_service_client(tmp_path, private_hosts=("localhost",)) as ask:
+        await ask.request_json("POST", "/api/tools", server | {"url": "http://localhost:9/mcp"}, 201)
+
+
+async def test_a_disabled_tool_of_an_agent_is_reported_with_its_command(tmp_path):
+    async with open_service_client(tmp_path) as ask:
+        await ask.request_json("POST", "/api/agents", {"agent_id": "clerk", "tools": [{"tool_id": "echo"}]}, 201)
+        await ask.request_json("POST", "/api/tools/echo/disable")
+        problem = "'echo' is disabled. Enable it with: opposable tools enable echo"
+        [warning] = (await ask.request_json("GET", "/api/agents/clerk"))["warnings"]
+        assert (warning["id"], warning["parameters"]) == ("unusable_tool", {"tool": "echo", "reason": problem})
+        [bound] = (await ask.request_json("GET", "/api/agents/clerk/tools"))["items"]
+        assert bound["problem"] == problem
+
+
 async def test_only_an_admin_adds_a_server_or_a_database(tmp_path):
     async with open_service_client(tmp_path, private_hosts=("127.0.0.1",)) as ask:
         writer = await ask.create_key("tools:read", "tools:write")
@@ -336,6 +353,8 @@ async def test_only_an_admin_adds_a_server_or_a_database(tmp_path):
         made = await ask.request_json("POST", "/api/tools", server, 201)
         assert made["accepted"] == []
         assert "tried again" in made["rejected"]["p"]
+        by_name = server | {"tool_id": "n", "url": "http://localhost:9/mcp"}
+        assert "internal host name" in (await ask("POST", "/api/tools", json=by_name)).json()["error"]["message"]
         assert (await ask.request_json("GET", "/readyz"))["parts"]["mcp_servers"].startswith("p: ")
 
 

@@ -13,7 +13,7 @@ from opposable.domain.specs import AgentSpec, AnyToolSpec, HttpToolSpec, McpServ
 from opposable.service.service import Service
 from opposable.settings import Settings
 from opposable.tools.bindings import merge_config
-from opposable.web.errors import ApiError, forbidden_error
+from opposable.web.errors import forbidden_error
 from opposable.web.principal import Principal
 
 _REFERENCE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
@@ -128,7 +128,7 @@ async def _check_address(url: str, settings: Settings) -> None:
         if target.address is None:
             await _check_resolved_addresses(guard, target.host, target.port)
     except ToolError as error:
-        raise ApiError(403, "forbidden", f"{error} The owner can list it in OPPOSABLE_PRIVATE_HOSTS.") from error
+        raise forbidden_error(str(error)) from error
 
 
 async def _check_resolved_addresses(guard: Any, host: str, port: int) -> None:
@@ -137,7 +137,7 @@ async def _check_resolved_addresses(guard: Any, host: str, port: int) -> None:
     except OSError:
         return  # the name does not resolve now; connecting will report it
     for *_, address in addresses:
-        guard.vet(ip_address(str(address[0]).partition("%")[0]), host, port)
+        guard.check_address(ip_address(str(address[0]).partition("%")[0]), host, port)
 
 
 def _check_folder(path: Path, settings: Settings) -> None:
