@@ -420,7 +420,7 @@ async def test_a_path_parameter_is_required_whether_the_schema_says_so_or_not(ma
         ({"auth": {"type": "bearer", "token": "env:EMPTY"}}, "environment variable EMPTY"),
         ({"auth": {"type": "bearer", "token": "env:BROKEN"}}, "line break"),
         ({"url_template": "http://127.0.0.1:1/"}, "loopback"),
-        ({"url_template": "http://metadata.google.internal/"}, "inner network"),
+        ({"url_template": "http://metadata.google.internal/"}, "internal host name"),
         ({"method": "POST", "body_type": "text"}, "one parameter, named by body_param"),
     ],
 )

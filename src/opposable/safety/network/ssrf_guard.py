@@ -36,6 +36,8 @@ INTERNAL_HOST_SUFFIXES = (
 KINDS_ALLOWED_BY_NAME = frozenset({"public", "loopback", "private", "shared"})
 """Kinds of address that a host allowed by name may have; others must be allowed as addresses."""
 
+_BLOCKED = "Private addresses are blocked, except those in OPPOSABLE_PRIVATE_HOSTS."
+
 # Ports of services that are not HTTP but react to the bytes of an HTTP request; browsers refuse them too.
 _NON_HTTP_PORTS = frozenset(
     (
@@ -83,14 +85,15 @@ class SsrfGuard:
             self.check_address(target.address, target.host, target.port)
         is_listed = self._is_host_allowed(target.host, target.port)
         if not is_listed and target.address is None and _is_internal_name(target.host):
-            raise ToolRefused(f"{target.host} is a name of an inner network; the owner can allow it by name.")
+            raise ToolRefused(f"{target.host} is an internal host name. {_BLOCKED}")
         if (
             not is_listed
             and target.port in _NON_HTTP_PORTS
             and not self._is_address_allowed(target.address, target.port)
         ):
             raise ToolRefused(
-                f"Port {target.port} does not belong to HTTP; the owner can allow {target.host}:{target.port}."
+                f"Port {target.port} is not an HTTP port. "
+                f"To allow it, list {target.host}:{target.port} in OPPOSABLE_PRIVATE_HOSTS."
             )
         return target
 
@@ -102,7 +105,7 @@ class SsrfGuard:
         if kind in KINDS_ALLOWED_BY_NAME and self._is_host_allowed(host, port):
             return
         subject = f"{host} is" if str(address) == host else f"{host} leads to {address},"
-        raise ToolRefused(f"{subject} a {kind} address; tools reach the public Internet and what the owner allows.")
+        raise ToolRefused(f"{subject} a {kind} address. {_BLOCKED}")
 
     def can_connect(self, address: Address, port: int) -> bool:
         """Whether a socket to this address is allowed, for any name."""
