@@ -32,7 +32,7 @@ async def never(request: web.Request) -> web.StreamResponse:
 async def test_calls_in_markers_and_a_full_window():
     history = [user_message("task"), assistant_message("word " * 2000), user_message("Add 2 and 3.")]
     async with (
-        chat_server(FULL, build_completion(f"Now: {MARKED_CALL}"), build_completion("It is 5.")) as server,
+        chat_server(FULL, build_completion(f"Let me add them: {MARKED_CALL}"), build_completion("It is 5.")) as server,
         Agent(f"{server.url}#m", [add]) as agent,
     ):
         finished = await agent.run(history)

@@ -115,19 +115,40 @@ async def test_a_quoted_call_and_one_that_the_user_is_asked_about_pass_unchanged
 
 
 @pytest.mark.parametrize(
-    "lead", ["I'll fix the format.", "Let me add them:", "Now:", "The previous call failed.", "我来计算："]
+    "lead",
+    ["I'll fix the format.", "Let me add them:", "Sure.", "Ich sehe nach.", "The previous call failed.", "我来计算："],
 )
 async def test_a_call_after_a_statement_or_an_announcement_is_parsed(lead):
     _, reply = await collect(f"{lead}\n\n{MARKED[0]}", stream=False)
     assert (reply.message.content, len(reply.message.tool_calls)) == (lead, 1)
 
 
-async def test_a_call_of_an_unknown_tool_in_markers_is_reported():
-    _, reply = await collect('<tool_call>{"name": "sum", "arguments": {"a": 1}}</tool_call>', stream=False)
-    assert [call.name for call in reply.message.tool_calls] == ["sum"]
-    text = 'In the format of Hermes:\n<tool_call>{"name": "sum", "arguments": {"a": 1}}</tool_call>'
-    _, reply = await collect(text, stream=False)
-    assert (reply.message.content, reply.message.tool_calls) == (text, ())
+UNKNOWN = '<tool_call>{"name": "sum", "arguments": {"a": 1}}</tool_call>'
+
+
+async def test_a_call_of_an_unknown_tool_alone_is_text_and_next_to_a_known_one_it_is_reported():
+    assert (await collect(UNKNOWN, stream=False))[1].message == assistant_message(UNKNOWN)
+    _, reply = await collect(f"{MARKED[0]}\n{UNKNOWN}", stream=False)
+    assert [call.name for call in reply.message.tool_calls] == ["add", "sum"]
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Solo lo muestro, no lo ejecuto:",
+        "Ich zeige den Aufruf nur:",
+        "表示するだけです：",
+        "## Beispiel",
+        "1.",
+        "reply: |",
+        "Assistant:",
+        "Printed only, nothing executed:",
+        "仅展示，不执行：",
+    ],
+)
+async def test_a_call_that_a_text_introduces_without_announcing_it_is_text_in_any_language(lead):
+    text = f"{lead}\n{MARKED[0]}"
+    assert (await collect(text, stream=False))[1].message == assistant_message(text)
 
 
 async def test_native_calls_and_their_text_pass_unchanged():

@@ -117,13 +117,12 @@ def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     marker = _MARKER.search(visible)
     if marker is None:
         return reply
-    from opposable.parsers.quotation import is_quoted  # lazy: its patterns are compiled with the first marked call
+    from opposable.parsers.quotation import may_be_shown  # lazy: its patterns are compiled with the first marked call
 
     lead = text[: marker.start()].rstrip()
     parsed = parsers.parse(text[marker.start() :], tuple(tools), truncated=reply.finish in CUT_OFF)
     calls = (*parsed.calls, *create_invalid_calls(parsed, {"unknown_tool"}))
-    is_made = calls and not parsed.text.strip() and not is_quoted(lead)  # and ends the reply
-    is_made = is_made and (parsed.calls or not lead)  # text before a call of an unknown tool: it is shown
+    is_made = parsed.calls and not parsed.text.strip() and not may_be_shown(lead)  # and ends the reply
     if not is_made or any(c.dialect in _UNMARKED_FORMATS or MISSING_END in c.repairs for c in parsed.calls):
         return reply
     finish = "tool_calls" if reply.finish == "stop" else reply.finish

@@ -20,6 +20,7 @@ _SHOWING_CUES = _compile_cues(cues.SHOWING_CUES, cues.SHOWING_CUES_CHINESE)
 _CONTAINER_CUES = _compile_cues(cues.CONTAINER_CUES, ())
 _CALLING_CUES = _compile_cues(cues.CALLING_CUES, cues.CALLING_CUES_CHINESE)
 _EXPLAINING_CUES = _compile_cues(cues.EXPLAINING_CUES, cues.EXPLAINING_CUES_CHINESE)
+_CLOSING_SIGNS = " \t\r\n*_`'\"”’)）"
 _STATEMENT_ENDS = (".", "!", "。", "！")
 _ASKS_USER = re.compile(r"(?:\b(?:i|we|me|us|you)\b|[我你您吗]|是否|要不要).*[?？]\Z", re.DOTALL)
 _GAPS = re.compile(r"[\s*_`]+")
@@ -41,6 +42,18 @@ def is_quoted(before: str) -> bool:
     """
     quoting_end, calling_end = _find_cues(before)
     return quoting_end > calling_end
+
+
+def may_be_shown(before: str) -> bool:
+    """Return whether a call may only be shown, in any language: no finished sentence and no announcement precedes it.
+
+    This is for models that return calls through their API, where a call that was only shown does harm.
+    """
+    line = before.rstrip(_CLOSING_SIGNS).rpartition("\n")[2]
+    is_introduced = bool(line.strip()) and (
+        not line.endswith((*_STATEMENT_ENDS, "…")) or bool(_LIST_ITEM.fullmatch(line))
+    )
+    return is_quoted(before) or (is_introduced and not announces_call(before))
 
 
 def announces_call(before: str) -> bool:
