@@ -37,7 +37,7 @@ async def test_calls_in_markers_and_a_full_window():
     ):
         finished = await agent.run(history)
     assert (finished.text, finished.turns, finished.tool_calls) == ("It is 5.", 2, 1)
-    assert [message.content for message in finished.messages] == ["Now:", "5", "It is 5."]
+    assert [message.content for message in finished.messages] == ["Let me add them:", "5", "It is 5."]
     assert ["stream" in body for body in server.bodies] == [False] * 3
     assert [message["role"] for message in server.bodies[1]["messages"]] == ["system", "user", "user"]
 
