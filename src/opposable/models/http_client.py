@@ -208,7 +208,7 @@ class Endpoint:
             wait = self._get_wait_seconds(attempt, retry_after)
             is_final = response.status not in retryable_statuses or response.headers.get("x-should-retry") == "false"
             if is_final or last or wait > self._retry_policy.max_wait_seconds:
-                error = self._to_model_error(response.status, raw, retry_after)
+                error = self._to_model_error(response.status, raw, retry_after, url or self.url)
                 error.status, error.retry_after = response.status, retry_after
                 error.response = self.redact_key(raw.decode("utf-8", "replace")).encode()
                 raise error
@@ -223,13 +223,13 @@ class Endpoint:
         policy = self._retry_policy
         return get_backoff_seconds(attempt, policy.initial_wait_seconds, policy.max_wait_seconds)
 
-    def _to_model_error(self, status: int, raw: bytes, retry_after: str) -> ModelError:
+    def _to_model_error(self, status: int, raw: bytes, retry_after: str, url: str) -> ModelError:
         message, has_message = self._get_server_message(raw)
-        server = f"The model server at {self.url}"
+        server = f"The model server at {url}"
         if status in (401, 403):
             return ModelRefusedKey(f"{server} refused the key (HTTP {status}): {message}")
         if status == 404:
-            nothing = f"There is nothing at {self.url} (HTTP 404). {self._path_hint}"
+            nothing = f"There is nothing at {url} (HTTP 404).{f' {self._path_hint}' if url == self.url else ''}"
             return ModelNotFound(f"{server} answered HTTP 404: {message}" if has_message else nothing)
         if status in (400, 413, 422, 500) and CONTEXT_OVERFLOW_PATTERN.search(message):
             return ContextFull(f"The messages do not fit into the model's context window: {message}")

@@ -1,0 +1,24 @@
+"""Errors of requests to model servers."""
+
+import pytest
+from tests.models.chat_server import chat_server, respond_text
+
+from opposable.domain.errors import ModelNotFound
+from opposable.models.http_client import Endpoint, RetryPolicy
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_missing_path_is_named_as_requested_and_only_the_own_path_gets_a_hint():
+    async with chat_server(respond_text("", status=404), respond_text("", status=404)) as server:
+        endpoint = Endpoint(f"{server.url}/chat/completions", {}, "", RetryPolicy(), "The base URL ends in /v1.")
+        try:
+            with pytest.raises(ModelNotFound) as own:
+                await endpoint.post(b"{}")
+            with pytest.raises(ModelNotFound) as relayed:
+                async with endpoint.relay("POST", f"{server.url}/embeddings", b"{}", {}, {}):
+                    pass
+        finally:
+            await endpoint.aclose()
+    assert str(own.value) == f"There is nothing at {endpoint.url} (HTTP 404). The base URL ends in /v1."
+    assert str(relayed.value) == f"There is nothing at {server.url}/embeddings (HTTP 404)."
