@@ -174,6 +174,17 @@ QUESTIONS_FOR_THE_MODEL = {
     "the order of rows": ["top and bottom ward by billing", "billing by ward, top 2, lowest first", "费用趋势"],
     "separate results": ["各医生和各城市的费用分别是多少", "各医生在北京和Porto的费用分别是多少"],
     "letters of a year": ["billing in FY2024", "billing of A2024", "billing of the 2024A"],
+    "a number of two digits without a unit": [
+        *(
+            "近两三个月的费用",
+            "费用前两三名的医生",
+            "费用超过两三百的医生",
+            "就诊数超过五六次的病区",
+            "过去五六年的费用",
+            "一二月的费用",
+            "三四季度费用最高的医生",
+        ),
+    ],
 }
 QUESTIONS_FOR_THE_RULES = [
     *(
@@ -227,6 +238,7 @@ QUESTIONS_FOR_THE_RULES = [
     *("本月费用与上个月相比", "今年费用和去年对比", "今年费用比去年", "今年上半年费用与去年同期相比"),
     *("2023年哪个月费用最高", "Which months of 2023 had billing over 200?"),
     *("2024 YTD billing", "今年累计费用"),
+    *("二〇二三年的费用", "十二月的费用", "费用超过一百零五的医生"),
 ]
 
 

@@ -28,7 +28,7 @@ _DATE_FORMS = (
     rf"\b(?P<m>{_MONTH}) {_DAY_NUMBER},? (?P<y>{_YEAR})",
     rf"\b{_DAY_NUMBER} (?:of )?(?P<m>{_MONTH}),? (?P<y>{_YEAR})",
     rf"(?P<y>{_YEAR})[-/](?P<m>0?[1-9]|1[0-2])(?![\d/-])",
-    rf"{_OF_CHINESE_YEAR}(?:第(?P<q>[一二三四1-4])季度?|(?P<q2>[一二三四])季度)|(?P<y2>{_YEAR})年?[ -]?q(?P<q3>[1-4])",
+    rf"{_OF_CHINESE_YEAR}(?:第(?P<q>[一二三四1-4])季度?|(?<![一二三四])(?P<q2>[一二三四])季度)|(?P<y2>{_YEAR})年?[ -]?q(?P<q3>[1-4])",
     rf"{_OF_CHINESE_YEAR}(?P<h>[上下])半年|(?P<y2>{_YEAR})年?[ -]?h(?P<h2>[12])",
     rf"{_OF_CHINESE_YEAR}(?<![个近去\d一二三四五六七八九十])(?P<m>{SMALL_NUMBER_PATTERN})月份?",
     rf"\bq(?P<q>[1-4]) ?-?(?P<y>{_ENGLISH_YEAR})|\b(?:the )?(?P<q2>{_ORDINAL}) quarter(?: (?P<y2>{_ENGLISH_YEAR}))?"

@@ -6,11 +6,11 @@ from opposable.domain.language import NUMBER_WORDS
 
 ENGLISH_NUMBERS = {word: number for number, word in enumerate(NUMBER_WORDS) if number}
 ENGLISH_NUMBERS |= {"fifteen": 15, "twenty": 20, "thirty": 30}
-_CHINESE_DIGITS = {char: index for index, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+CHINESE_DIGITS = {char: index for index, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _CHINESE_UNITS = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 10**8}
 _SCALE_FACTORS = _CHINESE_UNITS | {"k": 1_000, "thousand": 1_000, "million": 10**6, "billion": 10**9}
 _ENGLISH_NUMBER_PATTERN = "|".join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))
-_CHINESE_CHARACTERS = "".join((*_CHINESE_DIGITS, *_CHINESE_UNITS))
+_CHINESE_CHARACTERS = "".join((*CHINESE_DIGITS, *_CHINESE_UNITS))
 _DIGITS_PATTERN = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?"
 _SCALE_PATTERN = f"(?:{'|'.join(_SCALE_FACTORS)})(?![a-z])"
 NUMBER_PATTERN = (
@@ -40,17 +40,17 @@ def parse_chinese_number(text: str) -> int | None:
     """Parse a number in Chinese characters, such as 二十三 or 一千五 (1,500).
 
     Returns:
-        The number, or None if `text` is not one.
+        The number, or None if `text` is not one; 两三 is "two or three".
     """
     total, digit, last_unit = 0, 0, 10
     for char in text:
-        if char in _CHINESE_DIGITS:
-            digit = digit * 10 + _CHINESE_DIGITS[char]
-            last_unit = last_unit if digit else 10
-            continue
         unit = _CHINESE_UNITS.get(char, 0)
-        if not unit or digit > 9 or (unit >= 10_000 and not 0 < total + digit < 10_000):
+        if char in CHINESE_DIGITS and not digit:
+            digit = CHINESE_DIGITS[char]
+            last_unit = last_unit if digit else 10
+        elif not unit or (unit >= 10_000 and not 0 < total + digit < 10_000):
             return None
-        total = (total + digit) * unit if unit >= 10_000 else total + (digit or 1) * unit
-        digit, last_unit = 0, unit
-    return total + digit * last_unit // 10 if text and (digit < 10 or not total) else None
+        else:
+            total = (total + digit) * unit if unit >= 10_000 else total + (digit or 1) * unit
+            digit, last_unit = 0, unit
+    return total + digit * last_unit // 10 if text else None

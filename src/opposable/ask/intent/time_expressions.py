@@ -19,7 +19,7 @@ from opposable.ask.intent.date_parsing import (
 )
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
 from opposable.ask.intent.messages import ASSUMED_YEAR, ROLLING_PERIOD, SEVERAL_PERIODS
-from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_chinese_number, parse_number
+from opposable.ask.intent.number_parsing import CHINESE_DIGITS, NUMBER_PATTERN, parse_number
 from opposable.ask.intent.periods import Period, get_granularity, get_unit, shift_day
 from opposable.domain.localized_text import LocalizedText
 from opposable.domain.text_normalization import lowercase_halfwidth
@@ -141,7 +141,7 @@ def find_time(question: str, today: datetime.date) -> QuestionTime:
     Relative times, such as "last month", count from `today`.
     """
     text = lowercase_halfwidth(question).replace(CONSUMED_CHARACTER, " ")
-    text = _CHINESE_YEAR.sub(lambda match: f"{parse_chinese_number(match[0]):04}", text)
+    text = _CHINESE_YEAR.sub(lambda match: "".join(str(CHINESE_DIGITS[char]) for char in match[0]), text)
     state = QuestionTime(text, today)
     for pattern, rule in _TIME_RULES:
         state.apply_rule(pattern, rule)
