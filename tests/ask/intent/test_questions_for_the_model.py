@@ -185,6 +185,9 @@ QUESTIONS_FOR_THE_MODEL = {
             "三四季度费用最高的医生",
         ),
     ],
+    "a day of the week": [
+        *("上周三最高费用的医生", "本周五最多就诊数的医生", "上周3最高费用的医生", "每周三最高费用", "上上周日的费用"),
+    ],
 }
 QUESTIONS_FOR_THE_RULES = [
     *(
@@ -239,6 +242,7 @@ QUESTIONS_FOR_THE_RULES = [
     *("2023年哪个月费用最高", "Which months of 2023 had billing over 200?"),
     *("2024 YTD billing", "今年累计费用"),
     *("二〇二三年的费用", "十二月的费用", "费用超过一百零五的医生"),
+    *("上周费用最高的三名医生", "按周统计费用"),
 ]
 
 

@@ -18,6 +18,8 @@ _STANDALONE_MONTH = "|".join(name for name in _MONTH_NUMBERS if len(name) > 3 an
 _ORDINAL = "|".join(_ORDINAL_NUMBERS)
 _YEAR = r"(?<![\da-gi-pr-z])(?:19|20)\d{2}(?!\d|\.\d|[a-gi-pr-z])"
 SMALL_NUMBER_PATTERN = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
+WEEK_PATTERN = "(?:周|星期)(?![几一二三四五六日天1-7])"
+"""A regular expression of a week; 周三 is a Wednesday."""
 CHINESE_YEAR_PATTERN = rf"(?:{_YEAR}年?|今年|本年度?|去年|上一?年度?|前年|明年)"
 _ENGLISH_YEAR = rf"(?:(?:of |in )?(?:{_YEAR}|this year|last year|the (?:current|previous|last) year))"
 _OF_CHINESE_YEAR = rf"(?:(?P<y>{CHINESE_YEAR_PATTERN})的?)?"
@@ -35,8 +37,10 @@ _DATE_FORMS = (
     r"|\bq(?P<q3>[1-4])\b",
     rf"\b(?:the )?(?P<h>first|second) half(?: (?P<y>{_ENGLISH_YEAR}))?|\bh(?P<h2>[12]) (?P<y2>{_ENGLISH_YEAR})",
     rf"\b(?P<m>{_MONTH}),? (?P<y>{_ENGLISH_YEAR})|\b(?P<m2>{_STANDALONE_MONTH})\b|(?<=in )(?P<m3>may|march)\b",
-    r"(?P<relative>\btoday\b|\bthe day before yesterday\b|\byesterday\b|今天|今日|昨天|昨日|前天|\b(?:this|current|the current|last|previous|the previous|the last) (?:week|month|quarter|year)\b"
-    r"|(?:这个?|本|当前?|上一?个?)(?:周|星期|月|季度|季|年度|年)(?!末)|今年|去年|前年|上上个?(?:周|星期|月|季度?))",
+    r"(?P<relative>\btoday\b|\bthe day before yesterday\b|\byesterday\b|今天|今日|昨天|昨日|前天"
+    r"|\b(?:this|current|the current|last|previous|the previous|the last) (?:week|month|quarter|year)\b"
+    rf"|(?:这个?|本|当前?|上一?个?)(?:{WEEK_PATTERN}|月|季度|季|年度|年)(?!末)"
+    rf"|今年|去年|前年|上上个?(?:{WEEK_PATTERN}|月|季度?))",
     rf"(?P<y>{_YEAR})年?",
 )
 """Forms of dates; `y`, `q`, `h`, `m` and `d` are the year, quarter, half-year, month and day."""

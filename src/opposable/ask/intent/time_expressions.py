@@ -14,6 +14,7 @@ from opposable.ask.intent.date_parsing import (
     CHINESE_YEAR_PATTERN,
     DATE_PATTERN,
     SMALL_NUMBER_PATTERN,
+    WEEK_PATTERN,
     find_unit,
     parse_date_period,
 )
@@ -55,7 +56,7 @@ _GRAIN_PATTERNS = (
     r"(?<=\band )(year|quarter|month|week|day)\b(?=\W*$)",
     r"\b(year|quarter|month|week)ly\b|\b(dai)ly\b|\b(annual)(?:ly)?\b",
     r"\b(year|quarter|month|week|day) by (?:year|quarter|month|week|day)\b",
-    r"(?:按|每一?个?|各个?|逐|哪一?个?|分)(年|季|月|周(?!几)|星期(?!几)|天|日)(?:度|份|期)?(?:份)?",
+    rf"(?:按|每一?个?|各个?|逐|哪一?个?|分)(年|季|月|{WEEK_PATTERN}|天|日)(?:度|份|期)?(?:份)?",
     r"(年|季|月)度(?=变化|统计|汇总|报表|明细|[销收营订数])",
     r"(?<=的)(年|季|月)(?:份|度)(?=$|[,，。?？、\s是有])",
 )
