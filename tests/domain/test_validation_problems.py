@@ -63,12 +63,13 @@ CASES: list[tuple[Any, str]] = [
     ({"parts": {}}, "parts: must be a list"),
     ({"parts": [{}, {}]}, "parts: must have at most 1 items"),
     ({"pet": {"kind": "fish"}}, "pet: must have the field 'kind' with one of 'cat', 'dog'"),
+    ({"pet": {}}, "pet: must have the field 'kind' with one of 'cat', 'dog'"),
     ({"itme": "a"}, "itme: is not a known field (did you mean item?)"),
     ({"limits": {"turn": 1}}, "limits.turn: is not a known field (did you mean turns?)"),
     ({"parts": [{"turn": 1}]}, "parts.0.turn: is not a known field (did you mean turns?)"),
     ({"options": {"a": {"turn": 1}}}, "options.a.turn: is not a known field (did you mean turns?)"),
-    ({"pet": {"kind": "dog", "trick": 1}}, "pet.dog.trick: is not a known field (did you mean tricks?)"),
-    ({"pet": {"kind": "dog", "zzz": 1}}, "pet.dog.zzz: is not a known field (the fields are kind, tricks)"),
+    ({"pet": {"kind": "dog", "trick": 1}}, "pet.trick: is not a known field (did you mean tricks?)"),
+    ({"pet": {"kind": "dog", "zzz": 1}}, "pet.zzz: is not a known field (the fields are kind, tricks)"),
 ]
 
 
@@ -86,7 +87,13 @@ def test_a_problem_names_the_field_and_the_requirement(data, problem):
         (
             AnyToolSpec,
             {"tool_id": "a", "endpoint": {"url_template": "https://a.example", "metod": "GET"}},
-            "http.endpoint.metod: is not a known field (did you mean method?)",
+            "endpoint.metod: is not a known field (did you mean method?)",
+        ),
+        (AnyToolSpec, {"type": "http"}, "tool_id: is required; endpoint: is required"),
+        (
+            AnyToolSpec,
+            {"type": "foo", "tool_id": "a"},
+            "the data: must have the field 'tool_type' or 'type' with one of 'function', 'http', 'mcp_server', 'skill'",
         ),
     ],
 )

@@ -46,6 +46,8 @@ _TEMPLATES = {
     "union_tag_invalid": "must have the field {discriminator} with one of {expected_tags}",
     "union_tag_not_found": "must have the field {discriminator}",
 }
+_TAG_FIELDS = {"'tool_type'": "'tool_type' or 'type'"}
+"""The fields that may hold a tag, by the field of that name."""
 
 
 def describe_problems(error: ValidationError, model: Any = None, limit: int = 5) -> str:
@@ -75,7 +77,7 @@ def describe_yaml_error(error: Exception) -> str:
 
 def list_problems(errors: Sequence[Mapping[str, Any]], model: Any = None) -> list[tuple[str, str]]:
     """Return the dotted path and the problem of each error, as `describe_problems` does."""
-    return [(".".join(map(str, error["loc"])), _describe_problem(error, model)) for error in errors]
+    return [(".".join(map(str, _drop_tags(model, error["loc"]))), _describe_problem(error, model)) for error in errors]
 
 
 def _describe_problem(error: Mapping[str, Any], model: Any) -> str:
@@ -88,7 +90,11 @@ def _describe_problem(error: Mapping[str, Any], model: Any) -> str:
     problem = _PROBLEMS.get(kind)
     if problem is None and kind in _TEMPLATES:
         limits = {name: int(value) if _is_whole(value) else value for name, value in context.items()}
+        tag_field = str(context.get("discriminator", ""))
+        limits["discriminator"] = _TAG_FIELDS.get(tag_field, tag_field)
         problem = _TEMPLATES[kind].format_map(limits)
+        if kind == "union_tag_not_found" and (tags := _list_tags(model, error["loc"], tag_field.strip("'"))):
+            problem += f" with one of {', '.join(tags)}"
     if problem is None:
         problem = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input ").replace("should ", "must ", 1)
     return problem
@@ -105,24 +111,46 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, float) and value.is_integer()
 
 
+def _drop_tags(annotation: Any, path: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the path of an error without the tags of unions, which the data does not contain."""
+    for size in range(len(path), -1, -1):
+        for _, plain_path in _resolve(annotation, path[:size]):
+            return (*plain_path, *path[size:])
+    return tuple(path)
+
+
 def _iterate_field_names(annotation: Any, path: Sequence[Any]) -> Iterator[str]:
     """Yield the names of the fields at a path of an error, in every model of a union."""
+    for found, _ in _resolve(annotation, path):
+        yield from (field.alias or name for name, field in getattr(found, "model_fields", {}).items())
+
+
+def _list_tags(annotation: Any, path: Sequence[Any], discriminator: str) -> list[str]:
+    """Return the tags of the union at a path of an error."""
+    models = [getattr(found, "model_fields", {}) for found, _ in _resolve(annotation, path)]
+    return [repr(fields[discriminator].default) for fields in models if discriminator in fields]
+
+
+def _resolve(annotation: Any, path: Sequence[Any]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Yield each type at a path of an error, in every model of a union, with the path without the tags of unions."""
     origin, arguments = get_origin(annotation), get_args(annotation)
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        if not path:
-            yield from (field.alias or name for name, field in annotation.model_fields.items())
-        for name, field in annotation.model_fields.items():
-            if path and path[0] in (name, field.alias):
-                yield from _iterate_field_names(field.annotation, path[1:])
-    elif origin is Annotated:
-        yield from _iterate_field_names(arguments[0], path)
+    inner: list[Any] = []
+    if origin is Annotated:
+        yield from _resolve(arguments[0], path)
     elif origin in (Union, types.UnionType):
         chosen = [option for option in arguments if path and _has_tag(option, path[0])]
         for option in chosen or arguments:
-            yield from _iterate_field_names(option, path[1:] if chosen else path)
-    elif arguments and path:  # a list, a tuple or a mapping; its last argument is the type of the items
-        items = [argument for argument in arguments if argument is not ...]
-        yield from _iterate_field_names(items[-1], path[1:])
+            yield from _resolve(option, path[1:] if chosen else path)
+    elif not path:
+        yield annotation, ()
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        fields = annotation.model_fields.items()
+        inner = [field.annotation for name, field in fields if path[0] in (name, field.alias)]
+    else:  # a list, a tuple or a mapping; its last argument is the type of the items
+        inner = [argument for argument in arguments if argument is not ...][-1:]
+    for item in inner:
+        for found, plain_path in _resolve(item, path[1:]):
+            yield found, (path[0], *plain_path)
 
 
 def _has_tag(model: Any, tag: Any) -> bool:

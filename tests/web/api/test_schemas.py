@@ -49,7 +49,12 @@ async def test_an_unknown_field_is_named(tmp_path):
         (
             "/api/tools",
             {"tool_id": "a", "endpoint": {"url_template": "https://a.example", "metod": "GET"}},
-            "body.http.endpoint.metod: is not a known field (did you mean method?)",
+            "body.endpoint.metod: is not a known field (did you mean method?)",
+        ),
+        (
+            "/api/tools/try",
+            {"tool": {"endpoint": {"url_template": "https://a.example"}}},
+            "body.tool.tool_id: is required",
         ),
         (
             "/api/tools/calculator/call",
