@@ -188,6 +188,16 @@ QUESTIONS_FOR_THE_MODEL = {
     "a day of the week": [
         *("上周三最高费用的医生", "本周五最多就诊数的医生", "上周3最高费用的医生", "每周三最高费用", "上上周日的费用"),
     ],
+    "a total of the best groups": [
+        *(
+            "total billing of the top 3 doctors",
+            "total billing by the top 3 doctors",
+            "top 3 doctors' total billing",
+            "前三名医生的总费用",
+            "前三名医生的费用总和",
+            "前两个病区的费用合计",
+        ),
+    ],
 }
 QUESTIONS_FOR_THE_RULES = [
     *(
@@ -243,6 +253,15 @@ QUESTIONS_FOR_THE_RULES = [
     *("2024 YTD billing", "今年累计费用"),
     *("二〇二三年的费用", "十二月的费用", "费用超过一百零五的医生"),
     *("上周费用最高的三名医生", "按周统计费用"),
+    *(
+        "top 3 doctors by total billing",
+        "total billing by doctor, top 3",
+        "总费用最高的前三名医生",
+        "总费用前三名的医生",
+        "哪个医生的总费用最高",
+        "费用合计最高的病区",
+        "前三名医生的总费用分别是多少",
+    ),
 ]
 
 
