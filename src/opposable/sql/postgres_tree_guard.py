@@ -60,8 +60,8 @@ def refuse_ambiguous_strings(sql: str, dialect: Dialect = "postgres") -> None:
         before = part.text if part.kind == "code" else ""
 
 
-def refuse_unsafe_tree(tree: Any) -> None:
-    """Refuse functions and types with a schema, and huge values.
+def refuse_unsafe_tree(tree: Any, schema: DatabaseSchema) -> None:
+    """Refuse functions and types with a schema, row types that show other columns, and huge values.
 
     Any role may own a function or type in a schema of its own.
 
@@ -74,6 +74,11 @@ def refuse_unsafe_tree(tree: Any) -> None:
     for kind in tree.find_all(exp.DataType):
         if "." in str(kind.args.get("kind") or ""):
             raise ToolRefused(f"{to_one_line(str(kind.args['kind']), 80)}: name the type without its schema.")
+        name = kind.args["kind"].name if kind.args.get("kind") else str(kind.this.value)
+        if name.encode()[:_MAX_NAME_BYTES].decode(errors="ignore").casefold() in schema.refused_types:
+            raise ToolRefused(
+                f"The type {to_one_line(name, 80)} is not available: it is the row type of a table that may not be read."
+            )
     growth = _estimate_query_growth(tree)
     if growth > _MAX_GROWTH:
         raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_MAX_GROWTH} are allowed.")

@@ -68,6 +68,8 @@ class DatabaseSchema:
     """PostgreSQL: functions that `value.name` could call without being allowed, or that run as their owner; case-folded."""
     refused_operators: frozenset[str] = frozenset()
     """PostgreSQL: operators of the database that run as their owner, or that `pg_catalog` does not have."""
+    refused_types: frozenset[str] = frozenset()
+    """PostgreSQL: row types of relations that are not listed or not fully readable, and arrays of them; case-folded."""
 
     @cached_property
     def _by_name(self) -> Mapping[str, Table]:

@@ -105,7 +105,7 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
     called_names = _refuse_functions(tokens, tree, dialect, schema)
     _refuse_tables(tree, schema)
     if dialect == "postgres":
-        refuse_unsafe_tree(tree)
+        refuse_unsafe_tree(tree, schema)
         if name := find_refused_function(masked, tree, schema, called_names):
             raise _build_function_refusal(name, dialect)
         refuse_operators(masked, schema)

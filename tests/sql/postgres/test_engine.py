@@ -177,6 +177,8 @@ CREATE OPERATOR public.== (leftarg = INTEGER, rightarg = INTEGER, function = min
 CREATE FUNCTION less(TEXT, TEXT) RETURNS TEXT LANGUAGE sql AS 'SELECT replace($1, $2, $2)';
 CREATE OPERATOR public.- (leftarg = TEXT, rightarg = TEXT, function = less);
 GRANT SELECT ON ward TO shop_reader;
+CREATE TABLE partly (id INTEGER, secret_bonus INTEGER);
+GRANT SELECT (id) ON partly TO shop_reader;
 """
 
 
@@ -231,3 +233,18 @@ async def test_columns_that_share_the_name_of_a_function_are_read(coded):
         "SELECT (w).id * 7 FROM ward w WHERE w.title - 'x' >= 'A'",
     ):
         assert (await coded.execute(sql))["rows"] == [[7]], sql
+
+
+async def test_row_types_of_tables_that_may_not_be_read_are_refused(coded):
+    for sql in (
+        "SELECT * FROM json_populate_record(NULL::hidden, '{}')",
+        "SELECT to_json(CAST(NULL AS Partly))",
+        "SELECT NULL::_hidden",
+        'SELECT ARRAY[]::"hidden"[]',
+        "SELECT * FROM json_to_recordset('[]') AS x(a hidden)",
+        "SELECT json_value('{}', '$.a' RETURNING hidden)",
+    ):
+        with pytest.raises(ToolRefused, match="row type of a table that may not be read"):
+            await coded.execute(sql)
+    for sql in ("SELECT * FROM json_populate_record(NULL::ward, '{}')", "SELECT NULL::holder, NULL::ward[]"):
+        assert (await coded.execute(sql))["rows"]

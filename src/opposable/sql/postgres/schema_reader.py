@@ -54,6 +54,13 @@ WHERE o.oprnamespace <> 'pg_catalog'::regnamespace AND pg_catalog.pg_operator_is
   AND (p.prosecdef OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_operator c
     WHERE c.oprname = o.oprname AND c.oprnamespace = 'pg_catalog'::regnamespace))
 """
+_TYPES_SQL = """
+SELECT t.typname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_type r ON r.oid = c.reltype
+JOIN pg_catalog.pg_type t ON t.oid IN (r.oid, r.typarray)
+WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND pg_catalog.pg_type_is_visible(t.oid) AND (c.oid = ANY(%s::oid[])
+  OR EXISTS (SELECT 1 FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    AND NOT pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')))
+"""
 _MAX_ESTIMATE_TO_COUNT = 1_000
 """Rows in the server's estimate up to which a table is counted, at most to `_MAX_COUNTED_ROWS`."""
 _MAX_COUNTED_ROWS = 10_000
@@ -89,12 +96,14 @@ async def read_schema(
         tables.append(Table(name, table_columns, path, kind, comment, rows, exact, hidden))
     functions = await _fetch_all(connection, _FUNCTIONS_SQL, [sorted(POSTGRES_FUNCTIONS)])
     operators = await _fetch_all(connection, _OPERATORS_SQL)
+    types = await _fetch_all(connection, _TYPES_SQL, [list(excluded_oids)])
     return DatabaseSchema(
         tuple(sorted(tables, key=lambda table: bool(table.schema))),
         default_schema,
         "postgres",
         refused_functions=frozenset(name.casefold() for (name,) in functions),
         refused_operators=frozenset(name for (name,) in operators),
+        refused_types=frozenset(name.casefold() for (name,) in types),
     )
 
 
