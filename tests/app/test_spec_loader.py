@@ -60,7 +60,11 @@ async def test_a_skill_is_a_folder(loader, tmp_path):
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        (build_function_spec("x", "os", function_name="system"), "may not be used"),
+        (build_function_spec("x", "os", function_name="system"), "To allow it, list os in OPPOSABLE_MODULES."),
+        (
+            build_function_spec("x", "opposable.builtin_tools.clock", function_name="nothing"),
+            "The owner allows: opposable.builtin_tools.calculator.calculator:calculator",
+        ),
         (
             HttpToolSpec(tool_id="x", endpoint=EndpointConfig(url_template="internal://shell")),
             "no built-in tool 'shell'",

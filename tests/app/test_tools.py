@@ -6,9 +6,11 @@ import pytest
 from tests.app.settings import BUILTIN, SQL, create_settings
 
 from opposable.app.agents import open_agent
+from opposable.app.stored_tools import save_tools
 from opposable.app.tool_factory import create_builtin_library
 from opposable.app.tools import open_tools, select_tools
 from opposable.domain.errors import BadInput
+from opposable.domain.specs import FunctionToolSpec
 
 pytestmark = pytest.mark.anyio
 
@@ -32,3 +34,16 @@ async def test_the_tools_over_a_database_follow_the_built_in_ones(tmp_path: Path
         assert (await library.call("sql_execute", {"sql": "SELECT price FROM item"})).data["rows"] == [[1.5]]
     async with open_tools(create_settings(tmp_path)) as library:
         assert set(library.names) - set(BUILTIN) >= {"python_executor", "web_scraper", "data_analyzer_describe"}
+
+
+async def test_a_stored_tool_takes_the_place_of_an_optional_one(tmp_path: Path) -> None:
+    spec = FunctionToolSpec(
+        tool_id="python_executor",
+        module_path="opposable.builtin_tools.python.python_executor",
+        class_name="PythonExecutor",
+    )
+    settings = create_settings(tmp_path, modules=("opposable.builtin_tools",))
+    assert [registration.accepted for registration in await save_tools(settings, [spec])] == [("python_executor",)]
+    async with open_tools(settings) as library:
+        assert library.get_spec("python_executor") == spec
+        assert (await library.call("python_executor", {"code": "6 * 7"})).data == {"value": 42}

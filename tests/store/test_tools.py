@@ -79,7 +79,7 @@ async def test_invalid_row_is_listed_as_unreadable(store):
     page = await store.tools.list()
     assert [spec.tool_id for spec in page.items] == ["skill", "sum", "计算.server"]
     assert page.unreadable_rows == {
-        "weather": "The stored tool 'weather' is not valid: http.endpoint.url_template: is required. Save the tool again."
+        "weather": "The stored tool 'weather' is not valid: endpoint.url_template: is required. Save the tool again."
     }
 
 

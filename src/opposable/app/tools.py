@@ -106,7 +106,8 @@ async def open_tools_and_database(
             library.find_tool(name) is None and library.get_spec(name) is None for name in tool_names
         ):
             for tool in create_optional_tools(loader, stack):
-                library.register(tool)
+                if tool.definition.name not in library.names:  # a stored tool may have the name
+                    library.register(tool)
         yield select_tools(library, tool_names) if tool_names else library, opened_database
 
 
