@@ -70,7 +70,7 @@ def bind_placeholders(
     missing_is_null: bool = False,
     identifiers: Container[str] = (),
 ) -> BoundSql:
-    """Bind every `{{name}}` in `sql`, also inside quotes.
+    """Bind every `{{name}}` in `sql`. In quotes, one that `parameters` does not name is text.
 
     A list becomes `(a, b)`.
 
@@ -78,7 +78,8 @@ def bind_placeholders(
         sql: The query.
         dialect: SQL dialect of the parameter marks.
         parameters: Values by name.
-        missing_is_null: Bind NULL to placeholders without a value, for checks before the values are known.
+        missing_is_null: Bind NULL to placeholders without a value, for checks before the values are known; also in
+            strings.
         identifiers: Names of tables and columns; one that contains braces is not a placeholder.
 
     Raises:
@@ -114,8 +115,12 @@ class _Binder:
             return text
         if kind == "code":
             return _PLACEHOLDER.sub(lambda match: self._bind_in_code(match, text), text)
+        raw = before[-1:].isalpha() or text.startswith("$")
+        is_bound = self.missing_is_null and kind == "string" and not raw
+        if not is_bound and self.parameters.keys().isdisjoint(_PLACEHOLDER.findall(text)):
+            return text
         if kind == "string":
-            return self._bind_in_string(text[1:-1], raw=before[-1:].isalpha() or text.startswith("$"))
+            return self._bind_in_string(text[1:-1], raw)
         if unquote_name(text) not in self.identifiers:
             self.problems.append(FieldProblem("sql", "a placeholder replaces a value, not a name", text))
         return text
@@ -135,17 +140,20 @@ class _Binder:
         if raw:
             self.problems.append(FieldProblem("sql", "a placeholder cannot stand in a string with a prefix", inner))
             return f"'{inner}'"
-        parts = _PLACEHOLDER.split(inner)
         marks: list[str] = []
-        for index, part in enumerate(parts):
-            if index % 2 == 0:
-                marks += [f"'{part}'"] if part else []
+        start = 0
+        for match in _PLACEHOLDER.finditer(inner):
+            name = match.group(1)
+            if name not in self.parameters and not self.missing_is_null:
                 continue
-            value = self._look_up_value(part)
+            value = self._look_up_value(name)
             if isinstance(value, list | tuple):
-                self.problems.append(FieldProblem(f"parameters.{part}", "a list cannot stand inside quotes"))
+                self.problems.append(FieldProblem(f"parameters.{name}", "a list cannot stand inside quotes"))
                 value = None
-            marks.append(self._add_parameter(part, value))
+            marks += [f"'{inner[start : match.start()]}'"] if match.start() > start else []
+            marks.append(self._add_parameter(name, value))
+            start = match.end()
+        marks += [f"'{inner[start:]}'"] if start < len(inner) else []
         if len(marks) > 1 and self.dialect == "mysql":
             return f"CONCAT({', '.join(marks)})"
         return marks[0] if len(marks) == 1 else f"({' || '.join(marks)})"

@@ -1,14 +1,10 @@
 """Tools that let a model read the schema and the rows of a database."""
 
-import re
-from collections.abc import Container
 from typing import Any
 
 from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
 from opposable.sql.database import Database, QueryLimits, QueryResult
-from opposable.sql.function_allowlist import Dialect
-from opposable.sql.lexer import split_segments
 from opposable.sql.name_checker import check_names
 from opposable.sql.name_problems import NameProblem
 from opposable.sql.name_repair import RepairedQuery, repair_names
@@ -164,7 +160,7 @@ class SqlTools:
         bound = BoundSql(sql, dialect=self._database.dialect)
         if self._binds_placeholders:
             names = (await self._database.get_schema()).names
-            bound = _bind_values(sql, self._database.dialect, parameters or {}, names)
+            bound = bind_placeholders(sql, self._database.dialect, parameters, identifiers=names)
         accepted = await self._accept(bound)
         repaired = accepted or await self._repair(bound)
         bounds = QueryLimits(min(limit, MAX_ROWS), self._limits.max_cell_characters, self._limits.timeout_seconds)
@@ -196,26 +192,7 @@ class SqlTools:
     async def _bind_with_nulls(self, sql: str) -> BoundSql:
         """Bind every placeholder to NULL, for checks before the values are known."""
         names = (await self._database.get_schema()).names
-        try:
-            return bind_placeholders(sql, self._database.dialect, missing_is_null=True, identifiers=names)
-        except InvalidArguments:  # in a name, or in a string with a prefix, where it is text
-            return _bind_values(sql, self._database.dialect, {}, names, missing_is_null=True)
-
-
-def _bind_values(
-    sql: str, dialect: Dialect, parameters: dict[str, Any], identifiers: Container[str], missing_is_null: bool = False
-) -> BoundSql:
-    """Bind placeholders. In quotes, only those that `parameters` names are placeholders; others are text.
-
-    A NUL character, which no query has, separates the braces of such a text while the placeholders are bound.
-    """
-    names = "|".join(map(re.escape, parameters))
-    text_brace = re.compile(rf"\{{(?=\{{(?!\s*(?:{names})\s*\}}\}}))")
-    segments = split_segments(sql, dialect)
-    marked = (text_brace.sub("{\0", one.text) if one.kind in ("string", "name") else one.text for one in segments)
-    bound = bind_placeholders("".join(marked), dialect, parameters, missing_is_null, identifiers)
-    bound.sql = bound.sql.replace("{\0", "{")
-    return bound
+        return bind_placeholders(sql, self._database.dialect, missing_is_null=True, identifiers=names)
 
 
 def _require_table(schema: DatabaseSchema, name: str) -> Table:
