@@ -284,3 +284,52 @@ def test_a_question_of_one_reading_needs_no_model(question):
     parsed = parse(question)
     assert (parsed.unmatched_words, parsed.ambiguities) == ((), ())
     assert isinstance(compile_intent(parsed.intent, MODEL, "sqlite", TODAY), CompiledQuery)
+
+
+SIGNED_VALUES = {
+    "plan": ["BBB", "BBB-", "A-", "A+", "Basic", "-"],
+    "patient": ["Wendy", "Wendy's", "Levi", "Yahoo!", "Google", "Google!", ".NET", "NET", "(Ann)"],
+    "town": ["Men's", "Women's", "Women", "Inc."],
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        *(("visits of BBB-", "BBB-"), ("BBB-就诊数", "BBB-"), ("套餐A-的就诊数", "A-"), ("How many A- visits?", "A-")),
+        *(("visits of BBB", "BBB"), ("How many A+ visits?", "A+"), ("visits excluding BBB-", "BBB-")),
+        *(("visits of Levi's", "Levi"), ("visits of Wendy", "Wendy"), ("visits of Yahoo!", "Yahoo!")),
+        *(("visits in men’s", "Men's"), ("visits of Google", "Google"), ("visits in Inc.", "Inc.")),
+        *(("visits of (Ann)", "(Ann)"), ("visits of Basic!", "Basic"), ("visits of women", "Women")),
+    ],
+)
+def test_a_value_includes_its_outer_signs(question, value):
+    parsed = SemanticParser(MODEL, SIGNED_VALUES).parse(question, TODAY)
+    assert (parsed.unmatched_words, parsed.ambiguities) == ((), ())
+    assert [condition.value for condition in parsed.intent.filters] == [value]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("How many A-visits are there?", "visits of A-rated plans", "visits of B-", "visits of Basic-", "visits of A"),
+        *("visits of Wendy's", "visits of Google!", "visits of .NET", "visits in Women's", "visits in men"),
+        *("visits of Yahoo", "visits in Inc", "visits of Ann", "Wendy’s visits"),
+    ],
+)
+def test_a_sign_that_belongs_to_a_value_contests_other_meanings(question):
+    assert not SemanticParser(MODEL, SIGNED_VALUES).parse(question, TODAY).is_resolved
+
+
+def test_a_declared_value_includes_its_outer_signs():
+    model = parse_semantic_model("""
+metrics:
+  visits: {expr: COUNT(*), table: visits}
+dimensions:
+  blood: {expr: blood, table: visits, values: {AB-: [], AB+: [], "A-": [A negative]}}
+""")
+    parser = SemanticParser(model, {})
+    filters = [parser.parse(question, TODAY).intent.filters for question in ("visits of AB-", "visits of A negative")]
+    assert [condition.value for found in filters for condition in found] == ["AB-", "A-"]
+    assert not parser.parse("visits of AB", TODAY).is_resolved
+    assert not parser.parse("How many A-visits are there?", TODAY).is_resolved

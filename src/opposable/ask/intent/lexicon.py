@@ -8,8 +8,11 @@ from typing import Literal
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.text_normalization import CHINESE_CHARACTERS, lowercase_halfwidth, singularize
 
+_LETTER = rf"[^\W_{CHINESE_CHARACTERS}]"
+_OUTER_SIGN = re.compile(r"^\W|\W$|['’][sS]$")
 _WORD_PATTERN = re.compile(
-    rf"[{CHINESE_CHARACTERS}]|(?<!\w)-(?=\d)|!(?=[<>=])|\d[\d,]*(?:\.\d+)?|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?"
+    rf"[{CHINESE_CHARACTERS}]|(?<!\w)-(?=\d)|(?<={_LETTER})-(?!{_LETTER})|!(?=[<>=])|\d[\d,]*(?:\.\d+)?"
+    rf"|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?"
     r"|[^\w\s.?!:\"'‘’“”()\[\]{}。…—·「」『』《》【】-]"
 )
 
@@ -57,14 +60,15 @@ TERM_AND_VALUE_KINDS = TERM_KINDS | {"value"}
 class Meaning:
     """A possible meaning of a phrase.
 
-    `id` is the id of a term, or of the dimension of `value`; a function word has neither. `is_stored` says that the
-    value comes from the database, not from the model.
+    `id` is the id of a term, or of the dimension of `value`; a function word has neither. A meaning with a `text`
+    requires its characters in the question, not only its stems: a value of the database, or a name with signs such as
+    "Yahoo!".
     """
 
     kind: MeaningKind
     id: str = ""
     value: str = ""
-    is_stored: bool = False
+    text: str = ""
 
 
 _FUNCTION_WORDS: dict[MeaningKind, str] = {
@@ -130,31 +134,33 @@ class Lexicon:
 def build_lexicon(model: SemanticModel, database_values: Mapping[str, Sequence[str]]) -> Lexicon:
     """Build the lexicon of a semantic model.
 
-    It contains ids, synonyms, names of values, function words of both languages, and values by dimension id.
+    It contains ids, synonyms, names of values, function words of both languages, and values by dimension id. A name
+    replaces a function word of the same stems, unless it requires its text.
     """
     phrases: MeaningsByStems = {}
-    for kind, text in _FUNCTION_WORDS.items():
-        for phrase in text.split("|"):
+    for kind, words in _FUNCTION_WORDS.items():
+        for phrase in words.split("|"):
             phrases.setdefault(tokenize_stems(phrase), [Meaning(kind)])
-    for name, meaning in _iter_names(model):
+    for name, meaning in _iter_names(model, database_values):
         stems = tokenize_stems(name)
-        is_short_value = meaning.kind == "value" and len(stems) == 1 and len(stems[0]) == 1
-        if stems and not is_short_value:
+        if meaning.text:  # "A-" begins "A-rated" too
+            for known_stems in {stems, tokenize_stems(name.strip().rstrip("-"))} - {()}:
+                phrases.setdefault(known_stems, []).append(meaning)
+        elif stems and (meaning.kind != "value" or len("".join(stems)) > 1):
             others = [other for other in phrases.get(stems, ()) if other.kind in TERM_AND_VALUE_KINDS]
             phrases[stems] = list(dict.fromkeys([*others, meaning]))
-    for dimension_id, texts in database_values.items():
-        for text in texts:
-            if stems := tokenize_stems(text):
-                phrases.setdefault(stems, []).append(Meaning("value", dimension_id, text, is_stored=True))
     return Lexicon(phrases, max(map(len, phrases)))
 
 
-def _iter_names(model: SemanticModel) -> Iterator[tuple[str, Meaning]]:
-    """Yield the names of terms and values, which replace a function word of the same stems."""
+def _iter_names(model: SemanticModel, database_values: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Meaning]]:
+    """Yield the names of terms and values, then the values of the database."""
     for section, term in model.iter_terms():
         for name in (term.id, *term.synonyms):
             yield name, Meaning(section[:-1], term.id)  # type: ignore[arg-type]
     for dimension in model.dimensions.values():
         for value, names in dimension.values.items():
             for name in (value, *names):
-                yield name, Meaning("value", dimension.id, value)
+                yield name, Meaning("value", dimension.id, value, name if _OUTER_SIGN.search(name) else "")
+    for dimension_id, texts in database_values.items():
+        for text in texts:
+            yield text, Meaning("value", dimension_id, text, text)

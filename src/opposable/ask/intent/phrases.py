@@ -1,13 +1,14 @@
 """Phrases of a question: the words that mean something together."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from opposable.ask.intent.lexicon import TERM_AND_VALUE_KINDS, TERM_KINDS, Lexicon, Meaning, MeaningKind, Word, tokenize
 from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_number
 from opposable.ask.intent.time_expressions import CONSUMED_CHARACTER
-from opposable.domain.text_normalization import fold_text, lowercase_halfwidth
+from opposable.domain.text_normalization import lowercase_halfwidth
 
 _NUMBER = re.compile(NUMBER_PATTERN, re.ASCII)
 
@@ -68,9 +69,8 @@ def _split_words(question: str, lexicon: Lexicon, words: list[Word]) -> list[Phr
     first = 0
     while first < len(words):
         size = _select_size(question, words[first:], lexicon)
-        follows_preposition = bool(phrases) and phrases[-1].is_a("in", "of")
-        phrase = words[first : first + size]
-        meanings, is_contested = _find_meanings(question, phrase, lexicon, follows_preposition)
+        neighbors = phrases[-1].meanings if phrases else ()
+        meanings, is_contested = _find_meanings(question, words[first : first + size], lexicon, neighbors)
         number_size, number = _parse_number_at(text, words[first:])
         if number_size < size or (meanings and meanings[0].kind in TERM_KINDS):
             number = None
@@ -106,27 +106,43 @@ def _find_sizes(words: list[Word], lexicon: Lexicon) -> list[int]:
 
 
 def _find_meanings(
-    question: str, phrase: list[Word], lexicon: Lexicon, follows_preposition: bool = False
+    question: str, phrase: list[Word], lexicon: Lexicon, neighbors: Sequence[Meaning] = ()
 ) -> tuple[tuple[Meaning, ...], bool]:
     """Return the meanings of a phrase, and whether it is contested.
 
     A word of grammar or a term contests a phrase with a value of the database in the same letters, and after a
-    preposition in any case. The capital that begins a question is no evidence for a value. Words such as "the end",
-    which begin with a word of grammar, are no value in other letters.
+    preposition in any case. The capital that begins a question is no evidence
+    for a value, and "A" within it is no article. Words such as "the end", which begin with a word of grammar, are no
+    value in other letters. A value with signs, such as "Yahoo!", is the only meaning; any other one contests it.
     """
     text = re.sub("['’][sS]$", "", question[phrase[0].start : phrase[-1].end])
     meanings = lexicon.meanings.get(tuple(word.stem for word in phrase), ())
-    stored = [m for m in meanings if m.is_stored and fold_text(m.value.strip()) == fold_text(text)]
-    terms = [meaning for meaning in meanings if meaning.kind in TERM_AND_VALUE_KINDS and not meaning.is_stored]
-    others = [meaning for meaning in meanings if meaning.kind not in TERM_AND_VALUE_KINDS]
+    names = [meaning for meaning in meanings if not meaning.text]
+    lengths = {meaning: _measure_text(question, phrase, meaning.text) for meaning in meanings if meaning.text}
+    length = max(lengths.values(), default=0)
+    stored = [meaning for meaning in lengths if length and lengths[meaning] == length]
+    if length > len(text):
+        possible = (*names, *(meaning for meaning in lengths if lengths[meaning]))
+        return tuple(stored), len({(meaning.id, meaning.value) for meaning in possible}) > 1
     begins_question = text.istitle() and not question[: phrase[0].start].strip()
-    same = [] if begins_question else [meaning for meaning in stored if meaning.value == text]
-    if terms:
-        return (*terms, *stored), bool(same) and any(meaning.kind in ("metric", "dimension") for meaning in terms)
-    if others:
-        return tuple(others), bool(stored if follows_preposition else same)
+    same = [] if begins_question else [meaning for meaning in stored if meaning.text.strip() == text]
+    if names and names[0].kind in TERM_AND_VALUE_KINDS:
+        return (*names, *stored), bool(same) and any(name.kind in ("metric", "dimension") for name in names)
+    if names:
+        is_expected = any(other.kind in ("in", "of") for other in neighbors)
+        is_letter = text == "A" and not begins_question
+        return tuple(names), is_letter or bool(stored if is_expected else same)
     has_function_word = any(m.kind not in TERM_AND_VALUE_KINDS for m in lexicon.meanings.get((phrase[0].stem,), ()))
     return tuple(same if len(phrase) > 1 and has_function_word else stored), False
+
+
+def _measure_text(question: str, phrase: list[Word], text: str) -> int:
+    """Return the length of a text if the question has it at a phrase, in any case and with its outer signs, else 0."""
+    question, text = (lowercase_halfwidth(part).replace("’", "'") for part in (question, text.strip()))
+    start = phrase[0].start - tokenize(text)[0].start if text else -1
+    end = start + len(text)
+    is_found = start >= 0 and question.startswith(text, start) and question[end : phrase[-1].end] in ("", "'s")
+    return len(text) if is_found else 0
 
 
 def _parse_number_at(text: str, words: list[Word]) -> tuple[int, int | float | None]:
