@@ -61,7 +61,7 @@ def show_agent(agent_id: AgentArgument, json: JsonOption = False) -> None:
 
 @cli.command("bind")
 def bind_tools(agent_id: AgentArgument, tools: ToolsArgument, json: JsonOption = False) -> None:
-    """Give an agent stored tools. A running service takes the change over.
+    """Give an agent stored tools. A running service applies the change.
 
     Example: opposable agents bind default stock
     """

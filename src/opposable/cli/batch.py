@@ -53,6 +53,7 @@ def run(
     """Run a file of tasks and write one result line for each.
 
     The tasks are executed by `opposable worker` processes on the same PostgreSQL database. Ctrl-C leaves them running.
+    Create the agent in the console of `opposable serve` or with POST /api/agents.
 
     Example: opposable batch run tasks.jsonl --agent support --out results.jsonl
     """

@@ -46,7 +46,7 @@ HELP = """\
 /save FILE    save the conversation as Markdown, or in a .json file as JSON
 /load FILE    go on with a conversation that was saved as JSON
 /exit         end (also Ctrl-D)
-End a line with \\ to write on in the next one. Or write between \"\"\" and \"\"\".
+End a line with \\ to continue on the next line. Or write between \"\"\" and \"\"\".
 Pasted lines are one message."""
 
 LONG_TEXT_MARK = '"""'
@@ -59,7 +59,7 @@ def chat(
     tool: ToolOption = None,
     db: DatabaseOption = None,
     system: Annotated[str, typer.Option("--system", help="Instructions for the model", show_default=False)] = "",
-    resume: Annotated[bool, typer.Option("--continue", "-c", help="Go on with the last conversation")] = False,
+    resume: Annotated[bool, typer.Option("--continue", "-c", help="Continue the last conversation")] = False,
     yes: YesOption = False,
     download: DownloadOption = False,
 ) -> None:

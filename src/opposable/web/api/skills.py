@@ -53,7 +53,7 @@ async def run_skill(request: Request) -> Response:
     tool = request.app.state.service.library.find_registered_tool(request.path_params["skill_id"])
     if tool is None:
         raise not_found_error(
-            f"There is no skill {request.path_params['skill_id']!r}; GET /skills lists those there are."
+            f"There is no skill {request.path_params['skill_id']!r}; GET /skills lists the available skills."
         )
     return await call_and_record(request, tool.entry.tool_id, tool.action, body["arguments"])
 
