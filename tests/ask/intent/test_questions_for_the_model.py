@@ -198,6 +198,16 @@ QUESTIONS_FOR_THE_MODEL = {
             "前两个病区的费用合计",
         ),
     ],
+    "a word beside the dimension whose value it is in other letters": [
+        *(
+            "How many visits of the best doctor are there?",
+            "visits of the top doctor",
+            "billing of doctor top",
+            "医生是top的就诊数",
+            "billing of all doctors by plan a",
+            "visits by a plan",
+        ),
+    ],
 }
 QUESTIONS_FOR_THE_RULES = [
     *(

@@ -69,7 +69,10 @@ def _split_words(question: str, lexicon: Lexicon, words: list[Word]) -> list[Phr
     first = 0
     while first < len(words):
         size = _select_size(question, words[first:], lexicon)
-        neighbors = phrases[-1].meanings if phrases else ()
+        following = words[first + size :][: _select_size(question, words[first + size :], lexicon)]
+        after = _find_meanings(question, following, lexicon)[0] if following else ()
+        neighbors = [meaning for meaning in after if meaning.kind == "dimension"]
+        neighbors += phrases[-1].meanings if phrases else ()
         meanings, is_contested = _find_meanings(question, words[first : first + size], lexicon, neighbors)
         number_size, number = _parse_number_at(text, words[first:])
         if number_size < size or (meanings and meanings[0].kind in TERM_KINDS):
@@ -110,8 +113,8 @@ def _find_meanings(
 ) -> tuple[tuple[Meaning, ...], bool]:
     """Return the meanings of a phrase, and whether it is contested.
 
-    A word of grammar or a term contests a phrase with a value of the database in the same letters, and after a
-    preposition in any case. The capital that begins a question is no evidence
+    A word of grammar or a term contests a phrase with a value of the database in the same letters. In other letters, it
+    does so after a preposition and next to the dimension of the value. The capital that begins a question is no evidence
     for a value, and "A" within it is no article. Words such as "the end", which begin with a word of grammar, are no
     value in other letters. A value with signs, such as "Yahoo!", is the only meaning; any other one contests it.
     """
@@ -129,7 +132,7 @@ def _find_meanings(
     if names and names[0].kind in TERM_AND_VALUE_KINDS:
         return (*names, *stored), bool(same) and any(name.kind in ("metric", "dimension") for name in names)
     if names:
-        is_expected = any(other.kind in ("in", "of") for other in neighbors)
+        is_expected = any(other.kind in ("in", "of") or other.id in {m.id for m in stored} for other in neighbors)
         is_letter = text == "A" and not begins_question
         return tuple(names), is_letter or bool(stored if is_expected else same)
     has_function_word = any(m.kind not in TERM_AND_VALUE_KINDS for m in lexicon.meanings.get((phrase[0].stem,), ()))
