@@ -41,3 +41,8 @@ export function previewArguments(values: Record<string, unknown>): string {
     .join(", ")
     .slice(0, 200);
 }
+
+/** Return a text with its first letter in upper case. */
+export function capitalize(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -34,6 +34,14 @@ export function describeError(error: unknown): ErrorDescription {
   return { kind, message: error instanceof Error ? error.message : String(error), fields: [] };
 }
 
+/** How the service reports an id with other characters. */
+const ID_PROBLEM = "must match the pattern ^[\\w.\\-]+$";
+
+/** Return a problem of the service with the pattern of ids in words. */
+export function describeProblem(problem: string, t: (id: "idProblem") => string): string {
+  return problem.replace(ID_PROBLEM, () => t("idProblem"));
+}
+
 /** Return the kind of an error as the service spells it, undefined if the catalog has no text for it. */
 export function findKind(kind: string): ErrorKind | undefined {
   return kind in en.errors && kind !== "unreachableText" ? (kind as ErrorKind) : undefined;

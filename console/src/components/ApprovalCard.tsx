@@ -3,6 +3,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api } from "../api/client";
+import { useScope } from "../api/queries";
 import type { CallItem } from "../api/runState";
 import { Json } from "./Json";
 import { ErrorAlert } from "./States";
@@ -13,6 +14,7 @@ type Props = { approval: NonNullable<CallItem["approval"]>; tool: string; isActi
 export function ApprovalCard({ approval, tool, isActive }: Props) {
   const { t } = useTranslation();
   const client = useQueryClient();
+  const canDecide = useScope("approve");
   const [reason, setReason] = useState("");
   const decide = useMutation({
     mutationFn: (decision: "approve" | "deny") =>
@@ -34,35 +36,39 @@ export function ApprovalCard({ approval, tool, isActive }: Props) {
     <Box component="section" aria-label={t("approval.title", { tool })} px="sm" pb="sm">
       <Stack gap="xs">
         <Text size="sm" fw={600}>
-          {t("approval.title", { tool })}
+          {t(canDecide ? "approval.title" : "approval.titleWithoutScope", { tool })}
         </Text>
         <Json value={approval.arguments} label={t("call.arguments")} />
-        <TextInput
-          size="xs"
-          label={t("approval.reason")}
-          value={reason}
-          onChange={(event) => setReason(event.currentTarget.value)}
-        />
-        <ErrorAlert error={decide.error} />
-        <Group gap="xs">
-          <Button
-            size="xs"
-            onClick={() => decide.mutate("approve")}
-            loading={decide.isPending}
-            disabled={decide.isSuccess}
-          >
-            {t("approval.approve")}
-          </Button>
-          <Button
-            size="xs"
-            variant="light"
-            color="red"
-            onClick={() => decide.mutate("deny")}
-            disabled={decide.isPending || decide.isSuccess}
-          >
-            {t("approval.deny")}
-          </Button>
-        </Group>
+        {canDecide && (
+          <>
+            <TextInput
+              size="xs"
+              label={t("approval.reason")}
+              value={reason}
+              onChange={(event) => setReason(event.currentTarget.value)}
+            />
+            <ErrorAlert error={decide.error} />
+            <Group gap="xs">
+              <Button
+                size="xs"
+                onClick={() => decide.mutate("approve")}
+                loading={decide.isPending}
+                disabled={decide.isSuccess}
+              >
+                {t("approval.approve")}
+              </Button>
+              <Button
+                size="xs"
+                variant="light"
+                color="red"
+                onClick={() => decide.mutate("deny")}
+                disabled={decide.isPending || decide.isSuccess}
+              >
+                {t("approval.deny")}
+              </Button>
+            </Group>
+          </>
+        )}
       </Stack>
     </Box>
   );

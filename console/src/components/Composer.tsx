@@ -191,7 +191,7 @@ function ModelPicker() {
   const navigate = useNavigate();
   const { agent = "", model = "" } = useSearch({ strict: false });
   const session = useQuery(sessionQuery).data;
-  const agents = useQuery({ ...agentsQuery, enabled: session?.scopes.some((scope) => scope !== "chat") });
+  const agents = useQuery({ ...agentsQuery, enabled: useScope("tools:read") });
   const choose = (change: { agent?: string; model?: string }) =>
     navigate({
       to: ".",

@@ -26,7 +26,7 @@ export function ModelProfile({ model }: { model: string }) {
         </Badge>
       ))}
       <Text size="xs" c="dimmed">
-        <CodeText>{t("model.check", { name })}</CodeText>
+        <CodeText>{t("model.check")}</CodeText>
       </Text>
     </Group>
   );

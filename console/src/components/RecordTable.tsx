@@ -3,6 +3,7 @@ import { type QueryKey, useInfiniteQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Page, withQuery } from "../api/client";
+import { capitalize } from "../format";
 import { ErrorAlert, Loading } from "./States";
 
 const PAGE_SIZE = 50;
@@ -33,7 +34,7 @@ export function RecordTable<Item>({ columns, items, getKey }: Props<Item>) {
           {items.map((item) => (
             <Table.Tr key={getKey(item)}>
               {columns.map(({ label, cell, kind }) => (
-                <Table.Td key={label} className={kind} data-label={label}>
+                <Table.Td key={label} className={kind} data-label={capitalize(label)}>
                   {cell(item)}
                 </Table.Td>
               ))}

@@ -3,6 +3,7 @@ import {
   Anchor,
   AppShell,
   Badge,
+  Box,
   Burger,
   Center,
   Group,
@@ -30,26 +31,26 @@ import {
   IconTool,
 } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, Outlet, useLocation } from "@tanstack/react-router";
+import { Link, Outlet, useLocation, useNavigate, useRouterState } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect } from "react";
 import { useTranslation } from "react-i18next";
 import { ApiError, type Approval, api, onUnauthorized, type Page, type Session } from "../api/client";
-import { sessionQuery } from "../api/queries";
+import { sessionQuery, useScope } from "../api/queries";
 import { setLanguage } from "../i18n";
 import { Logo } from "./Logo";
-import { ErrorAlert } from "./States";
+import { ErrorAlert, Forbidden } from "./States";
 import { Tour } from "./Tour";
 
 const SignIn = lazy(() => import("../pages/SignIn"));
 
 const PAGES = [
-  { to: "/chat", label: "nav.chat", icon: IconMessages },
+  { to: "/chat", label: "nav.chat", icon: IconMessages, scope: "chat" },
   { to: "/tools", label: "nav.tools", icon: IconTool, scope: "tools:read" },
-  { to: "/data", label: "nav.data", icon: IconDatabase },
-  { to: "/runs", label: "nav.runs", icon: IconActivity },
-  { to: "/batches", label: "nav.batches", icon: IconStack2 },
+  { to: "/data", label: "nav.data", icon: IconDatabase, scope: "chat" },
+  { to: "/runs", label: "nav.runs", icon: IconActivity, scope: "chat" },
+  { to: "/batches", label: "nav.batches", icon: IconStack2, scope: "chat" },
   { to: "/agents", label: "nav.agents", icon: IconRobot, scope: "tools:read" },
-  { to: "/settings", label: "nav.settings", icon: IconSettings },
+  { to: "/settings", label: "nav.settings", icon: IconSettings, scope: "" },
 ] as const;
 
 /** The frame of every page: navigation, language, colours, session. */
@@ -90,8 +91,18 @@ function Frame({ session }: { session: Session }) {
   const [isOpen, { toggle, close }] = useDisclosure();
   const { pathname } = useLocation();
   const pending = usePendingApprovals();
-  const has = (scope?: string) =>
-    !scope || session.scopes.includes(scope) || session.scopes.includes("admin");
+  const has = (scope: string) => !scope || session.scopes.includes(scope) || session.scopes.includes("admin");
+  const pages = PAGES.filter(({ scope }) => has(scope));
+  // The page that is shown, which is still the previous one while the next one loads.
+  const shownPath = useRouterState({ select: ({ matches }) => matches.at(-1)?.pathname ?? "" });
+  const page = PAGES.find(({ to }) => shownPath.startsWith(to));
+  const isAllowed = has(page?.scope ?? "");
+  // The start page of a key without chats is the first page that it allows.
+  const target = shownPath === "/chat" && !isAllowed ? pages[0]?.to : undefined;
+  const navigate = useNavigate();
+  useEffect(() => {
+    if (target) navigate({ to: target, replace: true });
+  }, [target, navigate]);
   return (
     <AppShell
       navbar={{ width: 208, breakpoint: "sm", collapsed: { mobile: !isOpen } }}
@@ -113,15 +124,15 @@ function Frame({ session }: { session: Session }) {
           </UnstyledButton>
         </Group>
         <Stack gap={2} mt={4} flex={1}>
-          {PAGES.filter((page) => has("scope" in page ? page.scope : undefined)).map((page) => (
+          {pages.map((item) => (
             <NavLink
-              key={page.to}
+              key={item.to}
               component={Link}
-              to={page.to}
-              label={t(page.label)}
-              leftSection={<page.icon size={17} stroke={1.7} />}
+              to={item.to}
+              label={t(item.label)}
+              leftSection={<item.icon size={17} stroke={1.7} />}
               rightSection={
-                page.to === "/runs" && pending > 0 ? (
+                item.to === "/runs" && pending > 0 ? (
                   <Badge
                     size="sm"
                     circle
@@ -132,8 +143,8 @@ function Frame({ session }: { session: Session }) {
                   </Badge>
                 ) : undefined
               }
-              active={pathname.startsWith(page.to)}
-              aria-current={pathname.startsWith(page.to) ? "page" : undefined}
+              active={pathname.startsWith(item.to)}
+              aria-current={pathname.startsWith(item.to) ? "page" : undefined}
               onClick={close}
               style={{ borderRadius: 8 }}
               py={6}
@@ -143,7 +154,13 @@ function Frame({ session }: { session: Session }) {
         <Footer session={session} />
       </AppShell.Navbar>
       <AppShell.Main id="main">
-        <Outlet />
+        {isAllowed ? (
+          <Outlet />
+        ) : target ? null : (
+          <Box p="lg">
+            <Forbidden scope={page?.scope ?? ""} />
+          </Box>
+        )}
       </AppShell.Main>
       <Tour />
     </AppShell>
@@ -193,10 +210,12 @@ function Footer({ session }: { session: Session }) {
 }
 
 function usePendingApprovals(): number {
+  const canRead = useScope("chat");
   const query = useQuery({
     queryKey: ["approvals", "pending"],
     queryFn: () => api<Page<Approval>>("/api/approvals?status=pending"),
     refetchInterval: 15_000,
+    enabled: canRead,
   });
   return query.data?.items.length ?? 0;
 }

@@ -3,7 +3,7 @@ import { IconAlertTriangle } from "@tabler/icons-react";
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import { describeError } from "../api/errors";
+import { describeError, describeProblem } from "../api/errors";
 import { CodeText } from "./CodeText";
 
 /** Shown where a list has nothing, with what to do next. */
@@ -50,16 +50,32 @@ export function ErrorAlert({ error, onRetry }: { error: unknown; onRetry?: () =>
         <ul>
           {fields.map((field) => (
             <li key={field.field}>
-              <code>{field.field}</code>: {field.problem}
+              <code>{field.field}</code>: {describeProblem(field.problem, t)}
             </li>
           ))}
         </ul>
       )}
-      {onRetry && (
+      {onRetry && kind !== "not_found" && (
         <Button mt="xs" size="compact-sm" variant="default" onClick={onRetry}>
           {t("retry")}
         </Button>
       )}
+    </Alert>
+  );
+}
+
+/** Shown in place of what the key does not allow. */
+export function Forbidden({ scope }: { scope: string }) {
+  const { t } = useTranslation();
+  return (
+    <Alert
+      color="red"
+      variant="light"
+      icon={<IconAlertTriangle size={18} />}
+      role="alert"
+      title={t("errors.forbidden")}
+    >
+      <CodeText>{t("missingScope", { scope })}</CodeText>
     </Alert>
   );
 }

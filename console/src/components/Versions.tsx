@@ -9,7 +9,8 @@ type Props<Spec> = {
   versions: Version<Spec>[];
   label: string;
   describeAction: (version: number) => string;
-  onSelect: (spec: Spec) => void;
+  /** Without it, the versions are only shown. */
+  onSelect: ((spec: Spec) => void) | undefined;
   isBusy?: boolean;
 };
 
@@ -37,25 +38,29 @@ export function Versions<Spec extends object>({
           ? [{ label: t("versions.author"), cell: ({ author }: Version<Spec>) => author || "–" }]
           : []),
         { label: t("runs.time"), cell: ({ time }) => formatTime(time), kind: "time" },
-        {
-          label: t("actions"),
-          cell: ({ version, spec }) =>
-            version === versions[0]?.version ? (
-              <Text size="xs" c="dimmed">
-                {t("versions.current")}
-              </Text>
-            ) : (
-              <Button
-                size="compact-xs"
-                variant="light"
-                onClick={() => onSelect(spec)}
-                disabled={isBusy}
-                aria-label={describeAction(version)}
-              >
-                {label}
-              </Button>
-            ),
-        },
+        ...(onSelect
+          ? [
+              {
+                label: t("actions"),
+                cell: ({ version, spec }: Version<Spec>) =>
+                  version === versions[0]?.version ? (
+                    <Text size="xs" c="dimmed">
+                      {t("versions.current")}
+                    </Text>
+                  ) : (
+                    <Button
+                      size="compact-xs"
+                      variant="light"
+                      onClick={() => onSelect(spec)}
+                      disabled={isBusy}
+                      aria-label={describeAction(version)}
+                    >
+                      {label}
+                    </Button>
+                  ),
+              },
+            ]
+          : []),
       ]}
     />
   );

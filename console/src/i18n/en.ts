@@ -19,8 +19,11 @@ export const en = {
   no: "No",
   more: "Load more",
   saved: "Saved.",
+  missingScope: "The API key needs the scope `{{scope}}`.",
   nothingFound: "Nothing matches.",
   notFound: "There is no page {{path}}",
+  idText: "Letters, digits, “.”, “_” and “-”.",
+  idProblem: "may contain only letters, digits, “.”, “_” and “-”",
   notFoundText: "Check the address, or select a page in the navigation.",
   back: "Go back",
   theme: { light: "Use light colors", dark: "Use dark colors" },
@@ -118,6 +121,7 @@ export const en = {
     cancelled: "cancelled",
   },
   approval: {
+    titleWithoutScope: "{{tool}} waits for a person who may approve it",
     title: "Allow {{tool}} to run with exactly these arguments?",
     approve: "Approve",
     deny: "Deny",
@@ -333,7 +337,6 @@ export const en = {
     toolCount_one: "{{count}} tool",
     toolCount_other: "{{count}} tools",
     id: "Id",
-    idText: "Letters, digits, dots, dashes and underscores.",
     version: "{{id}}, version {{version}}",
     deleteText: "The agent, its versions and bindings are deleted. Its runs and conversations remain.",
     name: "Name",
@@ -454,7 +457,8 @@ export const en = {
     on: "on",
     off: "off",
     mode: { native: "native", auto: "automatic", text: "as text", constrained: "constrained" },
-    check: "`opposable models check {{name}}` measures which calling mode suits the model.",
+    check:
+      "`opposable models check NAME` measures which calling mode suits the model. NAME is the name that `opposable serve --model` accepts.",
   },
   media: {
     title: "Images and files",

@@ -21,8 +21,11 @@ export const zh: Texts = {
   no: "否",
   more: "加载更多",
   saved: "已保存。",
+  missingScope: "API 密钥需要权限 `{{scope}}`。",
   nothingFound: "没有匹配项。",
   notFound: "没有页面 {{path}}",
+  idText: "字母、数字、“.”、“_”和“-”。",
+  idProblem: "只能包含字母、数字、“.”、“_”和“-”",
   notFoundText: "请检查地址，或在导航中选择一个页面。",
   back: "返回",
   theme: { light: "使用浅色", dark: "使用深色" },
@@ -120,6 +123,7 @@ export const zh: Texts = {
     cancelled: "已取消",
   },
   approval: {
+    titleWithoutScope: "{{tool}} 等待有权限的人批准",
     title: "允许 {{tool}} 使用以下参数运行？",
     approve: "批准",
     deny: "拒绝",
@@ -332,7 +336,6 @@ export const zh: Texts = {
     toolCount_one: "{{count}} 个工具",
     toolCount_other: "{{count}} 个工具",
     id: "标识",
-    idText: "字母、数字、点、连字符和下划线。",
     version: "{{id}}，版本 {{version}}",
     deleteText: "智能体及其版本和绑定将被删除，运行和对话保留。",
     name: "名称",
@@ -444,7 +447,8 @@ export const zh: Texts = {
     on: "开",
     off: "关",
     mode: { native: "原生", auto: "自动", text: "文本", constrained: "受约束" },
-    check: "`opposable models check {{name}}` 可测出适合该模型的调用方式。",
+    check:
+      "`opposable models check NAME` 可测出适合该模型的调用方式。NAME 是 `opposable serve --model` 接受的名称。",
   },
   media: {
     title: "图像与文件",

@@ -28,7 +28,7 @@ import {
   saveFile,
   withQuery,
 } from "../api/client";
-import { agentsQuery, sessionQuery, toolsQuery } from "../api/queries";
+import { agentsQuery, sessionQuery, toolsQuery, useScope } from "../api/queries";
 import { DeleteButton } from "../components/Confirm";
 import { ButtonLink, PageLink } from "../components/links";
 import { ModelProfile } from "../components/ModelProfile";
@@ -43,6 +43,8 @@ export function AgentPage() {
   const { t } = useTranslation();
   const path = `/api/agents/${encodeURIComponent(agentId)}`;
   const query = useQuery({ queryKey: ["agents", agentId], queryFn: () => api<Agent>(path) });
+  const canChat = useScope("chat");
+  const canWrite = useScope("tools:write");
   const download = useMutation({
     mutationFn: async () =>
       saveFile(`${agentId}.yaml`, await (await request(`${path}/export`)).blob(), "application/yaml"),
@@ -57,31 +59,39 @@ export function AgentPage() {
         </PageLink>
       }
       actions={
-        <>
-          <ButtonLink
-            to="/chat"
-            search={{ agent: agentId }}
-            size="xs"
-            variant="default"
-            leftSection={<IconMessage size={14} />}
-          >
-            {t("nav.chat")}
-          </ButtonLink>
-          <Button
-            size="xs"
-            variant="default"
-            leftSection={<IconDownload size={14} />}
-            onClick={() => download.mutate()}
-          >
-            YAML
-          </Button>
-          <DeleteAgent path={path} name={agentId} />
-        </>
+        query.data && (
+          <>
+            {canChat && (
+              <ButtonLink
+                to="/chat"
+                search={{ agent: agentId }}
+                size="xs"
+                variant="default"
+                leftSection={<IconMessage size={14} />}
+              >
+                {t("nav.chat")}
+              </ButtonLink>
+            )}
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconDownload size={14} />}
+              onClick={() => download.mutate()}
+            >
+              YAML
+            </Button>
+            {canWrite && <DeleteAgent path={path} name={agentId} />}
+          </>
+        )
       }
     >
       <ErrorAlert error={download.error} />
       <QueryView query={query}>
-        {(agent) => <Editor key={agent.version} agent={agent} path={path} />}
+        {(agent) => (
+          <Fieldset variant="unstyled" disabled={!canWrite}>
+            <Editor key={agent.version} agent={agent} path={path} />
+          </Fieldset>
+        )}
       </QueryView>
     </Page>
   );
@@ -106,6 +116,8 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
   const client = useQueryClient();
   const [spec, setSpec] = useState<AgentSpec>(agent.agent);
   const models = useQuery(sessionQuery).data?.models ?? [];
+  const canWrite = useScope("tools:write");
+  const isAdmin = useScope("admin");
   const change = (values: Partial<AgentSpec>) => setSpec({ ...spec, ...values });
   const save = useMutation({
     mutationFn: () => api<Agent>(withQuery(path, { expected: agent.version }), { method: "PUT", body: spec }),
@@ -172,6 +184,7 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
           label={t("data.database")}
           description={t("agents.databaseText")}
           placeholder="sqlite:///shop.sqlite"
+          disabled={!isAdmin}
           value={spec.database}
           onChange={(event) => change({ database: event.currentTarget.value })}
         />
@@ -179,6 +192,7 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
           label={t("agents.semantics")}
           description={t("agents.semanticsText")}
           placeholder="shop.yaml"
+          disabled={!isAdmin}
           value={spec.semantics}
           onChange={(event) => change({ semantics: event.currentTarget.value })}
         />
@@ -223,13 +237,15 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
       />
       <ErrorAlert error={save.error} />
       <Group>
-        <Button
-          type="submit"
-          loading={save.isPending}
-          disabled={JSON.stringify(spec) === JSON.stringify(agent.agent)}
-        >
-          {t("save")}
-        </Button>
+        {canWrite && (
+          <Button
+            type="submit"
+            loading={save.isPending}
+            disabled={JSON.stringify(spec) === JSON.stringify(agent.agent)}
+          >
+            {t("save")}
+          </Button>
+        )}
         {save.isSuccess && (
           <Text size="sm" c="dimmed" role="status">
             {t("saved")}
@@ -237,7 +253,7 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
         )}
       </Group>
       <Fieldset legend={t("agents.versions")} mt="md">
-        <AgentVersions path={path} current={agent.version} onLoad={setSpec} />
+        <AgentVersions path={path} current={agent.version} onLoad={canWrite ? setSpec : undefined} />
       </Fieldset>
     </Stack>
   );
@@ -250,7 +266,7 @@ function AgentVersions({
 }: {
   path: string;
   current: number;
-  onLoad: (spec: AgentSpec) => void;
+  onLoad: ((spec: AgentSpec) => void) | undefined;
 }) {
   const { t } = useTranslation();
   const query = useQuery({

@@ -5,7 +5,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type Agent, api } from "../api/client";
-import { agentsQuery } from "../api/queries";
+import { agentsQuery, useScope } from "../api/queries";
 import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
 import { Empty, ErrorAlert, QueryView } from "../components/States";
@@ -13,25 +13,28 @@ import { Empty, ErrorAlert, QueryView } from "../components/States";
 export function AgentsPage() {
   const { t } = useTranslation();
   const query = useQuery(agentsQuery);
+  const canWrite = useScope("tools:write");
   const [dialog, setDialog] = useState<"create" | "import" | null>(null);
   return (
     <Page
       title={t("nav.agents")}
       description={t("agents.description")}
       actions={
-        <>
-          <Button
-            size="xs"
-            variant="default"
-            leftSection={<IconUpload size={15} />}
-            onClick={() => setDialog("import")}
-          >
-            {t("agents.import")}
-          </Button>
-          <Button size="xs" leftSection={<IconPlus size={15} />} onClick={() => setDialog("create")}>
-            {t("agents.create")}
-          </Button>
-        </>
+        canWrite && (
+          <>
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconUpload size={15} />}
+              onClick={() => setDialog("import")}
+            >
+              {t("agents.import")}
+            </Button>
+            <Button size="xs" leftSection={<IconPlus size={15} />} onClick={() => setDialog("create")}>
+              {t("agents.create")}
+            </Button>
+          </>
+        )
       }
     >
       <QueryView query={query}>
@@ -120,7 +123,7 @@ function CreateDialog({ isOpen, onClose }: DialogProps) {
         <Stack>
           <TextInput
             label={t("agents.id")}
-            description={t("agents.idText")}
+            description={t("idText")}
             value={id}
             onChange={(event) => setId(event.currentTarget.value)}
             data-autofocus

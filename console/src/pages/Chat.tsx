@@ -5,7 +5,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { type Message, type Run, randomId } from "../api/client";
+import { ApiError, type Message, type Run, randomId } from "../api/client";
 import { getLiveRun, LiveRun, useLiveRun } from "../api/liveRuns";
 import { type Attachment, attachmentsToMedia, type MediaPart, toAttachments, toMedia } from "../api/media";
 import { conversationQuery, conversationRunsQuery, conversationsQuery } from "../api/queries";
@@ -72,7 +72,13 @@ export function ChatPage() {
   useTitle(conversation?.title || t("nav.chat"));
 
   const hasEndedRun = runs.data?.items.some((run) => run.ended_at) ?? false; // its messages are stored then
-  const stored = useQuery({ ...conversationQuery(conversationId), enabled: hasEndedRun, retry: false });
+  const hasNoRuns = runs.data?.items.length === 0 && !startedTurns.has(conversationId);
+  const stored = useQuery({
+    ...conversationQuery(conversationId),
+    enabled: hasEndedRun || hasNoRuns,
+    retry: false,
+  });
+  const isMissing = hasNoRuns && stored.error instanceof ApiError && stored.error.status === 404;
   const messages = stored.data?.messages ?? [];
   const turns = conversationId ? mergeTurns(conversationId, runs.data?.items ?? [], messages) : [];
   const active = turns.at(-1);
@@ -135,7 +141,9 @@ export function ChatPage() {
           onRetry={send}
         />
         <ErrorAlert error={runs.error} onRetry={() => runs.refetch()} />
-        <Composer key={`${conversationId}-${message}`} draft={message} active={active?.run} onSend={send} />
+        {!isMissing && (
+          <Composer key={`${conversationId}-${message}`} draft={message} active={active?.run} onSend={send} />
+        )}
       </Stack>
     </Group>
   );

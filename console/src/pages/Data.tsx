@@ -249,6 +249,7 @@ function Answer({ run, source }: { run: LiveRun; source: DataSource | null }) {
     enabled: state.runId !== "",
     staleTime: Number.POSITIVE_INFINITY,
   });
+  if (record.error && state.errorKind === "not_found") return <ErrorAlert error={record.error} />;
   return (
     <Stack component="article" aria-busy={state.phase === "running"}>
       {record.data && (

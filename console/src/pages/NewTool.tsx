@@ -19,18 +19,18 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type ImportOutcome } from "../api/client";
+import { describeProblem } from "../api/errors";
+import { useScope } from "../api/queries";
 import { Json } from "../components/Json";
 import { CodeEditor } from "../components/lazy";
 import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
-import { ErrorAlert } from "../components/States";
-
-const KINDS = ["http", "openapi", "mcp", "function", "skill"];
+import { ErrorAlert, Forbidden } from "../components/States";
+import { TabList } from "../components/TabList";
 
 export function NewToolPage() {
   const { t } = useTranslation();
-  const { kind = "http" } = useSearch({ strict: false });
-  const navigate = useNavigate();
+  const canWrite = useScope("tools:write");
   return (
     <Page
       title={t("tools.add")}
@@ -40,37 +40,48 @@ export function NewToolPage() {
         </PageLink>
       }
     >
-      <Tabs
-        value={kind}
-        onChange={(value) =>
-          navigate({ to: "/tools/new", search: { kind: value ?? undefined }, replace: true })
-        }
-        keepMounted={false}
-      >
-        <Tabs.List mb="md">
-          {KINDS.map((name) => (
-            <Tabs.Tab key={name} value={name}>
-              {t(`newTool.${name}`)}
-            </Tabs.Tab>
-          ))}
-        </Tabs.List>
-        <Tabs.Panel value="http">
-          <HttpTool />
-        </Tabs.Panel>
-        <Tabs.Panel value="openapi">
-          <OpenApiTools />
-        </Tabs.Panel>
-        <Tabs.Panel value="mcp">
-          <McpServers />
-        </Tabs.Panel>
-        <Tabs.Panel value="function">
-          <FunctionTool />
-        </Tabs.Panel>
-        <Tabs.Panel value="skill">
-          <Skills />
-        </Tabs.Panel>
-      </Tabs>
+      {canWrite ? <Kinds /> : <Forbidden scope="tools:write" />}
     </Page>
+  );
+}
+
+function Kinds() {
+  const { t } = useTranslation();
+  const search = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const kinds = ["http", "openapi", ...(useScope("admin") ? ["mcp"] : []), "function", "skill"];
+  const kind = search.kind && kinds.includes(search.kind) ? search.kind : "http";
+  return (
+    <Tabs
+      value={kind}
+      onChange={(value) =>
+        navigate({ to: "/tools/new", search: { kind: value ?? undefined }, replace: true })
+      }
+      keepMounted={false}
+    >
+      <TabList selected={kind}>
+        {kinds.map((name) => (
+          <Tabs.Tab key={name} value={name} data-tab={name}>
+            {t(`newTool.${name}`)}
+          </Tabs.Tab>
+        ))}
+      </TabList>
+      <Tabs.Panel value="http">
+        <HttpTool />
+      </Tabs.Panel>
+      <Tabs.Panel value="openapi">
+        <OpenApiTools />
+      </Tabs.Panel>
+      <Tabs.Panel value="mcp">
+        <McpServers />
+      </Tabs.Panel>
+      <Tabs.Panel value="function">
+        <FunctionTool />
+      </Tabs.Panel>
+      <Tabs.Panel value="skill">
+        <Skills />
+      </Tabs.Panel>
+    </Tabs>
   );
 }
 
@@ -127,6 +138,7 @@ function HttpTool() {
       <Stack>
         <TextInput
           label={t("newTool.id")}
+          description={t("idText")}
           placeholder="stock"
           value={id}
           onChange={(event) => setId(event.currentTarget.value)}
@@ -336,7 +348,7 @@ function Outcome({
       </Table>
       {outcome.left_out.map((item) => (
         <Alert key={item.where} color="orange" variant="light" title={item.where}>
-          {item.why}
+          {describeProblem(item.why, t)}
         </Alert>
       ))}
     </Stack>
@@ -452,7 +464,12 @@ function FunctionTool() {
       <Text size="sm" c="dimmed">
         {t("newTool.functionText")}
       </Text>
-      <TextInput label={t("newTool.id")} value={id} onChange={(event) => setId(event.currentTarget.value)} />
+      <TextInput
+        label={t("newTool.id")}
+        description={t("idText")}
+        value={id}
+        onChange={(event) => setId(event.currentTarget.value)}
+      />
       <TextInput
         label={t("newTool.module")}
         placeholder="shop.tools"

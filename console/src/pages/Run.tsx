@@ -6,7 +6,7 @@ import {
   IconPlayerPlay,
   IconPlayerStop,
 } from "@tabler/icons-react";
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -24,34 +24,52 @@ import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
 import { RunItems } from "../components/RunItems";
 import { RunOutcome } from "../components/RunOutcome";
-import { ErrorAlert } from "../components/States";
+import { ErrorAlert, QueryView } from "../components/States";
 import { Status } from "../components/Status";
 import { formatNumber, formatSeconds, formatTime, getDuration } from "../format";
 
 export function RunPage() {
-  const { t } = useTranslation();
   const { runId = "" } = useParams({ strict: false });
-  const state = useLiveRun(getLiveRun(runId));
-  const record = useQuery({
-    queryKey: ["runs", runId, state.connection],
-    queryFn: () => api<Run>(`/api/runs/${runId}`),
-    placeholderData: (previous) => previous,
+  const query = useQuery({
+    queryKey: ["runs", runId],
+    queryFn: () => api<Run>(`/api/runs/${encodeURIComponent(runId)}`),
   });
-  const run = record.data;
-  const isActive = state.phase === "running" || state.phase === "waiting";
+  if (query.data) return <RunView key={runId} run={query.data} error={query.error} />;
+  return (
+    <Page title={runId} back={<BackLink />}>
+      <QueryView query={query}>{() => null}</QueryView>
+    </Page>
+  );
+}
+
+function BackLink() {
+  const { t } = useTranslation();
+  return (
+    <PageLink to="/runs" size="sm" c="dimmed">
+      <IconChevronLeft size={14} style={{ verticalAlign: "-2px" }} /> {t("nav.runs")}
+    </PageLink>
+  );
+}
+
+function RunView({ run, error }: { run: Run; error: unknown }) {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const runId = run.run_id;
+  const state = useLiveRun(getLiveRun(runId));
+  const isOpen = !run.ended_at;
+  const isActive = isOpen && (state.phase === "running" || state.phase === "waiting");
+  useEffect(() => {
+    if (isOpen && state.connection === "closed") client.invalidateQueries({ queryKey: ["runs", runId] });
+  }, [client, runId, isOpen, state.connection]);
   const exported = () =>
     JSON.stringify({ run, events: state.items, answer: state.answer, data: state.data }, null, 2);
   return (
     <Page
-      title={run?.task || runId}
-      back={
-        <PageLink to="/runs" size="sm" c="dimmed">
-          <IconChevronLeft size={14} style={{ verticalAlign: "-2px" }} /> {t("nav.runs")}
-        </PageLink>
-      }
+      title={run.task || runId}
+      back={<BackLink />}
       actions={
         <>
-          {run && <Status value={isActive ? state.phase : run.status} />}
+          <Status value={isActive ? state.phase : run.status} />
           {isActive && state.connection !== "closed" && (
             <ConfirmButton
               color="red.8"
@@ -62,31 +80,27 @@ export function RunPage() {
               action={() => stopRun(runId)}
             />
           )}
-          {run && (
-            <Button
-              size="xs"
-              variant="default"
-              leftSection={<IconDownload size={14} />}
-              onClick={() => saveFile(`run-${runId}.json`, exported(), "application/json")}
-            >
-              JSON
-            </Button>
-          )}
+          <Button
+            size="xs"
+            variant="default"
+            leftSection={<IconDownload size={14} />}
+            onClick={() => saveFile(`run-${runId}.json`, exported(), "application/json")}
+          >
+            JSON
+          </Button>
         </>
       }
     >
-      <ErrorAlert error={record.error} onRetry={() => record.refetch()} />
-      {run && <RunFigures run={run} state={state} />}
+      <ErrorAlert error={error} />
+      <RunFigures run={run} state={state} />
       <Stack mt="md" gap="md">
-        {run && (
-          <RunOutcome run={isActive ? state : { ...state, reason: state.reason || (run.reason ?? "") }} />
-        )}
+        <RunOutcome run={isActive ? state : { ...state, reason: state.reason || (run.reason ?? "") }} />
         {state.data && <AnswerText answer={state.data} />}
         {state.data?.sql && <Json value={state.data.sql} label={t("data.sql")} />}
         {state.data && state.data.rows.length > 0 && (
           <DataGrid columns={state.data.columns} rows={state.data.rows} label={t("data.result")} />
         )}
-        {run && <Replay items={state.items} isActive={isActive} />}
+        <Replay items={state.items} isActive={isActive} />
       </Stack>
     </Page>
   );

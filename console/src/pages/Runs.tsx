@@ -13,14 +13,15 @@ import {
   type Usage,
   withQuery,
 } from "../api/client";
-import { agentsQuery, sessionQuery, toolsQuery } from "../api/queries";
+import { agentsQuery, sessionQuery, toolsQuery, useScope } from "../api/queries";
 import { ExecutionTable } from "../components/ExecutionTable";
 import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
 import { type Column, PagedRecords } from "../components/RecordTable";
-import { Empty, ErrorAlert, QueryView } from "../components/States";
+import { Empty, ErrorAlert, Forbidden, QueryView } from "../components/States";
 import { CallCharts, PeriodSelect, RunCharts, usePeriod } from "../components/StatisticsCharts";
 import { Status } from "../components/Status";
+import { TabList } from "../components/TabList";
 import { formatNumber, formatSeconds, formatTime, getDuration } from "../format";
 import { clean } from "./Tools";
 
@@ -49,20 +50,26 @@ export function RunsPage() {
         onChange={(value) => navigate({ to: "/runs", search: { tab: value ?? undefined } })}
         keepMounted={false}
       >
-        <Tabs.List mb="md">
-          <Tabs.Tab value="runs">{t("runs.runs")}</Tabs.Tab>
-          {isAdmin && <Tabs.Tab value="calls">{t("runs.calls")}</Tabs.Tab>}
-          {isAdmin && <Tabs.Tab value="charts">{t("runs.charts")}</Tabs.Tab>}
-        </Tabs.List>
+        <TabList selected={tab}>
+          <Tabs.Tab value="runs" data-tab="runs">
+            {t("runs.runs")}
+          </Tabs.Tab>
+          {isAdmin && (
+            <Tabs.Tab value="calls" data-tab="calls">
+              {t("runs.calls")}
+            </Tabs.Tab>
+          )}
+          {isAdmin && (
+            <Tabs.Tab value="charts" data-tab="charts">
+              {t("runs.charts")}
+            </Tabs.Tab>
+          )}
+        </TabList>
         <Tabs.Panel value="runs">
           <RunList />
         </Tabs.Panel>
-        <Tabs.Panel value="calls">
-          <CallList />
-        </Tabs.Panel>
-        <Tabs.Panel value="charts">
-          <Charts />
-        </Tabs.Panel>
+        <Tabs.Panel value="calls">{isAdmin ? <CallList /> : <Forbidden scope="admin" />}</Tabs.Panel>
+        <Tabs.Panel value="charts">{isAdmin ? <Charts /> : <Forbidden scope="admin" />}</Tabs.Panel>
       </Tabs>
     </Page>
   );
@@ -103,7 +110,7 @@ function Filter({
 }
 
 function useAgentOptions() {
-  const agents = useQuery(agentsQuery);
+  const agents = useQuery({ ...agentsQuery, enabled: useScope("tools:read") });
   return (agents.data?.items ?? []).map(({ agent }) => ({
     value: agent.agent_id,
     label: agent.name || agent.agent_id,
@@ -113,6 +120,7 @@ function useAgentOptions() {
 function RunList() {
   const { t } = useTranslation();
   const { status = "", agent = "" } = useSearch({ strict: false });
+  const agents = useAgentOptions();
   const columns: Column<Run>[] = [
     {
       label: t("runs.task"),
@@ -155,7 +163,7 @@ function RunList() {
           label={t("runs.status")}
           data={STATUSES.map((value) => ({ value, label: t(`status.${value}`) }))}
         />
-        <Filter name="agent" label={t("chat.agent")} data={useAgentOptions()} />
+        {agents.length > 0 && <Filter name="agent" label={t("chat.agent")} data={agents} />}
       </Group>
       <PagedRecords
         queryKey={["runs", "list"]}

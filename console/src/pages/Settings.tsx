@@ -26,8 +26,10 @@ import { keysQuery, sessionQuery } from "../api/queries";
 import { ConfirmButton } from "../components/Confirm";
 import { Page } from "../components/Page";
 import { RecordTable } from "../components/RecordTable";
-import { Empty, ErrorAlert, QueryView } from "../components/States";
+import { Empty, ErrorAlert, Forbidden, QueryView } from "../components/States";
 import { PeriodSelect, usePeriod } from "../components/StatisticsCharts";
+import { TabList } from "../components/TabList";
+import { useTour } from "../components/Tour";
 import { formatNumber, formatTime } from "../format";
 import { LANGUAGES, type LanguageCode, setLanguage } from "../i18n";
 
@@ -45,21 +47,29 @@ export function SettingsPage() {
         onChange={(value) => navigate({ to: "/settings", search: { tab: value ?? undefined } })}
         keepMounted={false}
       >
-        <Tabs.List mb="md">
-          <Tabs.Tab value="general">{t("settings.general")}</Tabs.Tab>
-          {isAdmin && <Tabs.Tab value="keys">{t("settings.keys")}</Tabs.Tab>}
-          {isAdmin && <Tabs.Tab value="usage">{t("settings.usage")}</Tabs.Tab>}
-          <Tabs.Tab value="service">{t("settings.service")}</Tabs.Tab>
-        </Tabs.List>
+        <TabList selected={tab}>
+          <Tabs.Tab value="general" data-tab="general">
+            {t("settings.general")}
+          </Tabs.Tab>
+          {isAdmin && (
+            <Tabs.Tab value="keys" data-tab="keys">
+              {t("settings.keys")}
+            </Tabs.Tab>
+          )}
+          {isAdmin && (
+            <Tabs.Tab value="usage" data-tab="usage">
+              {t("settings.usage")}
+            </Tabs.Tab>
+          )}
+          <Tabs.Tab value="service" data-tab="service">
+            {t("settings.service")}
+          </Tabs.Tab>
+        </TabList>
         <Tabs.Panel value="general">
           <General />
         </Tabs.Panel>
-        <Tabs.Panel value="keys">
-          <Keys />
-        </Tabs.Panel>
-        <Tabs.Panel value="usage">
-          <UsageTable />
-        </Tabs.Panel>
+        <Tabs.Panel value="keys">{isAdmin ? <Keys /> : <Forbidden scope="admin" />}</Tabs.Panel>
+        <Tabs.Panel value="usage">{isAdmin ? <UsageTable /> : <Forbidden scope="admin" />}</Tabs.Panel>
         <Tabs.Panel value="service">
           <ServiceState />
         </Tabs.Panel>
@@ -72,6 +82,7 @@ function General() {
   const { t, i18n } = useTranslation();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const session = useQuery(sessionQuery);
+  const tour = useTour();
   return (
     <Stack maw={640}>
       <Field label={t("settings.language")}>
@@ -122,19 +133,13 @@ function General() {
           </>
         )}
       </QueryView>
-      <Field label={t("tour.title")}>
-        <Button
-          size="xs"
-          variant="default"
-          onClick={() => {
-            localStorage.removeItem("opposable-tour");
-            localStorage.setItem("opposable-tour", "0");
-            location.assign("/chat");
-          }}
-        >
-          {t("settings.tour")}
-        </Button>
-      </Field>
+      {tour.steps.length > 0 && (
+        <Field label={t("tour.title")}>
+          <Button size="xs" variant="default" onClick={tour.start}>
+            {t("settings.tour")}
+          </Button>
+        </Field>
+      )}
     </Stack>
   );
 }

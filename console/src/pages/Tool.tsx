@@ -17,7 +17,7 @@ import {
   withQuery,
 } from "../api/client";
 import { toMedia } from "../api/media";
-import { agentsQuery, healthQuery, skillsQuery, toolsQuery } from "../api/queries";
+import { agentsQuery, healthQuery, skillsQuery, toolsQuery, useScope } from "../api/queries";
 import { DeleteButton } from "../components/Confirm";
 import { ExecutionTable } from "../components/ExecutionTable";
 import { Figures } from "../components/Figures";
@@ -30,6 +30,7 @@ import { Page } from "../components/Page";
 import { Empty, ErrorAlert, QueryView } from "../components/States";
 import { CallCharts, PeriodSelect, usePeriod } from "../components/StatisticsCharts";
 import { Status } from "../components/Status";
+import { TabList } from "../components/TabList";
 import { Versions } from "../components/Versions";
 import { formatNumber, formatSeconds, formatTime } from "../format";
 import { getActions, getHealthState } from "./Tools";
@@ -42,8 +43,20 @@ export function ToolPage() {
   const tool = useQuery({ queryKey: ["tools", toolId], queryFn: () => api<ToolSpec>(path) });
   const isServer = tool.data?.tool_type === "mcp_server";
   const search = useSearch({ strict: false });
-  const { tab = isServer ? "server" : "try", action = "" } = search;
-  const health = useQuery(healthQuery(toolId));
+  const canWrite = useScope("tools:write");
+  const isAdmin = useScope("admin");
+  const tabs = [
+    ...(isServer ? ["server"] : []),
+    ...(canWrite ? ["try"] : []),
+    "description",
+    ...(isAdmin ? ["failures", "calls"] : []),
+    "agents",
+    "spec",
+    "versions",
+  ];
+  const { action = "" } = search;
+  const tab = search.tab && tabs.includes(search.tab) ? search.tab : tabs[0];
+  const health = useQuery({ ...healthQuery(toolId), enabled: tool.isSuccess });
   const skills = useQuery(skillsQuery);
   const actions = getActions(toolId, skills.data ?? []);
   const current = actions.find((skill) => skill.skill_id === action) ?? actions[0];
@@ -61,30 +74,26 @@ export function ToolPage() {
       actions={
         <>
           {health.data && <Status value={getHealthState(health.data)} />}
-          {tool.data && <ToolActions spec={tool.data} />}
+          {tool.data && canWrite && <ToolActions spec={tool.data} />}
         </>
       }
     >
       <ErrorAlert error={tool.error} onRetry={() => tool.refetch()} />
       {health.data && <Health health={health.data} />}
       {tool.data && (
-        <Tabs value={tab} onChange={(value) => select({ tab: value ?? "try" })} keepMounted={false} mt="md">
-          <Tabs.List mb="md">
-            {[
-              ...(isServer ? ["server"] : []),
-              "try",
-              "description",
-              "failures",
-              "calls",
-              "agents",
-              "spec",
-              "versions",
-            ].map((name) => (
-              <Tabs.Tab key={name} value={name}>
+        <Tabs
+          value={tab}
+          onChange={(value) => select({ tab: value ?? undefined })}
+          keepMounted={false}
+          mt="md"
+        >
+          <TabList selected={tab}>
+            {tabs.map((name) => (
+              <Tabs.Tab key={name} value={name} data-tab={name}>
                 {t(`tool.${name}`)}
               </Tabs.Tab>
             ))}
-          </Tabs.List>
+          </TabList>
           {actions.length > 1 && (tab === "try" || tab === "description") && (
             <Select
               mb="md"
@@ -118,7 +127,11 @@ export function ToolPage() {
             <Users toolId={toolId} />
           </Tabs.Panel>
           <Tabs.Panel value="spec">
-            <SpecEditor spec={tool.data} path={path} />
+            {canWrite ? (
+              <SpecEditor spec={tool.data} path={path} />
+            ) : (
+              <Json value={tool.data} label={t("tool.spec")} />
+            )}
           </Tabs.Panel>
           <Tabs.Panel value="versions">
             <ToolVersions spec={tool.data} path={path} />
@@ -398,6 +411,7 @@ function ToolVersions({ spec, path }: { spec: ToolSpec; path: string }) {
     queryKey: ["tools", spec.tool_id, "versions"],
     queryFn: () => api<ListPage<ToolVersion>>(`${path}/versions`),
   });
+  const canWrite = useScope("tools:write");
   const restore = useMutation({
     mutationFn: (earlier: ToolSpec) =>
       api(path, { method: "PUT", body: { ...earlier, enabled: spec.enabled } }),
@@ -421,7 +435,7 @@ function ToolVersions({ spec, path }: { spec: ToolSpec; path: string }) {
               }))}
               label={t("tool.restore")}
               describeAction={(version) => t("tool.restoreVersion", { version })}
-              onSelect={restore.mutate}
+              onSelect={canWrite ? restore.mutate : undefined}
               isBusy={restore.isPending}
             />
           </Stack>

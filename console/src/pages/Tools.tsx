@@ -5,7 +5,7 @@ import { useQueries, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
 import type { Skill, ToolHealth, ToolSpec } from "../api/client";
-import { healthQuery, skillsQuery, toolsQuery } from "../api/queries";
+import { healthQuery, skillsQuery, toolsQuery, useScope } from "../api/queries";
 import { ButtonLink, PageLink } from "../components/links";
 import { Page } from "../components/Page";
 import { Empty, QueryView } from "../components/States";
@@ -41,6 +41,7 @@ export function ToolsPage() {
   const { t } = useTranslation();
   const navigate = useNavigate();
   const { q = "", type = "", tag = "", state = "" } = useSearch({ strict: false });
+  const canWrite = useScope("tools:write");
   const tools = useQuery(toolsQuery);
   const skills = useQuery(skillsQuery);
   const change = (values: Record<string, string | null>) =>
@@ -53,9 +54,11 @@ export function ToolsPage() {
       title={t("nav.tools")}
       description={t("tools.description")}
       actions={
-        <ButtonLink to="/tools/new" size="xs" leftSection={<IconPlus size={15} />}>
-          {t("tools.add")}
-        </ButtonLink>
+        canWrite && (
+          <ButtonLink to="/tools/new" size="xs" leftSection={<IconPlus size={15} />}>
+            {t("tools.add")}
+          </ButtonLink>
+        )
       }
     >
       <Group mb="md" gap="xs">

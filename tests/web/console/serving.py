@@ -138,6 +138,15 @@ class Console:
         return page
 
 
+async def create_key(console: Console, **body) -> str:
+    """Create an API key with the API of a console whose own key is `sesame`."""
+    page = await console.open("/chat")
+    headers = {"Authorization": "Bearer sesame"}
+    response = await page.request.post(console.url + "/api/keys", data={"name": "clerk", **body}, headers=headers)
+    assert response.ok, await response.text()
+    return (await response.json())["key"]
+
+
 class BreakableProxy:
     """Forwards TCP connections to a port, and breaks all of them on request."""
 

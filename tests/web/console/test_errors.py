@@ -4,18 +4,9 @@ import sqlite3
 
 import pytest
 from playwright.async_api import Page, expect
-from tests.web.console.serving import Console, serve_console
+from tests.web.console.serving import create_key, serve_console
 
 pytestmark = pytest.mark.anyio
-
-
-async def create_key(console: Console, **body) -> str:
-    """Create an API key with the API."""
-    page = await console.open("/chat")
-    headers = {"Authorization": "Bearer sesame"}
-    response = await page.request.post(console.url + "/api/keys", data={"name": "clerk", **body}, headers=headers)
-    assert response.ok, await response.text()
-    return (await response.json())["key"]
 
 
 async def sign_in(page: Page, key: str) -> None:
@@ -38,7 +29,7 @@ async def test_a_wrong_key_and_a_missing_scope_are_explained_in_chinese(browser,
         await sign_in(page, "wrong")
         await expect_error(page, "密钥缺失或无效。", "The API key is not valid.")
         await sign_in(page, key)
-        await expect_error(page, "不允许此操作。", "does not have the scope 'tools:read'")
+        await expect_error(page, "不允许此操作。", "API 密钥需要权限 tools:read。")
 
 
 async def test_too_many_requests_are_explained_in_chinese(browser, tmp_path):
@@ -69,7 +60,7 @@ async def test_missing_pages_and_rejected_forms_are_explained_in_chinese(browser
         await expect_error(page, "该对象已存在，或已被更改。", "careful")
         await dialog.get_by_role("textbox", name="标识").fill("no spaces")
         await dialog.get_by_role("button", name="创建智能体").click()
-        await expect_error(page, "输入无效。", "agent_id")
+        await expect_error(page, "输入无效。", "agent_id: 只能包含字母、数字、“.”、“_”和“-”")
         await page.goto(console.url + "/tools/new?kind=function")
         await page.get_by_label("标识", exact=True).fill("system")
         await page.get_by_label("模块").fill("os")

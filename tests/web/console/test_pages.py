@@ -672,6 +672,49 @@ async def test_the_tour_leads_through_three_steps(browser, tmp_path):
         await page.get_by_role("button", name="Ask the sample data").click()
         await expect(page.get_by_role("combobox", name="Database")).to_have_value("Sample: a music store")
         await expect(page.get_by_role("region", name="First steps")).to_be_hidden()
+        await page.goto(console.url + "/settings")
+        await page.get_by_role("button", name="Start the tour").click()
+        await expect(page.get_by_role("region", name="First steps")).to_contain_text("1/3")
+        await page.get_by_role("button", name="Ask a question").click()
+        await expect(page.get_by_role("textbox", name="Write a message")).to_have_value("What is 17% of 2,340?")
+        await expect(page.get_by_role("region", name="First steps")).to_contain_text("2/3")
+
+
+@pytest.mark.parametrize("path", ["/runs/nope", "/agents/nope", "/tools/nope", "/batches/nope"])
+async def test_what_does_not_exist_has_no_actions(browser, tmp_path, path):
+    async with serve_console(browser, tmp_path) as console:
+        requested = []
+        page = await console.open("/settings")
+        page.on("request", lambda request: requested.append(request.url.removeprefix(console.url)))
+        await page.goto(console.url + path)
+        await expect(page.get_by_role("alert", name="This does not exist")).to_contain_text("'nope'")
+        assert await page.locator("main .mantine-Button-root").count() == 0
+        assert [url for url in requested if url.startswith("/api") and "nope" in url] == [f"/api{path}"]
+
+
+async def test_a_conversation_that_does_not_exist_takes_no_message(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open("/chat/nope")
+        await expect(page.get_by_role("heading", name="This conversation does not exist")).to_be_visible()
+        await expect(page.get_by_role("textbox", name="Write a message")).to_be_hidden()
+
+
+async def test_the_command_that_checks_a_model_has_no_served_name(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open("/agents/careful")
+        profile = page.get_by_role("group", name="Model profile")
+        await expect(profile).to_contain_text("opposable models check NAME measures")
+
+
+async def test_a_phone_shows_the_selected_tab_and_labels_with_capitals(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        await create_runs(console)
+        page = await console.open("/tools/calculator?tab=versions", viewport={"width": 390, "height": 800})
+        await expect(page.get_by_role("tab", name="Versions")).to_be_in_viewport(ratio=0.9)
+        await page.goto(console.url + "/runs")
+        label = "getComputedStyle(document.querySelectorAll('.records td.number')[%d], '::before').content"
+        await expect(page.locator(".records td.number").first).to_be_visible()
+        assert [await page.evaluate(label % number) for number in (0, 1)] == ['"Calls "', '"Tokens "']
 
 
 async def list_run_paths(session: aiohttp.ClientSession) -> list[str]:

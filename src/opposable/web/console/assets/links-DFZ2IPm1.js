@@ -1,1 +1,0 @@
-import{d as e,l as t}from"./components-CHhG0ds2.js";import{O as n,p as r}from"./vendor-DU5ddycs.js";var i=n(),a=r(t=>(0,i.jsx)(e,{...t})),o=r(e=>(0,i.jsx)(t,{component:`a`,...e}));export{a as n,o as t};
