@@ -19,7 +19,7 @@ _WORD_PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, its characters in the text, and the stem that it is compared by."""
+    """A word, its characters in the text, and its stem: lowercase, without the ending of a plural or a possessive."""
 
     start: int
     end: int
@@ -28,19 +28,16 @@ class Word:
 
 def tokenize(text: str) -> list[Word]:
     """Split `text` into words and signs, without underscores and signs of punctuation that separate no items."""
-    matches = _WORD_PATTERN.finditer(lowercase_halfwidth(text))
-    return [Word(match.start(), match.end(), stem_word(match[0])) for match in matches]
+    words: list[Word] = []
+    for match in _WORD_PATTERN.finditer(lowercase_halfwidth(text)):
+        stem = re.sub(r"['’]s$", "", match[0])
+        words.append(Word(match.start(), match.end(), singularize(stem) if stem.isascii() else stem))
+    return words
 
 
 def tokenize_stems(text: str) -> tuple[str, ...]:
     """Return the stems of the words of a text."""
     return tuple(word.stem for word in tokenize(text))
-
-
-def stem_word(word: str) -> str:
-    """Remove the ending of a plural or a possessive from a lowercase word."""
-    word = re.sub(r"['’]s$", "", word)
-    return singularize(word) if word.isascii() else word
 
 
 MeaningKind = Literal[

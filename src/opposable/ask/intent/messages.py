@@ -25,7 +25,6 @@ LONG_QUESTION = LocalizedText("the question is too long for the rules", "问题�
 UNCLEAR_NUMBER = LocalizedText("what the number {number} means", "数字 {number} 的含义不明")
 UNCLEAR_BOUND = LocalizedText("which number follows {word}", "“{word}”的数值不明")
 UNCLEAR_NEGATION = LocalizedText("what {word} leaves out", "“{word}”排除的是什么")
-UNCLEAR_TOTAL = LocalizedText("whether {word} is that of all rows", "“{word}”是否指所有行的合计")
 UNCLEAR_GROUPING = LocalizedText("whether rows are wanted by {dimension}", "是否按 {dimension} 分组")
 UNCLEAR_OR = LocalizedText("which conditions are alternatives", "哪些条件是“或”的关系")
 UNCLEAR_RANKING = LocalizedText("whether the value or its growth is ranked", "按数值还是按增长率排名")

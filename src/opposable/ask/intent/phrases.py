@@ -74,9 +74,10 @@ def _split_words(question: str, lexicon: Lexicon, words: list[Word]) -> list[Phr
         neighbors = [meaning for meaning in after if meaning.kind == "dimension"]
         neighbors += phrases[-1].meanings if phrases else ()
         meanings, is_contested = _find_meanings(question, words[first : first + size], lexicon, neighbors)
-        number_size, number = _parse_number_at(text, words[first:])
-        if number_size < size or (meanings and meanings[0].kind in TERM_KINDS):
-            number = None
+        match = _NUMBER.match(text, words[first].start)
+        number_size = sum(1 for word in words[first:] if match and word.start < match.end())
+        is_number = match and number_size >= size and not (meanings and meanings[0].kind in TERM_KINDS)
+        number = parse_number(match[0]) if match and is_number else None
         if number is not None:
             size, meanings, is_contested = number_size, (), False
         start, end = words[first].start, words[first + size - 1].end
@@ -142,15 +143,6 @@ def _find_meanings(
 def _measure_text(question: str, phrase: list[Word], text: str) -> int:
     """Return the length of a text if the question has it at a phrase, in any case and with its outer signs, else 0."""
     question, text = (lowercase_halfwidth(part).replace("’", "'") for part in (question, text.strip()))
-    start = phrase[0].start - tokenize(text)[0].start if text else -1
-    end = start + len(text)
-    is_found = start >= 0 and question.startswith(text, start) and question[end : phrase[-1].end] in ("", "'s")
-    return len(text) if is_found else 0
-
-
-def _parse_number_at(text: str, words: list[Word]) -> tuple[int, int | float | None]:
-    """Parse the number that begins with the first word, as (number of words, number)."""
-    match = _NUMBER.match(text, words[0].start)
-    if match is None:
-        return 0, None
-    return sum(1 for word in words if word.start < match.end()), parse_number(match[0])
+    start = phrase[0].start - tokenize(text)[0].start
+    rest = question[start + len(text) : phrase[-1].end]
+    return len(text) if start >= 0 and question.startswith(text, start) and rest in ("", "'s") else 0

@@ -30,8 +30,8 @@ def flag_unsupported(state: RuleState) -> None:
         state.ambiguities.append(messages.BEST_WITHIN_GROUPS)
     may_sum_groups = is_ranked and group_count and not state.has_phrase("apart", "each")
     for position, phrase in enumerate(state.phrases):
-        if may_sum_groups and _is_total(state, position) and not _belongs_to_groups(state, position):
-            state.ambiguities.append(messages.UNCLEAR_TOTAL.format(word=phrase.text))
+        if may_sum_groups and _is_sum_of_groups(state, position):
+            state.ambiguities.append(messages.UNCLEAR_PHRASE.format(phrase=phrase.text))
         if phrase.is_a("group", "each") and not _has_group_after(state, position):
             after = state.find_neighbor(position, 1)
             group = phrase if after is None else state.phrases[after]
@@ -40,18 +40,16 @@ def flag_unsupported(state: RuleState) -> None:
         state.ambiguities.append(messages.BOUND_WITHOUT_GROUPS)
 
 
-def _is_total(state: RuleState, position: int) -> bool:
-    """Return whether a phrase is a word such as "total", or a metric with such a word in its name."""
-    has_total_word = re.search(r"\btotal\b|总|合计", state.phrases[position].text.lower()) is not None
-    return state.is_at(position, "total") or (position in state.metrics and has_total_word)
-
-
-def _belongs_to_groups(state: RuleState, position: int) -> bool:
-    """Return whether a total ranks the groups or precedes "by" and their name; that of "the top 3 doctors" may be one sum."""
+def _is_sum_of_groups(state: RuleState, position: int) -> bool:
+    """Return whether a word or metric such as "total" neither ranks the groups nor precedes "by" and their name."""
+    is_total_metric = position in state.metrics and re.search(
+        r"\btotal\b|总|合计", state.phrases[position].text.lower()
+    )
     end = position + 1 if position + 1 in state.metrics else position
     is_ranked = state.has_neighbor(end, 1, *ORDER_KINDS, skipped_kinds=("stop",))
     is_grouped = state.is_at(end + 1, "group") and not state.has_neighbor(end + 1, 1, *ORDER_KINDS)
-    return is_ranked or is_grouped or state.has_neighbor(position, -1, "group", *ORDER_KINDS)
+    belongs_to_groups = is_ranked or is_grouped or state.has_neighbor(position, -1, "group", *ORDER_KINDS)
+    return bool(state.is_at(position, "total") or is_total_metric) and not belongs_to_groups
 
 
 def _has_group_after(state: RuleState, position: int) -> bool:
