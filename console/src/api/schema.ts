@@ -2421,7 +2421,7 @@ export interface components {
          * ChatMetadata
          * @description Metadata of an answer.
          *
-         *     `reason` is why the run ended: `answer`, or the exceeded limit.
+         *     `reason` is why the run ended: `answer`, `no_answer`, `repeats` (calls without progress), or the exceeded limit.
          */
         ChatMetadata: {
             /**
@@ -4494,7 +4494,7 @@ export interface components {
             text: string;
             /**
              * Reason
-             * @description Why the run ended: answer, the exceeded limit, or lost.
+             * @description Why the run ended: answer, no_answer, repeats, the exceeded limit, or lost.
              * @default
              */
             reason: string;

@@ -3,7 +3,9 @@ import { useTranslation } from "react-i18next";
 import { findKind } from "../api/errors";
 import type { RunState } from "../api/runState";
 
-/** Why a run ended without a complete answer: it failed, was stopped, or reached a limit. */
+const ENDS = ["no_answer", "repeats", "length", "content_filter", "incomplete"] as const;
+
+/** Why a run ended without a complete answer: it failed, was stopped, made no progress, or reached a limit. */
 export function RunOutcome({ run }: { run: Pick<RunState, "phase" | "error" | "errorKind" | "reason"> }) {
   const { t } = useTranslation();
   if (run.phase === "failed") {
@@ -27,9 +29,10 @@ export function RunOutcome({ run }: { run: Pick<RunState, "phase" | "error" | "e
     );
   }
   if (run.phase !== "finished" || run.reason === "answer" || !run.reason) return null;
+  const end = ENDS.find((reason) => reason === run.reason);
   return (
     <Alert color="orange" variant="light">
-      {t("run.limit", { limit: t(`limit.${run.reason}`, run.reason) })}
+      {end ? t(`run.end.${end}`) : t("run.limit", { limit: t(`limit.${run.reason}`, run.reason) })}
     </Alert>
   );
 }

@@ -426,6 +426,13 @@ export const en = {
     thinking: "Reasoning",
     lost: "The run ended without an answer.",
     limit: "The run stopped at the limit: {{limit}}. The text is its best answer so far.",
+    end: {
+      no_answer: "The run ended without an answer.",
+      repeats: "The run ended because its calls made no progress. The text is its best answer.",
+      length: "The answer was cut off at the maximum length of a reply.",
+      content_filter: "The answer was cut off by the provider's content filter.",
+      incomplete: "The answer is incomplete: the model's stream broke off.",
+    },
     stop: "Stop the run",
     stopTitle: "Stop this run?",
     stopText: "The model and the active tools are stopped. Calls that already ran are not undone.",

@@ -416,6 +416,13 @@ export const zh: Texts = {
     thinking: "推理",
     lost: "运行结束，但没有答案。",
     limit: "运行达到上限：{{limit}}。以下是目前最好的答案。",
+    end: {
+      no_answer: "运行结束，没有得到答案。",
+      repeats: "调用没有进展，运行已结束。以下是目前最好的答案。",
+      length: "答案达到单次回复的最大长度，已被截断。",
+      content_filter: "答案被服务商的内容过滤截断。",
+      incomplete: "答案不完整：模型的输出流中断。",
+    },
     stop: "停止运行",
     stopTitle: "停止此运行？",
     stopText: "模型和正在执行的工具会停止。已执行的调用不会撤销。",

@@ -97,7 +97,7 @@ class ToolCallResponse(BaseModel):
 class ChatMetadata(BaseModel):
     """Metadata of an answer.
 
-    `reason` is why the run ended: `answer`, or the exceeded limit.
+    `reason` is why the run ended: `answer`, `no_answer`, `repeats` (calls without progress), or the exceeded limit.
     """
 
     total_tokens: int = Field(examples=[1500])
@@ -202,7 +202,7 @@ class RunResponse(BaseModel):
     trace_id: str = ""
     task: str = ""
     text: str = Field(default="", description="The answer.")
-    reason: str = Field(default="", description="Why the run ended: answer, the exceeded limit, or lost.")
+    reason: str = Field(default="", description="Why the run ended: answer, no_answer, repeats, the exceeded limit, or lost.")
     input_tokens: int = 0
     output_tokens: int = 0
     turns: int = 0
