@@ -3,13 +3,14 @@
 import calendar
 import datetime
 import re
+from contextlib import suppress
 
 from opposable.ask.intent.intent import Grain
 from opposable.ask.intent.number_parsing import parse_chinese_number
 from opposable.ask.intent.periods import Period, get_months, get_unit, shift_day
 
-_MONTH_NUMBERS = {name.lower(): i for i, name in enumerate(calendar.month_name) if name}
-_MONTH_NUMBERS |= {name.lower(): i for i, name in enumerate(calendar.month_abbr) if name} | {"sept": 9}
+_MONTH_NAMES = (calendar.month_name, calendar.month_abbr)
+_MONTH_NUMBERS = {name.lower(): i for names in _MONTH_NAMES for i, name in enumerate(names) if name} | {"sept": 9}
 _ORDINAL_NUMBERS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4}
 _NUMBERS = _MONTH_NUMBERS | _ORDINAL_NUMBERS | {"上": 1, "下": 2}
 
@@ -37,10 +38,9 @@ _DATE_FORMS = (
     r"|\bq(?P<q3>[1-4])\b",
     rf"\b(?:the )?(?P<h>first|second) half(?: (?P<y>{_ENGLISH_YEAR}))?|\bh(?P<h2>[12]) (?P<y2>{_ENGLISH_YEAR})",
     rf"\b(?P<m>{_MONTH}),? (?P<y>{_ENGLISH_YEAR})|\b(?P<m2>{_STANDALONE_MONTH})\b|(?<=in )(?P<m3>may|march)\b",
-    r"(?P<relative>\btoday\b|\bthe day before yesterday\b|\byesterday\b|今天|今日|昨天|昨日|前天"
-    r"|\b(?:this|current|the current|last|previous|the previous|the last) (?:week|month|quarter|year)\b"
-    rf"|(?:这个?|本|当前?|上一?个?)(?:{WEEK_PATTERN}|月|季度|季|年度|年)(?!末)"
-    rf"|今年|去年|前年|上上个?(?:{WEEK_PATTERN}|月|季度?))",
+    r"(?P<relative>\b(?:today|(?:the day before )?yesterday)\b|今天|今日|昨天|昨日|前天|今年|去年|前年"
+    r"|\b(?:this|(?:the )?(?:current|last|previous)) (?:week|month|quarter|year)\b"
+    rf"|(?:这个?|本|当前?|上一?个?|上上个?)(?:{WEEK_PATTERN}|月|季度|季|年度|年)(?!末))",
     rf"(?P<y>{_YEAR})年?",
 )
 """Forms of dates; `y`, `q`, `h`, `m` and `d` are the year, quarter, half-year, month and day."""
@@ -74,10 +74,9 @@ def parse_date_period(text: str, today: datetime.date, default_year: int | None 
         match = re.fullmatch(form.replace("(?<=in )", ""), text, re.ASCII)
         if match is not None:
             parts = {name.rstrip("23"): part for name, part in match.groupdict().items() if part}
-            try:
+            with suppress(ValueError):
                 return _build_period(parts, today, default_year or today.year)
-            except ValueError:
-                return None
+            break
     return None
 
 
@@ -90,7 +89,7 @@ def _build_period(parts: dict[str, str], today: datetime.date, default_year: int
     if "y" in parts:
         digits = re.search(_YEAR, parts["y"])
         year = int(digits[0]) if digits else today.year - _get_offset(parts["y"])
-    numbers = {name: _parse_int(parts[name]) for name in ("q", "h", "m", "d") if name in parts}
+    numbers = {name: _parse_int(parts[name]) for name in "qhmd" if name in parts}
     match numbers:
         case {"m": month, "d": day_number}:
             return get_unit("day", datetime.date(year, month, day_number))
@@ -113,8 +112,5 @@ def _get_offset(text: str) -> int:
 
 
 def _parse_int(text: str) -> int:
-    """Parse digits, an English month or ordinal, or a Chinese number."""
-    value = int(text) if text.isdecimal() and text.isascii() else _NUMBERS.get(text) or parse_chinese_number(text)
-    if value is None:
-        raise ValueError(text)
-    return value
+    """Parse digits, an English month or ordinal, or a Chinese number; 0, which no date has, for anything else."""
+    return int(text) if text.isdecimal() and text.isascii() else _NUMBERS.get(text) or parse_chinese_number(text) or 0

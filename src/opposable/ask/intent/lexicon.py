@@ -50,7 +50,6 @@ MeaningKind = Literal[
 
 TERM_KINDS = frozenset({"metric", "dimension", "filter", "exclusion"})
 """Kinds of the terms of a semantic model."""
-TERM_AND_VALUE_KINDS = TERM_KINDS | {"value"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +116,11 @@ or not understood, such as "shipped".
 """
 
 
-MeaningsByStems = dict[tuple[str, ...], list[Meaning]]
-
-
 @dataclass(frozen=True, slots=True)
 class Lexicon:
     """Meanings by the stems of their words: those of the model and both languages, then values of the database."""
 
-    meanings: MeaningsByStems
+    meanings: dict[tuple[str, ...], list[Meaning]]
     max_words: int
 
 
@@ -134,7 +130,7 @@ def build_lexicon(model: SemanticModel, database_values: Mapping[str, Sequence[s
     It contains ids, synonyms, names of values, function words of both languages, and values by dimension id. A name
     replaces a function word of the same stems, unless it requires its text.
     """
-    phrases: MeaningsByStems = {}
+    phrases: dict[tuple[str, ...], list[Meaning]] = {}
     for kind, words in _FUNCTION_WORDS.items():
         for phrase in words.split("|"):
             phrases.setdefault(tokenize_stems(phrase), [Meaning(kind)])
@@ -144,7 +140,7 @@ def build_lexicon(model: SemanticModel, database_values: Mapping[str, Sequence[s
             for known_stems in {stems, tokenize_stems(name.strip().rstrip("-"))} - {()}:
                 phrases.setdefault(known_stems, []).append(meaning)
         elif stems and (meaning.kind != "value" or len("".join(stems)) > 1):
-            others = [other for other in phrases.get(stems, ()) if other.kind in TERM_AND_VALUE_KINDS]
+            others = (other for other in phrases.get(stems, ()) if other.id)
             phrases[stems] = list(dict.fromkeys([*others, meaning]))
     return Lexicon(phrases, max(map(len, phrases)))
 

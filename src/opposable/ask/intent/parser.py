@@ -4,11 +4,10 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from opposable.ask.intent import messages
 from opposable.ask.intent.intent import IntentType, OrderBy, StructuredIntent
-from opposable.ask.intent.lexicon import MeaningKind, build_lexicon, tokenize_stems
+from opposable.ask.intent.lexicon import build_lexicon, tokenize_stems
 from opposable.ask.intent.phrases import split_phrases
 from opposable.ask.intent.rule_checks import flag_guesses, flag_unsupported
 from opposable.ask.intent.rule_filters import apply_numbers, collect_filters, describes_value
@@ -21,8 +20,6 @@ from opposable.domain.text_normalization import singularize
 _MAX_QUESTION_CHARACTERS = 4_000
 _COUNT_STAR_PATTERN = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
 _PLURAL_QUESTION_WORDS = ("哪些", "哪几个")
-_GROUP_KINDS: tuple[MeaningKind, ...] = ("group", "each", "breakdown")
-"""Words that ask for groups; with "each" and a superlative, it may be the best within each group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +94,11 @@ def _find_count_metric(state: RuleState, position: int, dimension: str) -> str:
     `customers` are customers, not cities.
     """
     named = state.model.dimensions[dimension]
-    table = named.table
     names = [tokenize_stems(name) for name in (named.id, *named.synonyms)]
-    if not state.is_counted(position) or tokenize_stems(table.rpartition(".")[2]) not in names:
-        return ""
-    count_metrics = [
-        metric.id
-        for metric in state.model.metrics.values()
-        if metric.table == table and _COUNT_STAR_PATTERN.fullmatch(metric.expr.strip())
-    ]
-    return count_metrics[0] if table and len(count_metrics) == 1 else ""
+    metrics = [metric for metric in state.model.metrics.values() if named.table and metric.table == named.table]
+    counts = [metric.id for metric in metrics if _COUNT_STAR_PATTERN.fullmatch(metric.expr.strip())]
+    is_row = state.is_counted(position) and tokenize_stems(named.table.rpartition(".")[2]) in names
+    return counts[0] if is_row and len(counts) == 1 else ""
 
 
 def _is_requested_grouping(state: RuleState, position: int) -> bool:
@@ -115,16 +107,14 @@ def _is_requested_grouping(state: RuleState, position: int) -> bool:
     if before is not None and state.phrases[before].number is not None:
         is_requested = not state.has_neighbor(before, -1, *OPERATORS_BEFORE_NUMBER)
     else:
-        is_requested = state.is_at(before, *_GROUP_KINDS, "which", "top", "bottom")
+        is_requested = state.is_at(before, "group", "each", "breakdown", "which", "top", "bottom")
     if is_requested or state.has_neighbor(position, -1, "most", "least", skipped_kinds=("of",)):
         return True
     after = state.find_neighbor(position, 1)
     if after is None:
         return state.is_at(position - 1, "of") and state.phrases[position - 1].text == "的"
-    if before is not None or state.is_at(after, "breakdown"):
-        return state.is_at(after, "breakdown")
-    is_bounded_metric = state.is_at(after, "metric") and state.has_neighbor(after, 1, *OPERATORS_BEFORE_NUMBER)
-    return is_bounded_metric or state.is_at(after, *OPERATORS_BEFORE_NUMBER)
+    bound = state.find_neighbor(after, 1) if state.is_at(after, "metric") else after
+    return state.is_at(after, "breakdown") or (before is None and state.is_at(bound, *OPERATORS_BEFORE_NUMBER))
 
 
 def _collect_groups(state: RuleState) -> None:
@@ -140,16 +130,14 @@ def _collect_groups(state: RuleState) -> None:
             follows_group = follows_group and bool(ids)
             continue
         is_listed = follows_group and state.has_neighbor(position, -1, "and", "or")
-        if _is_requested_grouping(state, position) or is_listed or not state.metrics:
-            if not state.metrics and ids[0] in filtered:
-                continue
+        if not state.metrics and ids[0] in filtered:
+            continue
+        follows_group = _is_requested_grouping(state, position) or is_listed or not state.metrics
+        if follows_group:
             state.groups.append(ids[0])
-            follows_group = True
             if len(ids) > 1:
                 state.add_several_meanings(position, ids)
-            continue
-        follows_group = False
-        if not describes_value(state, position, -1) and not describes_value(state, position, 1):
+        elif not describes_value(state, position, -1) and not describes_value(state, position, 1):
             state.ambiguities.append(messages.UNCLEAR_GROUPING.format(dimension=ids[0]))
     if state.has_phrase("apart"):
         listed = [condition.dimension for condition in state.filters if isinstance(condition.value, tuple)]
@@ -191,22 +179,18 @@ def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -
     kinds = {kind for kind in ORDER_KINDS if state.has_phrase(kind)}
     if not kinds and state.limit is None:
         return None, None
-    if not is_grouped or not metrics or not kinds:
+    if not is_grouped or len(metrics) != 1 or not kinds:
         state.ambiguities.append(messages.MISSING_RANKING_TARGET)
         return None, state.limit
-    limit = state.limit
     is_ascending = bool(kinds & {"least", "ascending", "bottom"})
     is_mixed = {"top", "bottom"} <= kinds or {"top", "ascending"} <= kinds
     if kinds == {"sort"} or is_mixed or (is_ascending and kinds & {"most", "descending"}):
         state.ambiguities.append(messages.UNCLEAR_ORDER)
     if state.is_compared:
         state.ambiguities.append(messages.UNCLEAR_RANKING)
-    if len(metrics) > 1:
-        state.ambiguities.append(messages.MISSING_RANKING_TARGET)
     words = [state.phrases[at].text.lower() for at, ids in state.dimensions.items() if ids[0] in state.groups]
-    is_plural = any(phrase.text in _PLURAL_QUESTION_WORDS for phrase in state.phrases)
-    is_plural = is_plural or any(singularize(word) != word for word in words)
-    if limit is None and kinds & {"most", "least", "top", "bottom"} and not is_plural:
-        limit = 1
-    direction: Literal["ASC", "DESC"] = "ASC" if is_ascending else "DESC"
-    return OrderBy(column=metrics[0], direction=direction), limit
+    is_plural = any(singularize(word) != word for word in words)
+    is_plural = is_plural or any(phrase.text in _PLURAL_QUESTION_WORDS for phrase in state.phrases)
+    is_one_row = bool(kinds & {"most", "least", "top", "bottom"}) and not is_plural
+    order_by = OrderBy(column=metrics[0], direction="ASC" if is_ascending else "DESC")
+    return order_by, state.limit or (1 if is_one_row else None)

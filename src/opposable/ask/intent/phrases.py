@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from opposable.ask.intent.lexicon import TERM_AND_VALUE_KINDS, TERM_KINDS, Lexicon, Meaning, MeaningKind, Word, tokenize
+from opposable.ask.intent.lexicon import TERM_KINDS, Lexicon, Meaning, MeaningKind, Word, tokenize
 from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_number
 from opposable.ask.intent.time_expressions import CONSUMED_CHARACTER
 from opposable.domain.text_normalization import lowercase_halfwidth
@@ -55,7 +55,7 @@ def split_phrases(question: str, lexicon: Lexicon, remaining_text: str) -> list[
         sizes = _find_sizes(words[first : first + lexicon.max_words], lexicon)
         for size in (size for size in sizes if any(is_time[first : first + size])):
             meanings, is_contested = _find_meanings(question, words[first : first + size], lexicon)
-            if is_contested or any(meaning.kind in TERM_AND_VALUE_KINDS for meaning in meanings):
+            if is_contested or any(meaning.id for meaning in meanings):
                 end = words[first + size - 1].end
                 phrases.append(Phrase(word.start, end, question[word.start : end], meanings, is_contested=True))
     for is_consumed, group in groupby(zip(is_time, words, strict=True), lambda pair: pair[0]):
@@ -98,7 +98,7 @@ def _select_size(question: str, words: list[Word], lexicon: Lexicon) -> int:
     for cut in sizes[:-1]:
         end = cut + max(_find_sizes(words[cut:], lexicon), default=0)
         overlap = _find_meanings(question, words[cut:end], lexicon)[0] if end > sizes[-1] else ()
-        if overlap and overlap[0].kind in TERM_AND_VALUE_KINDS:
+        if overlap and overlap[0].id:
             return cut
     return sizes[-1] if sizes else 1
 
@@ -130,13 +130,13 @@ def _find_meanings(
         return tuple(stored), len({(meaning.id, meaning.value) for meaning in possible}) > 1
     begins_question = text.istitle() and not question[: phrase[0].start].strip()
     same = [] if begins_question else [meaning for meaning in stored if meaning.text.strip() == text]
-    if names and names[0].kind in TERM_AND_VALUE_KINDS:
+    if names and names[0].id:
         return (*names, *stored), bool(same) and any(name.kind in ("metric", "dimension") for name in names)
     if names:
         is_expected = any(other.kind in ("in", "of") or other.id in {m.id for m in stored} for other in neighbors)
         is_letter = text == "A" and not begins_question
         return tuple(names), is_letter or bool(stored if is_expected else same)
-    has_function_word = any(m.kind not in TERM_AND_VALUE_KINDS for m in lexicon.meanings.get((phrase[0].stem,), ()))
+    has_function_word = any(not m.id for m in lexicon.meanings.get((phrase[0].stem,), ()))
     return tuple(same if len(phrase) > 1 and has_function_word else stored), False
 
 

@@ -32,21 +32,20 @@ _PREVIOUS_PATTERN = r"(?:previous|preceding|prior|last|past)"
 _COMPARED_WITH_PATTERN = r"\b(?:compared? (?:to|with|against)|versus|vs\.?|relative to) (?:the )?"
 
 
-def _build_chinese_comparison(period: str) -> str:
-    """Build the pattern of a comparison with a period, as in 比去年 and 与去年相比; 和去年 alone is "and last year"."""
-    return rf"[较比]{period}(?:相比|比较|对比)?|[与和跟]{period}(?:相比|比较|对比)"
+def _build_comparison_pattern(unit: str, chinese: str) -> str:
+    """Build the pattern of a comparison with a unit before: 比去年 and 与去年相比; 和去年 alone is "and last year"."""
+    english = rf"\b{unit}[- ]o(?:ver|n)[- ]{unit}\b|\b{unit[0]}o{unit[0]}\b"
+    compared_with = (
+        rf"{_COMPARED_WITH_PATTERN}(?:same \w+ (?:of )?(?:the )?)?(?:{unit} before|{_PREVIOUS_PATTERN} {unit})"
+    )
+    return rf"{english}|{compared_with}|[较比]{chinese}(?:相比|比较|对比)?|[与和跟]{chinese}(?:相比|比较|对比)"
 
 
 _COMPARISON_PATTERNS: tuple[tuple[str, ComparisonKind], ...] = (
-    (_build_chinese_comparison("(?:(?:去年|上年)?同期|去年|上年|上一年|前一年)"), "yoy"),
-    (r"\byoy\b|\byear[- ]o(?:ver|n)[- ]year\b|同比|(?:去年|上年)?同期(?:相比|对比)", "yoy"),
-    (rf"{_COMPARED_WITH_PATTERN}(?:same \w+ (?:of )?(?:the )?)?(?:year before|{_PREVIOUS_PATTERN} year)", "yoy"),
-    (r"\bqoq\b|\bquarter[- ]o(?:ver|n)[- ]quarter\b", "qoq"),
-    (rf"{_COMPARED_WITH_PATTERN}(?:{_PREVIOUS_PATTERN} quarter|quarter before)", "qoq"),
-    (_build_chinese_comparison("上(?:个|一)?季度"), "qoq"),
-    (r"\bmom\b|\bmonth[- ]o(?:ver|n)[- ]month\b", "mom"),
-    (rf"{_COMPARED_WITH_PATTERN}(?:{_PREVIOUS_PATTERN} month|month before)", "mom"),
-    (_build_chinese_comparison("上(?:个|一)?月"), "mom"),
+    (_build_comparison_pattern("year", "(?:(?:去年|上年)?同期|去年|上年|上一年|前一年)"), "yoy"),
+    (r"同比|(?:去年|上年)?同期(?:相比|对比)", "yoy"),
+    (_build_comparison_pattern("quarter", "上(?:个|一)?季度"), "qoq"),
+    (_build_comparison_pattern("month", "上(?:个|一)?月"), "mom"),
     (rf"环比|{_COMPARED_WITH_PATTERN}{_PREVIOUS_PATTERN} period", "before"),
 )
 _GRAIN_PATTERNS = (
@@ -174,11 +173,6 @@ def _add_rolling_period(state: QuestionTime, match: "re.Match[str]") -> bool:
     return state.add_period(Period(shift_day(state.today, unit, -count) + _DAY, state.today))
 
 
-def _add_month_range(state: QuestionTime, match: "re.Match[str]") -> bool:
-    first, last = (state.parse_date(f"{match['year'] or ''}{match[month]}月") for month in ("a", "b"))
-    return state.add_period(first, last)
-
-
 def _add_date_range(state: QuestionTime, match: "re.Match[str]") -> bool:
     """Add a range of dates; a date without a year gets the year of the other. "Between 1900 and 2000" may be amounts."""
     is_between = re.search("between|之间", match[0]) and match["a"].isdecimal() and match["b"].isdecimal()
@@ -226,7 +220,12 @@ _TIME_RULES: tuple[tuple[str, TimeRule], ...] = (
     *((pattern, partial(_set_comparison, kind)) for pattern, kind in _COMPARISON_PATTERNS),
     (_YTD_PATTERN, _set_year_to_date),
     (_ROLLING_PATTERN, _add_rolling_period),
-    (_MONTH_RANGE_PATTERN, _add_month_range),
+    (
+        _MONTH_RANGE_PATTERN,
+        lambda state, match: state.add_period(
+            *(state.parse_date(f"{match['year'] or ''}{match[end]}月") for end in "ab")
+        ),
+    ),
     (_DATE_RANGE_PATTERN, _add_date_range),
     (_SINCE_PATTERN, partial(_add_open_period, lambda date, today: Period(date.start, max(today, date.start)))),
     (_AFTER_PATTERN, partial(_add_open_period, lambda date, _: Period(date.end + _DAY))),
@@ -265,10 +264,9 @@ def _conclude_time(state: QuestionTime) -> None:
 
 def _describe_period(period: Period) -> dict[str, Any]:
     """Return the fields of a calendar year, quarter or month by its name, and of any other period by its days."""
-    granularity = get_granularity(period)
-    fields: dict[str, Any] = {"granularity": granularity}
-    if granularity in ("year", "quarter", "month"):
-        numbers = {"year": period.start.year, "quarter": (period.start.month + 2) // 3, "month": period.start.month}
-        return fields | {"year": numbers["year"], granularity: numbers[granularity]}
-    start = period.start if period.start > datetime.date.min else None
-    return fields | {"start": start, "end": period.end if period.end < datetime.date.max else None}
+    granularity, start, end = get_granularity(period), period.start, period.end
+    numbers = {"year": start.year, "quarter": (start.month + 2) // 3, "month": start.month}
+    if granularity in numbers:
+        return {"granularity": granularity, "year": start.year, granularity: numbers[granularity]}
+    days = {"start": start if start > datetime.date.min else None, "end": end if end < datetime.date.max else None}
+    return {"granularity": granularity, **days}
