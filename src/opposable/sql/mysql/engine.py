@@ -159,6 +159,8 @@ class MysqlDatabase:
         finally:
             with suppress(pymysql.Error):
                 cursor.close()
+            if unread := connection._result:  # noqa: SLF001 - its finalizer would read from a closed connection
+                unread.unbuffered_active = False
         if row is not None:
             connection.close()
         result = build_query_result(columns, rows, limits, time.perf_counter() - started)
