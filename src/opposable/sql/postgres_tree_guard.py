@@ -74,7 +74,7 @@ def refuse_unsafe_tree(tree: Any, schema: DatabaseSchema) -> None:
     for kind in tree.find_all(exp.DataType):
         if "." in str(kind.args.get("kind") or ""):
             raise ToolRefused(f"{to_one_line(str(kind.args['kind']), 80)}: name the type without its schema.")
-        name = kind.args["kind"].name if kind.args.get("kind") else str(kind.this.value)
+        name = kind.args["kind"].name if kind.args.get("kind") else str(getattr(kind.this, "value", ""))
         if name.encode()[:_MAX_NAME_BYTES].decode(errors="ignore").casefold() in schema.refused_types:
             raise ToolRefused(
                 f"The type {to_one_line(name, 80)} is not available: it is the row type of a table that may not be read."

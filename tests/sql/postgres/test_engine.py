@@ -246,5 +246,8 @@ async def test_row_types_of_tables_that_may_not_be_read_are_refused(coded):
     ):
         with pytest.raises(ToolRefused, match="row type of a table that may not be read"):
             await coded.execute(sql)
-    for sql in ("SELECT * FROM json_populate_record(NULL::ward, '{}')", "SELECT NULL::holder, NULL::ward[]"):
+    for sql in (
+        "SELECT * FROM json_populate_record(NULL::ward, '{}')",
+        "SELECT NULL::holder, NULL::ward[], '1 day'::interval day",
+    ):
         assert (await coded.execute(sql))["rows"]
