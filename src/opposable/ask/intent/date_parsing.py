@@ -70,13 +70,11 @@ def parse_date_period(text: str, today: datetime.date, default_year: int | None 
         The days of the date, or None if it does not exist (2024-02-30).
     """
     text = text.strip()
-    for form in _DATE_FORMS:
-        match = re.fullmatch(form.replace("(?<=in )", ""), text, re.ASCII)
-        if match is not None:
-            parts = {name.rstrip("23"): part for name, part in match.groupdict().items() if part}
-            with suppress(ValueError):
-                return _build_period(parts, today, default_year or today.year)
-            break
+    matches = (re.fullmatch(form.replace("(?<=in )", ""), text, re.ASCII) for form in _DATE_FORMS)
+    match = next(filter(None, matches), None)
+    parts = {name.rstrip("23"): part for name, part in match.groupdict().items() if part} if match else {}
+    with suppress(ValueError):
+        return _build_period(parts, today, default_year or today.year) if parts else None
     return None
 
 
@@ -90,15 +88,11 @@ def _build_period(parts: dict[str, str], today: datetime.date, default_year: int
         digits = re.search(_YEAR, parts["y"])
         year = int(digits[0]) if digits else today.year - _get_offset(parts["y"])
     numbers = {name: _parse_int(parts[name]) for name in "qhmd" if name in parts}
-    match numbers:
-        case {"m": month, "d": day_number}:
-            return get_unit("day", datetime.date(year, month, day_number))
-        case {"m": month}:
-            return get_months(year, month, 1)
-        case {"q": quarter}:
-            return get_months(year, 3 * quarter - 2, 3)
-        case {"h": half}:
-            return get_months(year, 6 * half - 5, 6)
+    if "d" in numbers:
+        return get_unit("day", datetime.date(year, numbers["m"], numbers["d"]))
+    for name, month_count in (("m", 1), ("q", 3), ("h", 6)):
+        if name in numbers:
+            return get_months(year, month_count * (numbers[name] - 1) + 1, month_count)
     return get_months(year, 1, 12)
 
 

@@ -48,10 +48,6 @@ MeaningKind = Literal[
 ]  # fmt: skip
 
 
-TERM_KINDS = frozenset({"metric", "dimension", "filter", "exclusion"})
-"""Kinds of the terms of a semantic model."""
-
-
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """A possible meaning of a phrase.

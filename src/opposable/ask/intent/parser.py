@@ -19,7 +19,6 @@ from opposable.domain.text_normalization import singularize
 
 _MAX_QUESTION_CHARACTERS = 4_000
 _COUNT_STAR_PATTERN = re.compile(r"count\s*\(\s*\*\s*\)", re.IGNORECASE)
-_PLURAL_QUESTION_WORDS = ("哪些", "哪几个")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +189,7 @@ def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -
         state.ambiguities.append(messages.UNCLEAR_RANKING)
     words = [state.phrases[at].text.lower() for at, ids in state.dimensions.items() if ids[0] in state.groups]
     is_plural = any(singularize(word) != word for word in words)
-    is_plural = is_plural or any(phrase.text in _PLURAL_QUESTION_WORDS for phrase in state.phrases)
+    is_plural = is_plural or any(phrase.text in ("哪些", "哪几个") for phrase in state.phrases)
     is_one_row = bool(kinds & {"most", "least", "top", "bottom"}) and not is_plural
     order_by = OrderBy(column=metrics[0], direction="ASC" if is_ascending else "DESC")
     return order_by, state.limit or (1 if is_one_row else None)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from opposable.ask.intent.lexicon import TERM_KINDS, Lexicon, Meaning, MeaningKind, Word, tokenize
+from opposable.ask.intent.lexicon import Lexicon, Meaning, MeaningKind, Word, tokenize
 from opposable.ask.intent.number_parsing import NUMBER_PATTERN, parse_number
 from opposable.ask.intent.time_expressions import CONSUMED_CHARACTER
 from opposable.domain.text_normalization import lowercase_halfwidth
@@ -52,10 +52,9 @@ def split_phrases(question: str, lexicon: Lexicon, remaining_text: str) -> list[
     is_time = [remaining_text[word.start] == CONSUMED_CHARACTER for word in words]
     phrases: list[Phrase] = []
     for first, word in enumerate(words):
-        sizes = _find_sizes(words[first : first + lexicon.max_words], lexicon)
-        for size in (size for size in sizes if any(is_time[first : first + size])):
+        for size in _find_sizes(words[first:], lexicon):
             meanings, is_contested = _find_meanings(question, words[first : first + size], lexicon)
-            if is_contested or any(meaning.id for meaning in meanings):
+            if any(is_time[first : first + size]) and (is_contested or any(meaning.id for meaning in meanings)):
                 end = words[first + size - 1].end
                 phrases.append(Phrase(word.start, end, question[word.start : end], meanings, is_contested=True))
     for is_consumed, group in groupby(zip(is_time, words, strict=True), lambda pair: pair[0]):
@@ -76,7 +75,7 @@ def _split_words(question: str, lexicon: Lexicon, words: list[Word]) -> list[Phr
         meanings, is_contested = _find_meanings(question, words[first : first + size], lexicon, neighbors)
         match = _NUMBER.match(text, words[first].start)
         number_size = sum(1 for word in words[first:] if match and word.start < match.end())
-        is_number = match and number_size >= size and not (meanings and meanings[0].kind in TERM_KINDS)
+        is_number = number_size >= size and not any(meaning.id and meaning.kind != "value" for meaning in meanings)
         number = parse_number(match[0]) if match and is_number else None
         if number is not None:
             size, meanings, is_contested = number_size, (), False

@@ -103,13 +103,6 @@ class QuestionTime:
     grain: Grain | None = None
     comparison: ComparisonKind = None
 
-    def apply_rule(self, pattern: str, rule: "TimeRule") -> None:
-        """Apply a rule to each match of a pattern, and blank out the matches that it accepts."""
-        for match in re.finditer(pattern, self.text, re.ASCII):
-            if rule(self, match):
-                start, end = match.span()
-                self.text = self.text[:start] + CONSUMED_CHARACTER * (end - start) + self.text[end:]
-
     def add_period(self, *dates: Period | None) -> bool:
         """Add the days from the first date to the last; reject a date that does not exist and a wrong order."""
         days = [date for date in dates if date is not None]
@@ -144,7 +137,10 @@ def find_time(question: str, today: datetime.date) -> QuestionTime:
     text = _CHINESE_YEAR.sub(lambda match: "".join(str(CHINESE_DIGITS[char]) for char in match[0]), text)
     state = QuestionTime(text, today)
     for pattern, rule in _TIME_RULES:
-        state.apply_rule(pattern, rule)
+        for match in re.finditer(pattern, state.text, re.ASCII):
+            if rule(state, match):
+                start, end = match.span()
+                state.text = state.text[:start] + CONSUMED_CHARACTER * (end - start) + state.text[end:]
     _conclude_time(state)
     return state
 
