@@ -55,12 +55,12 @@ def add_specs(
 
     Example: opposable tools add my_functions.py
     """
-    specs: Sequence[AnyToolSpec]
     if file.suffix == ".py":
-        specs, invalid_specs = read_function_file(read_settings(), file, assume_yes=yes)
+        functions, other_functions = read_function_file(read_settings(), file, assume_yes=yes)
+        _save_and_report(functions, replace, json, skipped_parts=other_functions)
     else:
         specs, invalid_specs = _read_specs(file)
-    _save_and_report(specs, replace, json, invalid_specs, force=force)
+        _save_and_report(specs, replace, json, invalid_specs, force=force)
 
 
 def import_openapi(
@@ -88,7 +88,7 @@ def import_openapi(
 
     imported = asyncio.run(read_tools())
     skipped_operations = {skipped.location: skipped.reason for skipped in imported.skipped_parts}
-    _save_and_report(imported.specs, replace, json, skipped_operations=skipped_operations)
+    _save_and_report(imported.specs, replace, json, skipped_parts=skipped_operations)
 
 
 def add_mcp(
@@ -277,14 +277,14 @@ def _save_and_report(
     json: bool,
     left_out: dict[str, str] | None = None,
     *,
-    skipped_operations: dict[str, str] | None = None,
+    skipped_parts: dict[str, str] | None = None,
     force: bool = False,
 ) -> None:
     """Store the tools and report the result; the exit code is 1 if any spec or server is not stored or unusable.
 
-    `left_out` are specs that are invalid, `skipped_operations` parts of an OpenAPI document that never become tools.
+    `left_out` are invalid specs. `skipped_parts` are operations and functions that cannot be tools; they are no error.
     """
-    is_complete, left_out = not left_out, {**(left_out or {}), **(skipped_operations or {})}
+    is_complete, left_out = not left_out, {**(left_out or {}), **(skipped_parts or {})}
     if not specs and not left_out:
         raise BadInput("There is no tool to store: the file or document defines none.")
     registrations = asyncio.run(save_tools(read_settings(), specs, replace=replace, force=force)) if specs else []
