@@ -198,7 +198,7 @@ QUESTIONS_FOR_THE_MODEL = {
             "前两个病区的费用合计",
         ),
     ],
-    "a word beside the dimension whose value it is in other letters": [
+    "a word next to the dimension whose value it is in other letters": [
         *(
             "How many visits of the best doctor are there?",
             "visits of the top doctor",
