@@ -77,8 +77,7 @@ class HttpTool:
             client.guard.check_url(f"{self._plan.template.origin}/")
             read_references(spec.endpoint, environ)
         except ToolError as error:
-            hint = " The owner can list it in OPPOSABLE_PRIVATE_HOSTS." if isinstance(error, ToolRefused) else ""
-            raise ToolRegistrationError(f"{spec.tool_id}: {error}{hint}") from error
+            raise ToolRegistrationError(f"{spec.tool_id}: {error}") from error
         description = spec.description or spec.display_name or spec.tool_id
         self.definition = ToolDefinition(to_safe_name(spec.tool_id), description, schema)
 
