@@ -48,7 +48,8 @@ def is_acceptable(
     choice: Reply, reply: Reply, calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], conversation: str
 ) -> bool:
     """Return whether to make the calls of a reply, after the choice between calls and the no-call option."""
-    if any(lacks_required_argument(call, tools) for call in calls):
+    required_names = {call.name: texts.get_schema(call, tools).required_names() for call in calls}
+    if any(name not in call.arguments for call in calls for name in required_names[call.name]):
         return False
     weights = load_weights()
     no_call_distance = min(weights["max_no_call_distance"], -get_no_call_logprob(choice))
@@ -70,11 +71,6 @@ def load_weights() -> dict[str, float]:
     """Return the weights of the features, by their names."""
     weights: dict[str, float] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))["weights"]
     return weights
-
-
-def lacks_required_argument(call: ToolCall, tools: Sequence[ToolDefinition]) -> bool:
-    """Return whether a call lacks a required argument."""
-    return not all(name in call.arguments for name in texts.get_schema(call, tools).required_names())
 
 
 def get_no_call_logprob(choice: Reply) -> float:
