@@ -11,16 +11,18 @@ from opposable.models.python_protocol.call_acceptance import (
     drop_dependent_calls,
     get_grounding_score,
     get_no_call_logprob,
-    lacks_required_argument,
+    is_acceptable,
     load_weights,
 )
 from opposable.models.python_protocol.call_reader import read_calls
 
 
-def test_a_call_lacks_a_required_argument_that_is_left_out():
+@pytest.mark.parametrize(("arguments", "expected"), [({}, False), ({"url": "https://news.org"}, True)])
+def test_a_call_without_a_required_argument_is_not_made(arguments, expected):
     tool = ToolDefinition("get", "Get it.", {"properties": {"url": {"type": "string"}}, "required": ["url"]})
-    assert lacks_required_argument(ToolCall("c", "get", {}), (tool,))
-    assert not lacks_required_argument(ToolCall("c", "get", {"url": "https://news.org"}), (tool,))
+    choice = Reply(assistant_message("get"), tokens=(Token("get", (("get", 0.0),)),))
+    call = ToolCall("c", "get", arguments)
+    assert is_acceptable(choice, choice, (call,), (tool,), "read https://news.org") is expected
 
 
 def test_lists_of_anything_are_borne_out_by_nothing():
@@ -37,13 +39,13 @@ def test_lists_of_anything_are_borne_out_by_nothing():
         ((("get", -0.1),), -12.0),
     ],
 )
-def test_the_way_out_is_measured_at_the_first_token(alternatives, logprob):
+def test_the_no_call_option_is_measured_at_the_first_token(alternatives, logprob):
     tokens = (Token("x", alternatives), Token("y", (("pass", 0.0),)))
     assert get_no_call_logprob(Reply(assistant_message("x"), tokens=tokens)) == pytest.approx(logprob, abs=0.001)
 
 
 @pytest.mark.parametrize(("content", "logprob"), [("```python\npass", 0.0), ("```python\nget", -12.0)])
-def test_without_probabilities_the_way_out_is_what_the_model_wrote(content, logprob):
+def test_without_probabilities_the_no_call_option_is_what_the_model_wrote(content, logprob):
     assert get_no_call_logprob(Reply(assistant_message(content))) == logprob
 
 
