@@ -228,7 +228,9 @@ async def test_a_name_is_resolved_and_checked_for_every_connection(server):
     with pytest.raises((ToolUnavailable, TimeoutError)):
         async with client.send(HttpRequest("GET", url, seconds=0.3, connect_seconds=0.2)):
             pass
-    with pytest.raises(ToolRefused, match=r"rebinding.example leads to 127.0.0.1, a loopback address.*OPPOSABLE_PRIVATE_HOSTS"):
+    with pytest.raises(
+        ToolRefused, match=r"rebinding.example leads to 127.0.0.1, a loopback address.*OPPOSABLE_PRIVATE_HOSTS"
+    ):
         await fetch(client, url)
     assert server.seen == []
     await client.aclose()

@@ -202,7 +202,9 @@ class RunResponse(BaseModel):
     trace_id: str = ""
     task: str = ""
     text: str = Field(default="", description="The answer.")
-    reason: str = Field(default="", description="Why the run ended: answer, no_answer, repeats, the exceeded limit, or lost.")
+    reason: str = Field(
+        default="", description="Why the run ended: answer, no_answer, repeats, the exceeded limit, or lost."
+    )
     input_tokens: int = 0
     output_tokens: int = 0
     turns: int = 0
