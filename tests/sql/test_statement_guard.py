@@ -78,19 +78,6 @@ def test_a_column_with_the_name_of_a_keyword_is_read(dialect, name):
         assert not check_names(query, schema)
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT window, sum(id) OVER w FROM t GROUP BY window WINDOW w AS (ORDER BY id)",
-        "SELECT offset FROM t GROUP BY offset LIMIT 1 OFFSET 1",
-        "SELECT t.cross FROM t CROSS JOIN t AS u GROUP BY t.cross, u.lock",
-    ],
-)
-def test_a_keyword_is_distinguished_from_a_column_of_its_name(sql):
-    schema = DatabaseSchema(KEYWORD_TABLES, dialect="sqlite")
-    assert not check_names(parse_safe_query(sql, "sqlite", schema), schema)
-
-
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
 @pytest.mark.parametrize(
     "sql",
