@@ -71,8 +71,7 @@ class _NameChecker:
             if with_.recursive or self.dialect == "sqlite":
                 visible[key] = FromSource(name, alias_columns or self._find_anchor_columns(cte.this))
             columns = self.check_query(cte.this, visible, outer)
-            has_more = with_.args.get("search")  # SEARCH and CYCLE add columns
-            visible[key] = FromSource(name, None if has_more else rename_columns(columns, alias_columns))
+            visible[key] = FromSource(name, rename_columns(columns, alias_columns))
         return visible
 
     def _find_anchor_columns(self, node: Any) -> ColumnNames:
@@ -206,9 +205,6 @@ class _NameChecker:
         for name in join.args.get("using") or ():
             if not any(source.has_column(name.name) for source in scope.sources.values()):
                 self._report_unknown_column(name, scope)
-        if alias := join.args.get("alias"):  # USING (…) AS alias
-            columns = tuple(name.name for name in join.args["using"])
-            scope.sources[fold_name(alias.name)] = FromSource(alias.name, columns)
 
     def _report_unknown_column(self, name: Any, scope: Scope) -> None:
         self.problems.append(name_problems.unknown_column(name, scope, self.schema, self.dialect))

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -50,26 +49,12 @@ _LAST_CLAUSES = re.compile(
     re.IGNORECASE,
 )
 """ORDER BY and LIMIT at the end of a statement, of columns and numbers only: they read nothing else."""
-_BLANKED_CLAUSES = re.compile(
+_JSON_CLAUSES = re.compile(
     r"(?<=' )(?:(?:WITH(?:OUT)? (?:(?:UN)?CONDITIONAL )?(?:ARRAY )?WRAPPER"
     r"|(?:NULL|ERROR|EMPTY ARRAY|EMPTY OBJECT|DEFAULT ['0]) ON (?:EMPTY|ERROR)) )+|(?<= )EXISTS (?=PATH )"
     r"|(?<= )(?:NULL|ABSENT) ON NULL (?=\.)"
-    r"|(?:CYCLE|FIRST BY) [\w.]+ (?P<columns>(?:, [\w.]+ )+)(?=SET )"
-    r"|USING \. [\w.]+ (?:, [\w.]+ )*\. (?P<alias>AS [\w.]+ )"
 )
-"""Clauses that sqlglot lacks, in words, where `'` is a string, `0` a number, and `.` a quoted name or another sign.
-
-They are `WITH WRAPPER` and `DEFAULT 'x' ON EMPTY` after a JSON path, `EXISTS PATH`, `NULL ON NULL`, the second column of
-`CYCLE` and `SEARCH`, and the alias of `USING (…)`.
-"""
-_COLUMN_KEYWORD_NAMES = """alter cross drop for force glob grant inner insert install lock map offset outer regexp
-    revoke rollback window"""
-_COLUMN_KEYWORDS = frozenset(_COLUMN_KEYWORD_NAMES.split())
-"""Keywords of sqlglot that engines take as columns. As a name, none of them hides a table, as `only` in `FROM ONLY t` would."""
-_TOKENS_AFTER_KEYWORD = frozenset(
-    {"INTO", "JOIN", "L_BRACE", "L_PAREN", "NUMBER", "PARAMETER", "STRING", "TABLE", "VAR"}
-)
-"""What follows a keyword, but not the name of a column."""
+"""`WITH WRAPPER` and `DEFAULT 'x' ON EMPTY` after a JSON path, `EXISTS PATH` and `NULL ON NULL`, in words: `'` is a string, `0` a number."""
 _SLICE_WITHOUT_START = re.compile(r"\[\s*::")
 """The start of a slice of DuckDB, such as `[::-1]`, whose signs sqlglot takes for a cast."""
 _HEX_PREFIX, _HEX_DIGITS = re.compile(r"(?<!\w)[xX]$"), re.compile("'(?:[0-9a-fA-F]{2})*'")
@@ -113,7 +98,7 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
         refuse_ambiguous_strings(text, dialect)
     masked = _mask(text, dialect)
     tokens = _tokenize(masked, dialect)
-    tree = _parse(masked, tokens, dialect, schema)
+    tree = _parse(masked, tokens, dialect)
     if type(tree).__name__ not in _ROOT_NODES:
         raise ToolRefused(messages.statement_not_allowed(_get_statement_name(masked)))
     _refuse_nodes(tree, dialect)
@@ -217,11 +202,17 @@ def _refuse_depth(tokens: list[Any]) -> None:
         raise ToolRefused(messages.too_many(selects, "SELECTs", MAX_SELECTS))
 
 
-def _parse(sql: str, tokens: list[Any], dialect: Dialect, schema: DatabaseSchema) -> Any:
+def _parse(sql: str, tokens: list[Any], dialect: Dialect) -> Any:
+    import sqlglot
     from sqlglot.errors import SqlglotError
 
     try:
-        statements = [tree for tree in _parse_statements(sql, tokens, dialect, schema) if tree is not None]
+        try:
+            statements = sqlglot.parse(sql, dialect=dialect)
+        except SqlglotError:
+            # sqlglot lacks PIVOT … ORDER BY of DuckDB, and LIMIT 1 BY a LIMIT 2 of ClickHouse.
+            statements = sqlglot.parse(_LAST_CLAUSES.sub("", _blank_json_clauses(sql, tokens)), dialect=dialect)
+        statements = [tree for tree in statements if tree is not None]
     except SqlglotError as error:
         highlight = next((str(found.get("highlight")) for found in getattr(error, "errors", [])), "").upper()
         word = _get_statement_name(sql)
@@ -236,66 +227,16 @@ def _parse(sql: str, tokens: list[Any], dialect: Dialect, schema: DatabaseSchema
     return statements[0]
 
 
-def _parse_statements(sql: str, tokens: list[Any], dialect: Dialect, schema: DatabaseSchema) -> list[Any]:
-    """Parse `sql`; where sqlglot cannot, parse a text that it can, of the same positions."""
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
-    with suppress(SqlglotError):
-        return sqlglot.parse(sql, dialect=dialect)
-    text, join_aliases = _blank_clauses(sql, tokens)
-    # sqlglot lacks PIVOT … ORDER BY of DuckDB, and LIMIT 1 BY a LIMIT 2 of ClickHouse.
-    text = _LAST_CLAUSES.sub("", text)
-    try:
-        statements = sqlglot.parse(text, dialect=dialect)
-    except SqlglotError as error:
-        text, names = _replace_keywords(text, tokens, schema)
-        if not names:
-            raise
-        try:
-            statements = sqlglot.parse(text, dialect=dialect)
-        except SqlglotError:
-            raise error from None
-        for name in (name for tree in statements if tree for name in tree.find_all(exp.Identifier)):
-            name.set("this", names.get(name.name, name.name))
-    for alias in join_aliases:
-        joins = [join for tree in statements if tree for join in tree.find_all(exp.Join) if join.args.get("using")]
-        ends = {join.args["using"][-1].meta.get("end", alias.start): join for join in joins}
-        if join := ends.get(max((end for end in ends if end < alias.start), default=-1)):
-            name = exp.Identifier(this=alias.text, quoted=alias.token_type.name == "IDENTIFIER")
-            join.set("alias", exp.TableAlias(this=name))
-    return statements
-
-
-def _blank_clauses(sql: str, tokens: list[Any]) -> tuple[str, list[Any]]:
-    """Return `sql` with spaces in place of clauses that sqlglot lacks, and the tokens of aliases among them."""
-    marks = {"NUMBER": "0", "IDENTIFIER": ".", "COMMA": ","} | dict.fromkeys(_STRING_TOKENS, "'")
+def _blank_json_clauses(sql: str, tokens: list[Any]) -> str:
+    """Return `sql` with spaces in place of the clauses of JSON functions that sqlglot lacks: keywords and literals."""
+    marks = {"NUMBER": "0", "IDENTIFIER": "."} | dict.fromkeys(_STRING_TOKENS, "'")
     words = [marks.get(t.token_type.name) or (t.text.upper() if t.text.isidentifier() else ".") for t in tokens]
     words = [f"{word} " for word in words]
     starts = list(accumulate(map(len, words), initial=0))
-    aliases = []
-    for clause in _BLANKED_CLAUSES.finditer("".join(words)):
-        start, end = clause.span(clause.lastgroup or 0)
-        first, last = tokens[starts.index(start)], tokens[starts.index(end) - 1]
+    for clause in _JSON_CLAUSES.finditer("".join(words)):
+        first, last = tokens[starts.index(clause.start())], tokens[starts.index(clause.end()) - 1]
         sql = sql[: first.start] + " " * (last.end + 1 - first.start) + sql[last.end + 1 :]
-        aliases += [last] if clause["alias"] else []
-    return sql, aliases
-
-
-def _replace_keywords(sql: str, tokens: list[Any], schema: DatabaseSchema) -> tuple[str, dict[str, str]]:
-    """Return `sql` with names such as `_nsert` for columns such as `insert`, and the columns by these names."""
-    columns = {fold_name(name) for name in schema.names} & _COLUMN_KEYWORDS
-    names: dict[str, str] = {}
-    original = sql
-    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
-        word = original[token.start : token.end + 1]
-        is_first = before is None or before.token_type.name == "SEMICOLON"
-        is_keyword = is_first or (after is not None and after.token_type.name in _TOKENS_AFTER_KEYWORD)
-        if word.lower() in columns and not is_keyword and f"_{word[1:]}" not in original:
-            names[f"_{word[1:]}"] = word
-            sql = f"{sql[: token.start]}_{sql[token.start + 1 :]}"
-    return sql, names
+    return sql
 
 
 def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
