@@ -112,6 +112,7 @@ async def test_one_file_can_be_opened_twice(shop_files, file_engine):
 async def test_a_closed_database_refuses_queries(shop_url):
     database = await open_database(shop_url)
     await database.close()
+    await database.close()
     with pytest.raises(ToolUnavailable, match="is closed"):
         await database.run("SELECT 1")
 

@@ -70,6 +70,9 @@ async def test_subqueries_that_multiply_the_columns_of_one_another_are_refused(s
         await SqlTools(shop).execute(sql)
 
 
+SHORTENED = "replace(" * 5 + "note" + ", 'Incorporated', 'Inc')" * 5
+
+
 @pytest.mark.parametrize(
     ("sql", "is_allowed"),
     [
@@ -77,6 +80,8 @@ async def test_subqueries_that_multiply_the_columns_of_one_another_are_refused(s
         ("SELECT jaro_similarity(s, 'a') FROM (SELECT repeat(repeat('a', 100), 100) AS s) q", False),
         (f"SELECT editdist3('{'a' * 6000}', note) FROM orders", False),
         ("SELECT count(levenshtein(replace(note, '%', ' off '), lpad('first order', 20, ' '))) FROM orders", True),
+        (f"SELECT count(levenshtein({SHORTENED}, {SHORTENED})) FROM orders", True),
+        ("SELECT levenshtein(replace('a', 'a', 'bbbbbbbbbb'), replace(repeat('a', 600), 'a', 'bbbbbbbbbb'))", False),
     ],
 )
 async def test_distance_functions_compare_only_short_texts(shop, engine, sql, is_allowed):

@@ -87,8 +87,8 @@ def bind_placeholders(
     """
     binder = _Binder(dialect, dict(parameters or {}), missing_is_null, identifiers)
     text = "".join(binder.bind_segment(part.kind, part.text) for part in split_segments(sql, dialect))
-    if binder.problems:
-        raise InvalidArguments(tuple(dict.fromkeys(binder.problems)))
+    if binder.problems or (problems := binder.list_misspelt()):
+        raise InvalidArguments(tuple(dict.fromkeys(binder.problems or problems)))
     return BoundSql(text, binder.values, binder.placeholders, dialect)
 
 
@@ -108,6 +108,17 @@ class _Binder:
         self.problems: list[FieldProblem] = []
         self._keys: dict[tuple[str, int], str] = {}
         self._previous_text = ""
+        self._used_names: set[str] = set()
+        self._text_names: set[str] = set()
+
+    def list_misspelt(self) -> list[FieldProblem]:
+        """Return a problem for each parameter that no placeholder uses, if placeholders in quotes are left as text."""
+        unused = sorted(self.parameters.keys() - self._used_names) if self._text_names else []
+        names = ", ".join(sorted(self._text_names))
+        return [
+            FieldProblem(f"parameters.{name}", f"the query has no such placeholder (in quotes: {names})")
+            for name in unused
+        ]
 
     def bind_segment(self, kind: str, text: str) -> str:
         before, self._previous_text = self._previous_text, text
@@ -115,9 +126,9 @@ class _Binder:
             return text
         if kind == "code":
             return _PLACEHOLDER.sub(lambda match: self._bind_in_code(match, text), text)
-        raw = before[-1:].isalpha() or text.startswith("$")
-        is_bound = self.missing_is_null and kind == "string" and not raw
-        if not is_bound and self.parameters.keys().isdisjoint(_PLACEHOLDER.findall(text)):
+        raw = kind != "string" or before[-1:].isalpha() or text.startswith("$")
+        if raw and self.parameters.keys().isdisjoint(names := _PLACEHOLDER.findall(text)):
+            self._text_names.update(names)
             return text
         if kind == "string":
             return self._bind_in_string(text[1:-1], raw)
@@ -145,6 +156,7 @@ class _Binder:
         for match in _PLACEHOLDER.finditer(inner):
             name = match.group(1)
             if name not in self.parameters and not self.missing_is_null:
+                self._text_names.add(name)
                 continue
             value = self._look_up_value(name)
             if isinstance(value, list | tuple):
@@ -159,6 +171,7 @@ class _Binder:
         return marks[0] if len(marks) == 1 else f"({' || '.join(marks)})"
 
     def _look_up_value(self, name: str) -> Any:
+        self._used_names.add(name)
         if name in self.parameters:
             return self.parameters[name]
         if self.missing_is_null:

@@ -123,9 +123,10 @@ class DuckdbDatabase:
 
         self._closed = True
         await self._threads.close()
+        connection, self._connection = self._connection, None
         with suppress(duckdb.Error):  # a query that cannot be interrupted uses it: it closes when no longer referenced
-            self._connection.close()
-        self._connection = None
+            if connection is not None:
+                connection.close()
 
     async def _run_in_thread(self, work: Callable[[Any], T], limits: QueryLimits) -> T:
         import duckdb

@@ -165,7 +165,8 @@ def _estimate_growth(node: dict[str, Any], uncounted: int) -> float:
     if name in _SIZED_FUNCTIONS:
         return _get_length_growth(name, arguments[1:2], uncounted)
     if name in _REPLACE_FUNCTIONS:
-        return _get_replacement_growth(arguments[2:3], uncounted)
+        replaced = _get_literal_text(arguments[1]) if name == "replace" and len(arguments) > 1 else None
+        return _get_replacement_growth(arguments[2:3], uncounted, len(replaced or "x"))
     if name in _FORMAT_FUNCTIONS:
         _refuse_format(name, arguments[:1])
     return 1.0
@@ -206,14 +207,15 @@ def _get_length_growth(name: str, arguments: list[dict[str, Any]], uncounted: in
     return 1.0 if min(numbers) <= uncounted else float(min(numbers))
 
 
-def _get_replacement_growth(arguments: list[dict[str, Any]], uncounted: int) -> float:
-    """Return the length of the text in a replacement; values of columns do not count, as everywhere."""
+def _get_replacement_growth(arguments: list[dict[str, Any]], uncounted: int, replaced_length: int) -> float:
+    """Return how much longer than the replaced text a replacement is; values of columns do not count, as everywhere."""
     length = 0
     for node, _ in iter_nodes(arguments):
         if str(node.get("function_name", "")).casefold() in _GROWING_FUNCTIONS or node.get("class") == "SUBQUERY":
             return math.inf
         length += len(_get_literal_text(node) or "")
-    return 1.0 if length <= uncounted else float(length)
+    growth = length / replaced_length
+    return 1.0 if growth <= uncounted else growth
 
 
 def _refuse_format(name: str, arguments: list[dict[str, Any]]) -> None:

@@ -120,7 +120,10 @@ class SqliteDatabase:
                 return work(connection)
             finally:
                 running.clear()
-                self._idle.append(connection)
+                if self._closed:  # it ended after the others were closed
+                    connection.close()
+                else:
+                    self._idle.append(connection)
 
         def interrupt() -> None:
             for connection in tuple(running):
