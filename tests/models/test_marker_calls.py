@@ -116,7 +116,16 @@ async def test_a_quoted_call_and_one_that_the_user_is_asked_about_pass_unchanged
 
 @pytest.mark.parametrize(
     "lead",
-    ["I'll fix the format.", "Let me add them:", "Sure.", "Ich sehe nach.", "The previous call failed.", "我来计算："],
+    [
+        "I'll fix the format.",
+        "Let me add them:",
+        "Now:",
+        "Ich sehe nach.",
+        "Checking the numbers:",
+        "Done! 🔍",
+        "The previous call failed.",
+        "我来计算：",
+    ],
 )
 async def test_a_call_after_a_statement_or_an_announcement_is_parsed(lead):
     _, reply = await collect(f"{lead}\n\n{MARKED[0]}", stream=False)
@@ -126,27 +135,21 @@ async def test_a_call_after_a_statement_or_an_announcement_is_parsed(lead):
 UNKNOWN = '<tool_call>{"name": "sum", "arguments": {"a": 1}}</tool_call>'
 
 
-async def test_a_call_of_an_unknown_tool_alone_is_text_and_next_to_a_known_one_it_is_reported():
-    assert (await collect(UNKNOWN, stream=False))[1].message == assistant_message(UNKNOWN)
-    _, reply = await collect(f"{MARKED[0]}\n{UNKNOWN}", stream=False)
-    assert [call.name for call in reply.message.tool_calls] == ["add", "sum"]
+@pytest.mark.parametrize("lead", ["", "Let me check.\n", "I'll add them:\n"])
+async def test_a_call_of_an_unknown_tool_is_reported(lead):
+    _, reply = await collect(lead + UNKNOWN, stream=False)
+    assert [call.name for call in reply.message.tool_calls] == ["sum"]
+
+
+async def test_a_call_of_an_unknown_tool_that_a_text_introduces_is_text():
+    text = f"The same in Hermes' notation:\n{UNKNOWN}"
+    assert (await collect(text, stream=False))[1].message == assistant_message(text)
 
 
 @pytest.mark.parametrize(
-    "lead",
-    [
-        "Solo lo muestro, no lo ejecuto:",
-        "Ich zeige den Aufruf nur:",
-        "表示するだけです：",
-        "## Beispiel",
-        "1.",
-        "reply: |",
-        "Assistant:",
-        "Printed only, nothing executed:",
-        "仅展示，不执行：",
-    ],
+    "lead", ["## Beispiel", "1.", "reply: |", "Assistant:", "-", "I only show the call, without running it:"]
 )
-async def test_a_call_that_a_text_introduces_without_announcing_it_is_text_in_any_language(lead):
+async def test_a_call_under_a_heading_or_a_label_is_text(lead):
     text = f"{lead}\n{MARKED[0]}"
     assert (await collect(text, stream=False))[1].message == assistant_message(text)
 

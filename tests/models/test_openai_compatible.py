@@ -114,7 +114,7 @@ async def test_a_streamed_reply_is_the_same_however_the_bytes_are_cut(pieces):
                 "你好 world",
                 tool_calls=calls,
                 thinking="hm",
-                native=NativeReply("m", ({"type": "reply", "fields": {"reasoning_content": "hm"}},)),
+                native=NativeReply("m", ({"type": "reply", "reasoning_content": "hm"},)),
             ),
             "tool_calls",
             Usage(5, 3, 1),
@@ -224,6 +224,26 @@ async def test_the_reasoning_of_a_reply_goes_back_in_its_field_to_its_model_alon
             assert [part async for part in parts]
     assert server.bodies[1]["messages"][1] == {"role": "assistant", "content": None, "tool_calls": [CALL], **sent}
     assert server.bodies[2]["messages"][1] == {"role": "assistant", "content": None, "tool_calls": [CALL]}
+
+
+async def test_streamed_details_of_reasoning_go_back_as_the_items_they_are_parts_of():
+    thought = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
+    chunks = [
+        build_delta(reasoning_details=[{**thought, "text": "be"}]),
+        build_delta(reasoning_details=[{**thought, "text": "cause"}]),
+        build_delta(reasoning_details=[{**thought, "text": None, "signature": "c2ln"}]),
+        build_delta(reasoning_details=[{"type": "reasoning.encrypted", "data": "YQ", "id": "r1"}]),
+        build_delta(reasoning_details=[{"type": "reasoning.encrypted", "data": "Yg", "id": "r2"}]),
+        build_delta("tool_calls", tool_calls=[{**CALL, "index": 0}]),
+    ]
+    async with chat_server(respond_events(*chunks), build_completion("3")) as server:
+        reply = (await collect_parts(server, tools=(ADD,)))[-1]
+        await collect_parts(server, WHOLE, (ADD,), (user_message("add"), reply.message, tool_message("c1", "add", "3")))
+    assert server.bodies[1]["messages"][1]["reasoning_details"] == [
+        {**thought, "text": "because", "signature": "c2ln"},
+        {"type": "reasoning.encrypted", "data": "YQ", "id": "r1"},
+        {"type": "reasoning.encrypted", "data": "Yg", "id": "r2"},
+    ]
 
 
 @pytest.mark.parametrize("options", [WHOLE, ModelOptions()])

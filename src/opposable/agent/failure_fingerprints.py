@@ -155,19 +155,14 @@ def _is_plausible_correction(
 
 
 def _is_larger(wrong_value: Any, correct_value: Any) -> bool:
-    return (
-        isinstance(wrong_value, int | float) and isinstance(correct_value, int | float) and correct_value > wrong_value
-    )
+    return all(isinstance(value, int | float) for value in (wrong_value, correct_value)) and correct_value > wrong_value
 
 
 def _is_similar(wrong_value: Any, correct_value: Any) -> bool:
     if type(wrong_value) is not type(correct_value):
         return str(wrong_value) == str(correct_value)
-    if not isinstance(wrong_value, str) or _DIGITS_PATTERN.sub("", wrong_value) == _DIGITS_PATTERN.sub(
-        "", correct_value
-    ):
+    if not isinstance(wrong_value, str):
         return False
-    return (
-        SequenceMatcher(None, wrong_value[:MAX_STORED_CHARACTERS], correct_value[:MAX_STORED_CHARACTERS]).ratio()
-        >= MIN_SIMILARITY
-    )
+    without_digits = {_DIGITS_PATTERN.sub("", value) for value in (wrong_value, correct_value)}
+    starts = [value[:MAX_STORED_CHARACTERS] for value in (wrong_value, correct_value)]
+    return len(without_digits) > 1 and SequenceMatcher(None, *starts).ratio() >= MIN_SIMILARITY

@@ -117,13 +117,14 @@ def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     marker = _MARKER.search(visible)
     if marker is None:
         return reply
-    from opposable.parsers.quotation import may_be_shown  # lazy: its patterns are compiled with the first marked call
+    from opposable.parsers import quotation  # lazy: its patterns are compiled with the first marked call
 
     lead = text[: marker.start()].rstrip()
     parsed = parsers.parse(text[marker.start() :], tuple(tools), truncated=reply.finish in CUT_OFF)
     calls = (*parsed.calls, *create_invalid_calls(parsed, {"unknown_tool"}))
-    is_made = parsed.calls and not parsed.text.strip() and not may_be_shown(lead)  # and ends the reply
-    if not is_made or any(c.dialect in _UNMARKED_FORMATS or MISSING_END in c.repairs for c in parsed.calls):
+    is_shown = quotation.is_shown(lead) or (not parsed.calls and quotation.is_introduced(lead))
+    is_whole = all(call.dialect not in _UNMARKED_FORMATS and MISSING_END not in call.repairs for call in parsed.calls)
+    if is_shown or not is_whole or not calls or parsed.text.strip():  # a call ends the reply
         return reply
     finish = "tool_calls" if reply.finish == "stop" else reply.finish
     return replace(reply, message=assistant_message(lead, calls, reply.message.thinking), finish=finish)

@@ -28,7 +28,7 @@ FINISH_REASONS = {name: reason for reason, names in _REASON_NAMES.items() for na
 _Fields = dict[str, Any]
 CALL_FIELDS = frozenset({"id", "index", "type", "function"})
 """The fields of a call. Further ones, such as the signature of its reasoning, go back to the model unchanged."""
-RETURNED_FIELDS = ("reasoning_content", "reasoning_details")
+RETURNED_FIELDS = frozenset({"reasoning_content", "reasoning_details"})
 """The reasoning of a reply that goes back to the model unchanged: Kimi and DeepSeek reject calls without it."""
 JSON_OBJECT = {"type": "json_object"}
 """The format of a reply that is any JSON object."""
@@ -166,7 +166,7 @@ class OpenAICompatibleModel:
         if message.role == "tool":
             wire["tool_call_id"] = message.call_id
         items = message.get_native_items(self.name)  # those of another API have other types
-        wire |= next((item["fields"] for item in items if item.get("type") == "reply"), {})
+        wire |= next(({name: item[name] for name in item.keys() & RETURNED_FIELDS} for item in items), {})
         if message.tool_calls:
             wire["content"] = message.content or None
             fields = {item["id"]: item for item in items if item.get("type") == "function"}
@@ -260,7 +260,8 @@ class StreamAccumulator:
         self.finish: str | None = None
         self.usage = Usage(requests=1)
         self._thinking: list[str] = []
-        self._fields: dict[str, list[Any]] = {}  # of the RETURNED_FIELDS, in parts
+        self._details: dict[Any, _Fields] = {}  # items of `reasoning_details`, by index and type
+        self._returns_reasoning = False
         self._calls: list[list[str]] = []  # [id, name, arguments…] in order of appearance
         self._call_positions: dict[Any, int] = {}  # index of the server -> position in _calls
         self._call_fields: list[dict[str, Any]] = []  # further fields of each of the _calls
@@ -276,9 +277,11 @@ class StreamAccumulator:
         delta = choice.get("delta") or choice.get("message") or {}
         parts: list[ModelEvent] = []
         text, thought = _read_text(delta)
-        for name in RETURNED_FIELDS:
-            if value := delta.get(name):
-                self._fields.setdefault(name, []).extend([value] if isinstance(value, str) else value)
+        self._returns_reasoning |= bool(delta.get("reasoning_content"))
+        for part in delta.get("reasoning_details") or ():
+            key = (part.get("type"), len(self._details) if part.get("index") is None else part["index"])
+            item, new = self._details.setdefault(key, {}), {k: v for k, v in part.items() if v is not None}
+            item |= {k: item.get(k, "") + v if k in ("text", "summary") else v for k, v in new.items()}
         if thought:
             self._thinking.append(thought)
             parts.append(ThinkingDelta(thought))
@@ -323,7 +326,8 @@ class StreamAccumulator:
             for index, call in enumerate(self._calls)
         )
         text, thinking = "".join(self.text), "".join(self._thinking)
-        fields = {n: parts if n == "reasoning_details" else "".join(parts) for n, parts in self._fields.items()}
+        fields: _Fields = {"reasoning_details": list(self._details.values())} if self._details else {}
+        fields |= {"reasoning_content": thinking} if self._returns_reasoning else {}
         message = _create_message(self._model, text, thinking, calls, self._call_fields, fields)
         finish = "incomplete" if self.finish is None else _parse_finish_reason(self.finish, bool(calls))
         return Reply(message, finish, self.usage)
@@ -356,7 +360,7 @@ def _create_message(
     model: str, text: str, thinking: str, calls: tuple[ToolCall, ...], raw_calls: Sequence[_Fields], fields: _Fields
 ) -> Message:
     """Return the message of a reply, with the fields of it and of its calls that their server wants back."""
-    items: list[_Fields] = [{"type": "reply", "fields": fields}] if fields else []
+    items: list[_Fields] = [{"type": "reply", **fields}] if fields else []
     call_fields = [{k: v for k, v in raw.items() if k not in CALL_FIELDS and v is not None} for raw in raw_calls]
     if any(call_fields):
         items += [{"type": "function", "id": call.id, **one} for call, one in zip(calls, call_fields, strict=True)]

@@ -20,7 +20,6 @@ _SHOWING_CUES = _compile_cues(cues.SHOWING_CUES, cues.SHOWING_CUES_CHINESE)
 _CONTAINER_CUES = _compile_cues(cues.CONTAINER_CUES, ())
 _CALLING_CUES = _compile_cues(cues.CALLING_CUES, cues.CALLING_CUES_CHINESE)
 _EXPLAINING_CUES = _compile_cues(cues.EXPLAINING_CUES, cues.EXPLAINING_CUES_CHINESE)
-_CLOSING_SIGNS = " \t\r\n*_`'\"”’)）"
 _STATEMENT_ENDS = (".", "!", "。", "！")
 _ASKS_USER = re.compile(r"(?:\b(?:i|we|me|us|you)\b|[我你您吗]|是否|要不要).*[?？]\Z", re.DOTALL)
 _GAPS = re.compile(r"[\s*_`]+")
@@ -31,6 +30,7 @@ _SPEAKER = re.compile(
     r"\W*(?:assistant|user|human|model|ai|system|tool|bot|助手|用户|模型|系统|工具)\W*[:：]\W*", re.IGNORECASE
 )
 _LIST_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)、])\s*\Z")
+_LABEL = re.compile(rf"\s*(?:#{{1,6}} .*|[-*+•]|\d{{1,3}}[.)、]|[\w-]+: [|>][+-]?|{_SPEAKER.pattern})", re.IGNORECASE)
 
 
 def is_quoted(before: str) -> bool:
@@ -44,16 +44,15 @@ def is_quoted(before: str) -> bool:
     return quoting_end > calling_end
 
 
-def may_be_shown(before: str) -> bool:
-    """Return whether a call may only be shown, in any language: no finished sentence and no announcement precedes it.
+def is_shown(before: str) -> bool:
+    """Return whether a call is quoted, or follows a heading, a label or the sign of a list item: it is only shown."""
+    line = before.rstrip().rpartition("\n")[2]
+    return is_quoted(before) or _LABEL.fullmatch(line) is not None
 
-    This is for models that return calls through their API, where a call that was only shown does harm.
-    """
-    line = before.rstrip(_CLOSING_SIGNS).rpartition("\n")[2]
-    is_introduced = bool(line.strip()) and (
-        not line.endswith((*_STATEMENT_ENDS, "…")) or bool(_LIST_ITEM.fullmatch(line))
-    )
-    return is_quoted(before) or (is_introduced and not announces_call(before))
+
+def is_introduced(before: str) -> bool:
+    """Return whether the text before a call neither ends a sentence nor announces the call."""
+    return bool(before.strip()) and not ends_statement(before.rstrip()) and not announces_call(before)
 
 
 def announces_call(before: str) -> bool:
