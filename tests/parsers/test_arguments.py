@@ -253,10 +253,9 @@ def test_the_constant_of_an_alternative_may_have_another_case():
     assert repaired == {"x": {"kind": "dog", "n": 3}}
 
 
-def test_an_object_that_may_fit_several_alternatives_is_coerced_by_what_they_share():
-    alternatives = [alternative(CODES), alternative(TEXT_CODES)]
-    for schema, n in (({"anyOf": alternatives}, "3"), ({"anyOf": alternatives, "properties": {"n": INTEGER}}, 3)):
-        assert repair_arguments({"x": TEXT_CODE}, schema_of_x(schema), []).value == {"x": TEXT_CODE | {"n": n}}
+def test_an_object_that_can_fit_several_alternatives_is_coerced_where_they_agree():
+    schema = {"anyOf": [alternative(CODES), alternative(TEXT_CODES)]}
+    assert repair_arguments({"x": TEXT_CODE}, schema_of_x(schema), []).value == {"x": TEXT_CODE | {"n": 3}}
 
 
 def test_unfinished_text_is_not_completed_where_an_argument_may_be_lost():

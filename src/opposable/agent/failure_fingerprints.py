@@ -164,5 +164,5 @@ def _is_similar(wrong_value: Any, correct_value: Any) -> bool:
     if not isinstance(wrong_value, str):
         return False
     without_digits = {_DIGITS_PATTERN.sub("", value) for value in (wrong_value, correct_value)}
-    starts = [value[:MAX_STORED_CHARACTERS] for value in (wrong_value, correct_value)]
-    return len(without_digits) > 1 and SequenceMatcher(None, *starts).ratio() >= MIN_SIMILARITY
+    wrong, correct = wrong_value[:MAX_STORED_CHARACTERS], correct_value[:MAX_STORED_CHARACTERS]
+    return len(without_digits) > 1 and SequenceMatcher(None, wrong, correct).ratio() >= MIN_SIMILARITY

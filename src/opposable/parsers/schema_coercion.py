@@ -109,14 +109,14 @@ class SchemaNode:
             types.add("null")
         return frozenset(types)
 
-    def get_object_schema(self, value: dict[str, Any]) -> "SchemaNode":
-        """Return the one alternative that an object may fit by its constants and required properties, or this node."""
+    def list_object_schemas(self, value: dict[str, Any]) -> list["SchemaNode"]:
+        """Return the alternatives that an object can fit by its constants and required properties; this node for none."""
         objects = [one for one in self.alternatives() if "object" in one.allowed_types(1)]
         if len(objects) > 1:
-            objects = [one for one in objects if one.may_fit(value)]
-        return objects[0] if len(objects) == 1 else self
+            objects = [one for one in objects if one.can_fit(value)]
+        return objects or [self]
 
-    def may_fit(self, value: dict[str, Any]) -> bool:
+    def can_fit(self, value: dict[str, Any]) -> bool:
         """Return whether an object has the required properties, and a choice where a property has `const` or `enum`."""
         if any(name not in value for name in self.required_names()):
             return False
@@ -180,8 +180,11 @@ def _coerce_to_types(value: Any, schema: SchemaNode, types: frozenset[str], repa
     if isinstance(value, str):
         return _coerce_string(value, schema, types, repairs)
     if isinstance(value, dict):
-        schema = schema.get_object_schema(value)
-        return {key: _coerce_property(item, schema.get_property(key), repairs) for key, item in value.items()}
+        schemas = schema.list_object_schemas(value)
+        return {
+            key: _coerce_common_property(item, [one.get_property(key) for one in schemas], repairs)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         array_schema = schema.get_alternative("array")
         return [coerce_value(item, array_schema.get_item_schema(index), repairs) for index, item in enumerate(value)]
@@ -208,6 +211,20 @@ def _put_in_list(value: Any, schema: SchemaNode, types: frozenset[str], repairs:
 def _get_json_types(value: Any) -> set[str]:
     """Return the JSON types of a value: a whole number is a number too."""
     return {"integer", "number"} if type(value) is int else {_JSON_TYPE_NAMES[type(value)]}
+
+
+def _coerce_common_property(value: Any, schemas: list[SchemaNode], repairs: Repairs) -> Any:
+    """Coerce a property of an object that can fit several alternatives, unless they disagree about it.
+
+    Objects and lists are coerced by one schema only: several would take exponential time in the depth of the value.
+    """
+    if any(schema.node != schemas[0].node for schema in schemas):
+        if isinstance(value, dict | list):
+            return value
+        results = [_coerce_property(value, schema, Repairs()) for schema in schemas]
+        if any((type(result), result) != (type(results[0]), results[0]) for result in results):
+            return value
+    return _coerce_property(value, schemas[0], repairs)
 
 
 def _coerce_property(value: Any, schema: SchemaNode, repairs: Repairs) -> Any:
