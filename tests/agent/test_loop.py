@@ -326,7 +326,7 @@ async def test_a_model_that_fails_at_the_last_turn_ends_the_run_without_the_end_
     cut = Reply(reply_with_calls(tool_call("add", '{"a": 1')), "length")
     model = ScriptedModel(cut, ModelUnavailable("down"))
     events = [event async for event in run(model, ToolLibrary([add]), (user_message("go"),), policies=[Stuck()])]
-    assert (events[-1].reason, events[-1].text) == ("repeats", "The model gave no answer.")
+    assert (events[-1].reason, events[-1].text) == ("no_answer", "The model gave no answer.")
 
 
 async def test_a_run_without_an_answer_says_so():

@@ -108,7 +108,7 @@ async def run(
                 raise
             log.warning("Run %s ends without a final answer from the model: %s", context.run_id, error)
     reason = state.reason or find_stop_reason(state.finish, requests.is_reply_bounded, limits, state.usage)
-    reason = "no_answer" if reason == "answer" and not state.text else reason  # it was asked twice
+    reason = "no_answer" if not state.text and reason in ("answer", "repeats") else reason
     text = state.text or localize(texts.format_missing_answer(reason, state.steps), language)
     cost = None if limits.price is None else limits.price.compute_cost(state.usage)
     yield RunFinished(text, reason, state.usage, state.turn_count, len(state.steps), tuple(history[start:]), cost)

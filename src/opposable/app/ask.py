@@ -271,6 +271,7 @@ def answer_from_run(run_finished: RunFinished, results: Sequence[ToolResult], la
         {},
     )
     columns, rows = tuple(data.get("columns", ())), tuple(tuple(row) for row in data.get("rows", ()))
+    reason = run_finished.reason
     return DataAnswer(
         run_finished.text,
         data.get("sql", ""),
@@ -279,7 +280,7 @@ def answer_from_run(run_finished: RunFinished, results: Sequence[ToolResult], la
         bool(data.get("truncated")),
         build_chart(columns, rows),
         corrections=tuple(localize(correction, language) for correction in data.get("corrections", ())),
-        error="" if run_finished.reason == "answer" else f"The run ended without an answer ({run_finished.reason}).",
+        error="" if reason in ("answer", "repeats") else f"The run ended without an answer ({reason}).",
     )
 
 

@@ -122,7 +122,7 @@ class SpecLoader:
                     raise BadInput(f"{spec.tool_id}: Python files may not be used here. Name a module.")
                 return load_file_tools(spec, self.permissions.allowed_files.load_module(file))
             case FunctionToolSpec():
-                return self._load_function_tools(spec)
+                return load_tools(spec, self.permissions.allowed_modules)
             case HttpToolSpec():
                 return [self._create_http_tool(spec)]
             case SkillSpec():
@@ -181,17 +181,6 @@ class SpecLoader:
         if name is not None:
             return FunctionTool(INTERNAL_FUNCTIONS[name], tool_id=spec.tool_id, description=spec.description)
         return HttpTool(spec, self.client)
-
-    def _load_function_tools(self, spec: FunctionToolSpec) -> Sequence[Tool]:
-        allowed = self.permissions.allowed_modules
-        try:
-            return load_tools(spec, allowed)
-        except BadInput as error:
-            modules = [entry.partition(":")[0] for entry in allowed]
-            if any(spec.module_path == module or spec.module_path.startswith(f"{module}.") for module in modules):
-                raise
-            hint = f"To allow it, list {spec.module_path} in OPPOSABLE_MODULES."
-            raise BadInput(f"{error} {hint}") from error
 
     async def _connect_mcp_server(self, spec: McpServerSpec) -> Registration:
         from opposable.tools.mcp.registration import register_server  # lazy: needs the extra "mcp"

@@ -32,7 +32,8 @@ def load_tools(spec: FunctionToolSpec, allowed: Sequence[str]) -> list[Tool]:
     if not _is_allowed(spec.module_path, name, allowed):
         raise BadInput(
             f"{spec.tool_id}: {spec.module_path}:{name} may not be used. "
-            f"The owner allows: {', '.join(allowed) or 'nothing'}."
+            f"The owner allows: {', '.join(allowed) or 'nothing'}. "
+            f"To allow it, list {spec.module_path} in OPPOSABLE_MODULES."
         )
     return _create_tools(spec, name, _import_module(spec))
 

@@ -113,8 +113,8 @@ def find_relay(model: Model, url: str = "") -> Upstream | None:
     if isinstance(model, FallbackModel):
         return next(filter(None, (find_relay(candidate, url) for candidate in model.candidates)), None)
     upstream = find_upstream(model, "responses")
-    is_relayed = get_profile(model).calling in ("native", "auto") and upstream and url in ("", upstream.url)
-    return upstream if is_relayed else None
+    is_native = get_profile(model).calling in ("native", "auto")
+    return upstream if is_native and upstream is not None and url in ("", upstream.url) else None
 
 
 async def _prepare(
