@@ -17,7 +17,7 @@ from opposable.domain.argument_problems import (
 )
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
 from opposable.domain.json_pointer import resolve_pointer
-from opposable.domain.json_text import preview_json
+from opposable.domain.json_text import dump_json, preview_json
 
 ValidateArguments = Callable[[dict[str, Any]], dict[str, Any]]
 """Returns valid arguments as they are. Raises: `InvalidArguments`."""
@@ -55,9 +55,9 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
 
     The declared default of a value is always valid: many schemas have `"type": "string", "default": null`. So is
     null where a schema has `"nullable": true` or lists the type "null", and a list of choices where the `enum` of its
-    items is that of the list. An `enum` is ignored if none of its choices has the declared type. A value may fit several
-    schemas of a `oneOf`, except an object where each of them requires or excludes properties: then `oneOf` says which
-    properties exclude each other. A `format` describes a text and rejects none, in every draft.
+    items is that of the list. Where no choice of an `enum` has the declared type, the same text in that type is valid. A
+    value may fit several schemas of a `oneOf`, except an object where each of them requires or excludes properties: then
+    `oneOf` says which properties exclude each other. A `format` describes a text and rejects none, in every draft.
 
     Raises:
         BadInput: `parameters` is not a JSON Schema of type object, or refers to another document.
@@ -89,7 +89,7 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
                 (is_overlap and _may_overlap(error, parameters))
                 or _is_declared(error, parameters)
                 or _is_list_of_choices(error)
-                or _is_unsatisfiable_enum(error, parameters)
+                or _is_choice_as_text(error, parameters)
             ):
                 continue
             for problem in _to_problems(error, names):
@@ -193,8 +193,8 @@ def _is_list_of_choices(error: Any) -> bool:
     return all(item in error.kind.value for item in error.instance)
 
 
-def _is_unsatisfiable_enum(error: Any, schema: dict[str, Any]) -> bool:
-    """Return whether no choice of an `enum` has the declared type. The choices of a list may be those of its items."""
+def _is_choice_as_text(error: Any, schema: dict[str, Any]) -> bool:
+    """Return whether a value is written as a choice of an `enum` whose choices all have another type than declared."""
     import jsonschema_rs  # lazy: loaded with the first tool that is described as data
 
     if error.kind.name != "enum" or isinstance(error.instance, list):
@@ -204,7 +204,12 @@ def _is_unsatisfiable_enum(error: Any, schema: dict[str, Any]) -> bool:
         types = {"type": node["type"]}
     except (LookupError, TypeError):
         return False
-    return not any(jsonschema_rs.is_valid(types, choice) for choice in error.kind.value)
+    if any(jsonschema_rs.is_valid(types, choice) for choice in error.kind.value):
+        return False
+    value, *choices = (
+        one if isinstance(one, str) else dump_json(one).decode() for one in (error.instance, *error.kind.value)
+    )
+    return value in choices
 
 
 def _reject_reference(uri: str) -> Any:
