@@ -59,7 +59,7 @@ def test_agent_that_can_act_on_untrusted_text_is_reported(store_agents):
         ],
         "careful": [],
         "reader": [],
-        "lost": ["off cannot be used: 'off' is disabled. Enable it with: opposable tools enable off"],
+        "lost": ["off cannot be used: There is no enabled tool named 'off'. Add or enable it."],
     }
     assert check("careful") == (0, "careful  no warnings\n")
     assert "reads untrusted text (mail)" in check("clerk")[1]

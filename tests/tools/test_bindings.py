@@ -49,7 +49,7 @@ async def test_an_agent_has_only_the_tools_of_its_enabled_bindings():
     library = create_library()
     bound = library.with_bindings([create_binding(), create_binding("add", enabled=False), create_binding("ghost")])
     assert bound.names == ("shop_price", "shop_stock")
-    assert bound.rejected_bindings == {"ghost": "There is no tool named 'ghost'."}
+    assert bound.rejected_bindings == {"ghost": "There is no enabled tool named 'ghost'. Add or enable it."}
     assert (await bound.call("add", {"a": 1, "b": 2})).failure == "unknown_tool"
     assert (await bound.call("shop_price", {"article": "pen"})).content == "far pen"
     assert [found.name for found in bound.search("price of the article, add")] == ["shop_price"]

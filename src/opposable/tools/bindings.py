@@ -60,7 +60,7 @@ class BoundRegistry:
                 continue
             parent = source.entries.get(binding.tool_id)
             if parent is None:
-                rejected[binding.tool_id] = f"There is no tool named {binding.tool_id!r}."
+                rejected[binding.tool_id] = f"There is no enabled tool named {binding.tool_id!r}. Add or enable it."
                 continue
             try:
                 bound = self._bound_entries.get(binding.tool_id)

@@ -337,7 +337,7 @@ async def test_a_disabled_tool_of_an_agent_is_reported_with_its_command(tmp_path
     async with open_service_client(tmp_path) as ask:
         await ask.request_json("POST", "/api/agents", {"agent_id": "clerk", "tools": [{"tool_id": "echo"}]}, 201)
         await ask.request_json("POST", "/api/tools/echo/disable")
-        problem = "'echo' is disabled. Enable it with: opposable tools enable echo"
+        problem = "There is no enabled tool named 'echo'. Add or enable it."
         [warning] = (await ask.request_json("GET", "/api/agents/clerk"))["warnings"]
         assert (warning["id"], warning["parameters"]) == ("unusable_tool", {"tool": "echo", "reason": problem})
         [bound] = (await ask.request_json("GET", "/api/agents/clerk/tools"))["items"]

@@ -1,14 +1,13 @@
 """The routes of agents and their versions, with import and export as YAML."""
 
 import asyncio
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from pydantic import BaseModel, Field, ValidationError
 
-from opposable.app.agent_check import AgentWarning, WarningId, explain_disabled_tools
+from opposable.app.agent_check import WarningId
 from opposable.domain.errors import BadInput
 from opposable.domain.records import AgentRecord
 from opposable.domain.specs import AgentSpec
@@ -83,7 +82,7 @@ async def create_agent(service: ServiceDep, principal: PrincipalDep, spec: Agent
         raise conflict_error(
             f"The agent {spec.agent_id!r} already exists. Change it with PUT, or use another agent_id."
         )
-    return await to_checked_response(await service.store.agents.add(spec), service)
+    return to_agent_response(await service.store.agents.add(spec), service)
 
 
 @router.post(
@@ -102,13 +101,13 @@ async def import_agent(request: Request, service: ServiceDep, principal: Princip
     previous = await service.store.agents.get(spec.agent_id)
     await authorize_agent(spec, service, principal, None if previous is None else previous.spec)
     record = await service.store.agents.update(spec) or await service.store.agents.add(spec)
-    return await to_checked_response(record, service)
+    return to_agent_response(record, service)
 
 
 @router.get("/{agent_id}", dependencies=REQUIRE_READ, responses=error_responses(404), summary="Get an agent")
 async def get_agent(service: ServiceDep, agent_id: AgentIdPath) -> AgentResponse:
     """Get the current version of an agent."""
-    return await to_checked_response(await load_agent(service, agent_id), service)
+    return to_agent_response(await load_agent(service, agent_id), service)
 
 
 @router.put("/{agent_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404, 409), summary="Update an agent")
@@ -127,7 +126,7 @@ async def update_agent(
     previous = await load_agent(service, agent_id)
     await authorize_agent(spec, service, principal, previous.spec)
     record = require_agent(agent_id, await service.store.agents.update(spec, expected_version=expected))
-    return await to_checked_response(record, service)
+    return to_agent_response(record, service)
 
 
 @router.delete(
@@ -197,14 +196,8 @@ def require_agent(agent_id: str, record: AgentRecord | None) -> AgentRecord:
     return record
 
 
-async def to_checked_response(record: AgentRecord, service: Service) -> AgentResponse:
-    """Return a record in the form of the API, with warnings."""
-    warnings = await explain_disabled_tools(service.find_agent_warnings(record.spec), service.store)
-    return to_agent_response(record, warnings)
-
-
-def to_agent_response(record: AgentRecord, warnings: Sequence[AgentWarning] = ()) -> AgentResponse:
-    """Return a record in the form of the API."""
+def to_agent_response(record: AgentRecord, service: Service | None = None) -> AgentResponse:
+    """Return a record in the form of the API, with warnings where the service is given."""
     return AgentResponse(
         agent=record.spec,
         version=record.version,
@@ -212,7 +205,7 @@ def to_agent_response(record: AgentRecord, warnings: Sequence[AgentWarning] = ()
         updated_at=record.updated_at,
         warnings=[
             AgentWarningResponse(id=warning.warning_id, message=warning.message, parameters=warning.parameters)
-            for warning in warnings
+            for warning in (service.find_agent_warnings(record.spec) if service is not None else ())
         ],
     )
 

@@ -5,10 +5,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Depends
 from pydantic import BaseModel, Field
 
-from opposable.app.agent_check import describe_unusable_tool
 from opposable.domain.specs import AgentToolBinding
 from opposable.service.service import Service
-from opposable.web.api.agents import AgentResponse, load_agent, require_agent, to_checked_response
+from opposable.web.api.agents import AgentResponse, load_agent, require_agent, to_agent_response
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AgentIdPath, PageResponse, ToolIdPath
 from opposable.web.api.spec_authorization import authorize_binding
@@ -42,10 +41,7 @@ async def list_bindings(service: ServiceDep, agent_id: AgentIdPath) -> PageRespo
     """List the bound tools, including disabled ones."""
     spec = (await load_agent(service, agent_id)).spec
     library = service.get_agent_tools(spec)
-    problems = {
-        tool_id: await describe_unusable_tool(service.store, tool_id, reason)
-        for tool_id, reason in library.rejected_bindings.items()
-    }
+    problems = library.rejected_bindings
     return PageResponse(
         items=[
             BindingResponse(
@@ -93,18 +89,14 @@ async def change_binding(
 async def unbind_tool(service: ServiceDep, agent_id: AgentIdPath, tool_id: ToolIdPath) -> AgentResponse:
     """Unbind a tool. This creates the next version of the agent."""
     await _load_binding(service, agent_id, tool_id)
-    return await to_checked_response(
-        require_agent(agent_id, await service.store.agents.unbind(agent_id, tool_id)), service
-    )
+    return to_agent_response(require_agent(agent_id, await service.store.agents.unbind(agent_id, tool_id)), service)
 
 
 async def _save_binding(
     service: Service, principal: PrincipalDep, agent_id: str, binding: AgentToolBinding
 ) -> AgentResponse:
     await authorize_binding(binding.tool_id, binding.config, service, principal)
-    return await to_checked_response(
-        require_agent(agent_id, await service.store.agents.bind(agent_id, binding)), service
-    )
+    return to_agent_response(require_agent(agent_id, await service.store.agents.bind(agent_id, binding)), service)
 
 
 async def _load_binding(service: Service, agent_id: str, tool_id: str) -> AgentToolBinding:
