@@ -137,13 +137,13 @@ def parse_written_arguments(
     if result.value is not None and len(result.repairs) <= len(set(earlier_repairs)):
         return result
     try:
-        written = parse_json(raw_arguments) if isinstance(raw_arguments, str) else raw_arguments
+        parsed_json = parse_json(raw_arguments) if isinstance(raw_arguments, str) else raw_arguments
     except ValueError:
         return result
-    paths = schema.find_invalid_paths(written) if isinstance(written, dict) else None
+    paths = schema.find_invalid_paths(parsed_json) if isinstance(parsed_json, dict) else None
     if paths:
-        return replace(result, value=_restore_valid(written, result.value, paths))
-    return result if paths is None else ParsedArguments(written, None, tuple(dict.fromkeys(earlier_repairs)))
+        return replace(result, value=_restore_valid(parsed_json, result.value, paths))
+    return result if paths is None else ParsedArguments(parsed_json, None, tuple(dict.fromkeys(earlier_repairs)))
 
 
 def _reject_unfinished(value: dict[str, Any], schema: SchemaNode, truncated: bool) -> None:
