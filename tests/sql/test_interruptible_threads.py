@@ -52,6 +52,19 @@ async def test_at_most_four_calls_run_at_a_time_and_close_awaits_them():
     assert len([outcome for outcome in outcomes if isinstance(outcome, tuple)]) == 4
 
 
+async def test_a_thread_that_cannot_be_started_fails_its_call_alone(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    threads = InterruptibleThreads("test")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            await threads.run(lambda: 1, lambda: None, 5)
+    assert await threads.run(lambda: 2, lambda: None, 5) == 2
+    await threads.close()
+
+
 async def test_a_duckdb_function_that_cannot_be_interrupted_does_not_delay_other_queries(tmp_path):
     with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
         connection.execute("CREATE TABLE t AS SELECT repeat('ab', 10000) AS a, repeat('ba', 10000) AS b FROM range(3)")

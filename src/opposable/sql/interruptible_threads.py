@@ -65,9 +65,13 @@ class InterruptibleThreads:
     def _start_waiting(self) -> None:
         while self._waiting and len(self._running) < _THREADS + min(len(self._abandoned), _MAX_ABANDONED):
             job, work = self._waiting.popleft()
-            if job.set_running_or_notify_cancel():
+            if not job.set_running_or_notify_cancel():
+                continue
+            try:
                 threading.Thread(target=self._work, args=(job, work), name=self._name, daemon=True).start()
                 self._running.add(job)
+            except RuntimeError as error:  # the system starts no more threads
+                job.set_exception(error)
 
     def _work(self, job: "Future[Any]", work: Callable[[], Any]) -> None:
         try:
