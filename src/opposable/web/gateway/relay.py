@@ -92,10 +92,10 @@ class CompletionRelay:
         self._client = client
         self._body = body = client.body
         self._meter = RelayMeter(model, body)
-        self._has_tools = bool(body.get("tools") or body.get("functions"))
+        self.has_tools = bool(body.get("tools") or body.get("functions"))
 
     @cached_property
-    def _request(self) -> CompletionRequest | None:
+    def request(self) -> CompletionRequest | None:
         """The parsed request, None if the gateway cannot check its calls: with other tools, or several choices."""
         try:
             return parse_body(self._body)
@@ -103,10 +103,10 @@ class CompletionRelay:
             return None
 
     @cached_property
-    def _is_searched(self) -> bool:
+    def is_searched(self) -> bool:
         """Whether the text of the reply may have calls in markers."""
         is_auto = get_profile(self._model).calling == "auto" and self._body.get("tool_choice") != "none"
-        return is_auto and self._has_tools and self._request is not None
+        return is_auto and self.has_tools and self.request is not None
 
     async def fetch(self) -> bytes:
         """Return the body of a whole completion.
@@ -118,9 +118,9 @@ class CompletionRelay:
             raw = await self._upstream.send(self._get_upstream_request())
             response = self._parse_response(raw)
             self._meter.read_usage(response.get("usage") or {})
-        if not self._has_tools:
+        if not self.has_tools:
             return raw
-        if self._request is None:
+        if self.request is None:
             return dump_json(response) if drop_cut_off_calls(response) else raw
         try:
             reply = parse_completion(response)
@@ -153,14 +153,14 @@ class CompletionRelay:
         Raises:
             ModelError: If the server fails.
         """
-        frames = HeldFrames(self._request, self._is_searched)
+        frames = HeldFrames(self)
         with self._meter:
             try:
                 async with aclosing(self._upstream.stream(self._get_upstream_request())) as blocks:
                     async for received in blocks:
                         self._meter.count_events(received)
                         block = self._filter_usage(received) if b'"usage"' in received else received
-                        if not self._has_tools or not frames.must_check(block):
+                        if not frames.must_check(block):
                             yield block
                             continue
                         if sent := frames.take(block):
@@ -171,7 +171,7 @@ class CompletionRelay:
                 if frames.held:
                     yield frames.drop_cut_off()
                 raise
-        if frames.held and self._request is None:
+        if frames.held and self.request is None:
             yield frames.drop_cut_off()
         elif frames.held:
             for event in self._finish(frames):
@@ -192,7 +192,7 @@ class CompletionRelay:
             return
         serializer = ChunkSerializer(str(frames.head.get("model", "")), self._is_usage_requested, frames.head)
         rest = final.message.content
-        if self._is_searched and rest.startswith(sent_text) and len(rest) > len(sent_text):
+        if self.is_searched and rest.startswith(sent_text) and len(rest) > len(sent_text):
             yield serializer.serialize(TextDelta(rest[len(sent_text) :]))
         yield serializer.serialize(final)
 
@@ -201,10 +201,10 @@ class CompletionRelay:
 
         With it come, for each call of the server, the one for the client or None; they are None if the text changed.
         """
-        request = self._request
+        request = self.request
         if request is None:
             return None
-        marked = add_marked_calls(reply, request.tools) if self._is_searched else reply
+        marked = add_marked_calls(reply, request.tools) if self.is_searched else reply
         is_cut_off = reply.finish in CUT_OFF
         calls = () if is_cut_off else resolve_native_calls(marked.message.tool_calls, request)
         final = finalize_reply(request, marked, calls, is_cut_off=is_cut_off)
@@ -257,16 +257,14 @@ class HeldFrames:
     """The events of a stream that are held back: from the first call, or from what may begin one in the text.
 
     Args:
-        request: The parsed request, None if its calls are not checked.
-        is_searched: Whether the text may have calls in markers.
+        relay: The relayed completion. Its request is parsed only for a block that may have to be held.
     """
 
-    def __init__(self, request: CompletionRequest | None, is_searched: bool) -> None:
+    def __init__(self, relay: CompletionRelay) -> None:
         self.held: list[bytes] = []
         self.head: dict[str, Any] = {}
         self.has_error = False
-        self._has_request = request is not None
-        self._is_searched = is_searched
+        self._relay = relay
         self._accumulator = StreamAccumulator()
         self._held_text, self._sent_length = "", 0
         self._has_call = self._is_ended = False
@@ -278,7 +276,7 @@ class HeldFrames:
 
     def must_check(self, block: bytes) -> bool:
         """Return whether a block of events may have to be held."""
-        return bool(self.held or self._is_searched or _MAY_HAVE_CALLS.search(block))
+        return self._relay.has_tools and bool(self.held or self._relay.is_searched or _MAY_HAVE_CALLS.search(block))
 
     def take(self, block: bytes) -> bytes:
         """Add a block of events, and return the events to send now.
@@ -302,11 +300,11 @@ class HeldFrames:
     def _add(self, frame: bytes, chunk: dict[str, Any]) -> None:
         self.head = self.head or chunk
         self._is_ended = self._is_ended or frame.replace(b" ", b"") == b"data:[DONE]"
-        if self._has_request:
+        if self._relay.request is not None:
             _add_chunk(self._accumulator, chunk)
         text, has_calls = _read_delta(chunk)
         self._has_call = self._has_call or has_calls
-        if self._is_searched and not self._has_call and text:
+        if self._relay.is_searched and not self._has_call and text:
             _, self._held_text, self._has_call = split_at_marker(self._held_text + text)
         self.held.append(frame)
 
