@@ -29,8 +29,9 @@ _QUOTES = "\"'“‘«「『《(（"
 _SPEAKER = re.compile(
     r"\W*(?:assistant|user|human|model|ai|system|tool|bot|助手|用户|模型|系统|工具)\W*[:：]\W*", re.IGNORECASE
 )
-_LIST_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)、])\s*\Z")
-_LABEL = re.compile(rf"\s*(?:#{{1,6}} .*|[-*+•]|\d{{1,3}}[.)、]|[\w-]+: [|>][+-]?|{_SPEAKER.pattern})", re.IGNORECASE)
+_ITEM_SIGN = r"(?:[-*+•]|\d{1,3}[.)、])"
+_LIST_ITEM = re.compile(rf"{_ITEM_SIGN}\s*\Z")
+_LABEL = re.compile(rf"\s*(?:#{{1,6}} .*|{_ITEM_SIGN}|[\w-]+: [|>][+-]?|{_SPEAKER.pattern})", re.IGNORECASE)
 
 
 def is_quoted(before: str) -> bool:

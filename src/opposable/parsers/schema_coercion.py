@@ -55,7 +55,6 @@ class SchemaNode:
                 )
             return [".".join(map(str, error.instance_path)) for error in self._validator.iter_errors(value)]
         except (ValueError, TypeError, RecursionError, jsonschema_rs.ReferencingError):
-            self._validator = None
             return None
 
     def properties(self) -> dict[str, Any]:
