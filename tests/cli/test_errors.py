@@ -147,7 +147,7 @@ BAD = {
     ),
     "URL without a host": (("run", "x", "-m", "http://#m"), 2, "is not the name of a model"),
     "wrong port": (("run", "x", "-m", "http://127.0.0.1:99999/v1#m"), 1, "is not a URL. Use one such as http://"),
-    "nobody listens": (("run", "x", "-m", NOWHERE), 1, "Cannot reach the model server at http://127.0.0.1:9/v1/"),
+    "no model server": (("run", "x", "-m", NOWHERE), 1, "Cannot reach the model server at http://127.0.0.1:9/v1/"),
     "no such host": (("run", "x", "-m", "http://nosuch.invalid/v1#m"), 1, "Cannot reach the model server at"),
     "no such tool": (("tools", "call", "calculater"), 2, "no tool named 'calculater'. Did you mean calculator?"),
     "no such tool to show": (("tools", "show", "file-serch"), 2, "Did you mean file_search? The tools are: echo, calc"),
@@ -201,11 +201,11 @@ async def test_invalid_input_is_reported_in_one_sentence(workspace: Path, what: 
     await assert_one_sentence(workspace, args, code, sentence)
 
 
-@pytest.mark.parametrize("what", ["a text file", "nobody listens", "no MySQL server", "half a character", "no JSON"])
+@pytest.mark.parametrize("what", ["a text file", "no model server", "no MySQL server", "half a character", "no JSON"])
 async def test_invalid_input_is_reported_as_json_with_the_option(workspace: Path, what: str) -> None:
     args, code, sentence = BAD[what]
     done = await run_program(workspace, *args, "--json")
-    kinds = {"nobody listens": "model_unavailable", "no MySQL server": "database_unavailable"}
+    kinds = {"no model server": "model_unavailable", "no MySQL server": "database_unavailable"}
     kind = kinds.get(what, "bad_input")
     assert done.json == {"error": {"kind": kind, "message": done.json["error"]["message"]}}
     assert sentence in done.json["error"]["message"]
