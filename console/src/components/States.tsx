@@ -27,19 +27,21 @@ export function Empty({ icon, title, children }: { icon?: ReactNode; title: stri
   );
 }
 
+function Problem({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <Alert color="red" variant="light" icon={<IconAlertTriangle size={18} />} role="alert" title={title}>
+      {children}
+    </Alert>
+  );
+}
+
 /** An error in the language of the user, the message and fields of the server, and a way to try again. */
 export function ErrorAlert({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const { t } = useTranslation();
   if (!error) return null;
   const { kind, message, fields } = describeError(error);
   return (
-    <Alert
-      color="red"
-      variant="light"
-      icon={<IconAlertTriangle size={18} />}
-      role="alert"
-      title={t(`errors.${kind}`)}
-    >
+    <Problem title={t(`errors.${kind}`)}>
       {kind === "unreachable" && <CodeText>{t("errors.unreachableText")}</CodeText>}
       {message && fields.length === 0 && (
         <Text size="sm" style={{ overflowWrap: "anywhere" }}>
@@ -60,7 +62,7 @@ export function ErrorAlert({ error, onRetry }: { error: unknown; onRetry?: () =>
           {t("retry")}
         </Button>
       )}
-    </Alert>
+    </Problem>
   );
 }
 
@@ -68,15 +70,9 @@ export function ErrorAlert({ error, onRetry }: { error: unknown; onRetry?: () =>
 export function Forbidden({ scope }: { scope: string }) {
   const { t } = useTranslation();
   return (
-    <Alert
-      color="red"
-      variant="light"
-      icon={<IconAlertTriangle size={18} />}
-      role="alert"
-      title={t("errors.forbidden")}
-    >
+    <Problem title={t("errors.forbidden")}>
       <CodeText>{t("missingScope", { scope })}</CodeText>
-    </Alert>
+    </Problem>
   );
 }
 
