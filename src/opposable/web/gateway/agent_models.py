@@ -74,7 +74,7 @@ class AgentModel:
             active_run.stop()
         if active_run.error is not None:
             raise active_run.error
-        if active_run.finished_event is None:
+        if run.status == "cancelled":
             raise GatewayError(409, "The run was cancelled.", kind="server_error", code="cancelled")
         if options.stream and not has_text and run.text:
             yield TextDelta(run.text)
