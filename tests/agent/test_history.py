@@ -102,7 +102,7 @@ def test_whatever_comes_in_no_orphan_goes_out_repaired_or_trimmed(messages, toke
 LONG = "word " * 400
 
 
-def test_the_oldest_goes_first_and_what_the_task_needs_stays():
+def test_results_go_before_exchanges_and_no_request_stays_without_what_was_done_for_it():
     messages = [
         system_message("be brief"),
         user_message("the task"),
@@ -115,13 +115,21 @@ def test_the_oldest_goes_first_and_what_the_task_needs_stays():
         reply_wanting_calls("c"),
         tool_message("c", "f", "short"),
     ]
-    note = "[Earlier messages were left out here to make room.]"
-    trimmed_start = [system_message(f"be brief\n\n{note}"), messages[1]]
+    trimmed_start = [system_message("be brief\n\n[Earlier messages were left out here to make room.]")]
+    short_a, short_b = (tool_message(i, "f", "[This result was left out to make room.]") for i in "ab")
     assert trim_messages(messages, 10_000) == messages
-    assert trim_messages(messages, estimate_tokens(messages) - 100) == [*trimmed_start, *messages[4:]]
-    assert trim_messages(messages, 200) == [*trimmed_start, messages[5], *messages[8:]]
+    tokens = estimate_tokens(messages)
+    assert trim_messages(messages, tokens - 100) == [*messages[:3], short_a, *messages[4:]]
+    assert trim_messages(messages, tokens - 500) == [*trimmed_start, *messages[5:]]
+    assert trim_messages(messages, 120) == [*trimmed_start, *messages[5:7], short_b, *messages[8:]]
     assert trim_messages(messages, 0) == [*trimmed_start, messages[5], *messages[8:]]
-    assert trim_messages(messages[1:], 0) == [system_message(note), messages[1], messages[5], *messages[8:]]
+    assert trim_messages(messages[1:], 0)[1:] == [messages[5], *messages[8:]]
+
+
+def test_a_chinese_result_is_left_out_with_a_chinese_note():
+    messages = [user_message("做"), reply_wanting_calls("a"), tool_message("a", "f", "结果" * 400)]
+    messages += [reply_wanting_calls("b"), tool_message("b", "f", "好")]
+    assert trim_messages(messages, 100)[2].content == "[为节省空间，此结果已省略。]"
 
 
 @pytest.mark.parametrize("mode", ["native", "auto", "text", "prompted", "constrained", "python"])

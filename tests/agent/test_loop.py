@@ -547,11 +547,9 @@ async def test_a_full_window_is_met_by_leaving_out_the_oldest():
     events = [event async for event in run(model, ToolLibrary([add]), history)]
     assert events[-1].text == "fine"
     sizes = [len(request.messages) for request in model.requests]
-    assert sizes[0] > sizes[1] > sizes[2]
-    assert [m.content for m in (model.requests[2].messages[1], model.requests[2].messages[-1])] == [
-        "the task",
-        "and now?",
-    ]
+    assert sizes == [15, 15, 2]  # without the results, then without the exchange
+    assert "left out" in model.requests[1].messages[2].content
+    assert model.requests[2].messages[-1].content == "and now?"
 
 
 async def test_a_history_that_cannot_be_trimmed_raises():
@@ -565,10 +563,24 @@ async def test_a_known_context_window_applies_from_the_start():
     [event async for event in run(model, ToolLibrary(), history, limits=Limits(context=500))]
     assert [m.content for m in model.requests[0].messages] == [
         "[Earlier messages were left out here to make room.]",
-        "first",
         "last",
     ]
-    assert [m.role for m in model.requests[0].messages] == ["system", "user", "user"]
+    assert [m.role for m in model.requests[0].messages] == ["system", "user"]
+
+
+async def test_calls_of_the_run_are_known_after_their_results_are_left_out():
+    replies = [reply_with_calls(tool_call("add", f'{{"a": {n}, "b": 1}}', f"c{n}")) for n in range(6)]
+
+    def add(a: int, b: int) -> str:
+        """Add numbers."""
+        return "word " * 300
+
+    model = ScriptedModel(*replies, ContextFull("too long"), "done")
+    events = [event async for event in run(model, ToolLibrary([add]), [user_message("add all")])]
+    assert events[-1].text == "done"
+    sent = model.requests[-1].messages
+    assert [call.arguments["a"] for message in sent for call in message.tool_calls] == list(range(6))
+    assert sum("left out" in message.content for message in sent) == 4
 
 
 async def test_a_run_reports_its_cost_if_the_price_is_known():

@@ -14,6 +14,8 @@ MISSING_RESULT = {
 }
 """The content of a missing result. It names no cause, so that the model draws no conclusion from it."""
 
+OMITTED_RESULT = {"en": "[This result was left out to make room.]", "zh": "[为节省空间，此结果已省略。]"}
+
 OMITTED_MESSAGES_NOTE = {
     "en": "[Earlier messages were left out here to make room.]",
     "zh": "[为节省空间，此处省略了较早的消息。]",
@@ -53,23 +55,30 @@ def to_result_message(result: ToolResult, takes_media: bool) -> Message:
 def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Message]:
     """Return the messages that fit into about `max_tokens`, without the oldest ones; None keeps all.
 
-    Calls go together with their results. System messages, the first and the last user message always stay. What
-    follows the last user message goes only when nothing else is left to drop, the oldest calls first. The first
-    system message says that messages were left out.
+    First the results of earlier exchanges are left out, then whole exchanges: a request never stays without what was
+    done for it. System messages and the last user message always stay. What follows the last user message goes only
+    when nothing else is left to drop: first the results, then the calls, the oldest first. The first system message
+    says that messages were left out.
     """
     if max_tokens is None:
         return messages
-    groups = _group_messages(messages)
-    is_included = [True] * len(groups)
+    units = _split_into_units(messages)
+    last = max((n for n, unit in enumerate(units) if unit[0].role == "user"), default=0)
+    before = [n for n in range(last) if units[n][0].role != "system"]
+    after = [n for n in range(last + 1, len(units) - 1) if units[n][0].role == "assistant"]
+    steps: list[tuple[int, list[Message]]] = []
+    for positions in (before, after):
+        steps += [(n, [_omit_result(message) for message in units[n]]) for n in positions]
+        steps += [(n, []) for n in positions]
     excess_tokens = estimate_tokens(messages) - max_tokens
-    for index in _list_droppable_groups(groups):
+    for n, shorter in steps:
         if excess_tokens <= 0:
             break
-        is_included[index] = False
-        excess_tokens -= estimate_tokens(groups[index])
-    if all(is_included):
-        return list(messages)
-    trimmed = [message for group, included in zip(groups, is_included, strict=True) if included for message in group]
+        excess_tokens -= estimate_tokens(units[n]) - estimate_tokens(shorter)
+        units[n] = shorter
+    trimmed = [message for unit in units for message in unit]
+    if len(trimmed) == len(messages):
+        return trimmed
     note, first = OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)], trimmed[0]
     if first.role != "system":
         return [system_message(note), *trimmed]
@@ -103,21 +112,20 @@ def _add_missing_results(reply: Message, *results: Message) -> list[Message]:
     return [reply, *completed]
 
 
-def _group_messages(messages: Sequence[Message]) -> list[list[Message]]:
-    """Group each reply with its results; every other message is a group of its own."""
-    groups: list[list[Message]] = []
-    for message in messages:
-        if message.role == "tool" and groups:
-            groups[-1].append(message)
-        else:
-            groups.append([message])
-    return groups
+def _split_into_units(messages: Sequence[Message]) -> list[list[Message]]:
+    """Split messages into the exchanges before the last user message, and the replies with their results after it."""
+    last = max((n for n, message in enumerate(messages) if message.role == "user"), default=0)
+    units: list[list[Message]] = []
+    for n, message in enumerate(messages):
+        is_reply = message.role == "assistant" and n > last
+        if message.role in ("system", "user") or is_reply or not units or units[-1][0].role == "system":
+            units.append([])
+        units[-1].append(message)
+    return units
 
 
-def _list_droppable_groups(groups: Sequence[list[Message]]) -> list[int]:
-    """Return the positions of the droppable groups, in the order of dropping."""
-    user_positions = [index for index, group in enumerate(groups) if group[0].role == "user"]
-    first, last = (user_positions[0], user_positions[-1]) if user_positions else (0, 0)
-    before = [index for index in range(last) if index != first and groups[index][0].role != "system"]
-    after = [index for index in range(last + 1, len(groups) - 1) if groups[index][0].role == "assistant"]
-    return before + after
+def _omit_result(message: Message) -> Message:
+    """Return a message without the content of a result, if that is long."""
+    note = OMITTED_RESULT[detect_language(message.content)]
+    is_long = message.role == "tool" and (bool(message.parts) or len(message.content) > len(note))
+    return replace(message, content=note, parts=()) if is_long else message

@@ -43,9 +43,9 @@ class ModelRequests:
         return messages, tools, options
 
     def shrink_context(self, history: list[Message]) -> bool:
-        """Halve the context window after a request that did not fit. Return whether it leaves out further messages."""
+        """Halve the messages after a request that did not fit. Return whether it leaves out further messages."""
         sent = trim_messages(history, self._context_window)
-        self._context_window = (self._context_window or estimate_tokens(history)) // 2
+        self._context_window = estimate_tokens(sent) // 2
         return trim_messages(history, self._context_window) != sent
 
 
