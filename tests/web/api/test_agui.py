@@ -137,13 +137,31 @@ async def test_images_and_documents_reach_the_model(tmp_path):
 AUDIO = {"type": "audio", "source": {"type": "url", "value": "https://a.example/b.mp3"}}
 HANDLE = {"type": "image", "source": {"type": "file", "value": "file-1"}}
 LOCAL = {"type": "image", "source": {"type": "url", "value": "file:///etc/passwd"}}
+DELETE = {"id": "m1", "role": "user", "content": "delete A-1"}
+
+
+def build_input_of(*messages: dict, thread: str = "t1") -> bytes:
+    return orjson.dumps({"threadId": thread, "runId": "r1", "messages": messages})
+
+
+NO_REQUEST = build_input_of(DELETE, {"id": "m2", "role": "assistant", "content": "deleted"})
 
 
 @pytest.mark.parametrize(
     ("body", "status"),
     [(b"{}", 422), (build_input("hi", "a/b"), 422), (build_input(""), 400)]
+    + [(build_input_of(), 400), (NO_REQUEST, 400)]
     + [(build_input_with(part), 400) for part in (AUDIO, HANDLE, LOCAL)],
-    ids=["no input", "a thread that cannot be", "no text", "audio", "a file at a provider", "a local file"],
+    ids=[
+        "no input",
+        "a thread that cannot be",
+        "no text",
+        "no message",
+        "no new request",
+        "audio",
+        "a file at a provider",
+        "a local file",
+    ],
 )
 async def test_invalid_questions_are_rejected(tmp_path, body, status):
     headers = {"content-type": "application/json"}

@@ -33,6 +33,7 @@ from ag_ui.core import (
     ToolCallResultEvent,
     ToolCallStartEvent,
     UrlSource,
+    UserMessage,
 )
 from fastapi import APIRouter, Body, Depends
 from starlette.responses import Response
@@ -81,14 +82,14 @@ async def run_agui_agent(
     agent_id: AgentIdPath,
     body: Annotated[RunAgentInput, Body(openapi_examples={"sum": {"summary": "A question", "value": INPUT_EXAMPLE}})],
 ) -> Response:
-    """Send the last user message, with its images and documents, to an agent and stream AG-UI events.
+    """Send the last message, one of the user, with its images and documents, to an agent and stream AG-UI events.
 
     The conversation is `threadId`.
 
     The service has the earlier turns of the conversation. The model cannot call tools of the front end. Approval
     requests are CUSTOM events.
     """
-    text, attachments = _get_last_user_content(body)
+    text, attachments = _get_new_content(body)
     chat_request = AgentChatRequest.model_validate(
         {"message": text, "attachments": attachments, "conversation_id": body.thread_id, "stream": True}
     )
@@ -220,14 +221,17 @@ class AguiEventMapper:
         return f"{self._service_run_id}-m{self._message_count}"
 
 
-def _get_last_user_content(run_input: RunAgentInput) -> tuple[str, list[dict[str, str]]]:
-    """Return the text of the last user message, and its images and files as attachments.
+def _get_new_content(run_input: RunAgentInput) -> tuple[str, list[dict[str, str]]]:
+    """Return the text of the last message, and its images and files as attachments.
 
     Raises:
-        ApiError: 400, if it has no text, or a part that is neither text, image nor document.
+        ApiError: 400, if the last message is not the user's, has no text, or a part that is neither text, image nor
+            document.
     """
-    content = next((message.content for message in reversed(run_input.messages) if message.role == "user"), None)
-    parts = [TextPart(text=content)] if isinstance(content, str) else content or []
+    message = run_input.messages[-1] if run_input.messages else None
+    if not isinstance(message, UserMessage):  # an earlier request must not run again
+        raise bad_input_error("The last of the messages must be one of the user. Add a message with the next request.")
+    parts = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content
     text = "\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text)
     if not text:
         raise bad_input_error("The last message of the user must hold text.")
