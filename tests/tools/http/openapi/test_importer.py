@@ -430,6 +430,14 @@ def test_streams_are_streamable_and_reads_are_read_only():
     assert import_one_spec(method="put").read_only is False
 
 
+@pytest.mark.parametrize("name", ["Accept", "Content-Length", "Host", "Expect", "Connection", "Transfer-Encoding"])
+def test_headers_that_the_client_sets_are_not_parameters(name):
+    header = {"name": name, "in": "header", "required": True, "schema": {"type": "string"}}
+    result = specs_from_openapi(OpenApiDocument(create_document({"parameters": [header]})))
+    assert [spec.parameters["properties"] for spec in result.specs] == [{}]
+    assert result.skipped_parts == ()
+
+
 # What is left out.
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from opposable.domain.specs import ParameterLocation, ParameterPlacement, ParameterStyle
+from opposable.safety.network.request_headers import is_settable_header, is_token
 from opposable.tools.http.openapi.document import OpenApiDocument, get_map, to_short_text
 from opposable.tools.http.openapi.schemas import SchemaConverter
 from opposable.tools.http.request_body import FILE_SCHEMA
@@ -51,8 +52,10 @@ def add_parameters(
         name, place = parameter.get("name"), parameter.get("in")
         if not isinstance(name, str) or place not in _STYLES:
             raise LookupError(f"has a parameter in {to_short_text(place)!r}, which is not supported")
-        if place == "header" and name.lower() in _IGNORED_HEADERS:
-            continue
+        if place == "header" and (
+            name.lower() in _IGNORED_HEADERS or (is_token(name) and not is_settable_header(name))
+        ):
+            continue  # OpenAPI ignores the first ones; the client sets those that frame the request
         required = parameter.get("required") is True or place == "path"
         try:
             placement, schema = _place_parameter(parameter, str(place), schemas)
