@@ -6,18 +6,21 @@ from types import ModuleType
 import pytest
 
 from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS
+from opposable.domain.call_context import Approved, CallContext, Denied
 from opposable.domain.errors import BadInput
-from opposable.domain.specs import Capability, FunctionToolSpec
+from opposable.domain.specs import AgentToolBinding, Capability, FunctionToolSpec
 from opposable.tools.function_loader import load_tools
 from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
 
 SOURCE = '''
+import functools
 import subprocess
 from pathlib import Path
 from subprocess import Popen, run
 from opposable import tool
+from opposable.domain.specs import RateLimit
 
 class Till:
     """A till."""
@@ -43,6 +46,25 @@ def price(article: str) -> str:
 def decorated(n: int) -> int:
     """Twice."""
     return 2 * n
+
+@tool(needs_approval=True, rate_limit=RateLimit(calls=1), timeout=3, description="Pay money back.")
+def refund(order: int) -> str:
+    return f"refunded {order}"
+
+class Desk:
+    """A desk."""
+    @tool(needs_approval=True, timeout=3, description="Pay money back.")
+    def refund(self, order: int) -> str:
+        return f"refunded {order}"
+    @classmethod
+    def get_name(cls) -> str:
+        return "desk"
+    @functools.lru_cache
+    def count(self) -> int:
+        return 1
+    @tool(rate_limit=RateLimit(calls=1), failure_when={"/ok": False})
+    def stamp(self) -> dict:
+        return {"ok": False}
 
 def _hidden() -> int:
     return 1
@@ -113,6 +135,49 @@ async def test_a_function_is_one_tool_under_the_specs_id(name, arguments, result
     assert (await library.call("mine", arguments)).data == result
 
 
+async def test_a_spec_of_a_decorated_function_has_the_rules_of_the_decorator():
+    given = spec("pay", function_name="refund")
+    [only] = load_tools(given, allowed=ALLOWED)
+    assert (only.definition.description, only.timeout) == ("Pay money back.", 3)
+    library = ToolLibrary()
+    library.register(given, [only])
+    assert (await library.call("pay", {"order": 1})).failure == "denied"
+    approving = CallContext(approve=approve)
+    bound = library.with_bindings([AgentToolBinding(tool_id="pay", config={"description": "Pay."})])
+    assert (await bound.call("pay", {"order": 1})).failure == "denied"
+    results = [(await one.call("pay", {"order": 1}, approving)).failure for one in (library, bound)]
+    assert results == [None, "rate_limited"]
+
+
+async def approve(request) -> Approved:
+    return Approved()
+
+
+async def test_a_specs_own_rules_come_before_those_of_the_decorator():
+    given = spec("pay", function_name="refund", timeout=9, description="Mine.", rate_limit={"calls": 2})
+    [only] = load_tools(given, allowed=ALLOWED)
+    assert (only.definition.description, only.timeout) == ("Mine.", 9)
+    library = ToolLibrary(approve=approve)
+    library.register(given, [only])
+    assert [(await library.call("pay", {"order": 1})).failure for _ in range(3)] == [None, None, "rate_limited"]
+
+
+async def test_the_methods_of_a_specs_class_are_those_of_an_object_with_their_rules():
+    given = spec("desk", class_name="Desk")
+    library = ToolLibrary(approve=deny)
+    accepted = library.register(given, load_tools(given, allowed=ALLOWED)).accepted
+    assert accepted == ("desk_count", "desk_get_name", "desk_refund", "desk_stamp")
+    calls = [("count", {}), ("get_name", {}), ("refund", {"order": 1}), ("stamp", {}), ("stamp", {})]
+    failures = [(await library.call_action("desk", action, arguments)).failure for action, arguments in calls]
+    assert failures == [None, None, "denied", "failed", "rate_limited"]
+    bound = library.with_bindings([AgentToolBinding(tool_id="desk", config={"needs_approval": True})])
+    assert (await bound.call_action("desk", "count", {})).failure == "denied"
+
+
+async def deny(request) -> Denied:
+    return Denied("no")
+
+
 INVALID_SPECS = [
     (
         {"class_name": "Till"},
@@ -120,7 +185,7 @@ INVALID_SPECS = [
     ),
     ({"class_name": "Till", "init_params": {"start": 1, "x": 2}}, "unexpected keyword argument 'x'"),
     ({"class_name": "Till", "init_params": {"start": -1}}, "Till cannot be created: ValueError: a till cannot owe"),
-    ({"class_name": "Shop"}, "shop_of_tests.till has no Shop. It has: Till, price, decorated, unclear."),
+    ({"class_name": "Shop"}, "shop_of_tests.till has no Shop. It has: Till, price, decorated, refund, Desk, unclear."),
     ({"class_name": "price"}, "price in shop_of_tests.till is not a class. Name a function by function_name."),
     ({"function_name": "Till"}, "Till in shop_of_tests.till is not a function. Name a class by class_name."),
     ({"function_name": "price", "init_params": {"a": 1}}, "init_params are for classes, and price is a function."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opposable.domain.errors import BadInput
 from opposable.domain.json_text import dump_json
 from opposable.tools.base import Tool
-from opposable.tools.registry import CallPolicy, RegisteredTool, Registry, RegistryEntry, policy_from_spec
+from opposable.tools.registry import CallPolicy, RegisteredTool, Registry, RegistryEntry
 
 if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AgentToolBinding, AnyToolSpec
@@ -66,7 +66,7 @@ class BoundRegistry:
                 bound = self._bound_entries.get(binding.tool_id)
                 if bound is None or bound.parent is not parent:
                     bound = _apply_binding(parent, binding.config, self._build_tools)
-                registry.add(RegistryEntry(parent.tool_id, parent.state, bound.spec), bound.tools, bound.policy)
+                registry.add(RegistryEntry(parent.tool_id, parent.state, bound.spec), bound.tools, bound.policies)
                 bound_entries[binding.tool_id] = bound
             except BadInput as error:
                 rejected[binding.tool_id] = str(error)
@@ -79,40 +79,45 @@ class _BoundEntry:
 
     parent: RegistryEntry
     tools: Sequence[Tool]
-    policy: CallPolicy | None
+    policies: Sequence[CallPolicy | None]
     spec: "AnyToolSpec | None"
 
 
 def _apply_binding(parent: RegistryEntry, config: Mapping[str, Any], build_tools: BuildTools | None) -> _BoundEntry:
-    """Return an entry's tools, policy and spec with `config` merged into the spec. Raises: `BadInput`."""
+    """Return an entry's tools, policies and spec with `config` merged into the spec. Raises: `BadInput`."""
     tools = parent.tools
     if not config:
-        return _BoundEntry(parent, _get_effective_tools(tools), tools[0].policy, parent.declared_spec)
+        return _BoundEntry(parent, _get_effective_tools(tools), [tool.policy for tool in tools], parent.declared_spec)
     spec = merge_config(parent.spec, config)
-    policy = _create_policy(parent, spec, config)
+    policies = {tool.tool_id: _bind_policy(tool, spec, config) for tool in tools}
     if not _get_base_fields(spec).issuperset(config):
-        return _BoundEntry(parent, _rebuild_tools(spec, _get_effective_tools(tools), build_tools), policy, spec)
-    if "capabilities" in config:
-        names = {capability.name for capability in spec.capabilities}
-        tools = [tool for tool in tools if (tool.action or spec.tool_id) in names]
-    if "description" in config and len(tools) == 1:
-        return _BoundEntry(parent, [_replace_description(tools[0], spec.description)], policy, spec)
-    return _BoundEntry(parent, _get_effective_tools(tools), policy, spec)
+        bound_tools = _rebuild_tools(spec, _get_effective_tools(tools), build_tools)
+    else:
+        if "capabilities" in config:
+            names = {capability.name for capability in spec.capabilities}
+            tools = [tool for tool in tools if (tool.action or spec.tool_id) in names]
+        is_described = "description" in config and len(tools) == 1
+        bound_tools = (
+            [_replace_description(tools[0], spec.description)] if is_described else _get_effective_tools(tools)
+        )
+    return _BoundEntry(parent, bound_tools, [policies[tool.tool_id] for tool in bound_tools], spec)
 
 
 def _get_effective_tools(tools: Sequence[RegisteredTool]) -> list[Tool]:
     return [tool.effective_tool for tool in tools]
 
 
-def _create_policy(parent: RegistryEntry, spec: "AnyToolSpec", config: Mapping[str, Any]) -> CallPolicy | None:
-    """Return the policy of a changed spec. A rate limit of its own applies in addition to the parent's."""
-    cache_variant = hashlib.sha256(dump_json(config, default=str, sort_keys=True)).hexdigest()[:16]
-    policy = policy_from_spec(spec, cache_variant)
-    if policy is None or spec.rate_limit is None or spec.rate_limit == parent.spec.rate_limit:
-        return policy
-    parent_policy = parent.tools[0].policy
-    own_limit = (f"{spec.tool_id}@{cache_variant}", spec.rate_limit)
-    return replace(policy, rate_limits=(own_limit, *(parent_policy.rate_limits if parent_policy else ())))
+def _bind_policy(tool: RegisteredTool, spec: "AnyToolSpec", config: Mapping[str, Any]) -> CallPolicy | None:
+    """Return a tool's policy with the rules that a binding sets. Its rate limit applies in addition to the tool's own."""
+    variant = hashlib.sha256(dump_json(config, default=str, sort_keys=True)).hexdigest()[:16]
+    changes = {name: getattr(spec, name) for name in ("needs_approval", "cache_seconds") if name in config}
+    policy = replace(tool.policy or CallPolicy(), cache_variant=variant, **changes)
+    if "rate_limit" in config and spec.rate_limit is None:
+        policy = replace(policy, rate_limits=())
+    elif "rate_limit" in config and spec.rate_limit != tool.entry.spec.rate_limit:
+        own_limit = (f"{spec.tool_id}@{variant}", spec.rate_limit)
+        policy = replace(policy, rate_limits=(own_limit, *policy.rate_limits))
+    return None if tool.policy is None and policy == CallPolicy(cache_variant=variant) else policy
 
 
 def merge_config(spec: "AnyToolSpec", config: Mapping[str, Any]) -> "AnyToolSpec":

@@ -235,7 +235,7 @@ def tools_from_object(
     Raises:
         ToolRegistrationError: The object has no public method, or one cannot be described to a model.
     """
-    methods = [name for name, member in inspect.getmembers(type(obj), _is_method) if not name.startswith("_")]
+    methods = list_methods(type(obj))
     if not methods:
         raise ToolRegistrationError(
             f"{tool_id}: {type(obj).__name__} has no public method. Each public method becomes an action."
@@ -248,12 +248,13 @@ def tools_from_object(
             options["read_only"] = True
         if untrusted_output:
             options["untrusted_output"] = True
-        method = getattr(obj, name)
-        if isinstance(method, FunctionTool):
-            tools.append(_bind_tool(method, obj, tool_ids[name], timeout, options))
-        else:
-            tools.append(FunctionTool(method, tool_id=tool_ids[name], timeout=timeout, **options))
+        tools.append(create_tool(getattr(obj, name), tool_ids[name], obj=obj, timeout=timeout, **options))
     return tools
+
+
+def list_methods(cls: type) -> list[str]:
+    """Return the names of the public methods of a class that can be tools."""
+    return [name for name, _ in inspect.getmembers(cls, _is_method) if not name.startswith("_")]
 
 
 def _is_method(member: Any) -> bool:
@@ -262,18 +263,38 @@ def _is_method(member: Any) -> bool:
     return is_cached or inspect.isfunction(member) or inspect.ismethod(member) or isinstance(member, FunctionTool)
 
 
-def _bind_tool(
-    unbound: FunctionTool, obj: object, tool_id: str, timeout: float | None, options: ToolOptions
+def create_tool(
+    function: Callable[..., Any],
+    tool_id: str,
+    *,
+    obj: object = None,
+    description: str = "",
+    timeout: float | None = None,
+    **options: Unpack[ToolOptions],
 ) -> FunctionTool:
-    """Return the tool of a method with the decorator `tool` for one object."""
-    if unbound.spec is not None:
-        names = unbound.spec.model_fields_set & ToolOptions.__annotations__.keys()
-        options = cast("ToolOptions", {**options, **{name: getattr(unbound.spec, name) for name in names}})
+    """Create the tool of a function under an id. With the decorator `tool`, its time-out and options have precedence.
+
+    Args:
+        function: The function or method, with or without the decorator.
+        tool_id: The tool's id.
+        obj: The object of a method with the decorator.
+        description: The description sent to the model (default: the decorator's, or from the docstring).
+        timeout: Seconds a call may take (default: the library's).
+        **options: Fields of the spec under which the function is registered.
+
+    Raises:
+        ToolRegistrationError: The function cannot be described to a model.
+    """
+    if not isinstance(function, FunctionTool):
+        return FunctionTool(function, tool_id=tool_id, description=description, timeout=timeout, **options)
+    if function.spec is not None:
+        names = function.spec.model_fields_set & ToolOptions.__annotations__.keys()
+        options = cast("ToolOptions", {**options, **{name: getattr(function.spec, name) for name in names}})
     return FunctionTool(
-        unbound.function.__get__(obj),
+        function.function if obj is None else function.function.__get__(obj),
         tool_id=tool_id,
-        description=unbound.outline.description,
-        timeout=timeout if unbound.timeout is None else unbound.timeout,
+        description=description or function.outline.description,
+        timeout=timeout if function.timeout is None else function.timeout,
         **options,
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.specs import Capability, FunctionToolSpec
 from opposable.tools.base import Tool
-from opposable.tools.function import FunctionTool
+from opposable.tools.function import FunctionTool, create_tool, list_methods
 from opposable.tools.raised_errors import describe_error
 
 
@@ -60,7 +60,7 @@ def load_file_tools(spec: FunctionToolSpec, module: ModuleType) -> list[Tool]:
 def _create_tools(spec: FunctionToolSpec, name: str, module: ModuleType) -> list[Tool]:
     loaded = _get_object(spec, name, module)
     if spec.function_name:
-        if inspect.isclass(loaded) or not callable(loaded):
+        if inspect.isclass(loaded) or not _is_callable(loaded):
             raise BadInput(
                 f"{spec.tool_id}: {name} in {spec.module_path} is not a function. Name a class by class_name."
             )
@@ -108,8 +108,7 @@ def _import_module(spec: FunctionToolSpec) -> ModuleType:
 def _get_object(spec: FunctionToolSpec, name: str, module: ModuleType) -> Any:
     """Return what the module defines under a name; names that it merely imports are refused."""
     loaded = getattr(module, name, None)
-    loaded = loaded.function if isinstance(loaded, FunctionTool) else loaded
-    if loaded is None or getattr(loaded, "__module__", None) != module.__name__:
+    if loaded is None or _get_module_name(loaded) != module.__name__:
         defined = [key for key, value in vars(module).items() if _is_defined_in(key, value, module.__name__)]
         raise BadInput(
             f"{spec.tool_id}: {spec.module_path} has no {name}. It has: {', '.join(defined[:20]) or 'nothing'}."
@@ -118,8 +117,15 @@ def _get_object(spec: FunctionToolSpec, name: str, module: ModuleType) -> Any:
 
 
 def _is_defined_in(name: str, value: Any, module: str) -> bool:
-    value = value.function if isinstance(value, FunctionTool) else value
-    return not name.startswith("_") and callable(value) and getattr(value, "__module__", None) == module
+    return not name.startswith("_") and _is_callable(value) and _get_module_name(value) == module
+
+
+def _is_callable(value: Any) -> bool:
+    return callable(value) or isinstance(value, FunctionTool)
+
+
+def _get_module_name(value: Any) -> str | None:
+    return getattr(value.function if isinstance(value, FunctionTool) else value, "__module__", None)
 
 
 def _create_instance(cls: type, spec: FunctionToolSpec) -> object:
@@ -138,7 +144,7 @@ def _create_instance(cls: type, spec: FunctionToolSpec) -> object:
 
 def _create_action_tools(instance: object, spec: FunctionToolSpec) -> list[Tool]:
     class_name = type(instance).__name__
-    methods = [name for name, _ in inspect.getmembers(type(instance), inspect.isfunction) if not name.startswith("_")]
+    methods = list_methods(type(instance))
     capabilities = {capability.name: capability for capability in spec.capabilities}
     unknown = [name for name in capabilities if name not in methods]
     if unknown:
@@ -152,15 +158,23 @@ def _create_action_tools(instance: object, spec: FunctionToolSpec) -> list[Tool]
     tool_ids = {name: spec.tool_id if name == spec.tool_id else f"{spec.tool_id}.{name}" for name in names}
     chosen = {name: capabilities.get(name, Capability(name=name)) for name in names}
     return [
-        _create_tool(getattr(instance, name), spec, tool_ids[name], capability.description, capability)
+        _create_tool(getattr(instance, name), spec, tool_ids[name], capability.description, capability, instance)
         for name, capability in chosen.items()
     ]
 
 
-def _create_tool(function: Any, spec: FunctionToolSpec, tool_id: str, description: str, capability: Capability) -> Tool:
+def _create_tool(
+    function: Any,
+    spec: FunctionToolSpec,
+    tool_id: str,
+    description: str,
+    capability: Capability,
+    instance: object = None,
+) -> Tool:
     """Create a tool. The capability may describe parameters; their types are those of the signature."""
     try:
-        tool = FunctionTool(function, tool_id=tool_id, description=description, timeout=spec.timeout)
+        tool = create_tool(function, tool_id, obj=instance, description=description)
+        tool.timeout = spec.timeout or tool.timeout
     except ToolRegistrationError as error:
         raise BadInput(f"{spec.tool_id}: {error}") from error
     described = {

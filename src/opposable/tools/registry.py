@@ -46,7 +46,7 @@ class ToolState:
 
 @dataclass(frozen=True, slots=True)
 class CallPolicy:
-    """The rules that a spec sets for each call.
+    """The rules for each call of a tool.
 
     `rate_limits` are pairs of a key and a limit; a call must be within all of them. `cache_variant` separates the
     cached results of a binding that changes the spec.
@@ -171,6 +171,13 @@ class RegisteredTool:
         return self.tool.run(arguments, context)
 
 
+def _get_own_tool(tool: Tool) -> Tool:
+    """Return the tool that a view, or a tool with another definition, was made from."""
+    while isinstance(tool, RegisteredTool):
+        tool = tool.tool
+    return tool
+
+
 def _accept_all(arguments: dict[str, Any]) -> dict[str, Any]:
     """Accept any arguments."""
     return arguments
@@ -194,8 +201,8 @@ class Registry:
         """Return this registry. `BoundRegistry` has the same method."""
         return self
 
-    def add(self, entry: RegistryEntry, tools: Iterable[Tool], policy: CallPolicy | None = None) -> None:
-        """Add an entry with its tools.
+    def add(self, entry: RegistryEntry, tools: Iterable[Tool], policies: Iterable[CallPolicy | None]) -> None:
+        """Add an entry with its tools and the policy of each.
 
         Raises:
             ToolRegistrationError: Its id or the id of a tool is taken.
@@ -205,11 +212,14 @@ class Registry:
                 f"There is already a tool named {entry.tool_id!r}. Give this one another name, or replace that one."
             )
         spec = entry.declared_spec
-        for tool in tools:
+        for tool, policy in zip(tools, policies, strict=True):
             outline = self._choose_name(tool, spec)
             timeout = tool.timeout if spec is None or spec.timeout is None else spec.timeout
-            failure_when = {} if spec is None or spec.tool_type == "http" else spec.failure_when  # see `HttpTool`
-            traits = get_traits(tool, spec)
+            own_tool = _get_own_tool(tool)
+            failure_when: Mapping[str, Any] = {}
+            if spec is not None and spec.tool_type != "http":  # see `HttpTool`
+                failure_when = spec.failure_when or getattr(getattr(own_tool, "spec", None), "failure_when", {})
+            traits = get_traits(own_tool, spec)
             registered_tool = RegisteredTool(tool, outline, entry, timeout, policy, traits, failure_when)
             entry.tools.append(registered_tool)
             self.tools_by_name[outline.name] = self._tools_by_id[tool.tool_id] = registered_tool
@@ -340,12 +350,21 @@ def count_definition_bytes(definition: ToolDefinition) -> int:
     return len(definition.name) + len(definition.description) + len(dump_json(definition.parameters, default=str))
 
 
-def policy_from_spec(spec: "AnyToolSpec", cache_variant: str = "") -> CallPolicy | None:
-    """Return the rules that a spec sets for each call; None for a function without rules."""
-    rate_limits = () if spec.rate_limit is None else ((spec.tool_id, spec.rate_limit),)
-    if spec.tool_type == "function" and not (rate_limits or spec.needs_approval or spec.cache_seconds):
+def create_policy(spec: "AnyToolSpec", tool: Tool) -> CallPolicy | None:
+    """Return the rules for each call of a tool; None for a function without rules.
+
+    Rules that the spec does not set are those of the tool's own spec, which a decorated function has. Approval is needed
+    if one of the two says so.
+    """
+    own_spec = getattr(tool, "spec", None) or spec
+    rate_limit = spec.rate_limit or own_spec.rate_limit
+    limited_id = spec.tool_id if spec.rate_limit else tool.tool_id
+    rate_limits = () if rate_limit is None else ((limited_id, rate_limit),)
+    needs_approval = spec.needs_approval or own_spec.needs_approval
+    cache_seconds = spec.cache_seconds or own_spec.cache_seconds
+    if spec.tool_type == "function" and not (rate_limits or needs_approval or cache_seconds):
         return None
-    return CallPolicy(spec.needs_approval, rate_limits, spec.cache_seconds, cache_variant)
+    return CallPolicy(needs_approval, rate_limits, cache_seconds)
 
 
 def summarize_tool(tool: RegisteredTool) -> str:

@@ -8,7 +8,7 @@ from opposable.domain.json_text import dump_json
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool
 from opposable.tools.json_schema_validation import compile_validator
-from opposable.tools.registry import TOOL_ID_PATTERN, Registry, RegistryEntry, ToolState, policy_from_spec
+from opposable.tools.registry import TOOL_ID_PATTERN, Registry, RegistryEntry, ToolState, create_policy
 
 if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AnyToolSpec, Registration
@@ -40,8 +40,8 @@ def register_tool(registry: Registry, tool: Tool) -> None:
     spec = getattr(tool, "spec", None)
     spec = spec if spec is not None and spec.tool_id == tool.tool_id else None
     state = ToolState(enabled=spec is None or spec.enabled)
-    policy = None if spec is None else policy_from_spec(spec)
-    registry.add(RegistryEntry(tool.tool_id, state, spec), (tool,), policy)
+    policy = None if spec is None else create_policy(spec, tool)
+    registry.add(RegistryEntry(tool.tool_id, state, spec), (tool,), (policy,))
 
 
 def register_spec(
@@ -75,7 +75,7 @@ def register_spec(
     state = ToolState() if replaced_entry is None else replaced_entry.state
     state.enabled = spec.enabled
     entry = RegistryEntry(spec.tool_id, state, spec)
-    registry.add(entry, accepted.values(), policy_from_spec(spec))
+    registry.add(entry, accepted.values(), [create_policy(spec, tool) for tool in accepted.values()])
     names = tuple(tool.name for tool in entry.tools)
     return Registration(tool_id=spec.tool_id, accepted=names, rejected=rejected)
 
