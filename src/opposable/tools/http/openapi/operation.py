@@ -18,6 +18,11 @@ _STYLES = {
 }
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
 _BINARY_TYPES = frozenset({"application/octet-stream", "application/pdf", "application/zip", "application/gzip"})
+_FLAT_KEYWORDS = frozenset(
+    {"type", "description", "default", "properties", "required", "additionalProperties", "unevaluatedProperties"}
+)
+"""The keywords of a plain object. With any other one, the object is more than its fields."""
+_COMPOSITION_KEYWORDS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 _BODY_TYPES = {"application/x-www-form-urlencoded": "form", "multipart/form-data": "multipart"}
 
 
@@ -125,7 +130,7 @@ def add_body(
     if body_type in ("json", "text") and media_type not in ("application/json", "text/plain", "*/*"):
         inputs.body["content_type"] = media_type
     schema = schemas.convert(media.get("schema", {}), convert_files=body_type in ("multipart", "binary"))
-    is_flat = body_type not in ("text", "binary") and _is_flat_object(schema, required=required)
+    is_flat = body_type not in ("text", "binary") and _is_flat_object(schema, body_type, required=required)
     encoding = get_map(media, "encoding") if body_type in ("form", "multipart") else {}
     if encoding and not (is_flat and body_type == "form"):
         document.skipped_parts.append((location, "the encoding of single fields of its body is not followed"))
@@ -180,15 +185,18 @@ def _choose_media_type(content: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _is_flat_object(schema: Mapping[str, Any], *, required: bool) -> bool:
-    """Return whether a body is a plain object whose fields can be parameters of the tool."""
-    if schema.get("type", "object") != "object" or not schema.get("properties") or schema.get("additionalProperties"):
+def _is_flat_object(schema: Mapping[str, Any], body_type: str, *, required: bool) -> bool:
+    """Return whether a body is a plain object whose fields can be parameters of the tool.
+
+    A multipart body cannot be sent otherwise, so its rules for further fields are left out.
+    """
+    if schema.get("type", "object") != "object" or not schema.get("properties"):
         return False
-    if any(
-        key in schema for key in ("$ref", "anyOf", "oneOf", "allOf", "not", "if", "patternProperties", "minProperties")
-    ):
+    if body_type == "multipart":
+        return _COMPOSITION_KEYWORDS.isdisjoint(schema) and (required or not schema.get("required"))
+    if any(schema.get(key, False) is not False for key in ("additionalProperties", "unevaluatedProperties")):
         return False
-    return required or not schema.get("required")
+    return _FLAT_KEYWORDS.issuperset(schema) and (required or not schema.get("required"))
 
 
 def _has_file(schema: Mapping[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opposable.tools.http.openapi.document import OpenApiDocument, is_small
+from opposable.tools.http.parameter_styles import scalar_to_text
 from opposable.tools.http.request_body import FILE_SCHEMA
 
 MAX_INLINED_NODES = 400
@@ -23,6 +24,7 @@ _COPIED_KEYWORDS = frozenset(
 _SUBSCHEMA_KEYWORDS = frozenset({"items", "not", "contains", "propertyNames", "if", "then", "else"})
 _SUBSCHEMA_LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SUBSCHEMA_MAP_KEYWORDS = frozenset({"patternProperties", "dependentSchemas"})
+_FURTHER_PROPERTIES_KEYWORDS = ("additionalProperties", "unevaluatedProperties")
 _COMPOSITION_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf"})
 """A nullable schema with one of them still says `nullable`: it may have no type that null could be added to."""
 _BINARY_FORMATS = frozenset({"binary", "byte"})
@@ -116,11 +118,12 @@ class SchemaConverter:
             required = []
         if required:
             converted["required"] = required
-        additional = node.get("additionalProperties")
-        if isinstance(additional, bool):
-            converted["additionalProperties"] = additional
-        elif isinstance(additional, dict):
-            converted["additionalProperties"] = self._convert_node(additional, context)
+        for key in _FURTHER_PROPERTIES_KEYWORDS:
+            further = node.get(key)
+            if isinstance(further, bool):
+                converted[key] = further
+            elif isinstance(further, dict):
+                converted[key] = self._convert_node(further, context)
         return converted
 
     def _is_read_only(self, node: Any) -> bool:
@@ -129,7 +132,7 @@ class SchemaConverter:
     def _convert_reference(self, node: dict[str, Any], context: _Context) -> dict[str, Any]:
         reference = node["$ref"]
         siblings = self._convert_description(node)
-        if self._document.is_openapi_30 and node.get("nullable") is True:
+        if node.get("nullable") is True:
             siblings["nullable"] = True
         try:
             self._document.resolve_reference(reference)
@@ -161,13 +164,18 @@ class SchemaConverter:
     def _convert_type(self, node: dict[str, Any]) -> dict[str, Any]:
         converted: dict[str, Any] = {}
         json_type = node.get("type")
-        nullable = self._document.is_openapi_30 and node.get("nullable") is True
-        if isinstance(json_type, str | list):
-            types = [json_type] if isinstance(json_type, str) else list(json_type)
+        types = [json_type] if isinstance(json_type, str) else list(json_type) if isinstance(json_type, list) else []
+        nullable = node.get("nullable") is True  # OpenAPI 3.0, and documents that were converted from it
+        if types:
             types += ["null"] if nullable and "null" not in types else []
             converted["type"] = types[0] if len(types) == 1 else types
         values = node.get("enum")
         if isinstance(values, list) and values and is_small(values, MAX_VALUE_NODES):
+            if types and set(types) <= {
+                "string",
+                "null",
+            }:  # YAML reads the choice 1.1 without quotation marks as a number
+                values = [scalar_to_text(item) if isinstance(item, int | float) else item for item in values]
             converted["enum"] = [*values, None] if nullable and None not in values else values
         if nullable and not _COMPOSITION_KEYWORDS.isdisjoint(node):
             converted["nullable"] = True
