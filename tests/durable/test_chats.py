@@ -1,21 +1,34 @@
 """Chats of a server with `--durable`, which a worker process executes."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
-from tests.durable.farm import kill, start_worker
-from tests.models.chat_server import ChatServer, build_completion, build_delta, chat_server, respond_events
+from tests.durable.farm import AGENT_ID, kill, start_worker, store_agent
+from tests.models.chat_server import (
+    ChatServer,
+    build_completion,
+    build_delta,
+    chat_server,
+    respond_events,
+    respond_json,
+)
+from tests.service.processes import wait_for
 from tests.web.api.chat_serving import create_settings
 
+from opposable.domain.json_text import dump_json
 from opposable.models.scripted import ScriptedModel
 from opposable.service.service import Service, open_service
 from opposable.web.http_server import serve_in_background
 from opposable.web.server import create_app
 
 pytestmark = pytest.mark.anyio
+
+EFFECT = '{"ok":true}'
+"""The result of a call of `effect`."""
 
 
 @asynccontextmanager
@@ -52,3 +65,72 @@ async def test_an_agent_answers_as_a_model(url, tmp_path):
         async with session.post("/v1/chat/completions", json=body | {"stream": True}) as response:
             text = await response.text()
     assert ('"content":"It is 3."' in text, text.endswith("data: [DONE]\n\n"), "error" in text) == (True, True, False)
+
+
+async def read_messages(service: Service, conversation_id: str) -> list[tuple[str, str]]:
+    stored = await service.store.conversations.list_messages(conversation_id)
+    return [(message.role, message.content) for message in stored]
+
+
+async def chat(session: aiohttp.ClientSession, message: str, **body) -> tuple[int, dict]:
+    async with session.post("/agent/chat", json={"message": message, **body}) as response:
+        return response.status, await response.json()
+
+
+def build_call(call_id: str, number: str) -> dict:
+    arguments = {"name": "effect", "arguments": dump_json({"number": number}).decode()}
+    return {"id": call_id, "type": "function", "function": arguments}
+
+
+async def wait_for_approval(session: aiohttp.ClientSession) -> str:
+    """The id of the call that waits for a person."""
+
+    async def find() -> str:
+        async with session.get("/api/approvals", params={"status": "pending"}) as response:
+            items = (await response.json())["items"]
+        return items[0]["approval_id"] if items else ""
+
+    return await wait_for(find)
+
+
+async def approve(session: aiohttp.ClientSession) -> None:
+    approval_id = await wait_for_approval(session)
+    async with session.post(f"/api/approvals/{approval_id}", json={"decision": "approve"}) as response:
+        assert response.status == 200, await response.text()
+
+
+async def find_waiting_run(service: Service) -> str:
+    """The id of the run that waits for a person and uses no worker."""
+
+    async def find() -> str:
+        page = await service.store.runs.list(status="waiting")
+        return page.items[0].run_id if page.items else ""
+
+    return await wait_for(find)
+
+
+async def test_a_run_that_fails_after_a_call_stores_the_call(url, outside, tmp_path):
+    calls = build_completion(calls=[build_call("c1", "A-1")])
+    async with chat_server(calls, respond_json({"error": {"message": "no"}}, 400)) as upstream:
+        await store_agent(url, outside)
+        async with serve_durable(url, tmp_path, upstream) as (session, service):
+            session.headers["x-agent-id"] = AGENT_ID
+            assert (await chat(session, "apply A-1", conversation_id="v1"))[0] == 400
+            assert await read_messages(service, "v1") == [("user", "apply A-1"), ("assistant", ""), ("tool", EFFECT)]
+    assert outside.numbers == {"A-1": 1}
+
+
+async def test_a_run_that_is_cancelled_while_it_waits_stores_its_calls(url, outside, tmp_path):
+    calls = build_completion(calls=[build_call("c1", "A-1")]), build_completion(calls=[build_call("c2", "A-2")])
+    async with chat_server(*calls) as upstream:
+        await store_agent(url, outside, needs_approval=True)
+        async with serve_durable(url, tmp_path, upstream) as (session, service):
+            session.headers["x-agent-id"] = AGENT_ID
+            running = asyncio.create_task(chat(session, "apply both", conversation_id="v1"))
+            await approve(session)
+            await wait_for_approval(session)
+            await service.store.runs.request_cancel(await find_waiting_run(service))
+            assert (await running)[0] == 409
+            stored = await read_messages(service, "v1")
+    assert [role for role, _ in stored] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert (stored[2][1], "There is no result" in stored[4][1]) == (EFFECT, True)

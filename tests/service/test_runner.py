@@ -9,7 +9,7 @@ import pytest
 
 from opposable.agent.loop import run as loop_run
 from opposable.domain.errors import ModelUnavailable, StoreUnavailable
-from opposable.domain.messages import user_message
+from opposable.domain.messages import assistant_message, tool_message, user_message
 from opposable.domain.records import Conversation, ExecutionFilter, Run, get_utc_now
 from opposable.domain.specs import FunctionToolSpec
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
@@ -107,23 +107,45 @@ async def test_a_stream_is_resumed_after_the_last_received_event(tmp_path):
         )
 
 
-async def test_a_cancelled_run_stores_no_partial_turn(tmp_path):
-    model = ScriptedModel(reply_with_calls(tool_call("forever", "{}", "c1")), "never")
+async def test_a_cancelled_run_stores_its_calls_with_their_results(tmp_path):
+    calls = reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1"), tool_call("forever", "{}", "c2"))
     asked = user_message("wait")
     async with open_runner(tmp_path) as (store, runner):
         await store.conversations.add(Conversation("v1"))
         going = await runner.start(
-            create_run(conversation_id="v1"), asked, create_event_source(model, ToolLibrary([forever]), asked)
+            create_run(conversation_id="v1"),
+            asked,
+            create_event_source(ScriptedModel(calls), ToolLibrary([add, forever]), asked),
         )
         async with aclosing(going.event_log.follow()) as events:
             async for event in events:
-                if event.kind == "tool_started":
+                if event.kind == "tool_finished":
                     break
         assert await runner.cancel("r1")
         assert (await runner.get("r1")).status == "cancelled"
-        assert await store.conversations.list_messages("v1") == ()
+        stored = await store.conversations.list_messages("v1")
+        assert [(message.role, message.call_id) for message in stored] == [
+            ("user", ""),
+            ("assistant", ""),
+            ("tool", "c1"),
+            ("tool", "c2"),
+        ]
+        assert stored[2].content == "3"
+        assert "outcome is unknown" in stored[3].content
         assert (await list_event_kinds(runner, "r1"))[-1] == "error"
         assert not await runner.cancel("r1")
+
+
+async def test_a_run_that_fails_after_a_call_stores_the_call(tmp_path):
+    call = tool_call("add", '{"a": 1, "b": 2}', "c1")
+    model = ScriptedModel(reply_with_calls(call, text="Let me add."), ModelUnavailable("The model is away."))
+    asked = user_message("1 + 2?")
+    async with open_runner(tmp_path) as (store, runner):
+        source = create_event_source(model, ToolLibrary([add]), asked)
+        going = await runner.start(create_run(conversation_id="v1"), asked, source)
+        assert (await going.wait_until_ended()).status == "failed"
+        stored = await store.conversations.list_messages("v1")
+        assert stored == (asked, assistant_message("Let me add.", (call,)), tool_message("c1", "add", "3"))
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ from opposable.service.event_writer import EventWriter, get_run_ids
 from opposable.service.run_plan import RunPlan, limits_from_json, options_from_json
 from opposable.service.runner import end_run
 from opposable.service.service import Service
+from opposable.service.unfinished_turns import list_executed_messages
 
 MAX_TAKEOVERS = 20
 """A run that this number of processes took over without finishing a step fails: it may be what ends them."""
@@ -61,7 +62,7 @@ class _Execution:
     log: DurableEventLog
     task: "asyncio.Task[Any]"
     usage: Usage = NO_USAGE
-    turns: int = 0
+    replies: list[Message] = field(default_factory=list)
     calls: int = 0
     finished: RunFinished | None = None
     error: str = ""
@@ -257,7 +258,7 @@ class RunExecutor:
                 self._record_execution(execution, event)
             case ModelReplied():
                 execution.usage += event.usage
-                execution.turns += 1
+                execution.replies.append(event.message)
             case RunFinished():
                 execution.finished = event
 
@@ -288,8 +289,8 @@ class RunExecutor:
         """Store how the run ended. A replay may repeat every part of it."""
         finished, run = execution.finished, execution.run
         if run.conversation_id:
-            await self._save_turn(run, message_from_json(execution.queued.request["message"]), finished)
-        counted = replace(run, usage=execution.usage, turns=execution.turns, tool_calls=execution.calls)
+            await self._save_turn(execution, message_from_json(execution.queued.request["message"]))
+        counted = replace(run, usage=execution.usage, turns=len(execution.replies), tool_calls=execution.calls)
         ended = end_run(counted, status, finished)
         # First, so that no ended run has a pending approval.
         await retry_while_unavailable(lambda: self._store.approvals.expire_pending(run.run_id, "the run ended"))
@@ -306,9 +307,14 @@ class RunExecutor:
         )
         await retry_while_unavailable(lambda: self._store.queued_runs.finish(run.run_id, outcome))
 
-    async def _save_turn(self, run: Run, new_message: Message, finished: RunFinished | None) -> None:
-        """Store the turn in its conversation; of an unfinished run only the conversation, so that it is listed."""
-        turn = turn_from_run(run, () if finished is None else (new_message, *finished.messages))
+    async def _save_turn(self, execution: _Execution, new_message: Message) -> None:
+        """Store the turn in its conversation; of an unfinished run its calls, or only the conversation if it has none."""
+        finished = execution.finished
+        if finished is not None:
+            answer = finished.messages
+        else:
+            answer = list_executed_messages(execution.log.events, execution.replies)
+        turn = turn_from_run(execution.run, (new_message, *answer) if answer else ())
         append_turns = self._store.conversations.append_turns
         await retry_while_unavailable(lambda: append_turns([turn], skip_existing=True))
 

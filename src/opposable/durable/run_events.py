@@ -46,6 +46,11 @@ class DurableEventLog:
         if recorded:
             self._log.append(RESUMED_KIND, {})
 
+    @property
+    def events(self) -> Sequence[RunEvent]:
+        """The events so far, those of earlier processes included."""
+        return self._log.events
+
     def append(self, kind: str, data: dict[str, Any]) -> bool:
         """Add an event. Return False if it was recorded before."""
         key = _get_key(kind, data)

@@ -29,6 +29,7 @@ from opposable.service.event_log import RunEventLog
 from opposable.service.event_writer import EventWriter, get_run_ids
 from opposable.service.heartbeat import Heartbeat
 from opposable.service.turn_writer import TurnWriter
+from opposable.service.unfinished_turns import list_executed_messages
 from opposable.store.recorder import Recorder
 from opposable.store.store import Store
 from opposable.tools.invocation import create_interrupted_result
@@ -73,7 +74,7 @@ class ActiveRun:
         unfinished_calls: The calls that have no result yet, with their start (`time.perf_counter`), by call id.
         finished_calls: The calls so far, with their results.
         usage: The tokens used so far.
-        turns: The model replies so far.
+        replies: The model replies so far.
         error: Why the run failed.
         task: Ends with the run and never raises.
         waiting_call_ids: The ids of the calls that wait for a person.
@@ -87,7 +88,7 @@ class ActiveRun:
     unfinished_calls: dict[str, tuple[ToolCall, float]] = field(default_factory=dict)
     finished_calls: list[ToolFinished] = field(default_factory=list)
     usage: Usage = NO_USAGE
-    turns: int = 0
+    replies: list[Message] = field(default_factory=list)
     error: OpposableError | None = None
     task: "asyncio.Task[None] | None" = None
     waiting_call_ids: set[str] = field(default_factory=set)
@@ -328,7 +329,7 @@ class Runner:
             active_run.event_log.append("error", {"kind": "internal_error", "message": str(active_run.error)})
             log.exception("Run %s failed with an internal error.", active_run.run.run_id, exc_info=error)
         if active_run.finished_event is None:
-            await self._save_conversation(active_run, user_message)
+            await self._save_unfinished_turn(active_run, user_message)
         self._finish_run(active_run, status)
 
     def _handle_event(self, active_run: ActiveRun, event: Event, writer: EventWriter) -> None:
@@ -344,7 +345,7 @@ class Runner:
                 self._recorder.record(execution_from_result(event.result, tool_id, dict(event.call.arguments), **ids))
             case ModelReplied():
                 active_run.usage += event.usage
-                active_run.turns += 1
+                active_run.replies.append(event.message)
             case RunFinished():
                 active_run.finished_event = event
             case DataAnswered():
@@ -368,19 +369,24 @@ class Runner:
             return
         await self._turn_writer.write(turn_from_run(active_run.run, (user_message, *finished.messages)))
 
-    async def _save_conversation(self, active_run: ActiveRun, user_message: Message | None) -> None:
-        """Store the conversation of an unfinished run, without messages: else it is in no list. Never raises."""
+    async def _save_unfinished_turn(self, active_run: ActiveRun, user_message: Message | None) -> None:
+        """Store the turn of an unfinished run: its calls, which must not be made again unknowingly. Never raises.
+
+        Without calls, only the conversation is stored, so that it is listed.
+        """
         if user_message is None or not active_run.run.conversation_id:
             return
+        executed = list_executed_messages(active_run.event_log.events, active_run.replies)
+        turn = turn_from_run(active_run.run, (user_message, *executed) if executed else ())
         with suppress(OpposableError, TimeoutError, asyncio.CancelledError):  # the write continues if this wait ends
             async with asyncio.timeout(MAX_CONVERSATION_WAIT_SECONDS):
-                await self._turn_writer.write(turn_from_run(active_run.run, ()))
+                await self._turn_writer.write(turn)
 
     def _finish_run(self, active_run: ActiveRun, status: RunStatus) -> None:
         counted = replace(
             active_run.run,
             usage=active_run.usage,
-            turns=active_run.turns,
+            turns=len(active_run.replies),
             tool_calls=len(active_run.finished_calls),
         )
         active_run.run = end_run(counted, status, active_run.finished_event)
