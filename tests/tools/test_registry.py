@@ -6,7 +6,7 @@ import pytest
 
 from opposable.domain.call_context import NO_CONTEXT
 from opposable.domain.errors import BadInput, ToolRegistrationError
-from opposable.domain.specs import Capability, Example, FunctionToolSpec, HttpToolSpec, Registration
+from opposable.domain.specs import AgentToolBinding, Capability, Example, FunctionToolSpec, HttpToolSpec, Registration
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.function import FunctionTool, tool
 from opposable.tools.library import ToolLibrary
@@ -139,14 +139,26 @@ async def test_every_id_has_a_unique_safe_name_that_leads_back_to_it():
     assert again.names == names
 
 
-async def test_two_ids_with_the_same_safe_name_get_different_names():
-    library = ToolLibrary([FunctionTool(add, tool_id="math.add"), FunctionTool(lambda_like, tool_id="math_add")])
-    first, second = library.names
-    assert first == "math_add"
-    assert second.startswith("math_add_")
-    assert (await library.call("math_add", {"a": 1, "b": 2})).data == 3
+@pytest.mark.parametrize("is_reversed", [False, True])
+async def test_a_call_by_an_exact_id_runs_the_tool_of_that_id(is_reversed):
+    tools = [FunctionTool(add, tool_id="math.add"), FunctionTool(lambda_like, tool_id="math_add")]
+    library = ToolLibrary()
+    for registered in reversed(tools) if is_reversed else tools:
+        library.register(registered)
+        _ = library.definitions
+    hashed = library.find_tool("math.add").definition.name
+    assert hashed.startswith("math_add_")
+    assert set(library.names) == {hashed, "math_add"} == {one.name for one in library.definitions}
+    assert (await library.call("math.add", {"a": 1, "b": 2})).data == 3
+    assert (await library.call(hashed, {"a": 1, "b": 2})).data == 3
+    assert (await library.call("math_add", {"a": 1, "b": 2})).data == "other"
     assert (await library.call_action("math_add", "", {"a": 1, "b": 2})).data == "other"
-    assert (await library.call(second, {"a": 1, "b": "x"})).content.startswith(f"The arguments of {second} do not fit")
+    assert (await library.call(hashed, {"a": 1, "b": "x"})).content.startswith(f"The arguments of {hashed} do not fit")
+    with pytest.raises(ToolRegistrationError, match="already a tool"):
+        library.register(FunctionTool(add, tool_id="math_add"))
+    assert set(library.names) == {hashed, "math_add"}
+    bound = library.with_bindings([AgentToolBinding(tool_id=one.tool_id) for one in tools])
+    assert (await bound.call("math_add", {"a": 1, "b": 2})).data == "other"
 
 
 def lambda_like(a: int, b: int) -> str:

@@ -144,6 +144,10 @@ class RegisteredTool:
         is_own = (own.name, own.description) == (self.outline.name, self.outline.description)
         return self.tool if is_own else self
 
+    def rename(self, name: str) -> None:
+        """Give the tool another name for models."""
+        self.outline, self._definition = replace(self.outline, name=name), None
+
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments for `run`, as the tool's `check` does; unchanged if it has none.
 
@@ -213,6 +217,7 @@ class Registry:
             )
         spec = entry.declared_spec
         for tool, policy in zip(tools, policies, strict=True):
+            self._free_name(tool.tool_id)
             outline = self._choose_name(tool, spec)
             timeout = tool.timeout if spec is None or spec.timeout is None else spec.timeout
             own_tool = _get_own_tool(tool)
@@ -309,7 +314,10 @@ class Registry:
         return self._index
 
     def _choose_name(self, tool: Tool, spec: "AnyToolSpec | None") -> ToolOutline:
-        """Return the tool's outline under the first free name: the spec's, the tool's own, or a hashed one."""
+        """Return the tool's outline under the first free name: the spec's, the tool's own, or a hashed one.
+
+        A name that is the id of another tool is not free, so that a call by an exact id runs the tool of that id.
+        """
         if tool.tool_id in self._tools_by_id:
             raise ToolRegistrationError(f"There is already a tool named {tool.tool_id!r}. Give this one another name.")
         outline = get_outline(tool)
@@ -320,7 +328,16 @@ class Registry:
 
     def _is_free(self, name: str) -> bool:
         is_safe = SAFE_NAME_PATTERN.match(name) is not None
-        return is_safe and name not in self.tools_by_name and name not in RESERVED_NAMES
+        is_taken = name in self.tools_by_name or name in self._tools_by_id or name in RESERVED_NAMES
+        return is_safe and not is_taken
+
+    def _free_name(self, tool_id: str) -> None:
+        """Give a hashed name to the tool whose name is the id of a new tool."""
+        tool = self.tools_by_name.get(tool_id)
+        if tool is not None and tool.tool_id != tool_id:
+            del self.tools_by_name[tool_id]
+            tool.rename(to_hashed_name(tool.tool_id))
+            self.tools_by_name[tool.name] = tool
 
     def _get_tools_by_normalized_name(self) -> dict[str, RegisteredTool | None]:
         if self._tools_by_normalized_name is None:
