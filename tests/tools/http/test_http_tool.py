@@ -101,7 +101,7 @@ def set_answer(server, body, status=200, content_type="application/json", **head
             {"q": TEXTS},
             {"places": {"q": {"place": "query", "name": "ids[]", "explode": False}}},
             {"q": ["x", "y"]},
-            "/x?ids%5B%5D=x%2Cy",
+            "/x?ids%5B%5D=x,y",
         ),
         (
             "/x",
@@ -132,7 +132,7 @@ def set_answer(server, body, status=200, content_type="application/json", **head
             "/x?q=%7B%22a%22%3A%5B1%5D%7D",
         ),
         ("/x", {"q": ANY}, {}, {"q": {"a": 1, "b": "c"}}, "/x?a=1&b=c"),
-        ("/x/{q}", {"q": TEXTS}, {}, {"q": ["a", "b"]}, "/x/a%2Cb"),
+        ("/x/{q}", {"q": TEXTS}, {}, {"q": ["a", "b"]}, "/x/a,b"),
         ("/x", {"q": {"type": "integer", "default": 10}}, {}, {}, "/x"),
         ("/x", {"q": {"type": "integer", "default": 10}}, {"defaults": True}, {}, "/x?q=10"),
         ("/x/{q}", {"q": {"type": "integer", "default": 10}}, {}, {}, "/x/10"),

@@ -1,7 +1,8 @@
 """Serialization of arguments in paths, queries, headers and cookies, by OpenAPI's parameter styles."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import quote_plus
 
 from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments
@@ -9,6 +10,8 @@ from opposable.domain.json_text import dump_json
 from opposable.domain.specs import ParameterPlacement
 
 NameValuePairs = list[tuple[str, str]]
+Encode = Callable[[str], str]
+"""Encodes one name or value, or a separator that its place does not allow."""
 _SEPARATORS = {"spaceDelimited": " ", "pipeDelimited": "|"}
 
 
@@ -25,57 +28,74 @@ def to_json_text(value: Any) -> str:
         raise InvalidArguments((FieldProblem("", must_be("data that JSON can hold")),)) from error
 
 
-def format_simple(name: str, value: Any, place: ParameterPlacement) -> str:
+def format_simple(name: str, value: Any, place: ParameterPlacement, encode: Encode = str) -> str:
     """Serialize a value of a path or header, with commas. Raises: `InvalidArguments` for nested values."""
     if place.style == "json":
-        return to_json_text(value)
+        return encode(to_json_text(value))
+    value = _drop_nulls(value)
     if isinstance(value, dict):
         sign = "=" if place.explode else ","
-        return ",".join(f"{key}{sign}{_format_scalar(name, inner)}" for key, inner in value.items())
+        return ",".join(f"{encode(key)}{sign}{encode(_format_scalar(name, inner))}" for key, inner in value.items())
     if isinstance(value, list):
-        return ",".join(_format_scalar(name, item) for item in value)
-    return scalar_to_text(value)
+        return ",".join(encode(_format_scalar(name, item)) for item in value)
+    return encode(scalar_to_text(value))
 
 
-def format_pairs(name: str, value: Any, place: ParameterPlacement) -> NameValuePairs:
-    """Return the unencoded pairs of a query, form or cookie parameter. Raises: `InvalidArguments` for nested values."""
-    wire = place.name or name
+def format_pairs(name: str, value: Any, place: ParameterPlacement, encode: Encode = str) -> NameValuePairs:
+    """Return the encoded pairs of a query, form or cookie parameter. Raises: `InvalidArguments` for nested values."""
+    wire = encode(place.name or name)
     style = place.style or "form"
     explode = place.explode if place.explode is not None else style in ("form", "deepObject")
     if style == "json":
-        return [(wire, to_json_text(value))]
+        return [(wire, encode(to_json_text(value)))]
     if style == "deepObject":
-        return _format_deep_object(wire, value)
+        return [(encode(key), encode(text)) for key, text in _format_deep_object(place.name or name, value)]
+    value = _drop_nulls(value)
     if value in ([], {}):  # not sent, as in RFC 6570
         return []
-    separator = _SEPARATORS.get(style, ",")
+    separator = encode(_SEPARATORS[style]) if style in _SEPARATORS else ","
     if isinstance(value, dict):
-        if explode:
-            return [(key, _format_scalar(name, inner)) for key, inner in value.items()]
-        return [
-            (wire, separator.join(part for key, inner in value.items() for part in (key, _format_scalar(name, inner))))
-        ]
+        items = [(encode(key), encode(_format_scalar(name, inner))) for key, inner in value.items()]
+        return items if explode else [(wire, separator.join(part for item in items for part in item))]
     if isinstance(value, list):
-        items = [_format_scalar(name, item) for item in value]
-        return [(wire, item) for item in items] if explode else [(wire, separator.join(items))]
-    return [(wire, scalar_to_text(value))]
+        texts = [encode(_format_scalar(name, item)) for item in value]
+        return [(wire, text) for text in texts] if explode else [(wire, separator.join(texts))]
+    return [(wire, encode(scalar_to_text(value)))]
 
 
-def format_form_pairs(values: Mapping[str, Any], styled: Mapping[str, ParameterPlacement]) -> NameValuePairs:
-    """Return the fields of a form: those in `styled` by their style; else arrays repeat their name, objects are JSON text.
+def format_form(values: Mapping[str, Any], styled: Mapping[str, ParameterPlacement]) -> str:
+    """Return a form: fields in `styled` by their style; else arrays repeat their name, and objects are JSON text.
 
-    A null is an empty field: JSON's `null` would be read as a text.
+    A null is an empty field: JSON's `null` would be read as a text. Nulls in an array are left out.
     """
     pairs: NameValuePairs = []
     for name, value in values.items():
         if name in styled and value is not None:
-            pairs += format_pairs(name, value, styled[name])
+            pairs += format_pairs(name, value, styled[name], _encode_form_text)
             continue
-        items = value if isinstance(value, list) else [value if value is not None else ""]
-        pairs += [
-            (name, to_json_text(item) if isinstance(item, dict | list) else scalar_to_text(item)) for item in items
-        ]
-    return pairs
+        pairs += [(_encode_form_text(name), _encode_form_text(field_to_text(item))) for item in to_field_values(value)]
+    return "&".join(f"{key}={text}" for key, text in pairs)
+
+
+def to_field_values(value: Any) -> list[Any]:
+    """Return the values of a form field, which repeats its name for each item of a list."""
+    return _drop_nulls(value) if isinstance(value, list) else [value]
+
+
+def field_to_text(value: Any) -> str:
+    """Return one value of a form field as text."""
+    return "" if value is None else scalar_to_text(value)
+
+
+def _encode_form_text(text: str) -> str:
+    return quote_plus(text, errors="replace")
+
+
+def _drop_nulls(value: Any) -> Any:
+    """Return an object or list without its nulls, which RFC 6570 leaves out."""
+    if isinstance(value, dict):
+        return {key: inner for key, inner in value.items() if inner is not None}
+    return [item for item in value if item is not None] if isinstance(value, list) else value
 
 
 def _format_deep_object(wire_name: str, value: Any) -> NameValuePairs:
@@ -83,6 +103,7 @@ def _format_deep_object(wire_name: str, value: Any) -> NameValuePairs:
 
     OpenAPI leaves nested values open; servers in PHP, Ruby and Node read these names.
     """
+    value = _drop_nulls(value)
     if isinstance(value, dict):
         items = [(f"[{key}]", inner) for key, inner in value.items()]
     elif isinstance(value, list):

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -120,7 +121,7 @@ def _get_secrets(endpoint: EndpointConfig, values: Mapping[str, str]) -> list[st
 
 @dataclass(slots=True)
 class _RequestParts:
-    """The parts of a request while arguments are placed in them."""
+    """The parts of a request while arguments are placed in them. Those of the URL and the cookies are encoded."""
 
     headers: dict[str, str]
     path: dict[str, str] = field(default_factory=dict)
@@ -131,15 +132,15 @@ class _RequestParts:
     def place_argument(self, name: str, value: Any, placement: ParameterPlacement) -> None:
         """Add one argument to its part. Raises: `InvalidArguments`."""
         wire_name = placement.name or name
+        encode = partial(percent_encode, name)
         match placement.place:
             case "path":
-                self.path[name] = format_simple(name, value, placement)
+                self.path[name] = format_simple(name, value, placement, encode)
             case "query":
-                self.query += format_pairs(name, value, placement)
+                self.query += format_pairs(name, value, placement, encode)
             case "cookie":
                 for key, text in format_pairs(name, value, placement):
-                    cookie_name = key if is_token(key) else percent_encode(name, key)
-                    self.cookies.append(f"{cookie_name}={percent_encode(name, text)}")
+                    self.cookies.append(f"{key if is_token(key) else encode(key)}={encode(text)}")
             case "header":
                 self.headers[wire_name] = _check_header_value(name, format_simple(name, value, placement))
             case "body":
@@ -215,7 +216,7 @@ def _authorize(endpoint: EndpointConfig, values: Mapping[str, str], parts: _Requ
     elif auth.place == "header":
         parts.headers[auth.name] = token
     elif auth.place == "query":
-        parts.query.append((auth.name, token))
+        parts.query.append((quote(auth.name, safe=""), quote(token, safe="")))
     else:  # as it was issued: many servers do not decode cookies
         parts.cookies.append(f"{auth.name}={quote(token, safe=COOKIE_SAFE_CHARACTERS)}")
     return []
@@ -230,5 +231,4 @@ def _check_header_value(name: str, value: str) -> str:
 def _append_query(url: str, query: NameValuePairs) -> str:
     if not query:
         return url
-    encoded = "&".join(f"{percent_encode(name, name)}={percent_encode(name, value)}" for name, value in query)
-    return f"{url}{'&' if '?' in url else '?'}{encoded}"
+    return f"{url}{'&' if '?' in url else '?'}{'&'.join(f'{name}={value}' for name, value in query)}"

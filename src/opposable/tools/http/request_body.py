@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from aiohttp import MultipartWriter, payload
 
@@ -11,7 +10,13 @@ from opposable.domain.argument_problems import is_required, must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments
 from opposable.domain.json_text import preview_json
 from opposable.domain.specs import EndpointConfig, ParameterPlacement
-from opposable.tools.http.parameter_styles import format_form_pairs, scalar_to_text, to_json_text
+from opposable.tools.http.parameter_styles import (
+    field_to_text,
+    format_form,
+    scalar_to_text,
+    to_field_values,
+    to_json_text,
+)
 
 FILE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -60,9 +65,7 @@ async def encode_body(
         case "json":
             return to_json_text(body).encode(), content_type
         case "form":
-            return urlencode(
-                format_form_pairs(_require_object(endpoint, body), styled), errors="replace"
-            ).encode(), content_type
+            return format_form(_require_object(endpoint, body), styled).encode(), content_type
         case "text":
             return scalar_to_text(body).encode("utf-8", "replace"), content_type
         case "binary":
@@ -82,9 +85,9 @@ async def _encode_multipart(endpoint: EndpointConfig, values: Mapping[str, Any])
     writer = MultipartWriter("form-data")
     for name, value in values.items():
         if name not in endpoint.files:
-            for _, text in format_form_pairs({name: value}, {}):
-                kind = "application/json" if isinstance(value, dict) else "text/plain; charset=utf-8"
-                part = payload.BytesPayload(text.encode("utf-8", "replace"), content_type=kind)
+            for item in to_field_values(value):
+                kind = "application/json" if isinstance(item, dict | list) else "text/plain; charset=utf-8"
+                part = payload.BytesPayload(field_to_text(item).encode("utf-8", "replace"), content_type=kind)
                 _set_disposition(part, name=name)
                 writer.append_payload(part)
             continue

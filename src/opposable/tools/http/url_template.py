@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from opposable.domain.argument_problems import is_required, must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRefused, ToolRegistrationError
@@ -38,7 +38,7 @@ class UrlTemplate:
         return self.path_parameters | frozenset(name for pair in self.query for name in pair[1::2])
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """Return the URL with percent-encoded values. A query pair without a value is left out.
+        """Return the URL for values that are percent-encoded. A query pair without a value is left out.
 
         Raises:
             InvalidArguments: A value would change the path: an empty segment, or `.` or `..` as a part of it.
@@ -94,7 +94,7 @@ def _split_parameters(text: str) -> tuple[str, ...]:
 
 
 def _fill_parts(parts: tuple[str, ...], values: Mapping[str, str]) -> str:
-    return "".join(part if i % 2 == 0 else percent_encode(part, values[part]) for i, part in enumerate(parts))
+    return "".join(part if i % 2 == 0 else values[part] for i, part in enumerate(parts))
 
 
 def _fill_segment(parts: tuple[str, ...], values: Mapping[str, str]) -> str:
@@ -104,6 +104,7 @@ def _fill_segment(parts: tuple[str, ...], values: Mapping[str, str]) -> str:
         value = values.get(name)
         if value is None:
             raise InvalidArguments((FieldProblem(name, is_required()),))
+        value = unquote(value)
         if any(step in _DOT_SEGMENTS for step in re.split(r"[/\\]", value)) and (set("/\\") & set(value)):
             raise InvalidArguments(
                 (FieldProblem(name, "must not have . or .. as a part of a path", f'"{value[:100]}"'),)

@@ -207,11 +207,15 @@ async def send_request(server, spec_document, arguments, environ=None):
     ("parameter", "value", "path"),
     [
         ({"in": "query", "schema": {"type": "array"}}, ["a", "b"], "/t?q=a&q=b"),
-        ({"in": "query", "explode": False, "schema": {"type": "array"}}, ["a", "b"], "/t?q=a%2Cb"),
+        ({"in": "query", "explode": False, "schema": {"type": "array"}}, ["a,b", "c"], "/t?q=a%2Cb,c"),
+        ({"in": "query", "schema": {}}, ["a", None], "/t?q=a"),
+        ({"in": "query", "schema": {}}, [None], "/t"),
+        ({"in": "query", "schema": {}}, {"a": None, "b": 1}, "/t?b=1"),
+        ({"in": "query", "style": "deepObject", "schema": {}}, {"a": None, "b": [1, None]}, "/t?q%5Bb%5D%5B%5D=1"),
         ({"in": "query", "style": "pipeDelimited", "explode": False, "schema": {}}, ["a", "b"], "/t?q=a%7Cb"),
         ({"in": "query", "style": "spaceDelimited", "schema": {}}, ["a", "b"], "/t?q=a%20b"),
         ({"in": "query", "schema": {"type": "object"}}, {"a": 1, "b": True}, "/t?a=1&b=true"),
-        ({"in": "query", "explode": False, "schema": {}}, {"a": 1, "b": 2}, "/t?q=a%2C1%2Cb%2C2"),
+        ({"in": "query", "explode": False, "schema": {}}, {"a": 1, "b": 2}, "/t?q=a,1,b,2"),
         ({"in": "query", "style": "deepObject", "explode": True, "schema": {}}, {"a": 1, "b": 2}, "/t?q%5Ba%5D=1&q%5Bb%5D=2"),
         ({"in": "query", "style": "deepObject", "explode": False, "schema": {}}, {"a": {"b": 1}}, "/t?q%5Ba%5D%5Bb%5D=1"),
         ({"in": "query", "style": "deepObject", "schema": {}}, {"a": [{"b": 1}, {"b": 2}]}, "/t?q%5Ba%5D%5B0%5D%5Bb%5D=1&q%5Ba%5D%5B1%5D%5Bb%5D=2"),
@@ -229,9 +233,9 @@ async def test_query_styles(server, parameter, value, path):
 @pytest.mark.parametrize(
     ("explode", "value", "path"),
     [
-        (False, [1, 2], "/t/1%2C2"),
-        (False, {"a": 1}, "/t/a%2C1"),
-        (True, {"a": 1, "b": 2}, "/t/a%3D1%2Cb%3D2"),
+        (False, ["1,/", 2, None], "/t/1%2C%2F,2"),
+        (False, {"a": 1, "b": None}, "/t/a,1"),
+        (True, {"a": 1, "b=": "2="}, "/t/a=1,b%3D=2%3D"),
         (False, "x/y", "/t/x%2Fy"),
     ],
 )
@@ -308,7 +312,9 @@ async def test_one_name_in_several_places(server):
         (create_body({"type": "object", "properties": {"a": {}, "b": {}}}, "application/x-www-form-urlencoded"), {"a": "x y", "b": [1, 2]}, "application/x-www-form-urlencoded", b"a=x+y&b=1&b=2"),
         (create_body({"type": "object", "properties": {"a": {}}}, "application/x-www-form-urlencoded"), {"a": None}, "application/x-www-form-urlencoded", b"a="),
         (create_body({"type": "object", "properties": {"m": {}, "n": {}}}, "application/x-www-form-urlencoded", encoding={"m": {"style": "deepObject", "explode": True}}), {"m": {"order": "17"}, "n": 1}, "application/x-www-form-urlencoded", b"m%5Border%5D=17&n=1"),
-        (create_body({"type": "object", "properties": {"m": {}}}, "application/x-www-form-urlencoded", encoding={"m": {"style": "form", "explode": False}}), {"m": [1, 2]}, "application/x-www-form-urlencoded", b"m=1%2C2"),
+        (create_body({"type": "object", "properties": {"m": {}}}, "application/x-www-form-urlencoded", encoding={"m": {"style": "form", "explode": False}}), {"m": ["1,", 2]}, "application/x-www-form-urlencoded", b"m=1%2C,2"),
+        (create_body({"type": "object", "properties": {"m": {}}}, "application/x-www-form-urlencoded", encoding={"m": {"explode": False}}), {"m": [1, None, 2]}, "application/x-www-form-urlencoded", b"m=1,2"),
+        (create_body({"type": "object", "properties": {"m": {}}}, "application/x-www-form-urlencoded"), {"m": [{"a": None}, None]}, "application/x-www-form-urlencoded", b"m=%7B%22a%22%3Anull%7D"),
         (create_body({"type": "object", "properties": {"a": {}}}, "text/xml"), {"body": "<a/>"}, "text/xml", b"<a/>"),
         (create_body({"type": "string"}, "application/yaml"), {"body": "a: 1"}, "application/yaml", b"a: 1"),
         (create_body({"type": "string", "format": "binary"}, "application/pdf"), {"body": {"base64": "AAE="}}, "application/pdf", b"\0\1"),
@@ -342,6 +348,23 @@ async def test_a_multipart_body_with_files(server):
     assert seen.headers["content-type"].startswith("multipart/form-data; boundary=")
     for part in (b'name="note"', b'filename="a.txt"', b"\r\n\r\nhi\r\n", b'filename="b.png"', b"\r\n\r\n\0\1\r\n"):
         assert part in seen.body
+
+
+async def test_objects_of_a_multipart_list_are_json(server):
+    schema = {"type": "object", "properties": {"notes": {"type": "array", "items": {}}}}
+    made = create_document(create_body(schema, "multipart/form-data"))
+    seen = await send_request(server, made, {"notes": [{"a": 1}, "x", None]})
+    parts = [part for part in seen.body.split(b"--") if b"form-data" in part]
+    assert [(b"application/json" in part, part.split(b"\r\n\r\n")[1].strip()) for part in parts] == [
+        (True, b'{"a":1}'),
+        (False, b"x"),
+    ]
+
+
+async def test_a_list_in_a_cookie_is_encoded(server):
+    parameter = {"name": "c", "in": "cookie", "explode": False, "schema": {}}
+    made = create_document({"parameters": [parameter]}, method="get", path="/t")
+    assert (await send_request(server, made, {"c": ["a", "b"]})).headers["cookie"] == "c=a%2Cb"
 
 
 SCHEMES = {

@@ -160,8 +160,10 @@ def _add_body_fields(
         is_required = name in schema.get("required", ())
         placement = ParameterPlacement(place="body")
         rules = encoding.get(name)
-        if isinstance(rules, Mapping) and body_type == "form" and rules.get("style") in _STYLES["query"]:
-            placement = ParameterPlacement(place="body", style=rules["style"], explode=rules.get("explode"))
+        if isinstance(rules, Mapping) and body_type == "form" and not {"style", "explode"}.isdisjoint(rules):
+            style = rules.get("style", "form")
+            if style in _STYLES["query"]:
+                placement = ParameterPlacement(place="body", style=style, explode=rules.get("explode"))
         inputs.add_parameter(name, field_schema, placement, required=is_required)
         if body_type == "multipart" and _has_file(field_schema):
             inputs.body["files"] = (*inputs.body.get("files", ()), name)
