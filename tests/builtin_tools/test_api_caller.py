@@ -53,6 +53,26 @@ async def test_json_is_sent_and_received(server, library):
     )
 
 
+@pytest.mark.parametrize(
+    ("content_type", "body", "raw"),
+    [
+        ("text/csv", "a,b", b"a,b"),
+        ("application/json", '{"a":1}', b'{"a":1}'),
+        ("application/merge-patch+json", {"a": None}, b'{"a":null}'),
+        (
+            "application/x-www-form-urlencoded; charset=utf-8",
+            {"grant_type": "client_credentials", "scope": "a b&c", "id": [1, True], "none": None},
+            b"grant_type=client_credentials&scope=a+b%26c&id=1&id=true",
+        ),
+    ],
+)
+async def test_body_is_encoded_for_the_content_type_of_the_call(server, library, content_type, body, raw):
+    arguments = {"url": server.url, "method": "POST", "headers": {"Content-Type": content_type}, "body": body}
+    assert (await library.call("api_caller", arguments)).failure is None
+    [seen] = server.seen
+    assert (seen.headers["content-type"], seen.body) == (content_type, raw)
+
+
 @pytest.mark.parametrize("status", [301, 404, 500])
 async def test_every_status_is_returned(server, library, status):
     async def answer(request):

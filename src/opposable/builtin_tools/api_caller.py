@@ -15,6 +15,7 @@ from opposable.safety.network.url_parsing import DEFAULT_PORTS, UrlTarget
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
 METHODS: tuple[Method, ...] = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+_FORM_TYPE = "application/x-www-form-urlencoded"
 MAX_RESPONSE_BYTES = 2_000_000
 _TIMEOUT_SECONDS = 30.0
 _REPORTED_HEADERS = frozenset({"content-type", "etag", "last-modified", "link", "location", "retry-after"})
@@ -22,6 +23,9 @@ _REPORTED_HEADERS = frozenset({"content-type", "etag", "last-modified", "link", 
 
 class ApiCaller:
     """Caller of APIs on allowed hosts. It adds no credentials and follows no redirects.
+
+    A body is JSON. If the call sets a Content-Type, a text is sent as written and an object as a form where the type
+    is that of a form.
 
     The client's guard applies as well: an allowed host with an internal address also needs permission there.
 
@@ -74,9 +78,7 @@ class ApiCaller:
                 f"{target.host} is not among the hosts that may be called: {', '.join(sorted(self._hosts))}."
             )
         request_headers = _validate_headers(headers or {})
-        if body is not None:
-            request_headers["content-type"] = "application/json"
-        content = None if body is None else dump_json(body, default=str)
+        content = None if body is None else _encode_body(body, request_headers)
         request = HttpRequest(
             method, _append_query(str(target.url), query or {}), request_headers, content, seconds=_TIMEOUT_SECONDS
         )
@@ -106,16 +108,29 @@ def _validate_headers(headers: dict[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
+def _encode_body(body: Any, headers: dict[str, str]) -> bytes:
+    """Encode a body for the Content-Type of the call, and set the default, JSON."""
+    content_type = headers.get("content-type", "")
+    if content_type and isinstance(body, str):
+        return body.encode("utf-8", "replace")
+    if content_type.partition(";")[0].strip().lower() == _FORM_TYPE and isinstance(body, dict):
+        return _encode_pairs(body).encode()
+    headers["content-type"] = content_type or "application/json"
+    return dump_json(body, default=str)
+
+
 def _append_query(url: str, query: dict[str, Any]) -> str:
-    if not query:
-        return url
+    return f"{url}{'&' if '?' in url else '?'}{_encode_pairs(query)}" if query else url
+
+
+def _encode_pairs(values: dict[str, Any]) -> str:
     pairs = [
-        (name, item if isinstance(item, str) else dump_json(item).decode())
-        for name, value in query.items()
+        (name, item if isinstance(item, str) else dump_json(item, default=str).decode())
+        for name, value in values.items()
         if value is not None
         for item in (value if isinstance(value, list) else [value])
     ]
-    return f"{url}{'&' if '?' in url else '?'}{urlencode(pairs, errors='replace')}"
+    return urlencode(pairs, errors="replace")
 
 
 def _parse_body(raw: bytes, charset: str | None) -> Any:
