@@ -104,7 +104,7 @@ class McpConnection:
 
         Raises:
             ToolUnavailable: The server cannot be reached, or disconnects during the call.
-            ToolFailed: The server refuses the call, or its result is invalid.
+            ToolFailed: The server refuses the call, or its result is not one of the protocol.
         """
         session = await self._wait_for_session()
         try:
