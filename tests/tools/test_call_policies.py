@@ -8,7 +8,7 @@ from opposable.domain.call_context import ApprovalRequest, Approved, CallContext
 from opposable.domain.content import DictWithMedia, ImagePart
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.rate_limits import InProcessRateLimiter
-from opposable.domain.specs import FunctionToolSpec, RateLimit
+from opposable.domain.specs import AgentToolBinding, FunctionToolSpec, RateLimit
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.function import FunctionTool
@@ -257,6 +257,25 @@ async def test_results_are_cached_by_arguments_until_they_expire():
     assert (late.content, late.cached) == ("three", False)
 
 
+@pytest.mark.parametrize("is_replaced", [True, False])
+async def test_a_replaced_tool_does_not_return_cached_results_of_the_earlier_one(is_replaced):
+    def create_tool(answer: str) -> FunctionTool:
+        return FunctionTool(lambda: answer, tool_id="price")
+
+    spec = FunctionToolSpec(tool_id="price", module_path="m", idempotent=True, cache_seconds=60)
+    library = ToolLibrary()
+    library.register(spec, [create_tool("staging")])
+    bound = library.with_bindings([AgentToolBinding(tool_id="price")])
+    assert [(await one.call("price", {})).cached for one in (library, bound)] == [False, True]
+    if is_replaced:
+        library.replace(spec, [create_tool("production")])
+    else:
+        library.unregister("price")
+        library.register(spec, [create_tool("production")])
+    results = [await one.call("price", {}) for one in (library, bound)]
+    assert [(one.content, one.cached) for one in results] == [("production", False), ("production", True)]
+
+
 async def test_results_that_depend_on_the_context_are_not_shared():
     def list_orders(context: CallContext) -> str:
         return f"orders of {context.owner} in {context.language}"
@@ -327,9 +346,9 @@ async def test_old_cached_results_are_removed_for_new_ones():
 
     cache = ResultCache(ManualClock(), max_characters=1000)
     for n in range(20):
-        cache.put(("", "", f"{n:02}"), "x" * 98, None, 60)
-        assert cache.get(("", "", "00")) is not None
-    assert [n for n in range(20) if cache.get(("", "", f"{n:02}")) is not None] == [0, *range(11, 20)]
+        cache.put((0, "", "", f"{n:02}"), "x" * 98, None, 60)
+        assert cache.get((0, "", "", "00")) is not None
+    assert [n for n in range(20) if cache.get((0, "", "", f"{n:02}")) is not None] == [0, *range(11, 20)]
 
 
 async def test_without_an_approval_handler_a_call_that_needs_approval_is_denied():

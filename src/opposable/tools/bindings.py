@@ -66,7 +66,8 @@ class BoundRegistry:
                 bound = self._bound_entries.get(binding.tool_id)
                 if bound is None or bound.parent is not parent:
                     bound = _apply_binding(parent, binding.config, self._build_tools)
-                registry.add(RegistryEntry(parent.tool_id, parent.state, bound.spec), bound.tools, bound.policies)
+                entry = RegistryEntry(parent.tool_id, parent.state, bound.spec, serial=parent.serial)
+                registry.add(entry, bound.tools, bound.policies)
                 bound_entries[binding.tool_id] = bound
             except BadInput as error:
                 rejected[binding.tool_id] = str(error)

@@ -60,7 +60,7 @@ async def run_with_policies(
         variant = policy.cache_variant
         if tool.takes_context:  # its result may differ by owner, conversation or language
             variant = repr((variant, context.owner, context.agent_id, context.conversation_id, context.language))
-        cache_key = (tool.tool_id, variant, canonicalize_arguments(arguments.given))
+        cache_key = (tool.entry.serial, tool.tool_id, variant, canonicalize_arguments(arguments.given))
         cached = policy_context.cache.get(cache_key)
         if cached is not None:
             return InvocationResult(cached[0], None, cached[1], cached=True)

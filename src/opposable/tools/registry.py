@@ -1,5 +1,6 @@
 """The registry of a library: specs by id, tools by the names that models use."""
 
+import itertools
 import re
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,13 +63,15 @@ class CallPolicy:
 class RegistryEntry:
     """A spec and the tools made from it.
 
-    `declared_spec` is None for a tool that was registered in code without a spec, until `spec` is read.
+    `declared_spec` is None for a tool that was registered in code without a spec, until `spec` is read. `serial` is unique
+    to a registration, and shared by its views: results that an earlier tool of the id returned are not its results.
     """
 
     tool_id: str
     state: ToolState
     declared_spec: "AnyToolSpec | None"
     tools: "list[RegisteredTool]" = field(default_factory=list)
+    serial: int = field(default_factory=itertools.count().__next__)
 
     @property
     def spec(self) -> "AnyToolSpec":

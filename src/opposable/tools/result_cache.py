@@ -10,8 +10,8 @@ import orjson
 from opposable.domain.content import DictWithMedia
 from opposable.domain.json_text import dump_json, parse_json
 
-CacheKey: TypeAlias = tuple[str, str, str]
-"""A tool's id, the variant of its binding and context, and the arguments as `canonicalize_arguments` writes them."""
+CacheKey: TypeAlias = tuple[int, str, str, str]
+"""The serial number of a registration, a tool's id, the variant of its binding and context, and the arguments as `canonicalize_arguments` writes them."""
 
 MAX_CACHED_CHARACTERS = 10_000_000
 
@@ -45,12 +45,12 @@ class ResultCache:
         if isinstance(data, DictWithMedia) and data.text:
             value_json = dump_json(data).decode()
         self._entries[key] = (self._clock() + seconds, text, value_json)
-        self._total_characters += len(text) + len(key[2])
+        self._total_characters += len(text) + len(key[-1])
         while self._total_characters > self._max_characters:
             self._remove(next(iter(self._entries)))
 
     def _remove(self, key: CacheKey) -> None:
-        self._total_characters -= len(self._entries.pop(key)[1]) + len(key[2])
+        self._total_characters -= len(self._entries.pop(key)[1]) + len(key[-1])
 
 
 def _is_json(text: str) -> bool:
