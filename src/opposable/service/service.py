@@ -24,7 +24,7 @@ from opposable.app.stored_tools import (
     require_postgresql,
 )
 from opposable.ask.team.team import Team
-from opposable.domain.content import ContentPart
+from opposable.domain.content import ContentPart, describe_media
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.language import detect_language
 from opposable.domain.messages import Message, system_message, user_message
@@ -179,7 +179,7 @@ class Service:
             conversation_id=conversation_id,
             owner=owner,
             trace_id=trace_id or uuid4().hex,
-            task=message,
+            task=message or ", ".join(map(describe_media, new_message.media)),
         )
         if self.remote_runs is not None:
             request = to_chat_request(run, agent, plan.limits, new_message, history, options)

@@ -32,6 +32,10 @@ def build_input(text: str, thread: str = "t1") -> bytes:
     return given.model_dump_json(by_alias=True).encode()
 
 
+def build_input_of(*messages: dict, thread: str = "t1") -> bytes:
+    return orjson.dumps({"threadId": thread, "runId": "r1", "messages": messages})
+
+
 async def read_agui_events(session, body: bytes):
     headers = {"content-type": "application/json", "accept": "text/event-stream"}
     async with session.post("/api/agents/default/agui", data=body, headers=headers) as response:
@@ -119,7 +123,7 @@ async def test_a_stream_that_fails_ends_in_an_error(tmp_path, monkeypatch):
 
 def build_input_with(*parts: dict) -> bytes:
     message = {"id": "m1", "role": "user", "content": [{"type": "text", "text": "see"}, *parts]}
-    return orjson.dumps({"threadId": "t1", "runId": "r1", "messages": [message], "tools": [], "context": []})
+    return build_input_of(message)
 
 
 async def test_images_and_documents_reach_the_model(tmp_path):
@@ -129,9 +133,34 @@ async def test_images_and_documents_reach_the_model(tmp_path):
     model.profile = ModelProfile(images=True)
     async with serve_service(tmp_path, model) as (session, _):
         assert (await read_agui_events(session, build_input_with(image, document)))[-1].type.value == "RUN_FINISHED"
-    pixel = ImagePart("", b"\x89PNG\r\n\x1a\n", "image/png")
     pdf = FilePart("", b"%PDF-1.7", "application/pdf", "document.pdf")
-    assert model.requests[0].messages[-1].parts == (TextPart("see"), pixel, pdf)
+    assert model.requests[0].messages[-1].parts == (TextPart("see"), PIXEL, pdf)
+
+
+FIRST, SECOND = {"type": "text", "text": "First:"}, {"type": "text", "text": "Second:"}
+PNG = {"type": "image", "source": {"type": "data", "value": "iVBORw0KGgo=", "mimeType": "image/png"}}
+PIXEL = ImagePart("", b"\x89PNG\r\n\x1a\n", "image/png")
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ([FIRST, PNG, SECOND, PNG], (TextPart("First:"), PIXEL, TextPart("Second:"), PIXEL)),
+        ([PNG, FIRST], (PIXEL, TextPart("First:"))),
+        ([PNG], (PIXEL,)),
+        ([{"type": "text", "text": ""}, PNG], (PIXEL,)),
+    ],
+    ids=["texts and images", "an image first", "an image alone", "an empty text"],
+)
+async def test_the_parts_of_a_message_keep_their_order(tmp_path, content, parts):
+    model = ScriptedModel("Seen.")
+    model.profile = ModelProfile(images=True)
+    body = build_input_of({"id": "m1", "role": "user", "content": content})
+    async with serve_service(tmp_path, model) as (session, service):
+        assert (await read_agui_events(session, body))[-1].type.value == "RUN_FINISHED"
+        [conversation] = (await service.store.conversations.list()).items
+    assert model.requests[0].messages[-1].parts == parts
+    assert conversation.title  # that of an image alone describes it
 
 
 AUDIO = {"type": "audio", "source": {"type": "url", "value": "https://a.example/b.mp3"}}
@@ -140,18 +169,15 @@ LOCAL = {"type": "image", "source": {"type": "url", "value": "file:///etc/passwd
 DELETE = {"id": "m1", "role": "user", "content": "delete A-1"}
 
 
-def build_input_of(*messages: dict, thread: str = "t1") -> bytes:
-    return orjson.dumps({"threadId": thread, "runId": "r1", "messages": messages})
-
-
 NO_REQUEST = build_input_of(DELETE, {"id": "m2", "role": "assistant", "content": "deleted"})
 
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [(b"{}", 422), (build_input("hi", "a/b"), 422), (build_input(""), 400)]
+    [(b"{}", 422), (build_input("hi", "user@example.com"), 422), (build_input(""), 400)]
     + [(build_input_of(), 400), (NO_REQUEST, 400)]
-    + [(build_input_with(part), 400) for part in (AUDIO, HANDLE, LOCAL)],
+    + [(build_input_with(part), 400) for part in (AUDIO, HANDLE, LOCAL)]
+    + [(build_input_with(*[PNG] * 21), 400)],
     ids=[
         "no input",
         "a thread that cannot be",
@@ -161,6 +187,7 @@ NO_REQUEST = build_input_of(DELETE, {"id": "m2", "role": "assistant", "content":
         "audio",
         "a file at a provider",
         "a local file",
+        "too many images",
     ],
 )
 async def test_invalid_questions_are_rejected(tmp_path, body, status):
@@ -169,7 +196,8 @@ async def test_invalid_questions_are_rejected(tmp_path, body, status):
         serve_service(tmp_path, ScriptedModel("hi")) as (session, _),
         session.post("/api/agents/default/agui", data=body, headers=headers) as response,
     ):
-        assert (response.status, set(await response.json())) == (status, {"error"})
+        error = (await response.json())["error"]
+    assert (response.status, "conversation_id" in error["message"]) == (status, False)  # which AG-UI does not have
 
 
 async def test_the_client_of_the_protocol_receives_the_calls_and_the_answer(tmp_path):

@@ -1,5 +1,6 @@
 """The route for front ends that use the AG-UI 1.0 protocol."""
 
+import re
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Annotated, Any
@@ -7,11 +8,7 @@ from typing import Annotated, Any
 from ag_ui.core import (
     PROTOCOL_VERSION,
     BaseEvent,
-    ContentPart,
     CustomEvent,
-    DataSource,
-    DocumentPart,
-    ImagePart,
     ReasoningEndEvent,
     ReasoningMessageContentEvent,
     ReasoningMessageEndEvent,
@@ -26,14 +23,11 @@ from ag_ui.core import (
     TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
-    TextPart,
     TokenUsage,
     ToolCallArgsEvent,
     ToolCallEndEvent,
     ToolCallResultEvent,
     ToolCallStartEvent,
-    UrlSource,
-    UserMessage,
 )
 from fastapi import APIRouter, Body, Depends
 from starlette.responses import Response
@@ -43,13 +37,15 @@ from opposable.domain.records import RunEvent
 from opposable.service.answer_text import SEPARATOR
 from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
-from opposable.web.api.chat import start_run
+from opposable.web.api.agui_input import read_new_message
+from opposable.web.api.chat import apply_request_limits, resolve_agent
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AgentIdPath
-from opposable.web.api.schemas import AgentChatRequest
+from opposable.web.api.schemas import CONVERSATION_ID
 from opposable.web.api.serializers import dump_json
-from opposable.web.errors import bad_input_error, error_responses, to_api_error
+from opposable.web.errors import error_responses, to_api_error, validation_error
 from opposable.web.sse_response import SseResponse
+from opposable.web.telemetry.tracing import CURRENT_TRACE
 
 router = APIRouter(prefix="/api/agents", tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
 
@@ -89,11 +85,19 @@ async def run_agui_agent(
     The service has the earlier turns of the conversation. The model cannot call tools of the front end. Approval
     requests are CUSTOM events.
     """
-    text, attachments = _get_new_content(body)
-    chat_request = AgentChatRequest.model_validate(
-        {"message": text, "attachments": attachments, "conversation_id": body.thread_id, "stream": True}
+    if not re.fullmatch(CONVERSATION_ID, body.thread_id):
+        raise validation_error([("threadId", f"must match the pattern {CONVERSATION_ID}")])
+    message = await read_new_message(body)
+    spec = await resolve_agent(service, agent_id)
+    active_run = await service.chat(
+        spec,
+        message.content,
+        conversation_id=body.thread_id,
+        owner=principal.key_id,
+        trace_id=CURRENT_TRACE.get().trace_id,
+        limits=apply_request_limits(service.get_agent_limits(spec)),
+        parts=message.parts,
     )
-    active_run = await start_run(chat_request, service, principal, agent_id)
     events = _encode_events(service, active_run, body)
     return SseResponse(events, to_api_error, active_run.stop, _format_error)
 
@@ -219,32 +223,3 @@ class AguiEventMapper:
     @property
     def _message_id(self) -> str:
         return f"{self._service_run_id}-m{self._message_count}"
-
-
-def _get_new_content(run_input: RunAgentInput) -> tuple[str, list[dict[str, str]]]:
-    """Return the text of the last message, and its images and files as attachments.
-
-    Raises:
-        ApiError: 400, if the last message is not the user's, has no text, or a part that is neither text, image nor
-            document.
-    """
-    message = run_input.messages[-1] if run_input.messages else None
-    if not isinstance(message, UserMessage):  # an earlier request must not run again
-        raise bad_input_error("The last of the messages must be one of the user. Add a message with the next request.")
-    parts = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content
-    text = "\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text)
-    if not text:
-        raise bad_input_error("The last message of the user must hold text.")
-    return text, [_to_attachment(part) for part in parts if not isinstance(part, TextPart)]
-
-
-def _to_attachment(part: ContentPart) -> dict[str, str]:
-    if isinstance(part, ImagePart | DocumentPart):
-        match part.source:
-            case DataSource(value=data, mime_type=media_type):
-                return {"url": f"data:{media_type};base64,{data}"}
-            case UrlSource(value=url) if url.startswith(("https://", "http://", "data:")):
-                return {"url": url}
-    raise bad_input_error(
-        f"A part of the type {part.type} cannot be used. Send text, and images and documents as data or with an HTTP URL."
-    )

@@ -141,7 +141,7 @@ async def start_run(
         conversation_id=uuid4().hex if is_new_conversation else body.conversation_id or "",
         owner=principal.key_id,
         trace_id=CURRENT_TRACE.get().trace_id,
-        limits=_apply_request_limits(service.get_agent_limits(spec), body),
+        limits=apply_request_limits(service.get_agent_limits(spec), body.max_tool_calls, body.max_tokens),
         stream=getattr(body, "stream", False),
         is_new_conversation=is_new_conversation,
         parts=parts,
@@ -198,12 +198,12 @@ def _serialize_with_content(active_run: ActiveRun) -> dict[str, Any]:
     return {**serialize_answer(active_run), "content": active_run.run.text}
 
 
-def _apply_request_limits(agent_limits: Limits, body: ChatRequest) -> Limits:
+def apply_request_limits(agent_limits: Limits, tool_calls: int | None = None, tokens: int | None = None) -> Limits:
     """Return the limits of the agent, lowered by those of the request and by what the budget of the key leaves."""
     return replace(
         agent_limits,
-        tool_calls=_get_lower_limit(agent_limits.tool_calls, body.max_tool_calls),
-        tokens=_get_lower_limit(agent_limits.tokens, body.max_tokens, CURRENT_CALLER.get().get_remaining_tokens()),
+        tool_calls=_get_lower_limit(agent_limits.tool_calls, tool_calls),
+        tokens=_get_lower_limit(agent_limits.tokens, tokens, CURRENT_CALLER.get().get_remaining_tokens()),
     )
 
 

@@ -11,6 +11,9 @@ from opposable.domain.specs import ID_PATTERN, MAX_ID_CHARACTERS
 
 CONVERSATION_ID = r"^[A-Za-z0-9][A-Za-z0-9._:\-]{0,199}$"
 
+MAX_ATTACHMENTS = 20
+"""Images and files of one message."""
+
 AgentHeader = Annotated[
     str | None,
     Header(
@@ -41,7 +44,9 @@ class ChatRequest(BaseModel):
     model_config = {"extra": "forbid"}
 
     message: str = Field(min_length=1, description="The text of the user.", examples=["请计算 25 乘以 4"])
-    attachments: list[Attachment] = Field(default=[], max_length=20, description="Images and files of the message.")
+    attachments: list[Attachment] = Field(
+        default=[], max_length=MAX_ATTACHMENTS, description="Images and files of the message."
+    )
     conversation_id: str | None = Field(
         default=None,
         pattern=CONVERSATION_ID,
