@@ -11,7 +11,7 @@ from opposable.domain.rate_limits import InProcessRateLimiter
 from opposable.domain.specs import AgentToolBinding, FunctionToolSpec, RateLimit
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.circuit_breaker import CircuitBreakerOptions
-from opposable.tools.function import FunctionTool
+from opposable.tools.function import FunctionTool, tools_from_object
 from opposable.tools.library import ToolLibrary
 from opposable.tools.retries import ToolRetryOptions
 
@@ -141,6 +141,36 @@ async def test_time_outs_open_a_circuit_and_good_answers_keep_it_closed():
     await library.call("sometimes", {"slow": True})
     assert library.get_health("sometimes").state == "open"
     assert library.get_health("sometimes").failures == {"timeout": 3}
+
+
+class Station:
+    """A station."""
+
+    async def report(self) -> str:
+        """Report at length."""
+        await asyncio.sleep(9)
+        return "late"
+
+    def read(self, is_lost: bool = False) -> str:
+        """Read a value."""
+        if is_lost:
+            raise ConnectionError("the line is down")
+        return "5"
+
+
+async def test_a_time_out_counts_for_its_action_and_a_lost_connection_for_all():
+    library = ToolLibrary(timeout=0.01, circuit_breaker=CircuitBreakerOptions(0.5, 2))
+    library.register(
+        FunctionToolSpec(tool_id="station", module_path="m", class_name="Station"),
+        tools_from_object(Station(), "station"),
+    )
+    assert [(await library.call("station.report", {})).failure for _ in range(3)] == ["timeout"] * 2 + ["unavailable"]
+    assert library.get_health("station").state == "open"
+    assert (await library.call("station.read", {})).data == "5"
+    failures = [(await library.call("station.read", {"is_lost": True})).failure for _ in range(2)]
+    refused = await library.call("station.read", {})
+    assert (failures, refused.failure) == (["unavailable"] * 2, "unavailable")
+    assert "out of service" in refused.content
 
 
 async def test_without_a_circuit_breaker_a_tool_is_never_out_of_service():

@@ -107,26 +107,26 @@ async def _run_with_retries(
 async def record_in_circuit(
     tool: RegisteredTool, run: Awaitable[InvocationResult], policy_context: PolicyContext
 ) -> InvocationResult:
-    """Await a call and record whether the tool answered in its circuit breaker, created when it first does not.
+    """Await a call and record whether the tool answered in its circuit breakers, created when it first does not.
 
-    All attempts of a call count once.
+    All attempts of a call count once. A time-out counts for the action alone, a lost connection for all actions.
     """
-    state = tool.entry.state
-    breaker, answered = state.circuit_breaker, None
-    if breaker is None:
-        result = await run
-        options = None if getattr(tool.tool, "calls_any_host", False) else policy_context.circuit_breaker
-        if result.failure in NO_ANSWER_FAILURES and options is not None:
-            if state.circuit_breaker is None:
-                state.circuit_breaker = CircuitBreaker(options, policy_context.clock)
-            state.circuit_breaker.record_end(answered=False)
-        return result
-    breaker.record_start()
+    breakers = tool.circuit_breakers
+    for breaker in breakers.values():
+        breaker.record_start()
+    answered, failed_key = None, None
     try:
         result = await run
         answered = _did_answer(result)
+        if answered is False:
+            failed_key = tool.action if result.failure == "timeout" else ""
     finally:
-        breaker.record_end(answered)
+        for key, breaker in breakers.items():
+            breaker.record_end(answered if answered or key == failed_key else None)
+    options = None if getattr(tool.tool, "calls_any_host", False) else policy_context.circuit_breaker
+    if failed_key is not None and failed_key not in breakers and options is not None:
+        new_breaker = CircuitBreaker(options, policy_context.clock)
+        tool.entry.state.circuit_breakers.setdefault(failed_key, new_breaker).record_end(answered=False)
     return result
 
 
@@ -141,8 +141,7 @@ def _check_circuit(
     tool: RegisteredTool, context: CallContext, policy_context: PolicyContext
 ) -> InvocationResult | None:
     """Return the refusal of a call while the tool is out of service."""
-    breaker = tool.entry.state.circuit_breaker
-    wait_seconds = 0.0 if breaker is None else breaker.get_wait_seconds()
+    wait_seconds = max((breaker.get_wait_seconds() for breaker in tool.circuit_breakers.values()), default=0.0)
     if wait_seconds <= 0:
         return None
     alternatives = policy_context.find_alternative_names(tool)

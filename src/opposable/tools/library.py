@@ -400,11 +400,8 @@ class ToolLibrary:
         """Check the arguments, run the tool under its policies, and record the result in its state."""
         timeout = tool.timeout if tool.timeout is not None else self._timeout
         state = tool.entry.state
-        has_policies = (
-            tool.policy is not None
-            or tool.traits.idempotent
-            or state.circuit_breaker is not None
-            or context.requires_approval
+        has_policies = bool(
+            tool.policy is not None or tool.traits.idempotent or state.circuit_breakers or context.requires_approval
         )
         started = time.perf_counter()
         try:

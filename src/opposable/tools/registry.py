@@ -33,8 +33,8 @@ class ToolState:
     """Whether a tool is enabled, and how its calls went. All views of a tool share its state.
 
     `calls` and `failures` count every call, also one that was refused before the tool ran. `total_seconds` is the
-    wall time of all calls together. `circuit_breaker` is created with the first call that the
-    tool does not answer.
+    wall time of all calls together. A circuit breaker is created with the first call that is not answered. The one with
+    the key "" is shared by all actions, since their connection is. An action that takes too long has one of its own.
     """
 
     enabled: bool = True
@@ -42,7 +42,7 @@ class ToolState:
     total_seconds: float = 0.0
     failures: dict[FailureKind, int] = field(default_factory=dict)
     last_failure: str = ""
-    circuit_breaker: CircuitBreaker | None = None
+    circuit_breakers: dict[str, CircuitBreaker] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,12 @@ class RegisteredTool:
     def action(self) -> str:
         """The action's name without the spec's id; "" for the only tool of a spec."""
         return self.tool.tool_id[len(self.entry.tool_id) + 1 :]
+
+    @property
+    def circuit_breakers(self) -> dict[str, CircuitBreaker]:
+        """The circuit breakers of the tool, by their keys in the state."""
+        breakers = self.entry.state.circuit_breakers
+        return {key: breakers[key] for key in ("", self.action) if key in breakers} if breakers else {}
 
     @property
     def streams(self) -> bool:
