@@ -2,8 +2,14 @@
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from opposable.tools.http.openapi.composition import (
+    FURTHER_PROPERTIES_KEYWORDS,
+    collect_parts,
+    get_read_only_names,
+    is_closed,
+)
 from opposable.tools.http.openapi.document import OpenApiDocument, is_small
 from opposable.tools.http.parameter_styles import scalar_to_text
 from opposable.tools.http.request_body import FILE_SCHEMA
@@ -24,7 +30,6 @@ _COPIED_KEYWORDS = frozenset(
 _SUBSCHEMA_KEYWORDS = frozenset({"items", "not", "contains", "propertyNames", "if", "then", "else"})
 _SUBSCHEMA_LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SUBSCHEMA_MAP_KEYWORDS = frozenset({"patternProperties", "dependentSchemas"})
-_FURTHER_PROPERTIES_KEYWORDS = ("additionalProperties", "unevaluatedProperties")
 _COMPOSITION_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf"})
 """A nullable schema with one of them still says `nullable`: it may have no type that null could be added to."""
 _BINARY_FORMATS = frozenset({"binary", "byte"})
@@ -34,17 +39,26 @@ class SchemaTooLarge(Exception):
     """A schema has more than `MAX_SCHEMA_NODES` nodes, or is nested too deeply."""
 
 
+class _Target(NamedTuple):
+    """A referenced schema and the way it is converted: as a whole, or as a part (see `_Context`)."""
+
+    reference: str
+    read_only: frozenset[str] | None
+
+
 @dataclass(frozen=True, slots=True)
 class _Context:
     """How a node is converted.
 
     `inline` says whether references are inlined, `convert_files` whether binary strings become files.
-    `reference_path` holds the references that lead to the node.
+    `path` holds the references that lead to the node. For a part of an `allOf`, `read_only` holds the names of
+    read-only properties in all parts; None for a whole schema.
     """
 
     inline: bool
     convert_files: bool
-    reference_path: tuple[str, ...] = ()
+    path: tuple[_Target, ...] = ()
+    read_only: frozenset[str] | None = None
 
 
 class SchemaConverter:
@@ -58,21 +72,21 @@ class SchemaConverter:
         self._location = location
         self._inlined_nodes = 0
         self._node_count = 0
-        self._definition_names: dict[str, str] = {}  # by reference
+        self._definition_names: dict[_Target, str] = {}
         self.definitions: dict[str, Any] = {}
 
     def convert(self, node: Any, *, convert_files: bool = False) -> dict[str, Any]:
         """Convert one schema. With `convert_files`, binary strings become files. Raises: `SchemaTooLarge`."""
         converted = self._convert_node(node, _Context(inline=True, convert_files=convert_files))
         while pending := [item for item in self._definition_names.items() if item[1] not in self.definitions]:
-            for reference, name in pending:
+            for target, name in pending:
                 context = _Context(inline=False, convert_files=convert_files)
-                self.definitions[name] = self._convert_target(reference, context)
+                self.definitions[name] = self._convert_target(target, context)
         return converted
 
     def _convert_node(self, node: Any, context: _Context) -> dict[str, Any]:
         self._node_count += 1
-        if self._node_count > MAX_SCHEMA_NODES or len(context.reference_path) > MAX_REFERENCE_DEPTH:
+        if self._node_count > MAX_SCHEMA_NODES or len(context.path) > MAX_REFERENCE_DEPTH:
             raise SchemaTooLarge
         if not isinstance(node, dict):
             return {} if node is not False else {"not": {}}
@@ -81,20 +95,9 @@ class SchemaConverter:
         if context.convert_files and node.get("type") == "string" and _is_file(node):
             return {**FILE_SCHEMA, **self._convert_description(node)}
         converted: dict[str, Any] = self._convert_type(node) | self._convert_description(node)
-        for key, value in node.items():
-            if key in _COPIED_KEYWORDS and is_small(value, MAX_VALUE_NODES):
-                converted[key] = value
-            elif key in _SUBSCHEMA_KEYWORDS:
-                converted[key] = self._convert_node(value, context)
-            elif key in _SUBSCHEMA_LIST_KEYWORDS and isinstance(value, list):
-                # With a discriminator, the server chooses; schemas that overlap must not refuse a right value.
-                is_choice = key == "oneOf" and "discriminator" in node and "anyOf" not in node
-                key = "anyOf" if is_choice else key
-                converted[key] = [self._convert_node(item, context) for item in value]
-            elif key in _SUBSCHEMA_MAP_KEYWORDS and isinstance(value, dict):
-                converted[key] = {name: self._convert_node(inner, context) for name, inner in value.items()}
-        converted |= self._convert_properties(node, context)
-        if "default" in node and is_small(node["default"], MAX_VALUE_NODES):
+        converted |= {key: value for key, value in node.items() if key in _COPIED_KEYWORDS and _is_small_value(value)}
+        converted |= self._convert_subschemas(node, context)
+        if "default" in node and _is_small_value(node["default"]):
             converted["default"] = node["default"]
         return (
             _convert_exclusive_bounds(converted, node)
@@ -102,32 +105,50 @@ class SchemaConverter:
             else converted | _get_exclusive_bounds(node)
         )
 
-    def _convert_properties(self, node: dict[str, Any], context: _Context) -> dict[str, Any]:
+    def _convert_subschemas(self, node: dict[str, Any], context: _Context) -> dict[str, Any]:
+        is_part = context.read_only is not None
+        parts = [] if is_part else collect_parts(self._document, node)
+        read_only = get_read_only_names(parts) if context.read_only is None else context.read_only
+        context = replace(context, read_only=None)
+        converted: dict[str, Any] = {}
+        for key, value in node.items():
+            if key in _SUBSCHEMA_KEYWORDS:
+                converted[key] = self._convert_node(value, context)
+            elif key in _SUBSCHEMA_LIST_KEYWORDS and isinstance(value, list):
+                # With a discriminator, the server chooses; schemas that overlap must not refuse a right value.
+                is_choice = key == "oneOf" and "discriminator" in node and "anyOf" not in node
+                item_context = replace(context, read_only=read_only) if key == "allOf" else context
+                converted["anyOf" if is_choice else key] = [self._convert_node(item, item_context) for item in value]
+            elif key in _SUBSCHEMA_MAP_KEYWORDS and isinstance(value, dict):
+                converted[key] = {name: self._convert_node(inner, context) for name, inner in value.items()}
+        converted |= self._convert_properties(node, context, read_only)
+        is_composed = is_part or "allOf" in node
+        for key in FURTHER_PROPERTIES_KEYWORDS:
+            further = node.get(key)
+            if isinstance(further, dict):
+                converted[key] = self._convert_node(further, context)
+            elif further is True or (further is False and not is_composed):  # it would refuse those of the other parts
+                converted[key] = further
+        if "allOf" in node and is_closed(parts):
+            converted.setdefault("unevaluatedProperties", False)
+        return converted
+
+    def _convert_properties(self, node: dict[str, Any], context: _Context, read_only: frozenset[str]) -> dict[str, Any]:
         converted: dict[str, Any] = {}
         properties = node.get("properties")
         if isinstance(properties, dict):
-            writable = {name: inner for name, inner in properties.items() if not self._is_read_only(inner)}
+            hidden = get_read_only_names([node])
             converted["properties"] = {
-                str(name): self._convert_node(inner, context) for name, inner in writable.items()
+                str(name): self._convert_node(inner, context)
+                for name, inner in properties.items()
+                if name not in hidden
             }
-            read_only = set(properties) - set(writable)
-            required = [name for name in node.get("required", []) if isinstance(name, str) and name not in read_only]
-        elif isinstance(node.get("required"), list):
-            required = [name for name in node["required"] if isinstance(name, str)]
-        else:
-            required = []
-        if required:
+        names = node.get("required")
+        if isinstance(names, list) and (
+            required := [name for name in names if isinstance(name, str) and name not in read_only]
+        ):
             converted["required"] = required
-        for key in _FURTHER_PROPERTIES_KEYWORDS:
-            further = node.get(key)
-            if isinstance(further, bool):
-                converted[key] = further
-            elif isinstance(further, dict):
-                converted[key] = self._convert_node(further, context)
         return converted
-
-    def _is_read_only(self, node: Any) -> bool:
-        return isinstance(node, dict) and node.get("readOnly") is True
 
     def _convert_reference(self, node: dict[str, Any], context: _Context) -> dict[str, Any]:
         reference = node["$ref"]
@@ -139,27 +160,28 @@ class SchemaConverter:
         except LookupError as error:
             self._document.skipped_parts.append((self._location, f"a schema {error}; any value is taken in its place"))
             return siblings
-        if context.inline and reference not in context.reference_path and self._inlined_nodes < MAX_INLINED_NODES:
+        target = _Target(reference, context.read_only)
+        if context.inline and target not in context.path and self._inlined_nodes < MAX_INLINED_NODES:
             before = self._node_count
-            converted = self._convert_target(reference, context)
+            converted = self._convert_target(target, context)
             self._inlined_nodes += self._node_count - before
             return converted | siblings
-        return {"$ref": f"#/$defs/{self._get_definition_name(reference)}"} | siblings
+        return {"$ref": f"#/$defs/{self._get_definition_name(target)}"} | siblings
 
-    def _convert_target(self, reference: str, context: _Context) -> dict[str, Any]:
-        context = replace(context, reference_path=(*context.reference_path, reference))
-        return self._convert_node(self._document.resolve_reference(reference), context)
+    def _convert_target(self, target: _Target, context: _Context) -> dict[str, Any]:
+        context = replace(context, path=(*context.path, target), read_only=target.read_only)
+        return self._convert_node(self._document.resolve_reference(target.reference), context)
 
-    def _get_definition_name(self, reference: str) -> str:
-        if reference not in self._definition_names:
-            base_name = re.sub(r"[^A-Za-z0-9_-]+", "_", reference.rpartition("/")[2]) or "schema"
+    def _get_definition_name(self, target: _Target) -> str:
+        if target not in self._definition_names:
+            base_name = re.sub(r"[^A-Za-z0-9_-]+", "_", target.reference.rpartition("/")[2]) or "schema"
             taken = set(self._definition_names.values())
             name, count = base_name, 1
             while name in taken:
                 count += 1
                 name = f"{base_name}_{count}"
-            self._definition_names[reference] = name
-        return self._definition_names[reference]
+            self._definition_names[target] = name
+        return self._definition_names[target]
 
     def _convert_type(self, node: dict[str, Any]) -> dict[str, Any]:
         converted: dict[str, Any] = {}
@@ -170,7 +192,7 @@ class SchemaConverter:
             types += ["null"] if nullable and "null" not in types else []
             converted["type"] = types[0] if len(types) == 1 else types
         values = node.get("enum")
-        if isinstance(values, list) and values and is_small(values, MAX_VALUE_NODES):
+        if isinstance(values, list) and values and _is_small_value(values):
             if types and set(types) <= {
                 "string",
                 "null",
@@ -203,6 +225,10 @@ def remove_patterns(schema: Any) -> Any:
         for key, value in schema.items()
         if key == "properties" or (key not in ("pattern", "patternProperties"))
     }
+
+
+def _is_small_value(value: Any) -> bool:
+    return is_small(value, MAX_VALUE_NODES)
 
 
 def _is_file(node: dict[str, Any]) -> bool:
