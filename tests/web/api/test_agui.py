@@ -73,6 +73,22 @@ async def test_a_run_is_streamed_as_agui_events(tmp_path):
         assert len(await service.store.conversations.list_messages("t1")) == 4
 
 
+async def test_calls_have_unique_ids_although_the_model_repeats_its_own(tmp_path):
+    repeated = [reply_with_calls(tool_call("calculator", f'{{"expression": "{n}*4"}}', "call_0")) for n in (1, 2)]
+    async with serve_service(tmp_path, ScriptedModel(*repeated, "100", *repeated, "100")) as (session, service):
+        agent = await service.get_agent()
+        await service.store.agents.update(agent.spec.model_copy(update={"needs_approval": ("calculator",)}))
+        service.runner._approval_seconds = 0
+        events = [event for _ in range(2) for event in await read_agui_events(session, build_input("25 * 4?"))]
+    ids = {
+        kind: [event.tool_call_id for event in events if event.type.value == kind]
+        for kind in ("TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT")
+    }
+    asked = [event.value["call_id"] for event in events if getattr(event, "name", "") == "approval_needed"]
+    starts = ids["TOOL_CALL_START"]
+    assert (len(set(starts)), set(map(tuple, ids.values())), asked) == (4, {tuple(starts)}, starts)
+
+
 async def test_a_failed_run_ends_in_an_error(tmp_path):
     async with serve_service(tmp_path, ScriptedModel(ModelUnavailable("The model is away."))) as (session, _):
         events = await read_agui_events(session, build_input("hi"))

@@ -131,7 +131,7 @@ class AguiEventMapper:
     Args:
         thread_id: The thread of the client.
         run_id: The run id of the client.
-        service_run_id: The run id of the service, which makes message ids unique.
+        service_run_id: The run id of the service, which makes the ids of messages and calls unique.
     """
 
     def __init__(self, thread_id: str, run_id: str, service_run_id: str) -> None:
@@ -141,11 +141,16 @@ class AguiEventMapper:
         self._message_count = 0
         self._open_kind = ""
         self._has_answer_text = False
+        self._call_ids: dict[str, str] = {}  # models repeat the ids of their calls; those of a client must be unique
         self._separator = ""  # what the runtime puts between the texts of two replies, which are two messages here
 
     def map_event(self, event: RunEvent) -> Iterator[BaseEvent]:
         """Yield the AG-UI events of one event."""
+        if event.kind == "tool_started":
+            self._call_ids[event.data["call_id"]] = f"{self._service_run_id}-{event.sequence}"
         data: dict[str, Any] = event.data
+        if call_id := self._call_ids.get(data.get("call_id", "")):
+            data = {**data, "call_id": call_id}
         if event.kind not in ("text", "commentary", "thinking"):
             yield from self._close_message()
         match event.kind:
