@@ -194,6 +194,11 @@ QUOTED_ELEMENTS = {
 }
 """Elements with quoted content, and turns of other speakers made up by the model: calls in them are never executed."""
 
+USER_TURNS = (
+    "<|im_start|>user", "<|start_header_id|>user<|end_header_id|>", "<start_of_turn>user", "<｜User｜>", "<|user|>", "[INST]",
+)  # fmt: skip
+"""The markers of QUOTED_ELEMENTS that begin a turn of the user. A model that makes one up also makes up what follows."""
+
 HEADER_MARKERS = ("<|start|>", "<|channel|>")
 """The markers that begin a message header in the harmony format; `<|message|>` ends it."""
 

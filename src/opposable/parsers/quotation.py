@@ -29,6 +29,11 @@ _QUOTES = "\"'“‘«「『《(（"
 _SPEAKER = re.compile(
     r"\W*(?:assistant|user|human|model|ai|system|tool|bot|助手|用户|模型|系统|工具)\W*[:：]\W*", re.IGNORECASE
 )
+_INVENTED_TURN = re.compile(
+    r"\S\s*\n\W*(?:user|human|instruction|用户)\W*[:：].*\n\W*(?:assistant|ai|model|response|助手|模型)\W*[:：]\W*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A turn of the user that the model made up, with the label of its own next turn."""
 _ITEM_SIGN = r"(?:[-*+•]|\d{1,3}[.)、])"
 _LIST_ITEM = re.compile(rf"{_ITEM_SIGN}\s*\Z")
 _LABEL = re.compile(rf"\s*(?:#{{1,6}} .*|{_ITEM_SIGN}|[\w-]+: [|>][+-]?|{_SPEAKER.pattern})", re.IGNORECASE)
@@ -42,7 +47,7 @@ def is_quoted(before: str) -> bool:
     page says:" introduces a quotation, "The page says that Paris is spelled so." does not.
     """
     quoting_end, calling_end = _find_cues(before)
-    return quoting_end > calling_end
+    return quoting_end > calling_end or _INVENTED_TURN.search(before[-LOOK_BACK_CHARACTERS:]) is not None
 
 
 def is_shown(before: str) -> bool:

@@ -35,6 +35,7 @@ from opposable.parsers.markers import (
     TAGGED_CALL_STARTS,
     THINKING_ENDS,
     THINKING_MARKERS,
+    USER_TURNS,
     get_prefixes,
 )
 from opposable.parsers.parse_result import ParseResult, ParserEvent
@@ -267,6 +268,7 @@ class StreamParser(MarkerStates):
         if marker == END_OF_TEXT:
             return self._parse_end_of_text(final)
         if marker in QUOTED_ELEMENTS:
+            self._is_addressed_to_user |= marker in USER_TURNS and not self._emitter.is_empty
             self._closer = QUOTED_ELEMENTS[marker]
             self._state = self._pass_until_closer
             return self._emit_until(at + len(marker))
