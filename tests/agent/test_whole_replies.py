@@ -39,7 +39,7 @@ async def test_calls_in_markers_and_a_full_window():
     assert (finished.text, finished.turns, finished.tool_calls) == ("It is 5.", 2, 1)
     assert [message.content for message in finished.messages] == ["Let me add them:", "5", "It is 5."]
     assert ["stream" in body for body in server.bodies] == [False] * 3
-    assert [message["role"] for message in server.bodies[1]["messages"]] == ["system", "user", "user"]
+    assert [message["role"] for message in server.bodies[1]["messages"]] == ["system", "user"]
 
 
 async def test_the_deadline_and_a_cancellation_end_the_request():

@@ -181,7 +181,8 @@ async def test_a_server_that_is_away_is_asked_three_times():
 
 async def test_an_unchanged_result_is_warned_about_then_blocked_with_the_result():
     events = await collect_events(
-        ScriptedModel(*[reply_with_calls(tool_call("look", "{}", f"c{n}")) for n in range(8)], "done")
+        ScriptedModel(*[reply_with_calls(tool_call("look", "{}", f"c{n}")) for n in range(8)], "done"),
+        [FunctionTool(look, read_only=True)],
     )
     assert made == ["look"] * 5
     found = list_endings(events)
@@ -196,7 +197,7 @@ async def test_a_cycle_of_two_calls_that_brings_nothing_new_is_refused_too():
         reply_with_calls(tool_call("look", "{}", "a")),
         reply_with_calls(tool_call("other_click", '{"selector": "b"}', "b")),
     ] * 8
-    events = await collect_events(ScriptedModel(*circle, "done"), [look, other_click])
+    events = await collect_events(ScriptedModel(*circle, "done"), [FunctionTool(look, read_only=True), other_click])
     assert made == ["look"] * 3
     assert "brought this same result 3 times" in list_endings(events)[4][1]
     assert list_endings(events)[6][0] == "refused"

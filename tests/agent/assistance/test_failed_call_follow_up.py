@@ -13,6 +13,7 @@ from opposable.domain.events import DecisionMade
 from opposable.domain.messages import user_message
 from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
+from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +58,7 @@ async def test_a_model_that_gives_up_after_a_call_it_could_correct_is_asked_once
     assert (events[-1].text, events[-1].turns) == ("3.", 4)
     assert [message.role for message in model.requests[2].messages] == ["user", "assistant", "tool"]
     assert list_follow_ups(model)[0].startswith("add 没有成功")
-    assert model.requests[2].options.tool_choice == "required"
+    assert model.requests[2].options.tool_choice == "auto"
     assert [event.action for event in events if isinstance(event, DecisionMade)] == ["replan"]
 
 
@@ -70,23 +71,38 @@ async def test_it_is_asked_once_and_may_say_that_it_cannot_be_done():
     assert (end.text, end.turns) == ("I cannot.", 2)
 
 
-async def test_a_similar_value_is_suggested_with_the_failure_and_asked_for():
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_a_similar_value_is_suggested_and_only_asked_for_if_the_tool_reads(read_only):
     model = ScriptedModel(
         reply_with_calls(tool_call("close", '{"ticket": "18"}')),
         "There is none.",
         reply_with_calls(tool_call("close", '{"ticket": "T-18"}')),
         "ok",
     )
-    await collect_events(model, ToolLibrary([close]))
-    assert (
-        model.requests[1]
-        .messages[-1]
-        .content.endswith('(Perhaps ticket="T-18" is meant. Correct the call and make it again.)')
+    await collect_events(model, ToolLibrary([FunctionTool(close, read_only=read_only)]))
+    suggestion = '(Perhaps ticket="T-18" is meant. Correct the call and make it again.)'
+    assert model.requests[1].messages[-1].content.endswith(suggestion)
+    how = (
+        'Now call close(ticket="T-18")'
+        if read_only
+        else "Make the call that its result says is right, or the one that is"
     )
-    assert list_follow_ups(model) == [
-        'close did not work, so the task is not done. Now call close(ticket="T-18"); only if that cannot be, say why.'
-    ]
-    assert [request.options.tool_choice for request in model.requests] == ["auto", "auto", ForcedTool("close"), "auto"]
+    assert list_follow_ups(model)[0].startswith(f"close did not work, so the task is not done. {how}")
+    choice = ForcedTool("close") if read_only else "auto"
+    assert [request.options.tool_choice for request in model.requests] == ["auto", "auto", choice, "auto"]
+
+
+async def test_a_value_that_a_tool_returned_is_not_the_models_own_mistake():
+    def oldest() -> str:
+        """The oldest ticket."""
+        return "Q-5"
+
+    answer = "Q-5 is not known."
+    model = ScriptedModel(
+        reply_with_calls(tool_call("oldest")), reply_with_calls(tool_call("close", '{"ticket": "Q-5"}')), answer
+    )
+    end = (await collect_events(model, ToolLibrary([oldest, close])))[-1]
+    assert (end.text, end.turns) == (answer, 3)
 
 
 async def test_what_worked_before_is_what_is_asked_for():
@@ -96,9 +112,10 @@ async def test_what_worked_before_is_what_is_asked_for():
         reply_with_calls(tool_call("close", '{"ticket": "T-3"}')),
         "ok",
     )
-    await collect_events(ScriptedModel(*right), ToolLibrary([close]), failure_memory=learning)
+    library = ToolLibrary([FunctionTool(close, read_only=True)])
+    await collect_events(ScriptedModel(*right), library, failure_memory=learning)
     model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "77"}')), "There is none.", "No.")
-    await collect_events(model, ToolLibrary([close]), failure_memory=learning)
+    await collect_events(model, library, failure_memory=learning)
     assert [wish.split(". ")[1] for wish in list_follow_ups(model)] == [
         'Now call close(ticket="T-3"); only if that cannot be, say why.'
     ]
@@ -147,13 +164,14 @@ async def test_what_the_user_said_is_not_corrected_by_force():
     assert (end.text, end.turns) == ("There is no ticket Q-5.", 2)
     model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "Q-5"}')), "There is no ticket Q-5.", "No.")
     await collect_events(model, ToolLibrary([close]), "Close the oldest ticket")
-    assert model.requests[2].options.tool_choice == "required"
+    assert list_follow_ups(model)[0].startswith("close did not work")
+    assert [request.options.tool_choice for request in model.requests] == ["auto"] * 3
 
 
 async def test_a_part_of_what_the_user_said_is_the_models_own_value():
     model = ScriptedModel(reply_with_calls(tool_call("close", '{"ticket": "5"}')), "There is no ticket 5.", "No.")
     await collect_events(model, ToolLibrary([close]), "Close ticket Q-5")
-    assert model.requests[2].options.tool_choice == "required"
+    assert list_follow_ups(model)[0].startswith("close did not work")
 
 
 async def test_a_call_that_may_have_taken_effect_is_not_asked_for_again():

@@ -101,7 +101,7 @@ async def test_a_call_of_another_tool_is_written_again_with_the_result_before_it
     )
     end = await run_scripted(model)
     assert (made, end.text) == (["find Anna", "cancel A-17"], "Done.")
-    assert list_requests(model) == [("auto", ALL), ("required", ["cancel"]), ("auto", ALL)]
+    assert list_requests(model) == [("auto", ALL), ("auto", ["cancel"]), ("auto", ALL)]
     assert [len(message.tool_calls) for message in end.messages if message.role == "assistant"] == [1, 1, 0]
 
 
@@ -116,11 +116,19 @@ async def test_a_model_that_answers_in_place_of_a_planned_call_is_asked_once():
     assert (made, end.text, end.turns) == (["find Anna"], "It was shipped already.", 3)
 
 
-async def test_a_planned_call_without_invented_values_is_made_if_the_model_answers_in_its_place():
+async def test_a_planned_call_that_changes_something_is_not_made_against_the_models_answer():
     plan = reply_with_calls(call_find(), call_cancel("A-17"))
-    end = await run_scripted(ScriptedModel(plan, "I found and cancelled it."))
-    assert (made, end.text, end.turns) == (["find Anna", "cancel A-17"], "I found and cancelled it.", 3)
-    assert [len(message.tool_calls) for message in end.messages if message.role == "assistant"] == [1, 1, 0]
+    end = await run_scripted(ScriptedModel(plan, "It is paid, so I kept it."))
+    assert (made, end.text, end.turns) == (["find Anna"], "It is paid, so I kept it.", 3)
+
+
+async def test_only_a_planned_call_that_reads_is_forced():
+    states[:] = ["done"]
+    look_last = reply_with_calls(call_find(), tool_call("look", "{}"))
+    model = ScriptedModel(look_last, reply_with_calls(tool_call("look", "{}")), "Done.")
+    await run_scripted(model)
+    assert made == ["find Anna", "look"]
+    assert list_requests(model)[1] == ("required", ["look"])
 
 
 async def test_without_the_rule_the_calls_are_made_as_written():
@@ -158,6 +166,14 @@ async def test_a_code_that_the_user_said_is_not_replaced(planned, written, done)
     assert made == ["find Anna", f"cancel {done}"]
 
 
+async def test_a_code_that_was_looked_up_may_be_replaced_by_what_was_found():
+    plan = reply_with_calls(call_find("A-18"), call_cancel("A-18"))
+    await run_scripted(
+        ScriptedModel(plan, reply_with_calls(call_cancel("A-17")), "Done."), task="Cancel what A-18 became."
+    )
+    assert made == ["find A-18", "cancel A-17"]
+
+
 async def test_a_plan_waits_until_the_failed_call_is_corrected():
     model = ScriptedModel(
         reply_with_calls(call_find("Anne"), call_cancel("unknown")),
@@ -167,7 +183,7 @@ async def test_a_plan_waits_until_the_failed_call_is_corrected():
     )
     await run_scripted(model)
     assert made == ["find Anne", "find Anna", "cancel A-17"]
-    assert [choice for choice, _ in list_requests(model)] == ["auto", "auto", "required", "auto"]
+    assert [choice for choice, _ in list_requests(model)] == ["auto", "auto", "auto", "auto"]
 
 
 async def test_a_model_that_makes_the_planned_call_itself_is_not_asked_for_it_again():
@@ -191,7 +207,7 @@ async def test_a_polled_tool_is_offered_with_the_planned_one(is_polled):
     )
     await run_scripted(model, is_polled=is_polled)
     assert made == ["look"] * (3 if is_polled else 1) + ["report done"]
-    assert list_requests(model)[1] == ("required", ["report", "look"] if is_polled else ["report"])
+    assert list_requests(model)[1] == ("auto", ["report", "look"] if is_polled else ["report"])
 
 
 @pytest.mark.parametrize("is_polled", [True, False])
@@ -207,7 +223,7 @@ async def test_a_call_that_comes_too_early_waits_for_the_polled_tool(is_polled, 
     )
     await run_scripted(model, is_polled=is_polled, follow_ups=False)
     assert made == ["look", "report running", *["look", "report done"] * is_polled]
-    assert list_requests(model)[2] == (("required", ["report", "look"]) if is_polled else ("auto", ALL))
+    assert list_requests(model)[2] == ("auto", ["report", "look"] if is_polled else ALL)
 
 
 async def test_a_call_that_fails_again_without_a_poll_ends_the_wait():
@@ -220,7 +236,7 @@ async def test_a_call_that_fails_again_without_a_poll_ends_the_wait():
     )
     end = await run_scripted(model, is_polled=True, follow_ups=False)
     assert end.text == "It is still running."
-    assert [choice for choice, _ in list_requests(model)] == ["auto", "required", "required", "auto"]
+    assert [names for _, names in list_requests(model)] == [ALL, ["report", "look"], ["report", "look"], ALL]
 
 
 async def test_a_call_that_always_fails_ends_the_wait():

@@ -14,6 +14,7 @@ from opposable.agent.assistance.replanning import Replanning
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.assistance.status_note import StatusNote
 from opposable.agent.assistance.suggestions import Suggestions
+from opposable.agent.assistance.unmade_calls import UnmadeCalls
 from opposable.agent.failure_memory import ScopedMemory
 from opposable.agent.failure_recorder import FailureRecorder
 from opposable.agent.history import detect_conversation_language
@@ -36,6 +37,7 @@ RULES: dict[str, type[AssistanceRule]] = {
     "follow_ups": FailedCallFollowUp,
     "status_notes": StatusNote,
     "replanning": Replanning,
+    "unmade_calls": UnmadeCalls,
 }
 """The rule of each option of `GuardOptions`, in the order in which they act."""
 

@@ -45,14 +45,18 @@ class FailedCallFollowUp(AssistanceRule):
         failed, self._failed = self._failed, None
         if failed is None or not self._follow_ups_left or failed.turn != steps[-1].turn:
             return None
-        may_correct = self.run.is_retryable(failed.result) or is_own_mistake(failed, self.run.conversation)
+        earlier = (step.result.content for step in steps if step.turn < failed.turn)
+        known_text = "\n".join((self.run.conversation, *earlier))
+        may_correct = self.run.is_retryable(failed.result) or is_own_mistake(failed, known_text)
         return self._ask_for_correction(failed) if may_correct else None
 
     def _ask_for_correction(self, failed: Step) -> Directive:
         self._follow_ups_left -= 1
         run, name = self.run, failed.call.name
-        is_known = bool(run.suggested_arguments.get(failed.call.id)) or run.is_retryable(failed.result)
-        run.next_tool_choice = ForcedTool(name) if is_known else "required"
+        is_suggested = run.is_read_only(name) and bool(run.suggested_arguments.get(failed.call.id))
+        is_known = is_suggested or run.is_retryable(failed.result)
+        if is_known:
+            run.next_tool_choice = ForcedTool(name)
         arguments = {**failed.call.arguments, **run.suggested_arguments.get(failed.call.id, {})}
         call = f"{name}({format_arguments(arguments.items())})"
         how = prompts.CALL_SUGGESTION.format(call=call) if is_known else prompts.CALL_AS_RESULT_SAYS
@@ -60,13 +64,13 @@ class FailedCallFollowUp(AssistanceRule):
         return Directive("replan", text, text)
 
 
-def is_own_mistake(step: Step, conversation: str) -> bool:
-    """Return whether a failure is about something that the model made up, not about what the conversation says."""
+def is_own_mistake(step: Step, known_text: str) -> bool:
+    """Return whether a failure is about something that the model made up: neither said nor returned before."""
     if step.result.failure != "failed":
         return step.result.failure in ("invalid_arguments", "unknown_tool")
     return any(
         isinstance(value, str)
         and is_quoted(step.result.content, value)
-        and not re.search(rf"(?<![\w-]){re.escape(value)}(?![\w-])", conversation, re.ASCII | re.IGNORECASE)
+        and not re.search(rf"(?<![\w-]){re.escape(value)}(?![\w-])", known_text, re.ASCII | re.IGNORECASE)
         for value in step.call.arguments.values()
     )

@@ -16,6 +16,7 @@ class GuardOptions:
         follow_ups: Asks the model for a corrected call when it would answer right after a failed one.
         status_notes: Appends a summary of the failed calls to the last message sent.
         replanning: Asks the model to switch tools or to plan again after repeated failures, or ends the run.
+        unmade_calls: Asks the model once more when its reply is neither a call nor an answer in words.
     """
 
     ordered_calls: bool = True
@@ -26,6 +27,7 @@ class GuardOptions:
     follow_ups: bool = True
     status_notes: bool = True
     replanning: bool = True
+    unmade_calls: bool = True
 
 
 RULE_SWITCHES = tuple(field.name for field in fields(GuardOptions))

@@ -21,9 +21,9 @@ class OrderedCalls(AssistanceRule):
 
     Small models write calls that depend on each other in one reply, with invented values in the later ones. The reply
     is their plan: each further tool is requested with the results before it, for as many calls as were planned, so no
-    call is added. A planned call is made as it is if the new one lacks a code that the user said, or if the model
-    answers in its place and none of its values is invented; otherwise the model is asked once. While a call is failed,
-    the plan waits. A call that fails right after a polled tool was made too early, and is planned again.
+    call is added. A call that changes something is never forced: the results may speak against it. A planned call is
+    made as it is if the new one lacks a code that the user said; a model that answers in its place is asked once. While
+    a call is failed, the plan waits. A call that fails right after a polled tool was made too early, and is planned again.
     """
 
     def __init__(self, run: AssistedRun) -> None:
@@ -43,8 +43,6 @@ class OrderedCalls(AssistanceRule):
     def select_calls(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
         """Return the calls of the first tool, and plan those of the others."""
         planned_count = _count_first(self._planned)
-        if self._is_requested and not calls and self._are_known(self._planned[:planned_count]):
-            calls = self._planned[:planned_count]  # the server ignores the tool choice
         count = _count_first(calls)
         if count < len(calls) and not self._is_requested:
             self._planned = list(calls[count:])
@@ -68,7 +66,7 @@ class OrderedCalls(AssistanceRule):
             last, failures = before, set()
         self._polled_name = last if run.is_polled(last) else ""
         self._is_requested = bool(self._planned) and not failures
-        if self._is_requested:
+        if self._is_requested and run.is_read_only(self._planned[0].name):
             run.next_tool_choice = "required"
         return None
 
@@ -81,17 +79,12 @@ class OrderedCalls(AssistanceRule):
         text = prompts.PLANNED_CALLS.format(calls="; ".join(calls))
         return Directive("replan", text, text)
 
-    def _are_known(self, calls: Sequence[ToolCall]) -> bool:
-        """Return whether all values of calls are in the conversation or in the results, so that none is invented."""
-        texts = (self.run.conversation, *(step.result.content for step in self.run.steps))
-        known = "\n".join(texts).casefold()
-        return all(str(value).casefold() in known for call in calls for value in call.arguments.values())
-
     def _choose(self, planned: ToolCall, written: ToolCall) -> ToolCall:
         """Return the planned call if the written one lacks a code that the user said, such as the name of a file."""
         lost = [value for key, value in planned.arguments.items() if str(value) not in str(written.arguments.get(key))]
         codes = [value for value in lost if isinstance(value, str) and CODE_PATTERN.fullmatch(value)]
-        return planned if any(code in self.run.task for code in codes) else written
+        used = {str(value) for step in self.run.steps for value in step.call.arguments.values()}
+        return planned if any(code in self.run.task and code not in used for code in codes) else written
 
 
 def _count_first(calls: Sequence[ToolCall]) -> int:

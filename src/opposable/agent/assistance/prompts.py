@@ -6,6 +6,11 @@ PLANNED_CALLS = LocalizedText(
     "Not made yet: {calls}. Make these calls now if they are still right; otherwise answer.",
     "尚未执行：{calls}。如果仍然正确，请现在调用；否则请直接作答。",
 )
+UNMADE_CALL = LocalizedText(
+    "Your reply made no call. If the task needs one, make it now in the form that was described; if not, send your "
+    "answer again.",
+    "上一条回复没有调用工具。如果任务需要调用，请现在按规定的格式调用；如果不需要，请再次给出回答。",
+)
 CORRECT_CALL = LocalizedText(
     "{name} did not work, so the task is not done. {how}; only if that cannot be, say why.",
     "{name} 没有成功，任务还没有完成。{how}；如果确实无法完成，请说明原因。",

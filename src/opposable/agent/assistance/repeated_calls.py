@@ -63,7 +63,7 @@ class RepeatedCalls(AssistanceRule):
             shown = result if len(result) <= _MAX_RESULT_CHARACTERS else f"{result[:_MAX_RESULT_CHARACTERS]}…"
             count = prompts.FAILED_TIMES.format(times=times) if times > 1 else ""
             text = prompts.BLOCKED_FAILURE.format(name=name, times=count, result=shown)
-        elif not run.is_polled(name):
+        elif run.is_read_only(name) and not run.is_polled(name):
             text = prompts.BLOCKED_REPEAT.format(name=name, times=times, result=result)
         else:
             return call
@@ -113,7 +113,7 @@ def should_block(record: CallRecord, change_count: int, stale_turns: int) -> boo
 
     A temporary failure is retried up to `MAX_ATTEMPTS` times. Any other failure is retried once after something has
     changed. A successful call is blocked when it keeps returning the same and no other call returns anything new, so
-    that loops over several calls are found too. The caller handles tools that are polled on purpose.
+    that loops over several calls are found too. The caller handles tools that act or are polled on purpose.
 
     Args:
         record: The last outcome of the same call.

@@ -65,20 +65,12 @@ class Replanning(AssistanceRule):
         return None
 
     def _find_replacements(self, step: Step) -> tuple[str, ...]:
-        """Return the tools that may replace one that has failed too often, ranked by relevance and success rate."""
+        """Return the tools that may replace one that has failed too often, the most relevant first."""
         run, name = self.run, step.call.name
         tool, failures = run.library.find_tool(name), self._failures_by_tool.get(name, 0)
         if tool is None or failures == 0 or failures % SWITCH_AFTER:
             return ()
         failed_ids = {run.get_owner_id(other) for other in self._failures_by_tool}
         need = f"{tool.definition.description} {run.task[:500]}"
-        matches = run.library.find_alternatives(run.get_owner_id(name), need, failed_ids, limit=8)
-        ranked = sorted(matches, key=lambda match: -match.score * self._estimate_success_rate(match.tool_id))
-        return tuple(match.name for match in ranked[:MAX_ALTERNATIVE_TOOLS])
-
-    def _estimate_success_rate(self, tool_id: str) -> float:
-        """Return the success rate of a tool, smoothed so that a new tool has 0.5."""
-        health = self.run.library.get_health(tool_id)
-        failures = sum(health.failures.values())
-        calls = max(health.calls, failures)
-        return (calls - failures + 1) / (calls + 2)
+        matches = run.library.find_alternatives(run.get_owner_id(name), need, failed_ids, MAX_ALTERNATIVE_TOOLS)
+        return tuple(match.name for match in matches)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
-from opposable.agent.history import estimate_text_tokens
+from opposable.agent.history import OMITTED_RESULT, estimate_text_tokens
 from opposable.agent.policy import Step
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
@@ -37,7 +37,8 @@ class StatusNote(AssistanceRule):
         run = self.run
         if not run.steps:
             return ""
-        is_trimmed = not any(message.call_id == run.steps[0].call.id for message in messages)
+        shown_ids = {message.call_id for message in messages if message.content not in OMITTED_RESULT.values()}
+        is_trimmed = run.steps[0].call.id not in shown_ids
         has_failed = any(step.result.failure is not None for step in run.turn_steps)
         return format_status_note(run, include_all=is_trimmed) if run.advice or has_failed or is_trimmed else ""
 
@@ -91,9 +92,6 @@ def _iter_status_lines(run: AssistedRun, attempts: Sequence[Sequence[Step]], inc
     if shown:
         yield "已失败，不要原样重复：" if is_chinese else "Failed; do not repeat as they were:"
     yield from (_format_attempt(attempt, index < MAX_REASONS_SHOWN) for index, attempt in enumerate(shown))
-    for name in dict.fromkeys(attempt[0].call.name for attempt in shown):
-        if warnings := run.patterns.get_warnings(run.library.get_tool_id(name), run.language):
-            yield _truncate_line(warnings)
     if include_all:
         for observation in observations[-MAX_OBSERVATIONS_SHOWN:]:
             yield f"{'结果' if is_chinese else 'Result'}: {_truncate_line(observation)}"

@@ -1,0 +1,44 @@
+"""Rule: ask once more when a reply is neither a call nor an answer in words."""
+
+import re
+from collections.abc import Sequence
+
+from opposable.agent.assistance import prompts
+from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
+from opposable.agent.policy import Directive, Step
+from opposable.domain.localized_text import localize
+from opposable.domain.messages import Message, system_message
+
+_DATA_START = re.compile(r"\s*(?:```\w*\s*)?[{\[<]")
+_IDENTIFIER = re.compile(r"[\w.:/-]*(?:[_.:/\d-]|[a-z][A-Z])[\w.:/-]*", re.ASCII)
+"""A name that is no ordinary word."""
+
+
+class UnmadeCalls(AssistanceRule):
+    """Ask the model once, if its reply is empty, begins as data or markup, or only names a tool before any call.
+
+    Small models announce a call, or write one in a form that cannot be read. The model may also send its answer again.
+    """
+
+    def __init__(self, run: AssistedRun) -> None:
+        super().__init__(run)
+        self._was_asked = self._is_pending = False
+
+    def extend_request(self, messages: list[Message]) -> list[Message]:
+        """Ask in the system message if there is no result yet that could carry the note."""
+        if not self._is_pending:
+            return messages
+        self._is_pending = False
+        has_system = bool(messages) and messages[0].role == "system"
+        instructions = f"{messages[0].content}\n\n" if has_system else ""
+        note = localize(prompts.UNMADE_CALL, self.run.language)
+        return [system_message(f"{instructions}[{note}]"), *messages[has_system:]]
+
+    def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
+        """Ask for the call, or for the answer again."""
+        text = reply.content
+        is_named = not steps and not set(self.run.library.names).isdisjoint(_IDENTIFIER.findall(text))
+        if self._was_asked or not (is_named or not text.strip() or _DATA_START.match(text)):
+            return None
+        self._was_asked, self._is_pending = True, not steps
+        return Directive("replan", prompts.UNMADE_CALL, prompts.UNMADE_CALL)
