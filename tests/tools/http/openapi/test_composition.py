@@ -89,3 +89,107 @@ def test_closed_parts_refuse_only_what_no_part_has(body):
 def test_a_part_with_further_properties_opens_the_whole():
     tool = create_tool({"Closed": CLOSED, "Body": {"allOf": [refer_to("Closed"), {"additionalProperties": {}}]}})
     assert is_valid(tool, {"name": "Tom", "bark": True})
+
+
+# Discriminators.
+
+PET = {
+    "type": "object",
+    "required": ["petType"],
+    "properties": {"petType": {"type": "string"}, "friend": refer_to("Body")},
+    "discriminator": {"propertyName": "petType"},
+}
+CAT = {
+    "allOf": [refer_to("Body"), {"type": "object", "properties": {"meow": {"type": "boolean"}}, "required": ["meow"]}]
+}
+DOG = {"allOf": [refer_to("Body"), {"type": "object", "properties": {"bark": {"type": "boolean"}}}]}
+MAPPING = {"cat": refer_to("Cat")["$ref"], "kitten": "Cat", "dog": "Dog"}
+
+
+def map_values(schema, mapping):
+    return {**schema, "discriminator": {**schema["discriminator"], "mapping": mapping}}
+
+
+def test_a_base_with_a_discriminator_is_a_choice_of_what_extends_it():
+    base = {key: value for key, value in PET.items() if key != "properties"}
+    base |= {"properties": {"petType": {"type": "string"}}, "description": "A pet."}
+    tool = create_tool({"Body": map_values(base, MAPPING), "Cat": CAT, "Dog": DOG})
+    part = {"type": "object", "properties": {"petType": {"type": "string"}}, "required": ["petType"]}
+    part = {"type": "object", "description": "A pet.", **part}
+    assert tool.spec.parameters["properties"]["body"] == {
+        "anyOf": [
+            {"allOf": [part, CAT["allOf"][1]], "properties": {"petType": {"enum": ["cat", "kitten"]}}},
+            {"allOf": [part, DOG["allOf"][1]], "properties": {"petType": {"enum": ["dog"]}}},
+        ],
+        "description": "A pet.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("mapping", "cat", "dog"),
+    [(MAPPING, "cat", "dog"), (MAPPING, "kitten", "dog"), ({"cat": "Cat"}, "cat", "Dog"), ({}, "Cat", "Dog")],
+)
+def test_values_of_a_discriminator_select_a_schema(mapping, cat, dog):
+    """A schema without a value in the mapping is selected by its name."""
+    tool = create_tool({"Body": map_values(PET, mapping), "Cat": CAT, "Dog": DOG})
+    assert is_valid(tool, {"petType": cat, "meow": True, "friend": {"petType": dog, "friend": {"petType": dog}}})
+    assert not is_valid(tool, {"petType": cat})
+    assert not is_valid(tool, {"petType": dog, "friend": {"petType": cat}})
+    assert not is_valid(tool, {"petType": "bird"})
+
+
+def test_a_base_in_its_own_mapping_is_one_of_the_choices():
+    base = map_values(PET, {"pet": "Body", "cat": "Cat"})
+    tool = create_tool({"Body": base, "Cat": CAT, "Lion": {"allOf": [refer_to("Cat"), {"required": ["mane"]}]}})
+    bodies = [{"petType": "pet"}, {"petType": "cat", "meow": True}, {"petType": "Lion", "meow": True, "mane": 1}]
+    assert [is_valid(tool, body) for body in bodies] == [True, True, True]
+    assert not is_valid(tool, {"petType": "Lion", "meow": True})
+
+
+def test_a_schema_that_extends_a_base_is_no_choice():
+    tool = create_tool({"Pet": map_values(PET, MAPPING), "Body": {"allOf": [refer_to("Pet"), CAT["allOf"][1]]}})
+    assert tool.spec.parameters["properties"]["body"]["allOf"][0]["properties"]["petType"] == {"type": "string"}
+
+
+def test_a_mapped_schema_outside_of_the_document_allows_any_value():
+    base = map_values(PET, {"cat": "Cat", "bird": "https://other.example/bird.json"})
+    root = {"paths": {"/t": {"post": {"requestBody": {"content": {"application/json": {"schema": refer_to("Body")}}}}}}}
+    root |= {"openapi": "3.1.0", "components": {"schemas": {"Body": base, "Cat": CAT}}}
+    result = specs_from_openapi(OpenApiDocument(root), server="https://api.example")
+    assert "other.example/bird.json, outside of the document" in result.skipped_parts[0].reason
+    assert is_valid(HttpTool(result.specs[0], GuardedClient(), {}), {"petType": "bird", "wings": 2})
+
+
+CARD = {"type": "object", "properties": {"kind": {"type": "string"}, "number": {"type": "string"}}}
+IBAN = {"allOf": [{"properties": {"kind": {"enum": ["sepa", "card"]}}}], "properties": {"iban": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("schemas", "discriminator", "kinds"),
+    [
+        ({"Card": CARD, "Iban": IBAN}, {"mapping": {"card": "Card", "sepa": "Iban"}}, [["card"], ["sepa"]]),
+        ({"Card": CARD, "Iban": CARD}, {}, [["Card"], ["Iban"]]),
+        ({"Card": CARD, "Iban": IBAN}, {}, [["Card"], None]),  # its own values are others than its name
+        ({"Card": CARD, "Iban": {"oneOf": [CARD]}}, {}, [["Card"], None]),  # which have values of their own
+        ({"Card": CARD, "Iban": {"properties": {"kind": {"const": "Iban"}}}}, {}, [["Card"], None]),
+        ({"Card": CARD, "Iban": {"properties": {"kind": {"type": "integer"}}}}, {}, [["Card"], None]),
+        ({"Card": CARD, "Iban": CARD}, {"defaultMapping": "Iban"}, [["Card"], None]),
+    ],
+)
+def test_each_choice_of_a_discriminator_shows_its_values(schemas, discriminator, kinds):
+    choice = {"oneOf": [refer_to("Card"), refer_to("Iban")], "discriminator": {"propertyName": "kind", **discriminator}}
+    tool = create_tool({**schemas, "Body": choice})
+    choices = tool.spec.parameters["properties"]["body"]["anyOf"]
+    assert [one.get("properties", {}).get("kind", {}).get("enum") for one in choices] == kinds
+
+
+def test_a_multipart_body_stays_a_list_of_fields():
+    tool = create_tool({"Body": map_values(PET, MAPPING), "Cat": CAT, "Dog": DOG}, kind="multipart/form-data")
+    assert set(tool.spec.parameters["properties"]) == {"petType", "friend"}
+
+
+def test_a_choice_that_is_too_large_is_left_out():
+    wide = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(3_000)}}
+    cats = {f"Cat{n}": {"allOf": [refer_to("Body"), wide]} for n in range(10)}
+    tool = create_tool({"Body": PET, **cats})
+    assert set(tool.spec.parameters["properties"]) == {"petType", "friend"}

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from opposable.domain.validation_problems import describe_yaml_error
 from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
 from opposable.safety.network.response_body import decode_body, read_body
 
+SCHEMAS_REFERENCE = "#/components/schemas/"
 MAX_DOCUMENT_BYTES = 20_000_000
 _MAX_REFERENCE_DEPTH = 50
 _MAX_MERGED_PAIRS = 100_000
@@ -29,6 +31,7 @@ class OpenApiDocument:
     root: Mapping[str, Any]
     source_url: str = ""
     skipped_parts: list[tuple[str, str]] = field(default_factory=list)
+    _extensions: dict[int, list[str]] | None = field(default=None, init=False, repr=False)
 
     @property
     def is_openapi_30(self) -> bool:
@@ -57,6 +60,36 @@ class OpenApiDocument:
                 break
             node = self.resolve_reference(node["$ref"])
         raise LookupError("is not a valid OpenAPI object, or its references form a circle")
+
+    def collect_parts(self, node: Any) -> list[dict[str, Any]]:
+        """Return a schema with all those that apply to the same value by `$ref` and `allOf`, each once."""
+        parts: dict[int, dict[str, Any]] = {}
+        pending = [node]
+        while pending:
+            part = pending.pop()
+            if not isinstance(part, dict) or id(part) in parts:
+                continue
+            parts[id(part)] = part
+            pending += part["allOf"] if isinstance(part.get("allOf"), list) else []
+            if isinstance(part.get("$ref"), str):
+                with suppress(LookupError):  # reported where the reference is converted
+                    pending.append(self.resolve_reference(part["$ref"]))
+        return list(parts.values())
+
+    def get_extensions(self, node: Mapping[str, Any]) -> list[str]:
+        """Return references to the component schemas that extend a schema by `allOf`, directly or not."""
+        if self._extensions is None:
+            self._extensions = {}
+            for name, schema in get_map(get_map(self.root, "components"), "schemas").items():
+                for part in self.collect_parts(schema) if isinstance(schema, dict) and "allOf" in schema else ():
+                    if part is not schema:
+                        self._extensions.setdefault(id(part), []).append(to_schema_reference(str(name)))
+        return self._extensions.get(id(node), [])
+
+
+def to_schema_reference(name: str) -> str:
+    """Return the reference to a component schema."""
+    return f"{SCHEMAS_REFERENCE}{name.replace('~', '~0').replace('/', '~1')}"
 
 
 def get_map(node: Mapping[str, Any], key: str) -> Mapping[str, Any]:

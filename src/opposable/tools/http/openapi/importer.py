@@ -128,8 +128,12 @@ def _create_spec(
     server: str,
 ) -> HttpToolSpec:
     method, _, path = location.partition(" ")
-    schemas = SchemaConverter(document, location)
-    inputs = _collect_inputs(document, schemas, location, item, operation)
+    try:
+        schemas = SchemaConverter(document, location)
+        inputs = _collect_inputs(document, schemas, location, item, operation)
+    except SchemaTooLarge:
+        schemas = SchemaConverter(document, location, extensions=False)
+        inputs = _collect_inputs(document, schemas, location, item, operation)
     authentication = get_operation_auth(document, operation, prefix)
     endpoint = EndpointConfig.model_validate(
         {

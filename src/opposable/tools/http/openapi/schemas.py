@@ -4,13 +4,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from opposable.tools.http.openapi.composition import (
-    FURTHER_PROPERTIES_KEYWORDS,
-    collect_parts,
-    get_read_only_names,
-    is_closed,
-)
-from opposable.tools.http.openapi.document import OpenApiDocument, is_small
+from opposable.tools.http.openapi.composition import FURTHER_PROPERTIES_KEYWORDS, get_read_only_names, is_closed
+from opposable.tools.http.openapi.discriminators import get_discriminator_values, select_values
+from opposable.tools.http.openapi.document import OpenApiDocument, get_map, is_small
 from opposable.tools.http.parameter_styles import scalar_to_text
 from opposable.tools.http.request_body import FILE_SCHEMA
 
@@ -40,10 +36,11 @@ class SchemaTooLarge(Exception):
 
 
 class _Target(NamedTuple):
-    """A referenced schema and the way it is converted: as a whole, or as a part (see `_Context`)."""
+    """A referenced schema and the way it is converted: as a part or an alternative (see `_Context`)."""
 
     reference: str
     read_only: frozenset[str] | None
+    is_alternative: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +49,28 @@ class _Context:
 
     `inline` says whether references are inlined, `convert_files` whether binary strings become files.
     `path` holds the references that lead to the node. For a part of an `allOf`, `read_only` holds the names of
-    read-only properties in all parts; None for a whole schema.
+    read-only properties in all parts; None for a whole schema. `is_alternative` says whether a discriminator selects
+    the node, so that the schemas that extend it are other alternatives.
     """
 
     inline: bool
     convert_files: bool
     path: tuple[_Target, ...] = ()
     read_only: frozenset[str] | None = None
+    is_alternative: bool = False
 
 
 class SchemaConverter:
     """Converts the schemas of one tool.
 
     `definitions` are the schemas that are not inlined: recursive ones, and those after `MAX_INLINED_NODES`.
+    With `extensions`, a schema with a discriminator becomes a choice of the schemas that extend it.
     """
 
-    def __init__(self, document: OpenApiDocument, location: str) -> None:
+    def __init__(self, document: OpenApiDocument, location: str, *, extensions: bool = True) -> None:
         self._document = document
         self._location = location
+        self._extensions = extensions
         self._inlined_nodes = 0
         self._node_count = 0
         self._definition_names: dict[_Target, str] = {}
@@ -107,9 +108,9 @@ class SchemaConverter:
 
     def _convert_subschemas(self, node: dict[str, Any], context: _Context) -> dict[str, Any]:
         is_part = context.read_only is not None
-        parts = [] if is_part else collect_parts(self._document, node)
+        parts = [] if is_part else self._document.collect_parts(node)
         read_only = get_read_only_names(parts) if context.read_only is None else context.read_only
-        context = replace(context, read_only=None)
+        context = replace(context, read_only=None, is_alternative=False)
         converted: dict[str, Any] = {}
         for key, value in node.items():
             if key in _SUBSCHEMA_KEYWORDS:
@@ -118,7 +119,11 @@ class SchemaConverter:
                 # With a discriminator, the server chooses; schemas that overlap must not refuse a right value.
                 is_choice = key == "oneOf" and "discriminator" in node and "anyOf" not in node
                 item_context = replace(context, read_only=read_only) if key == "allOf" else context
-                converted["anyOf" if is_choice else key] = [self._convert_node(item, item_context) for item in value]
+                converted["anyOf" if is_choice else key] = (
+                    self._convert_alternatives(node, value, context)
+                    if key in ("anyOf", "oneOf") and "discriminator" in node
+                    else [self._convert_node(item, item_context) for item in value]
+                )
             elif key in _SUBSCHEMA_MAP_KEYWORDS and isinstance(value, dict):
                 converted[key] = {name: self._convert_node(inner, context) for name, inner in value.items()}
         converted |= self._convert_properties(node, context, read_only)
@@ -132,6 +137,24 @@ class SchemaConverter:
         if "allOf" in node and is_closed(parts):
             converted.setdefault("unevaluatedProperties", False)
         return converted
+
+    def _convert_alternatives(self, node: dict[str, Any], items: list[Any], context: _Context) -> list[dict[str, Any]]:
+        """Convert the schemas that a discriminator selects, each with its values."""
+        context = replace(context, is_alternative=True)
+        references = [
+            item["$ref"] if isinstance(item, dict) and isinstance(item.get("$ref"), str) else "" for item in items
+        ]
+        values = get_discriminator_values(self._document, node, references)
+        name = str(get_map(node, "discriminator").get("propertyName", ""))
+        alternatives = []
+        for item, reference in zip(items, references, strict=True):
+            alternative = self._convert_node(item, context)
+            properties = alternative.get("properties", {})
+            own = properties.get(name, {})
+            if (allowed := select_values(self._document, item, name, values[reference])) and "const" not in own:
+                alternative["properties"] = {**properties, name: own | {"enum": allowed}}
+            alternatives.append(alternative)
+        return alternatives
 
     def _convert_properties(self, node: dict[str, Any], context: _Context, read_only: frozenset[str]) -> dict[str, Any]:
         converted: dict[str, Any] = {}
@@ -152,15 +175,13 @@ class SchemaConverter:
 
     def _convert_reference(self, node: dict[str, Any], context: _Context) -> dict[str, Any]:
         reference = node["$ref"]
-        siblings = self._convert_description(node)
-        if node.get("nullable") is True:
-            siblings["nullable"] = True
+        siblings = self._convert_siblings(node)
         try:
             self._document.resolve_reference(reference)
         except LookupError as error:
             self._document.skipped_parts.append((self._location, f"a schema {error}; any value is taken in its place"))
             return siblings
-        target = _Target(reference, context.read_only)
+        target = _Target(reference, context.read_only, context.is_alternative)
         if context.inline and target not in context.path and self._inlined_nodes < MAX_INLINED_NODES:
             before = self._node_count
             converted = self._convert_target(target, context)
@@ -169,8 +190,18 @@ class SchemaConverter:
         return {"$ref": f"#/$defs/{self._get_definition_name(target)}"} | siblings
 
     def _convert_target(self, target: _Target, context: _Context) -> dict[str, Any]:
-        context = replace(context, path=(*context.path, target), read_only=target.read_only)
-        return self._convert_node(self._document.resolve_reference(target.reference), context)
+        node = self._document.resolve_reference(target.reference)
+        context = replace(
+            context, path=(*context.path, target), read_only=target.read_only, is_alternative=target.is_alternative
+        )
+        is_whole = target.read_only is None and not target.is_alternative and not context.convert_files
+        if not (self._extensions and is_whole and isinstance(node, dict) and get_map(node, "discriminator")):
+            return self._convert_node(node, context)
+        references = get_discriminator_values(self._document, node, self._document.get_extensions(node))
+        if not {"anyOf", "oneOf"}.isdisjoint(node) or set(references) <= {target.reference}:
+            return self._convert_node(node, context)
+        items = [{"$ref": reference} for reference in references]
+        return {"anyOf": self._convert_alternatives(node, items, context)} | self._convert_siblings(node)
 
     def _get_definition_name(self, target: _Target) -> str:
         if target not in self._definition_names:
@@ -193,15 +224,16 @@ class SchemaConverter:
             converted["type"] = types[0] if len(types) == 1 else types
         values = node.get("enum")
         if isinstance(values, list) and values and _is_small_value(values):
-            if types and set(types) <= {
-                "string",
-                "null",
-            }:  # YAML reads the choice 1.1 without quotation marks as a number
+            if types and {"string", "null"}.issuperset(types):  # YAML reads a choice such as 1.1 as a number
                 values = [scalar_to_text(item) if isinstance(item, int | float) else item for item in values]
             converted["enum"] = [*values, None] if nullable and None not in values else values
         if nullable and not _COMPOSITION_KEYWORDS.isdisjoint(node):
             converted["nullable"] = True
         return converted
+
+    def _convert_siblings(self, node: dict[str, Any]) -> dict[str, Any]:
+        """Convert the keywords that apply in addition to a reference or a choice."""
+        return self._convert_description(node) | ({"nullable": True} if node.get("nullable") is True else {})
 
     def _convert_description(self, node: dict[str, Any]) -> dict[str, Any]:
         text = node.get("description")
