@@ -134,3 +134,28 @@ async def test_a_run_that_is_cancelled_while_it_waits_stores_its_calls(url, outs
             stored = await read_messages(service, "v1")
     assert [role for role, _ in stored] == ["user", "assistant", "tool", "assistant", "tool"]
     assert (stored[2][1], "There is no result" in stored[4][1]) == (EFFECT, True)
+
+
+async def test_the_tokens_of_a_chat_count_for_its_key(url, tmp_path):
+    async with (
+        chat_server(build_completion("Hi.")) as upstream,
+        serve_durable(url, tmp_path, upstream, api_key="root") as (session, service),
+    ):
+        body = {"name": "k", "scopes": ["chat"], "token_budget": 40}
+        async with session.post("/api/keys", json=body) as response:
+            key = (await response.json())["key"]
+        session.headers["authorization"] = f"Bearer {key}"
+        answers = [await chat(session, "Hello") for _ in range(4)]
+        stored = await wait_for(lambda: find_usage(service, 3))
+    assert [status for status, _ in answers[:3]] == [200, 200, 200]  # 18 tokens each
+    assert answers[3][0] in (400, 429)  # from the worker, or from the server once it has read what was used
+    assert stored == (54, [("scripted", 54)])
+
+
+async def find_usage(service: Service, requests: int) -> tuple[int, list[tuple[str, int]]] | None:
+    """The tokens of the only key, and those of each model, once this number of requests is stored."""
+    [key] = await service.store.keys.list()
+    usage = [item for item in await service.store.model_usage.list() if item.key_id == key.key_id]
+    if sum(item.usage.requests for item in usage) < requests:
+        return None
+    return key.tokens_used, [(item.model, item.usage.total_tokens) for item in usage]

@@ -23,6 +23,7 @@ async def test_key_is_found_by_hash_charged_and_revoked(store):
         await store.keys.add(replace(key, key_id="k2"))
     assert await store.keys.get_by_hash("d" * 64) == key
     assert await store.keys.get_by_hash("e" * 64) is None
+    assert [await store.keys.get("k1"), await store.keys.get("none")] == [key, None]
     assert [
         await store.keys.add_token_usage("k1", 40),
         await store.keys.add_token_usage("k1", 2),

@@ -33,6 +33,7 @@ def worker(
     from uvicorn.loops.auto import auto_loop_factory  # lazy: needs the extra "serve"
 
     from opposable.web.telemetry.logs import log_to_stderr  # lazy: needs the extra "serve"
+    from opposable.web.telemetry.run_metering import meter_runs  # lazy: needs the extra "serve"
 
     review_changed_files()
     settings = read_service_settings()
@@ -44,6 +45,7 @@ def worker(
             await run_worker(
                 settings,
                 models,
+                meter_runs,
                 concurrency=concurrency,
                 drain_seconds=drain,
                 on_ready=lambda worker_id: err.print(style_text(f"Worker {worker_id} is ready.")),

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -50,6 +50,9 @@ CANCEL_POLL_SECONDS = 0.5
 EVENTS_PER_READ = 1000
 BATCH_OPTIONS = ModelOptions(stream=False)
 
+SetOwner = Callable[[str], Awaitable[None]]
+"""Sets the id of the API key that owns the run of the current task, for which tokens count."""
+
 log = logging.getLogger("opposable.durable")
 
 
@@ -76,11 +79,13 @@ class RunExecutor:
     Args:
         service: The service with the tools and models.
         slots: Limits the concurrent calls of batches.
+        set_owner: Called at the start of each execution.
     """
 
-    def __init__(self, service: Service, slots: CallSlots) -> None:
+    def __init__(self, service: Service, slots: CallSlots, set_owner: SetOwner) -> None:
         self._service = service
         self._slots = slots
+        self._set_owner = set_owner
         self._store = service.store
         self._executions: dict[str, _Execution] = {}
         self._active_ids: Counter[str] = Counter()
@@ -194,6 +199,7 @@ class RunExecutor:
         run = execution.run
         if execution.log.fruitless_takeovers >= MAX_TAKEOVERS:
             raise OpposableError(f"{MAX_TAKEOVERS} workers took over this run and none finished its next step.")
+        await retry_while_unavailable(lambda: self._set_owner(run.owner))
         plan = await retry_while_unavailable(lambda: self._plan_run(execution.queued))
         guard = CallGuard(self._store, execution.log.append, run.owner)
 

@@ -4,16 +4,17 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from uuid import uuid4
 
 from opposable.app.stored_tools import require_postgresql
 from opposable.durable.call_slots import CallSlots
 from opposable.durable.coordinator import Coordinator
 from opposable.durable.engine import Engine, launch_engine
-from opposable.durable.execution import RunExecutor
+from opposable.durable.execution import RunExecutor, SetOwner
 from opposable.models.base import Model
 from opposable.service.background import run_in_background
-from opposable.service.service import open_service
+from opposable.service.service import Service, open_service
 from opposable.settings import Settings
 
 DEFAULT_CONCURRENCY = 20
@@ -22,10 +23,14 @@ STOP_SECONDS = 5
 DRAIN_SECONDS = 25
 """Seconds that a stopping worker waits for its runs. Those that go on are continued by other workers."""
 
+OpenMeter = Callable[[Service], AbstractAsyncContextManager[SetOwner]]
+"""Counts the tokens of a service's models while its block runs."""
+
 
 async def run_worker(
     settings: Settings,
     models: Mapping[str, Model],
+    meter: OpenMeter,
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
     drain_seconds: int = DRAIN_SECONDS,
@@ -36,6 +41,7 @@ async def run_worker(
     Args:
         settings: The settings, with the URL of a PostgreSQL database.
         models: The models by the names that agents use; the first is the default.
+        meter: Counts the tokens of the service's models while its block runs.
         concurrency: The number of runs at a time.
         drain_seconds: How long to wait for active runs at the end.
         on_ready: Called with the id of the worker once it accepts runs.
@@ -47,8 +53,8 @@ async def run_worker(
     url = require_postgresql(settings)
     worker_id = uuid4().hex
     stop = _listen_for_signals()
-    async with open_service(settings, models) as service, CallSlots(url) as slots:
-        executor = RunExecutor(service, slots)
+    async with open_service(settings, models) as service, CallSlots(url) as slots, meter(service) as set_owner:
+        executor = RunExecutor(service, slots, set_owner)
         async with launch_engine(url, worker_id, executor.execute, concurrency) as engine:
             coordinator = Coordinator(url, worker_id, service.store, engine, executor)
             async with (  # the end of the coordinator releases its lock: other workers take over what is left

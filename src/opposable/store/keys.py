@@ -62,6 +62,11 @@ class ApiKeyRepository:
         except IntegrityError as error:
             raise BadInput(f"The key {key.name!r} already exists. Generate a new key.") from error
 
+    async def get(self, key_id: str) -> ApiKey | None:
+        """Return the key with this id, revoked or not."""
+        [rows] = await self._database.fetch_inline(select(api_keys).where(api_keys.c.id == key_id))
+        return _to_api_key(rows[0]) if rows else None
+
     async def get_by_hash(self, sha256: str) -> ApiKey | None:
         """Return the key with this hash, revoked or not."""
         [rows] = await self._database.fetch_inline(select(api_keys).where(api_keys.c.sha256 == sha256))
