@@ -2,6 +2,7 @@
 
 import pytest
 
+from opposable.domain.content import ImagePart, TextPart
 from opposable.domain.errors import ContextFull, ModelNotFound, ModelRefusedKey, ModelRejected, ModelUnavailable
 from opposable.domain.events import Reply, TextDelta
 from opposable.domain.messages import user_message
@@ -36,6 +37,15 @@ async def test_a_request_that_would_fail_again_is_not_repeated(error):
     with pytest.raises(type(error)):
         await get_text(FallbackModel("m", [ScriptedModel(error), second]))
     assert second.requests == []
+
+
+async def test_each_model_gets_images_as_its_profile_says():
+    first, second = ScriptedModel(ModelUnavailable("a")), ScriptedModel("from b")
+    first.profile, second.profile = ModelProfile(images=True), ModelProfile(images=False, image_placeholders=True)
+    picture = user_message("look", parts=(TextPart("look"), ImagePart("", b"\x89PNG", "image/png")))
+    [event async for event in FallbackModel("m", [first, second]).stream([picture])]
+    assert first.requests[0].messages[0].parts == picture.parts
+    assert second.requests[0].messages[0].parts == ()
 
 
 async def test_the_failures_can_be_chosen():

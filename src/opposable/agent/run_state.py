@@ -37,6 +37,7 @@ class RunState:
         results: The results of these calls so far, by call id.
         reason: The limit that ends the run, if any.
         is_last_turn: Whether the next reply is the last one, without tools.
+        messages_before_notes: The results with notes of the runtime as they were without them, by position.
     """
 
     limits: Limits
@@ -56,6 +57,7 @@ class RunState:
     is_last_turn: bool = False
     is_finished: bool = False
     had_empty_reply: bool = False
+    messages_before_notes: dict[int, Message] = field(default_factory=dict)
 
     def begin_turn(self) -> DecisionMade | None:
         """Count the turn. If a limit is reached, it is the last one: return the decision."""
@@ -85,7 +87,7 @@ class RunState:
         objections = (policy.before_answer(message, self.steps) for policy in self.policies)
         directive = None if self.is_last_turn else next(filter(None, objections), None)
         self.is_finished = directive is None and (not is_empty or self.had_empty_reply or self.is_last_turn)
-        if directive is None and not self.is_finished:
+        if directive is None and is_empty and not message.tool_calls:
             self.had_empty_reply = True
             self.history.pop()  # the same request once more, with nothing added
         return directive
@@ -137,6 +139,12 @@ class RunState:
         self.take_results()
         return ends
 
+    def list_new_messages(self, start: int) -> tuple[Message, ...]:
+        """Return the messages of the run without the notes of the runtime, which hold for this run only."""
+        for position, message in self.messages_before_notes.items():
+            self.history[position] = message
+        return tuple(self.history[start:])
+
     def follow(self, directive: Directive) -> DecisionMade:
         """Go on as a policy directs. A note in the last result says how, in place of an answer that is not taken."""
         if directive.message:
@@ -158,6 +166,7 @@ class RunState:
         """Append a note of the runtime to the last result, in brackets."""
         last = self.history[-1]
         if last.role == "tool":
+            self.messages_before_notes.setdefault(len(self.history) - 1, last)
             self.history[-1] = replace(last, content=f"{last.content}\n\n[{self._localize(note)}]")
 
     def _localize(self, text: str) -> str:

@@ -9,7 +9,7 @@ from opposable.domain.events import ModelEvent
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
-from opposable.models.profile import ModelProfile, get_profile
+from opposable.models.profile import ModelProfile, adapt_media, get_profile
 
 FallbackKind = Literal["unavailable", "rate_limited", "refused_key", "not_found", "context_full"]
 """A kind of failure after which another model is asked. A rejected request or an answer never is one."""
@@ -60,7 +60,7 @@ class FallbackModel:
         for candidate in self.candidates:
             is_started = False
             try:
-                async with aclosing(candidate.stream(messages, tools, options)) as events:
+                async with aclosing(candidate.stream(adapt_media(candidate, messages), tools, options)) as events:
                     async for event in events:
                         is_started = True
                         yield event
