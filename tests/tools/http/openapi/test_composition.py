@@ -146,6 +146,17 @@ def test_a_base_in_its_own_mapping_is_one_of_the_choices():
     assert not is_valid(tool, {"petType": "Lion", "meow": True})
 
 
+def test_a_reference_with_a_description_is_a_reference():
+    wrapped = {"allOf": [refer_to("Pet")], "description": "The pet.", "nullable": True}
+    pet = {**map_values(PET, MAPPING), "properties": {"petType": {"type": "string"}}, "additionalProperties": False}
+    extensions = [{"allOf": [refer_to("Pet"), one["allOf"][1]]} for one in (CAT, DOG)]
+    schemas = {"Pet": pet, "Cat": extensions[0], "Dog": extensions[1], "Tiger": {"allOf": [refer_to("Pet")]}}
+    tool = create_tool({**schemas, "Body": {"type": "array", "items": wrapped}})
+    assert is_valid(tool, [{"petType": "cat", "meow": True}, {"petType": "Tiger"}, None])
+    for body in ({"petType": "cat"}, {"petType": "cat", "meow": True, "bark": 1}, {"petType": "Tiger", "meow": 1}):
+        assert not is_valid(tool, [body])
+
+
 def test_a_schema_that_extends_a_base_is_no_choice():
     tool = create_tool({"Pet": map_values(PET, MAPPING), "Body": {"allOf": [refer_to("Pet"), CAT["allOf"][1]]}})
     assert tool.spec.parameters["properties"]["body"]["allOf"][0]["properties"]["petType"] == {"type": "string"}

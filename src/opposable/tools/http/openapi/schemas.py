@@ -110,6 +110,7 @@ class SchemaConverter:
         is_part = context.read_only is not None
         parts = [] if is_part else self._document.collect_parts(node)
         read_only = get_read_only_names(parts) if context.read_only is None else context.read_only
+        is_composed = is_part or ("allOf" in node and not self._is_wrapped_reference(node, context))
         context = replace(context, read_only=None, is_alternative=False)
         converted: dict[str, Any] = {}
         for key, value in node.items():
@@ -118,7 +119,7 @@ class SchemaConverter:
             elif key in _SUBSCHEMA_LIST_KEYWORDS and isinstance(value, list):
                 # With a discriminator, the server chooses; schemas that overlap must not refuse a right value.
                 is_choice = key == "oneOf" and "discriminator" in node and "anyOf" not in node
-                item_context = replace(context, read_only=read_only) if key == "allOf" else context
+                item_context = replace(context, read_only=read_only) if key == "allOf" and is_composed else context
                 converted["anyOf" if is_choice else key] = (
                     self._convert_alternatives(node, value, context)
                     if key in ("anyOf", "oneOf") and "discriminator" in node
@@ -127,16 +128,21 @@ class SchemaConverter:
             elif key in _SUBSCHEMA_MAP_KEYWORDS and isinstance(value, dict):
                 converted[key] = {name: self._convert_node(inner, context) for name, inner in value.items()}
         converted |= self._convert_properties(node, context, read_only)
-        is_composed = is_part or "allOf" in node
         for key in FURTHER_PROPERTIES_KEYWORDS:
             further = node.get(key)
             if isinstance(further, dict):
                 converted[key] = self._convert_node(further, context)
             elif further is True or (further is False and not is_composed):  # it would refuse those of the other parts
                 converted[key] = further
-        if "allOf" in node and is_closed(parts):
+        if is_composed and is_closed(parts):
             converted.setdefault("unevaluatedProperties", False)
         return converted
+
+    def _is_wrapped_reference(self, node: dict[str, Any], context: _Context) -> bool:
+        """Return whether an `allOf` is only a reference with a description, as OpenAPI 3.0 writes it."""
+        target = self._document.resolve_reference(context.path[-1].reference) if context.path else None
+        is_single = isinstance(node["allOf"], list) and len(node["allOf"]) == 1
+        return is_single and node is not target and {"properties", *FURTHER_PROPERTIES_KEYWORDS}.isdisjoint(node)
 
     def _convert_alternatives(self, node: dict[str, Any], items: list[Any], context: _Context) -> list[dict[str, Any]]:
         """Convert the schemas that a discriminator selects, each with its values."""
