@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import threading
+from datetime import date
 from enum import Enum
 from typing import Annotated, Any, Literal
 
@@ -191,6 +192,75 @@ async def test_problems_inside_unions_and_lists_name_the_field():
     with pytest.raises(InvalidArguments) as caught:
         FunctionTool(f).check({"points": [{"x": 1}, {"x": "a"}], "value": {"k": 1}})
     assert [problem.field for problem in caught.value.problems] == ["points.1.x", "value"]
+
+
+class Card(BaseModel):
+    model_config = {"extra": "forbid"}
+    kind: Literal["card"]
+    number: int
+
+
+class Iban(BaseModel):
+    kind: Literal["iban"]
+    iban: str
+
+
+class Tree(BaseModel):
+    children: "list[Tree]" = []
+    value: int
+
+
+WRONG_VALUES = [
+    (Card | Iban, {"kind": "card", "number": "x"}, ("number", "must be a valid integer", "必须是整数")),
+    (Card | Iban | None, {"kind": "iban"}, ("iban", "is required", "字段是必需的")),
+    (list[Card | str], [{"kind": "card"}], ("0.number", "is required", "字段是必需的")),
+    (
+        Annotated[Card | Iban, Field(discriminator="kind")] | None,
+        {"kind": "card", "number": "x"},
+        ("number", "must be a valid integer", "必须是整数"),
+    ),
+    (
+        Annotated[Card | Iban, Field(discriminator="kind")],
+        {"kind": "cash"},
+        ("kind", 'must be "card" or "iban"', '必须是 "card" 或 "iban"'),
+    ),
+    (Annotated[Card | Iban, Field(discriminator="kind")], {}, ("kind", "is required", "字段是必需的")),
+    (
+        Card,
+        {"kind": "card", "number": 1, "x": 2},
+        ("x", "there is no such parameter; take it out", "没有这个参数，请去掉"),
+    ),
+    (
+        list[Iban],
+        "x",
+        (
+            "",
+            'must be a list of objects with kind ("iban"), iban (string)',
+            '必须是 数组，元素为对象，包含 kind（"iban"）、iban（字符串）',
+        ),
+    ),
+    (int | list[int], "x", ("", "must be a valid integer or a list of integers", "必须是 整数 或 数组，元素为整数")),
+    (Tree, {"value": 1, "children": [{"value": "x"}]}, ("children.0.value", "must be a valid integer", "必须是整数")),
+    (dict[str, Tree], {"a": {"value": "x"}}, ("a.value", "must be a valid integer", "必须是整数")),
+    (date, "tomorrow", ("", "must be a date such as 2026-01-31", "必须是 日期，例如 2026-01-31")),
+    (bool, "maybe", ("", "must be a valid boolean", "必须是布尔值（true 或 false）")),
+    (Literal["a", "b"], "c", ("", "must be 'a' or 'b'", '必须是 "a" 或 "b"')),
+    (Annotated[str, Field(min_length=3)], "ab", ("", "must have at least 3 characters", "至少要有 3 个字符")),
+    (Annotated[list[int], Field(min_length=2)], [1], ("", "must have at least 2 items", "至少要有 2 个元素")),
+]
+
+
+@pytest.mark.parametrize(("annotation", "value", "problem"), WRONG_VALUES)
+def test_a_problem_names_the_field_and_what_fits_in_both_languages(annotation, value, problem):
+    def f(p) -> int:
+        return 1
+
+    f.__annotations__["p"] = annotation
+    with pytest.raises(InvalidArguments) as caught:
+        FunctionTool(f).check({"p": value})
+    [found] = caught.value.problems
+    field = found.field.removeprefix("p").removeprefix(".")
+    assert (field, found.problem, found.problem.chinese) == problem
 
 
 async def test_async_sync_and_callable_objects_run():

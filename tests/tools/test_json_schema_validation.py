@@ -56,6 +56,55 @@ def test_each_problem_is_reported_by_field(arguments, problems):
     assert list(raised.value.problems) == problems
 
 
+ITEM = {"type": "object", "properties": {"sku": {"type": "string"}, "n": {"type": "integer"}}, "required": ["sku"]}
+EXPIRY = {"type": "object", "properties": {"month": {"type": "integer", "maximum": 12}}, "required": ["month"]}
+CARD = {"type": "object", "properties": {"kind": {"const": "card"}, "exp": EXPIRY}, "required": ["kind", "exp"]}
+IBAN = {
+    "type": "object",
+    "properties": {"kind": {"const": "iban"}, "iban": {"type": "string"}},
+    "required": ["kind", "iban"],
+}
+VALUES = [
+    (
+        {"oneOf": [CARD, IBAN]},
+        {"kind": "card", "exp": {"month": 13}},
+        ("exp.month", "must be less than or equal to 12"),
+    ),
+    ({"oneOf": [IBAN, CARD, {"type": "null"}]}, {"kind": "card"}, ("exp", "is required")),
+    ({"anyOf": [{"type": "string"}, {"oneOf": [CARD, IBAN]}]}, {"kind": "iban"}, ("iban", "is required")),
+    ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {}, ("", "must have a or b")),
+    ({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}, "k", ("", "must be a valid integer or a valid boolean")),
+    ({"type": "string", "minLength": 3}, "x", ("", "must have at least 3 characters")),
+    ({"type": "array", "maxItems": 1}, [1, 2], ("", "must have at most 1 items")),
+    ({"type": "string", "pattern": "^x"}, "y", ("", "must match the pattern ^x")),
+    ({"type": "array", "items": {"type": "integer"}}, 3, ("", "must be a list of integers")),
+    ({"type": "array", "items": ITEM}, "x", ("", "must be a list of objects with sku (string), n (integer, optional)")),
+    (ITEM, "x", ("", "must be an object with sku (string), n (integer, optional)")),
+    ({"type": "object"}, "x", ("", "must be a valid dictionary")),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "problem"), VALUES)
+def test_the_alternative_that_is_meant_and_the_shape_are_reported(schema, value, problem):
+    with pytest.raises(InvalidArguments) as raised:
+        compile_validator({"type": "object", "properties": {"o": schema}})({"o": value})
+    [found] = raised.value.problems
+    assert (found.field.removeprefix("o").removeprefix("."), found.problem) == problem
+    assert found.problem.chinese
+
+
+def test_problems_are_also_reported_in_chinese():
+    schema = {"enum": ["p", "q"]}
+    with pytest.raises(InvalidArguments) as raised:
+        compile_validator({"type": "object", "properties": {"o": schema, "l": {"type": "array", "items": ITEM}}})(
+            {"o": "z", "l": 1}
+        )
+    assert [problem.problem.chinese for problem in raised.value.problems] == [
+        '必须是 "p" 或 "q"',
+        "必须是 数组，元素为对象，包含 sku（字符串）、n（整数，可选）",
+    ]
+
+
 def test_valid_arguments_pass():
     compile_validator(SCHEMA)({"city": "北京", "days": 3, "unit": "C", "tags": [1.5, None], "at": {"x": 1}})
     compile_validator({"properties": {}})({"anything": 1})

@@ -113,11 +113,9 @@ def _bind_policy(tool: RegisteredTool, spec: "AnyToolSpec", config: Mapping[str,
     variant = hashlib.sha256(dump_json(config, default=str, sort_keys=True)).hexdigest()[:16]
     changes = {name: getattr(spec, name) for name in ("needs_approval", "cache_seconds") if name in config}
     policy = replace(tool.policy or CallPolicy(), cache_variant=variant, **changes)
-    if "rate_limit" in config and spec.rate_limit is None:
-        policy = replace(policy, rate_limits=())
-    elif "rate_limit" in config and spec.rate_limit != tool.entry.spec.rate_limit:
-        own_limit = (f"{spec.tool_id}@{variant}", spec.rate_limit)
-        policy = replace(policy, rate_limits=(own_limit, *policy.rate_limits))
+    if "rate_limit" in config and spec.rate_limit != tool.entry.spec.rate_limit:
+        own_limits = () if spec.rate_limit is None else ((f"{spec.tool_id}@{variant}", spec.rate_limit),)
+        policy = replace(policy, rate_limits=own_limits and (*own_limits, *policy.rate_limits))
     return None if tool.policy is None and policy == CallPolicy(cache_variant=variant) else policy
 
 

@@ -22,20 +22,11 @@ from typing import (
 )
 from weakref import WeakKeyDictionary
 
-from opposable.domain.argument_problems import (
-    Comparison,
-    JsonType,
-    is_required,
-    must_be,
-    must_be_type,
-    must_compare,
-    unknown_parameter,
-)
 from opposable.domain.call_context import CallContext
 from opposable.domain.content import FilePart, ImagePart
-from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
-from opposable.domain.json_text import NON_FINITE_TEXTS, preview_json
-from opposable.domain.localized_text import LocalizedText
+from opposable.domain.errors import InvalidArguments, ToolRegistrationError
+from opposable.domain.json_text import NON_FINITE_TEXTS
+from opposable.tools.pydantic_problems import problems_from_error
 from opposable.tools.result_text import encode_value
 
 NULL_SCHEMA = {"type": "null"}
@@ -44,25 +35,6 @@ _PLAIN_TYPES = frozenset({str, int, float, bool, None, type(None), list, dict, A
 _PLAIN_GENERICS = frozenset({list, dict, Union, UnionType})
 _OTHER_STYLES = re.compile(r"^\s*(?:[:@]|\.\. |[-=]{3,}\s*$)", re.MULTILINE)
 """What docstrings in another style than Google's have: fields such as `:param name:`, or underlined sections."""
-
-_JSON_TYPES: dict[str, JsonType] = {
-    "int_type": "integer",
-    "int_parsing": "integer",
-    "float_type": "number",
-    "float_parsing": "number",
-    "string_type": "string",
-    "bool_type": "boolean",
-    "list_type": "array",
-    "dict_type": "object",
-}
-"""The JSON type that a value should have, by pydantic's error type."""
-
-_COMPARISONS: dict[str, Comparison] = {
-    "greater_than_equal": "minimum",
-    "greater_than": "exclusive minimum",
-    "less_than_equal": "maximum",
-    "less_than": "exclusive maximum",
-}
 
 
 class FunctionSignature:
@@ -108,7 +80,7 @@ class FunctionSignature:
     @functools.cached_property
     def validate(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
         """Converts the model's arguments to keyword arguments; raises `InvalidArguments`."""
-        return _create_validator(self._model_and_schema[0], tuple(map(_to_field_name, self._parameters)))
+        return _create_validator(self._model_and_schema[0], tuple(self._parameters), lambda: self.complete_parameters)
 
     @functools.cached_property
     def _model_and_schema(self) -> tuple[Any, dict[str, Any]]:
@@ -296,12 +268,13 @@ def _to_field_name(name: str) -> str:
     return f"p_{name}"
 
 
-def _create_validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _create_validator(
+    model: Any, parameters: tuple[str, ...], get_schema: Callable[[], dict[str, Any]]
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
     from pydantic import ValidationError  # lazy: see `_model_and_schema`
 
     validator = model.__pydantic_validator__
-    names = tuple((field, field[2:]) for field in fields)
-    parameters = tuple(name for _, name in names)
+    names = tuple((_to_field_name(name), name) for name in parameters)
 
     def check(arguments: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -309,11 +282,11 @@ def _create_validator(model: Any, fields: tuple[str, ...]) -> Callable[[dict[str
         except ValidationError as error:
             if list_ids := {id(item["input"]) for item in error.errors() if _is_list_for_enum(item)}:
                 return check(_to_tuples(arguments, list_ids))
-            problems = problems_from_error(error, parameters)
+            problems = problems_from_error(error, get_schema())
             try:  # strict types accept the text of a date, or the list of a set, in JSON only
                 values = validator.validate_json(json.dumps(arguments)).__dict__
             except ValidationError as json_error:
-                fields = {problem.field for problem in problems_from_error(json_error, parameters)}
+                fields = {problem.field for problem in problems_from_error(json_error, get_schema())}
                 problems = tuple(problem for problem in problems if problem.field in fields) or problems
                 raise InvalidArguments(problems) from error
             except (TypeError, ValueError, RecursionError):  # values of a caller that are not JSON
@@ -337,39 +310,6 @@ def _to_tuples(value: Any, list_ids: set[int] | None) -> Any:
     if list_ids is None or id(value) in list_ids:
         return tuple(_to_tuples(item, None) for item in value)
     return [_to_tuples(item, list_ids) for item in value]
-
-
-def problems_from_error(error: Any, names: tuple[str, ...]) -> tuple[FieldProblem, ...]:
-    """Convert a pydantic `ValidationError` to one problem per field. `names` are the tool's parameters."""
-    problems: dict[str, FieldProblem] = {}
-    for item in error.errors(include_url=False):
-        path = ".".join(str(step) for step in item["loc"] if not _is_union_branch(step))
-        message = _describe_problem(item["type"], item["msg"], names)
-        received = None if item["type"] == "missing" else preview_json(item["input"])
-        problems.setdefault(path, FieldProblem(path, message, received))
-    return tuple(problems.values())
-
-
-def _is_union_branch(step: Any) -> bool:
-    """Return whether a step of pydantic's path names the branch of a union, not a field."""
-    return isinstance(step, str) and (step in {"str", "int", "float", "bool", "none"} or "[" in step)
-
-
-def _describe_problem(error_type: str, message: str, names: tuple[str, ...]) -> str:
-    if error_type == "missing":
-        return is_required()
-    if error_type == "extra_forbidden":
-        return unknown_parameter(names)
-    if error_type in _JSON_TYPES:
-        return must_be_type(_JSON_TYPES[error_type])
-    if error_type in _COMPARISONS:
-        return must_compare(_COMPARISONS[error_type], message.rpartition(" ")[2])
-    requirement = message.removeprefix("Value error, ").removeprefix("Input ").removeprefix("should ")
-    if error_type == "model_type":
-        return LocalizedText(f"must {requirement}", must_be_type("object").chinese)
-    if requirement.startswith("be "):
-        return must_be(requirement.removeprefix("be "))
-    return f"must {requirement}" if requirement.startswith(("have ", "match ")) else requirement
 
 
 def simplify_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,17 @@ from opposable.domain.argument_problems import (
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
 from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.json_text import dump_json, preview_json
+from opposable.domain.localized_text import LocalizedText
+from opposable.tools.schema_phrases import (
+    LIMIT_KEYWORDS,
+    describe_schema,
+    describe_types,
+    join_options,
+    must_fit,
+    must_have_one,
+    must_respect,
+    unknown_field,
+)
 
 ValidateArguments = Callable[[dict[str, Any]], dict[str, Any]]
 """Returns valid arguments as they are. Raises: `InvalidArguments`."""
@@ -25,15 +36,6 @@ ValidateArguments = Callable[[dict[str, Any]], dict[str, Any]]
 MAX_MALFORMED_KEYWORDS = 50
 """Malformed keywords of one schema that are deleted; each takes one compilation."""
 
-_TYPE_PHRASES = {
-    "integer": "a valid integer",
-    "number": "a valid number",
-    "string": "a valid string",
-    "boolean": "a valid boolean",
-    "array": "a valid list",
-    "object": "a valid dictionary",
-    "null": "null",
-}
 _JSON_TYPES: dict[str, JsonType] = {name: name for name in get_args(JsonType)}
 _IN_PLACE_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "$ref"})
 """Keywords whose schemas apply to the same value."""
@@ -76,24 +78,26 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
             validator = compile_schema(_standardize(parameters))
     except errors as error:
         raise BadInput(f"its parameters are not a valid JSON Schema: {_get_first_line(error)}") from error
-    names = tuple(parameters.get("properties") or ())
     overlap = jsonschema_rs.ValidationErrorKind.OneOfMultipleValid
+
+    def is_accepted(error: Any) -> bool:
+        return (
+            (isinstance(error.kind, overlap) and _may_overlap(error, parameters))
+            or _is_declared(error, parameters)
+            or _is_list_of_choices(error)
+            or _is_choice_as_text(error, parameters)
+        )
 
     def validate(arguments: dict[str, Any]) -> dict[str, Any]:
         if validator.is_valid(arguments):
             return arguments
         problems: dict[str, FieldProblem] = {}
         for error in validator.iter_errors(arguments):
-            is_overlap = isinstance(error.kind, overlap)
-            if (
-                (is_overlap and _may_overlap(error, parameters))
-                or _is_declared(error, parameters)
-                or _is_list_of_choices(error)
-                or _is_choice_as_text(error, parameters)
-            ):
+            if is_accepted(error):
                 continue
-            for problem in _to_problems(error, names):
-                problems.setdefault(problem.field, problem)
+            for chosen in [one for one in _choose_errors(error) if not is_accepted(one)] or [error]:
+                for problem in _to_problems(chosen, parameters):
+                    problems.setdefault(problem.field, problem)
         if problems:
             raise InvalidArguments(tuple(problems.values()))
         return arguments
@@ -220,37 +224,92 @@ def _get_first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
-def _to_problems(error: Any, names: tuple[str, ...]) -> list[FieldProblem]:
+def _choose_errors(error: Any) -> list[Any]:
+    """Return the errors of the alternative that an error of `anyOf` or `oneOf` is about; other errors as they are.
+
+    That is the alternative whose constants the value has, else the one with the fewest errors. The error itself is
+    returned where the value has the type of no alternative, or each alternative requires one other property.
+    """
+    branches = [
+        [inner for outer in branch for inner in _choose_errors(outer)] for branch in getattr(error.kind, "context", ())
+    ]
+    if not branches or not all(branches) or _get_alternative_names(error):  # one that fits several has empty ones
+        return [error]
+    at = len(error.instance_path)
+    if all(_is_about_type(inner, at) for branch in branches for inner in branch):
+        return [error] if len(branches) > 1 else branches[0]
+    return min(branches, key=lambda branch: _rank_branch(branch, at))
+
+
+def _get_alternative_names(error: Any) -> list[str]:
+    """Return the properties one of which is required, if that is all that the alternatives say."""
+    branches = getattr(error.kind, "context", ())
+    errors = [branch[0] for branch in branches if len(branch) == 1 and branch[0].kind.name == "required"]
+    is_all = len(errors) == len(branches) and all(one.instance_path == error.instance_path for one in errors)
+    return [one.kind.property for one in errors] if is_all else []
+
+
+def _is_about_type(error: Any, depth: int) -> bool:
+    """Return whether the value at a depth has another type, or is none of the choices."""
+    return len(error.instance_path) == depth and error.kind.name in ("type", "enum", "const", "anyOf", "oneOf")
+
+
+def _rank_branch(errors: list[Any], depth: int) -> tuple[bool, int, int]:
+    """Return the rank of an alternative, lowest first: another type, then other constants, then the number of errors."""
+    wrong_choices = [one for one in errors if _is_about_type(one, depth + 1) and one.kind.name in ("enum", "const")]
+    return any(_is_about_type(one, depth) for one in errors), len(wrong_choices), len(errors)
+
+
+def _to_problems(error: Any, parameters: dict[str, Any]) -> list[FieldProblem]:
     path = ".".join(str(step) for step in error.instance_path)
     kind = error.kind
     if kind.name == "required":
         return [FieldProblem(_join_path(path, kind.property), is_required())]
     if kind.name in ("additionalProperties", "unevaluatedProperties"):
-        is_top_level = names and not path
-        message = unknown_parameter(names) if is_top_level else "there is no such parameter; take it out"
+        names = tuple(parameters.get("properties") or ())
+        message = unknown_parameter(names) if names and not path else unknown_field()
         return [
             FieldProblem(_join_path(path, name), message, preview_json(error.instance.get(name)))
             for name in kind.unexpected
         ]
-    return [FieldProblem(path, _describe_problem(kind, str(error.message)), preview_json(error.instance))]
+    return [FieldProblem(path, _describe_problem(error, parameters), preview_json(error.instance))]
 
 
-def _describe_problem(kind: Any, message: str) -> str:
+def _describe_problem(error: Any, parameters: dict[str, Any]) -> str:
+    kind, message = error.kind, str(error.message)
+    if names := _get_alternative_names(error):
+        return must_have_one(names)
+    has_alternatives = kind.name in ("anyOf", "oneOf") and all(kind.context)
+    if has_alternatives or (kind.name == "type" and kind.types in (["array"], ["object"])):
+        phrase = _describe_schema_of(error, parameters)
+        if phrase is not None:
+            return must_fit(phrase)
     if kind.name == "type":
         return _describe_type_problem(sorted(kind.types, key=lambda name: (name == "null", name)))
     if kind.name == "enum":
-        return must_be(" or ".join(preview_json(option) for option in kind.value))
+        return must_fit(join_options(map(preview_json, kind.value)))
     if kind.name == "const":
         return must_be(preview_json(kind.value))
     if kind.name in _COMPARISONS:
         return must_compare(_COMPARISONS[kind.name], preview_json(kind.value))
+    if kind.name in LIMIT_KEYWORDS:
+        return must_respect(kind.name, kind.value)
     return message if len(message) <= 300 else f"{message[:300]}…"
+
+
+def _describe_schema_of(error: Any, parameters: dict[str, Any]) -> LocalizedText | None:
+    """Return a phrase for the values of the schema that an error is about."""
+    try:
+        node = functools.reduce(operator.getitem, error.schema_path[:-1], parameters)
+    except (LookupError, TypeError):
+        return None
+    return describe_schema(node, parameters)
 
 
 def _describe_type_problem(types: list[str]) -> str:
     if len(types) == 1 and types[0] in _JSON_TYPES:
         return must_be_type(_JSON_TYPES[types[0]])
-    return must_be(" or ".join(_TYPE_PHRASES.get(name, name) for name in types))
+    return must_fit(describe_types(types))
 
 
 def _join_path(path: str, name: str) -> str:

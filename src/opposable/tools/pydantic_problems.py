@@ -1,0 +1,231 @@
+"""Converts the errors of pydantic to the problems of a function's arguments, by field."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opposable.domain.argument_problems import (
+    Comparison,
+    JsonType,
+    is_required,
+    must_be,
+    must_be_type,
+    must_compare,
+    unknown_parameter,
+)
+from opposable.domain.errors import FieldProblem
+from opposable.domain.json_text import preview_json
+from opposable.domain.localized_text import LocalizedText
+from opposable.tools.schema_phrases import (
+    describe_schema,
+    get_alternatives,
+    get_choices,
+    join_options,
+    must_fit,
+    must_respect,
+    resolve_references,
+    unknown_field,
+)
+
+_SCALAR_TYPES: dict[str, JsonType] = {
+    "int": "integer",
+    "float": "number",
+    "decimal": "number",
+    "string": "string",
+    "bool": "boolean",
+}
+"""The JSON type that a value should have, by the beginning of pydantic's error type."""
+
+_CONTAINER_TYPES: dict[str, JsonType] = {
+    "list_type": "array",
+    "dict_type": "object",
+    "model_type": "object",
+    "dataclass_type": "object",
+}
+
+_COMPARISONS: dict[str, Comparison] = {
+    "greater_than_equal": "minimum",
+    "greater_than": "exclusive minimum",
+    "less_than_equal": "maximum",
+    "less_than": "exclusive maximum",
+}
+_LIMITS = {
+    "string_too_short": ("minLength", "min_length"),
+    "string_too_long": ("maxLength", "max_length"),
+    "too_short": ("minItems", "min_length"),
+    "too_long": ("maxItems", "max_length"),
+    "string_pattern_mismatch": ("pattern", "pattern"),
+    "multiple_of": ("multipleOf", "multiple_of"),
+}
+_UNKNOWN_FIELD_ERRORS = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
+_CHOICE_ERRORS = frozenset({"literal_error", "enum"})
+
+
+@dataclass(frozen=True, slots=True)
+class _LocatedError:
+    """An error with the steps of its path that are still to be followed in the schema."""
+
+    steps: tuple[Any, ...]
+    error: Mapping[str, Any]
+
+    @property
+    def is_about_type(self) -> bool:
+        """Whether the value itself has another type than its schema, or is none of its choices."""
+        kind = self.error["type"]
+        return not self.steps and (kind.endswith(("_type", "_parsing")) or kind in _CHOICE_ERRORS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """An error with its path in the arguments, and the schema there."""
+
+    path: tuple[Any, ...]
+    node: Mapping[str, Any]
+    error: Mapping[str, Any]
+    is_union: bool = False
+
+
+def problems_from_error(error: Any, schema: Mapping[str, Any]) -> tuple[FieldProblem, ...]:
+    """Convert a pydantic `ValidationError` to one problem per field.
+
+    Of a union, the problems of one branch are reported: the one whose constants the value has, else the one with the
+    fewest problems. Where the value has the type of no branch, all of them are named.
+
+    Args:
+        error: The error.
+        schema: The JSON Schema of all arguments.
+    """
+    located = [_LocatedError(item["loc"], item) for item in error.errors(include_url=False)]
+    problems: dict[str, FieldProblem] = {}
+    for finding in _follow(located, schema, schema, ()):
+        problem = _create_problem(finding, schema)
+        problems.setdefault(problem.field, problem)
+    return tuple(problems.values())
+
+
+def _follow(
+    errors: list[_LocatedError],
+    node: Mapping[str, Any],
+    root: Mapping[str, Any],
+    path: tuple[Any, ...],
+    *,
+    is_branch: bool = False,
+) -> Iterator[_Finding]:
+    """Follow the paths of errors in the schema; yield those of the chosen branches with their path and schema.
+
+    `is_branch` says that the step of the branch is already taken, if the schema is a union.
+    """
+    node = resolve_references(node, root)
+    alternatives = get_alternatives(node, root)
+    if len(alternatives) == 1 and "type" not in node:  # the other alternative is null
+        yield from _follow(errors, alternatives[0], root, path)
+        return
+    yield from (_Finding(path, node, located.error) for located in errors if not located.steps)
+    groups: dict[Any, list[_LocatedError]] = {}
+    for located in errors:
+        if located.steps:
+            groups.setdefault(located.steps[0], []).append(_LocatedError(located.steps[1:], located.error))
+    if groups and len(alternatives) > 1 and not is_branch:
+        yield from _follow_branch(groups, node, alternatives, root, path)
+        return
+    for step, group in groups.items():
+        child = _get_child(node, step, root)
+        is_field = child is not None or any(one.error["type"] in _UNKNOWN_FIELD_ERRORS for one in group)
+        yield from _follow(group, child or {} if is_field else node, root, (*path, step) if is_field else path)
+
+
+def _follow_branch(
+    branches: dict[Any, list[_LocatedError]],
+    node: Mapping[str, Any],
+    alternatives: list[Mapping[str, Any]],
+    root: Mapping[str, Any],
+    path: tuple[Any, ...],
+) -> Iterator[_Finding]:
+    """Choose a branch of a union, and follow its errors. `branches` has the errors by the name of the branch."""
+    if len(branches) > 1 and all(one.is_about_type for errors in branches.values() for one in errors):
+        yield _Finding(path, node, next(iter(branches.values()))[0].error, is_union=True)
+        return
+    names = list(branches)
+    name = min(names, key=lambda name: _rank_branch(branches[name]))
+    tag_field = node.get("discriminator", {}).get("propertyName", "")
+    if len(names) == len(alternatives):
+        chosen = [alternatives[names.index(name)]]
+    else:
+        chosen = [one for one in alternatives if name in get_choices(_get_child(one, tag_field, root) or {})]
+    yield from _follow(branches[name], chosen[0] if chosen else node, root, path, is_branch=not chosen)
+
+
+def _rank_branch(errors: list[_LocatedError]) -> tuple[bool, int, int]:
+    """Return the rank of a branch, lowest first: another type, then other constants, then the number of errors."""
+    wrong_choices = [one for one in errors if len(one.steps) == 1 and one.error["type"] in _CHOICE_ERRORS]
+    return any(one.is_about_type for one in errors), len(wrong_choices), len(errors)
+
+
+def _get_child(node: Mapping[str, Any], step: Any, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the schema of a field or item; {} if the schema does not describe it, None if it can have none."""
+    if step == "[key]":
+        return None
+    properties, items = node.get("properties", {}), node.get("prefixItems", ())
+    if step in properties:
+        return resolve_references(properties[step], root)
+    if isinstance(step, int) and node.get("type") == "array":
+        return resolve_references(items[step] if step < len(items) else node.get("items"), root)
+    values = [node.get("additionalProperties"), *node.get("patternProperties", {}).values()]
+    values = [value for value in values if isinstance(value, Mapping)]
+    if values:
+        return resolve_references(values[0], root)
+    alternatives = get_alternatives(node, root)
+    children = [child for one in alternatives if (child := _get_child(one, step, root)) is not None]
+    if children:
+        return children[0] if len(children) == 1 else {"anyOf": children}
+    is_open = not alternatives and node.get("type", "object") == "object" and not properties
+    return {} if is_open else None
+
+
+def _create_problem(finding: _Finding, schema: Mapping[str, Any]) -> FieldProblem:
+    path, node, error = finding.path, finding.node, finding.error
+    received = error["input"]
+    tag_field = str(error.get("ctx", {}).get("discriminator", "")).strip("'")
+    if tag_field and (tag := _get_child(node, tag_field, schema)):
+        is_missing = not isinstance(received, Mapping) or tag_field not in received
+        problem = is_required() if is_missing else must_fit(describe_schema(tag, schema) or "")
+        return FieldProblem(_join(*path, tag_field), problem, None if is_missing else preview_json(received[tag_field]))
+    message: str
+    if error["type"] in _UNKNOWN_FIELD_ERRORS:
+        message = unknown_parameter(tuple(schema.get("properties", ()))) if len(path) == 1 else unknown_field()
+    else:
+        message = _describe_problem(finding, schema)
+    return FieldProblem(_join(*path), message, None if error["type"] == "missing" else preview_json(received))
+
+
+def _join(*path: Any) -> str:
+    return ".".join(map(str, path))
+
+
+def _describe_problem(finding: _Finding, schema: Mapping[str, Any]) -> str:
+    kind, message, context = finding.error["type"], finding.error["msg"], finding.error.get("ctx", {})
+    phrase = describe_schema(finding.node, schema)
+    if finding.is_union and phrase:
+        return must_fit(phrase)
+    if kind == "missing":
+        return is_required()
+    if kind in _COMPARISONS:
+        return must_compare(_COMPARISONS[kind], message.rpartition(" ")[2])
+    if kind in _LIMITS:
+        keyword, name = _LIMITS[kind]
+        return must_respect(keyword, context[name])
+    requirement = message.removeprefix("Value error, ").removeprefix("Input ").removeprefix("should ")
+    if kind in _CHOICE_ERRORS and get_choices(finding.node):
+        return LocalizedText(
+            f"must {requirement}", must_fit(join_options(map(preview_json, get_choices(finding.node)))).chinese
+        )
+    is_about_type = kind.endswith(("_type", "_parsing"))
+    if is_about_type and (json_type := _SCALAR_TYPES.get(kind.partition("_")[0])):
+        return must_be_type(json_type)
+    if is_about_type and phrase:
+        return must_fit(phrase)
+    if kind in _CONTAINER_TYPES:
+        return must_be_type(_CONTAINER_TYPES[kind])
+    if requirement.startswith("be "):
+        return must_be(requirement.removeprefix("be "))
+    return f"must {requirement}" if requirement.startswith(("have ", "match ")) else requirement
