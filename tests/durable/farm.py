@@ -123,8 +123,9 @@ def get_environment(url: str, home: Path) -> dict[str, str]:
 
 async def start_worker(url: str, home: Path, outside: Outside, *arguments: str) -> asyncio.subprocess.Process:
     """Start a worker process and wait until it is ready."""
+    models = () if "--config" in arguments else ("--model", outside.model)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "opposable", "worker", "--model", outside.model, *arguments),
+        *(sys.executable, "-m", "opposable", "worker", *models, *arguments),
         env=get_environment(url, home),
         stderr=asyncio.subprocess.PIPE,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from tests.cli.program import run_program
 from tests.durable.farm import AGENT_ID, kill, start_worker, store_agent
 from tests.models.chat_server import (
     ChatServer,
@@ -37,7 +38,7 @@ async def serve_durable(
 ) -> AsyncIterator[tuple[aiohttp.ClientSession, Service]]:
     """A session that asks a server whose chats one worker executes, and the service of the server."""
     settings = create_settings(home, database_url=url)
-    models = {"m": ScriptedModel()}  # asked by no chat
+    models = {"m": ScriptedModel(), "fast": ScriptedModel()}  # asked by no chat
     upstream.model = f"{upstream.url}#scripted"
     async with (
         open_service(settings, models, is_durable=True) as service,
@@ -159,3 +160,22 @@ async def find_usage(service: Service, requests: int) -> tuple[int, list[tuple[s
     if sum(item.usage.requests for item in usage) < requests:
         return None
     return key.tokens_used, [(item.model, item.usage.total_tokens) for item in usage]
+
+
+async def test_a_worker_has_the_models_of_a_configuration(url, tmp_path):
+    async with (
+        chat_server(respond_json({"error": {"message": "away"}}, 503)) as first,
+        chat_server(build_completion("from the fallback")) as second,
+    ):
+        route = {"name": "fast", "model": f"{first.url}#a", "retries": 0, "fallbacks": [f"{second.url}#b"]}
+        config = tmp_path / "gateway.yaml"
+        config.write_bytes(dump_json({"models": [{"name": "m", "model": f"{second.url}#b"}, route]}))
+        async with serve_durable(url, tmp_path, first, "--config", str(config)) as (session, _):
+            status, answer = await chat(session, "Hello", model="fast")
+    assert (status, answer.get("response"), len(first.bodies)) == (200, "from the fallback", 1)
+
+
+async def test_a_worker_takes_models_or_a_configuration(tmp_path):
+    env = {"OPPOSABLE_DATABASE_URL": "postgresql://127.0.0.1:9/none"}
+    result = await run_program(tmp_path, "worker", "--model", "m", "--config", "gateway.yaml", env=env)
+    assert (result.code, "--model and --config exclude each other" in result.err) == (2, True)

@@ -51,6 +51,7 @@ ModelsOption = Annotated[
         show_default=False,
     ),
 ]
+ConfigOption = Annotated[Path | None, typer.Option(help="Models with aliases and fallbacks (YAML)", show_default=False)]
 
 
 def serve(
@@ -61,9 +62,7 @@ def serve(
     api_key_env: Annotated[
         str, typer.Option(metavar="NAME", help="Environment variable with the API key of clients")
     ] = "OPPOSABLE_SERVE_KEY",
-    config: Annotated[
-        Path | None, typer.Option(help="Models with aliases and fallbacks (YAML)", show_default=False)
-    ] = None,
+    config: ConfigOption = None,
     only: Annotated[
         ServedPartOption | None, typer.Option(help="Serve only this part of the service", show_default=False)
     ] = None,
@@ -91,10 +90,8 @@ def serve(
     log_to_stderr(settings.log)
     if durable:
         require_postgresql(settings)
-    if model and config:
-        raise BadInput("--model and --config exclude each other. Name the models in the file.")
     model_names = () if only == "skills" else tuple(model or [settings.model])
-    served = ServedSelection(model_names, load_gateway_config(config) if config else None, only)
+    served = ServedSelection(model_names, load_config(model, config), only)
     api_key = server.read_api_key(api_key_env)
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
         name = runner.run(_check_startup(settings, served, host, api_key, allow_download=download))
@@ -106,6 +103,13 @@ def serve(
         run_worker = partial(_run_worker, served, host, api_key, durable, log_format, assist)
         run_workers(run_worker, listen_socket, workers, on_ready)
     _report(settings, "Stopped.")
+
+
+def load_config(model_names: Sequence[str] | None, path: Path | None) -> GatewayConfig | None:
+    """Return the configuration of the option --config, None without one. Raises: `BadInput`, also with --model."""
+    if model_names and path:
+        raise BadInput("--model and --config exclude each other. Name the models in the file.")
+    return load_gateway_config(path) if path else None
 
 
 def read_service_settings(log_format: LogFormat | None = None, assist: AssistOption = None) -> Settings:
