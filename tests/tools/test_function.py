@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import threading
+from collections.abc import Iterable
 from datetime import date
 from enum import Enum
 from typing import Annotated, Any, Literal
@@ -282,6 +283,50 @@ async def test_async_sync_and_callable_objects_run():
     assert await FunctionTool(Doubler(), tool_id="double").run({"a": 4}, NO_CONTEXT) == 8
 
 
+async def test_a_partial_function_has_the_types_and_descriptions_of_its_function():
+    partial = FunctionTool(functools.partial(search, mode="deep"))
+    assert (partial.tool_id, partial.definition.description) == (
+        "search",
+        FunctionTool(search).definition.description,
+    )
+    properties = dict(FunctionTool(search).definition.parameters["properties"])
+    del properties["mode"]
+    assert partial.definition.parameters["properties"] == properties
+    result = await partial.run(partial.check({"query": "q", "limit": "2"}), NO_CONTEXT)
+    assert result == ["q", "2", "deep", "None"]
+    with pytest.raises(InvalidArguments, match="mode: there is no such parameter"):
+        partial.check({"query": "q", "mode": "fast"})
+    positional = FunctionTool(functools.partial(search, "q"), tool_id="find")
+    assert list(positional.definition.parameters["properties"]) == ["limit", "mode", "root"]
+
+
+async def test_an_iterable_is_a_list_that_is_checked_before_the_function_runs():
+    def mean(values: Iterable[float], names: Iterable[str] | None = None, rest: Iterable = ()) -> float:
+        return sum(values) / len(list(values))
+
+    mean_tool = FunctionTool(mean)
+    assert await mean_tool.run(mean_tool.check({"values": [1, 2, 3]}), NO_CONTEXT) == 2
+    with pytest.raises(InvalidArguments) as caught:
+        mean_tool.check({"values": [1, "x"]})
+    assert caught.value.problems == (FieldProblem("values.1", "must be a valid number", '"x"'),)
+
+
+async def test_types_for_type_checkers_only_may_be_the_result_and_the_context():
+    namespace: dict[str, Any] = {}
+    source = """
+def table(n: int) -> "pd.DataFrame": return n
+def greet(n: int, context: "CallContext | None" = None) -> "pd.DataFrame": return context.language
+def wrong(n: "pd.DataFrame") -> int: return n
+"""
+    exec(source, namespace)
+    table, greet = FunctionTool(namespace["table"]), FunctionTool(namespace["greet"])
+    assert [list(one.definition.parameters["properties"]) for one in (table, greet)] == [["n"], ["n"]]
+    assert (table.output_schema, greet.takes_context) == (None, True)
+    assert await greet.run(greet.check({"n": 1}), CallContext(language="zh")) == "zh"
+    with pytest.raises(ToolRegistrationError, match="'pd' is not defined"):
+        FunctionTool(namespace["wrong"])
+
+
 async def test_the_context_is_passed_and_not_in_the_schema():
     def f(a: int, context: CallContext) -> str:
         return f"{context.call_id}:{a}"
@@ -390,7 +435,7 @@ def no_schema(a: threading.Lock) -> int:
     return 1
 
 
-@pytest.mark.parametrize("function", [star, keywords, unknown_type, no_schema, 5, object()])
+@pytest.mark.parametrize("function", [star, keywords, unknown_type, no_schema, max, 5, object()])
 def test_a_function_that_cannot_be_described_is_refused(function):
     with pytest.raises(ToolRegistrationError):
         FunctionTool(function)

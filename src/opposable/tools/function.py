@@ -12,7 +12,7 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.errors import InvalidArguments, ToolRegistrationError
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.base import ToolOutline
-from opposable.tools.function_schema import get_output_form, get_signature
+from opposable.tools.function_schema import get_output_form, get_signature, unwrap_partial
 from opposable.tools.streaming import collect_stream, get_thread_pool
 from opposable.tools.tool_names import to_safe_name
 
@@ -75,7 +75,7 @@ class FunctionTool:
             raise ToolRegistrationError(f"{function!r} is not callable. Pass a function or a method.")
         self._signature = get_signature(function)
         self.function = function
-        self.tool_id = tool_id or getattr(function, "__name__", type(function).__name__)
+        self.tool_id = tool_id or self._signature.name
         self.outline = ToolOutline(
             to_safe_name(self.tool_id), description or self._signature.description, self._signature.descriptions
         )
@@ -305,7 +305,7 @@ def _create_spec(tool: FunctionTool, options: ToolOptions) -> "FunctionToolSpec"
     from opposable.domain.specs import FunctionToolSpec  # lazy: pydantic specs double the import time
     from opposable.domain.validation_problems import describe_problems  # lazy: see above
 
-    function = tool.function
+    function = unwrap_partial(tool.function)
     try:
         return FunctionToolSpec(
             tool_id=tool.tool_id,

@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from types import UnionType
 from typing import (
     Annotated,
@@ -41,6 +41,7 @@ class FunctionSignature:
     """The parts of a function that make it a tool. Schema and validator are made when they are first needed.
 
     Attributes:
+        name: The name of the function, or of the type of a callable object.
         description: The docstring's text without its sections.
         descriptions: The descriptions of the parameters that a model passes, by name; "" if not described.
         context_name: The parameter that takes the `CallContext`, if any.
@@ -52,11 +53,12 @@ class FunctionSignature:
         Raises:
             ToolRegistrationError: The signature cannot be described to a model.
         """
-        self._name = getattr(function, "__name__", type(function).__name__)
-        docstring = _parse_docstring(inspect.getdoc(function) or "")
+        named_function = unwrap_partial(function)
+        self.name = getattr(named_function, "__name__", type(named_function).__name__)
+        docstring = _parse_docstring(inspect.getdoc(named_function) or "")
         description = " ".join(part for part in (docstring.short_description, docstring.long_description) if part)
-        self.description = " ".join(description.split()) or self._name.replace("_", " ").strip()
-        self._parameters, self.context_name = _read_parameters(function, self._name, is_bound=is_bound)
+        self.description = " ".join(description.split()) or self.name.replace("_", " ").strip()
+        self._parameters, self.context_name = _read_parameters(function, self.name, is_bound=is_bound)
         described = {param.arg_name: " ".join((param.description or "").split()) for param in docstring.params}
         self.descriptions = {
             name: _get_own_description(hint) or described.get(name, "")
@@ -92,7 +94,7 @@ class FunctionSignature:
                 hint = Annotated[hint, Field(description=self.descriptions[name])]
             has_default = default is not ...
             fields[_to_field_name(name)] = (hint, Field(default, alias=name) if has_default else Field(alias=name))
-        return _create_model(self._name, fields)
+        return _create_model(self.name, fields)
 
 
 _signature_caches: dict[bool, WeakKeyDictionary[Callable[..., Any], FunctionSignature]] = {
@@ -122,6 +124,11 @@ def get_signature(function: Callable[..., Any]) -> FunctionSignature:
     return signature
 
 
+def unwrap_partial(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of a `functools.partial`, which has its name, docstring and types; others as they are."""
+    return function.func if isinstance(function, functools.partial) else function
+
+
 def _parse_docstring(text: str) -> Any:
     """Parse a docstring: as Google's style where it can be no other, since trying every style takes three times as long."""
     import docstring_parser  # lazy: loaded with the first function tool
@@ -137,13 +144,17 @@ def _read_parameters(
 ) -> tuple[dict[str, tuple[Any, Any]], str | None]:
     """Return type and default of the parameters that a model passes, and the name of the one for the `CallContext`.
 
-    A parameter without a default has `...`. A default that is a pydantic `Field` becomes part of the type.
+    A parameter without a default has `...`. A default that is a pydantic `Field` becomes part of the type. Parameters
+    that a `functools.partial` fills in are left out.
     """
     hints = _get_type_hints(function, name)
     passed: dict[str, tuple[Any, Any]] = {}
     context_name = None
-    parameters = list(inspect.signature(function).parameters.values())
+    filled_in = function.keywords if isinstance(function, functools.partial) else ()
+    parameters = list(_get_signature(function, name).parameters.values())
     for parameter in parameters[1:] if is_bound else parameters:
+        if parameter.name in filled_in:
+            continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ToolRegistrationError(
                 f"{name}: a model cannot pass the parameter {parameter.name!r}. Use named parameters only."
@@ -156,6 +167,13 @@ def _read_parameters(
         else:
             passed[parameter.name] = (hint, ... if parameter.default is parameter.empty else parameter.default)
     return passed, context_name
+
+
+def _get_signature(function: Callable[..., Any], name: str) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except ValueError as error:  # of some functions written in C
+        raise ToolRegistrationError(f"{name}: its parameters are unknown: {error}. Wrap it in a function.") from error
 
 
 def _is_field(default: Any) -> bool:
@@ -189,33 +207,56 @@ def _create_model(name: str, fields: dict[str, Any]) -> tuple[Any, dict[str, Any
 
 
 def _get_type_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    function = unwrap_partial(function)
     try:
-        target = function if inspect.isroutine(function) else type(function).__call__
-        hints = get_type_hints(target, include_extras=True)
-        return {parameter: _convert_typed_dicts(hint) for parameter, hint in hints.items()}
+        hints = _resolve_type_hints(function if inspect.isroutine(function) else type(function).__call__)
+        return {parameter: _convert_type(hint) for parameter, hint in hints.items()}
     except (NameError, TypeError, RecursionError) as error:
         raise ToolRegistrationError(f"{name}: its annotations cannot be resolved: {error}") from error
 
 
-def _convert_typed_dicts(hint: Any) -> Any:
-    """Replace each `typing.TypedDict` in a type by that of typing_extensions: pydantic needs it before Python 3.12."""
-    if sys.version_info >= (3, 12):
-        return hint
-    if is_typeddict(hint) and type(hint).__module__ == "typing":
+def _resolve_type_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of a function's parameters and of its result.
+
+    Modules may import the type of the result, and `CallContext`, for type checkers only. Such a result is left out.
+
+    Raises:
+        NameError: The type of a parameter is not defined.
+    """
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError:
+
+        def parameters() -> None: ...
+
+        parameters.__annotations__ = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+        namespace = {"CallContext": CallContext, **getattr(inspect.unwrap(function), "__globals__", {})}
+        return get_type_hints(parameters, namespace, include_extras=True)
+
+
+def _convert_type(hint: Any) -> Any:
+    """Replace types that pydantic validates in another form, also inside of a type.
+
+    An `Iterable` becomes a list, since pydantic would validate the items one by one while the function runs. A
+    `typing.TypedDict` becomes that of typing_extensions, which pydantic needs before Python 3.12.
+    """
+    if sys.version_info < (3, 12) and is_typeddict(hint) and type(hint).__module__ == "typing":
         import typing_extensions  # lazy: comes with pydantic
 
         create: Any = typing_extensions.TypedDict
         fields = {}
         for name, field in get_type_hints(hint, include_extras=True).items():
             is_optional = name in hint.__optional_keys__ and get_origin(field) not in (NotRequired, Required)
-            fields[name] = NotRequired[_convert_typed_dicts(field)] if is_optional else _convert_typed_dicts(field)
+            fields[name] = NotRequired[_convert_type(field)] if is_optional else _convert_type(field)
         converted = create(hint.__name__, fields)
         converted.__doc__ = hint.__doc__
         return converted
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return Annotated[(_convert_typed_dicts(arguments[0]), *arguments[1:])]
-    inner = tuple(map(_convert_typed_dicts, arguments))
+        return Annotated[(_convert_type(arguments[0]), *arguments[1:])]
+    inner = tuple(map(_convert_type, arguments))
+    if hint is Iterable or origin is Iterable:
+        return list[inner[0]] if inner else list  # type: ignore[valid-type]
     if inner == arguments:
         return hint
     generic: Any = Union if origin is UnionType else origin
