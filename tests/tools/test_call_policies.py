@@ -459,6 +459,17 @@ async def test_calls_are_refused_if_the_approval_handler_raises():
     assert (result.failure, service.seen) == ("denied", [])
 
 
+@pytest.mark.parametrize("decision", [True, None, "yes"])
+async def test_a_decision_of_another_type_denies_the_call(decision):
+    async def approve(request):
+        return decision
+
+    service = FlakyService("here")
+    result = await create_library(service, needs_approval=True, approve=approve).call("fetch", {})
+    assert (result.failure, service.seen) == ("denied", [])
+    assert result.content.endswith("the approval handler returned neither Approved nor Denied")
+
+
 async def test_a_tools_own_timeout_is_reported_with_its_own_message():
     class QueryTimedOut(ToolFailed, TimeoutError):
         pass

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from opposable.domain.call_context import ApprovalHandler, ApprovalRequest, Approved, CallContext
+from opposable.domain.call_context import ApprovalHandler, ApprovalRequest, Approved, CallContext, Denied
 from opposable.domain.errors import OpposableError
+from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.rate_limits import RateLimiter
 from opposable.tools import failure_messages
 from opposable.tools.circuit_breaker import CircuitBreaker, CircuitBreakerOptions
@@ -18,6 +19,10 @@ from opposable.tools.result_media import find_media
 from opposable.tools.retries import NO_ANSWER_FAILURES, ToolRetryOptions, retry
 
 DEFAULT_POLICY = CallPolicy()
+
+_INVALID_DECISION = LocalizedText(
+    "the approval handler returned neither Approved nor Denied", "审批程序返回的既不是 Approved 也不是 Denied"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +186,8 @@ async def _request_approval(
         return InvocationResult(failure_messages.approval_unavailable_message(name, language), "denied", attempts=0)
     if isinstance(decision, Approved):
         return None
-    message = failure_messages.approval_denied_message(name, decision.reason, language)
+    reason = decision.reason if isinstance(decision, Denied) else _INVALID_DECISION
+    message = failure_messages.approval_denied_message(name, localize(reason, language), language)
     return InvocationResult(message, "denied", attempts=0)
 
 
