@@ -207,6 +207,18 @@ async def test_an_unavailable_model_fails_the_run_with_its_message(tmp_path):
         assert going.event_log.events[-1].data == {"kind": "model_unavailable", "message": "The model is away."}
 
 
+async def test_overlapping_first_runs_of_two_owners_store_a_conversation_each(tmp_path):
+    asked = user_message("hi")
+    async with open_runner(tmp_path) as (store, runner):
+        for run_id, owner in (("r1", "ann"), ("r2", "ben"), ("r3", "ben")):
+            run = create_run(run_id=run_id, conversation_id="v1", owner=owner)
+            source = create_event_source(ScriptedModel(f"Hello {owner}."), ToolLibrary(), asked)
+            assert (await (await runner.start(run, asked, source)).wait_until_ended()).status == "finished"
+        assert await store.conversations.list_messages("v1") == (asked, assistant_message("Hello ann."))
+        assert await store.conversations.list_messages("v1~ben") == (asked, assistant_message("Hello ben.")) * 2
+        assert (await store.conversations.get("v1~ben")).owner == "ben"
+
+
 async def test_a_conversation_whose_first_run_fails_is_listed_without_messages(tmp_path):
     async with open_runner(tmp_path) as (store, runner):
         run = replace(create_run(conversation_id="v1"), task="good\nmorning", owner="ann")

@@ -42,6 +42,7 @@ from opposable.service.run_plan import RunPlan, limits_from_json, options_from_j
 from opposable.service.runner import end_run
 from opposable.service.service import Service
 from opposable.service.unfinished_turns import list_executed_messages
+from opposable.store.conversations import scope_turn
 
 MAX_TAKEOVERS = 20
 """A run that this number of processes took over without finishing a step fails: it may be what ends them."""
@@ -322,7 +323,8 @@ class RunExecutor:
             answer = list_executed_messages(execution.log.events, execution.replies)
         turn = turn_from_run(execution.run, (new_message, *answer) if answer else ())
         append_turns = self._store.conversations.append_turns
-        await retry_while_unavailable(lambda: append_turns([turn], skip_existing=True))
+        if await retry_while_unavailable(lambda: append_turns([turn], skip_existing=True)):
+            await retry_while_unavailable(lambda: append_turns([scope_turn(turn)], skip_existing=True))
 
     async def _load_events(self, run_id: str) -> tuple[RunEvent, ...]:
         events: tuple[RunEvent, ...] = ()

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opposable.domain.backoff import get_backoff_seconds
-from opposable.domain.errors import BadInput, OpposableError, StoreError, StoreUnavailable
+from opposable.domain.errors import OpposableError, StoreError, StoreUnavailable
 from opposable.domain.records import ConversationTurn
 from opposable.service.background import run_in_background
-from opposable.store.conversations import ConversationRepository
+from opposable.store.conversations import ConversationRepository, scope_turn
 
 MAX_RETRY_SECONDS = 60.0
 """Seconds for which a turn is retried while the store is unavailable."""
@@ -48,9 +48,10 @@ class TurnWriter:
     async def write(self, turn: ConversationTurn) -> None:
         """Write a turn and return when it is stored.
 
+        If another owner has stored a conversation with its id since the run began, the turn gets one of its own.
+
         Raises:
             StoreUnavailable: If the store stays unavailable for `MAX_RETRY_SECONDS`.
-            BadInput: If the conversation belongs to another owner.
             StoreError: If the store rejects the turn.
         """
         loop = asyncio.get_running_loop()
@@ -91,8 +92,10 @@ class TurnWriter:
                 return
             else:
                 for queued in remaining:
-                    is_rejected = queued.turn.turn_id in rejected_ids
-                    _resolve_future(queued.future, _conversation_not_found_error(queued.turn) if is_rejected else None)
+                    if queued.turn.turn_id in rejected_ids:
+                        self._queue.append(replace(queued, turn=scope_turn(queued.turn)))
+                    else:
+                        _resolve_future(queued.future, None)
                 return
 
 
@@ -112,9 +115,3 @@ def _resolve_future(future: "asyncio.Future[None]", error: OpposableError | None
         future.set_result(None)
     else:
         future.set_exception(error)
-
-
-def _conversation_not_found_error(turn: ConversationTurn) -> BadInput:
-    return BadInput(
-        f"There is no conversation {turn.conversation.conversation_id!r}. Use another id to start a new one."
-    )

@@ -1,6 +1,7 @@
 """Repository of conversations and their messages, in the database."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -11,7 +12,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from opposable.domain.errors import BadInput, StoreConflict
 from opposable.domain.json_forms import message_from_json, message_to_json
 from opposable.domain.messages import Message
-from opposable.domain.records import Conversation, ConversationTurn, Page, get_utc_now
+from opposable.domain.records import Conversation, ConversationTurn, Page, get_utc_now, scope_conversation_id
 from opposable.store.database import StoreDatabase
 from opposable.store.pagination import fetch_newest_first
 from opposable.store.rows import to_record
@@ -222,6 +223,13 @@ class SqlConversationRepository:
     async def delete(self, conversation_id: str) -> bool:
         """Delete a conversation and its messages. Return whether it existed."""
         return await self._database.execute(delete(conversations).where(conversations.c.id == conversation_id)) > 0
+
+
+def scope_turn(turn: ConversationTurn) -> ConversationTurn:
+    """Return a rejected turn for a conversation of its owner: another owner stored the same new id first."""
+    conversation = turn.conversation
+    stored_id = scope_conversation_id(conversation.conversation_id, conversation.owner)
+    return replace(turn, conversation=replace(conversation, conversation_id=stored_id))
 
 
 def _group_by_conversation(turns: Sequence[ConversationTurn]) -> list[list[ConversationTurn]]:
