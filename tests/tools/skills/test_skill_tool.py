@@ -153,25 +153,39 @@ scripts:
     arguments: argv
     parameters:
       type: object
-      properties: {city: {type: string}, limit: {type: integer}, deep: {type: boolean}, tags: {type: array}}
+      properties:
+        city: {type: string}
+        max_words: {type: integer}
+        deep: {type: boolean, default: false}
+        verbose: {type: boolean, default: true}
+        ids: {type: array}
 ---
 Body.
+"""
+SHOW = """import argparse, json
+parser = argparse.ArgumentParser()
+parser.add_argument("--city")
+parser.add_argument("--max_words", type=int)
+parser.add_argument("--deep", action="store_true")
+parser.add_argument("--verbose", default="true")
+parser.add_argument("--ids", nargs="*", type=int)
+print(json.dumps(vars(parser.parse_args())))
 """
 
 
 async def test_declared_arguments_reach_a_script_as_options(tmp_path, sandbox):
-    folder = write_skill(
-        tmp_path, "a", {"SKILL.md": ARGV, "tools/show.py": "import json, sys\nprint(json.dumps(sys.argv[1:]))"}
-    )
+    folder = write_skill(tmp_path, "a", {"SKILL.md": ARGV, "tools/show.py": SHOW})
     show = load_actions(folder, sandbox)["args.show"]
-    given = {"city": "--help 上海; rm", "limit": 3, "deep": True, "tags": ["a", "b"]}
-    assert await show.run(given, NO_CONTEXT) == [
-        "--city=--help 上海; rm",
-        "--limit=3",
-        "--deep",
-        "--tags=a",
-        "--tags=b",
-    ]
+    given = {"city": "--help 上海; rm", "max_words": 3, "deep": True, "verbose": False, "ids": [1, -2]}
+    assert await show.run(given, NO_CONTEXT) == {**given, "verbose": "false"}
+    given = {"city": "x", "deep": False, "ids": []}
+    assert await show.run(given, NO_CONTEXT) == {**given, "max_words": None, "verbose": "true"}
+
+
+async def test_an_item_of_a_list_is_never_parsed_as_an_option(tmp_path, sandbox):
+    folder = write_skill(tmp_path, "a", {"SKILL.md": ARGV, "tools/show.py": SHOW})
+    with pytest.raises(InvalidArguments, match=r"ids.1: must be a text that does not begin with a dash"):
+        await load_actions(folder, sandbox)["args.show"].run({"ids": ["1", "--deep"]}, NO_CONTEXT)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +193,8 @@ async def test_declared_arguments_reach_a_script_as_options(tmp_path, sandbox):
     [
         ("print('plain text')", "plain text"),
         ("print('[1, 2]')", [1, 2]),
+        ("print('1.10')", "1.10"),
+        ("print('    a\\n  b')", "    a\n  b"),
         ("pass", "It ran and wrote nothing."),
         ("import sys; print(sys.argv[1:], sys.stdin.read())", "['-v'] in"),
         ("print(open('/skill/data.txt').read())", "beside"),
@@ -193,6 +209,12 @@ async def test_output_is_a_value_or_text(tmp_path, sandbox, script, expected):
     ("script", "failure", "said"),
     [
         ("raise ValueError('bad 日期')", "failed", "exit code 1: ValueError: bad 日期"),
+        (
+            "def f(n):\n    if n:\n        return f(n - 1) if n % 2 else g(n - 1)\n    raise ValueError('deep')\n"
+            "def g(n):\n    return f(n)\nf(60)",
+            "failed",
+            "exit code 1: ValueError: deep",
+        ),
         ("import sys; sys.exit('no such city')", "failed", "exit code 1: no such city"),
         ("while True: pass", "timeout", "took too long"),
         ("print('x' * 10**6)", "failed", "wrote more than it may"),

@@ -1,6 +1,7 @@
 """The tools of a skill: its instructions, its files and its scripts."""
 
 import asyncio
+import contextlib
 import dataclasses
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -10,7 +11,7 @@ from typing import Any
 from opposable.domain.argument_problems import must_be
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolFailed
-from opposable.domain.json_text import dump_json, parse_json
+from opposable.domain.json_text import dump_json, parse_json, preview_json
 from opposable.domain.specs import SkillSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.safety.sandbox.limits import ProcessResult
@@ -166,29 +167,48 @@ def _create_script_tool(
 
 
 def _to_command_line(script: SkillScript, arguments: dict[str, Any]) -> tuple[list[str], bytes]:
-    """Return a script's command line options and its standard input."""
+    """Return a script's command line options and its standard input.
+
+    A list becomes `--name a b`. False is sent as a value, unless it is the declared default, as for a flag.
+
+    Raises:
+        InvalidArguments: An item of a list begins with a dash, so that it would be parsed as an option.
+    """
     if script.argument_style == "json":
         return [], dump_json(arguments)
     if script.parameters is FREE_ARGUMENTS:
         return [str(word) for word in arguments.get("arguments", ())], str(arguments.get("input", "")).encode()
     options: list[str] = []
     for name, value in arguments.items():
-        if value is None or value is False:
+        schema = script.parameters.get("properties", {}).get(name)
+        is_off_by_default = isinstance(schema, dict) and schema.get("default") is False
+        if value is None or (value is False and is_off_by_default):
             continue
-        option = f"--{name.replace('_', '-')}"
         if value is True:
-            options.append(option)
-            continue
-        # With "=", a value that begins with a dash is still parsed as a value.
-        options.extend(
-            f"{option}={item if isinstance(item, str) else dump_json(item).decode()}"
-            for item in (value if isinstance(value, list) else [value])
-        )
+            options.append(f"--{name}")
+        elif isinstance(value, list):
+            options += [f"--{name}", *(_to_word(item) for item in value)]
+            for number, item in enumerate(value):
+                if isinstance(item, str) and item.startswith("-"):
+                    problem = must_be("a text that does not begin with a dash")
+                    raise InvalidArguments((FieldProblem(f"{name}.{number}", problem, preview_json(item)),))
+        else:  # with "=", a value that begins with a dash is still parsed as a value
+            options.append(f"--{name}={_to_word(value)}")
     return options, b""
 
 
+def _to_word(value: Any) -> str:
+    return value if isinstance(value, str) else dump_json(value).decode()
+
+
 def _parse_output(tool_id: str, finished: ProcessResult) -> Any:
-    """Return a script's output: the value of JSON, anything else as text. Raises: `ToolFailed`, `TimeoutError`."""
+    """Return a script's output: the value of a JSON object or list, anything else as text.
+
+    Raises:
+        ToolFailed: The script failed.
+        TimeoutError: It took too long.
+    """
+    is_traceback = finished.stderr.lstrip().startswith("Traceback")
     stderr = finished.stderr.strip()[-_MAX_ERROR_CHARACTERS:]
     if finished.breach in ("time", "cpu"):
         raise TimeoutError(f"the script took too long and was stopped after {finished.seconds:g} seconds")
@@ -198,10 +218,12 @@ def _parse_output(tool_id: str, finished: ProcessResult) -> Any:
         raise ToolFailed(f"{tool_id} was killed, perhaps for using too much. {stderr}".rstrip())
     if finished.exit_code:
         lines = (stderr or finished.stdout.strip()[-_MAX_ERROR_CHARACTERS:] or "It said nothing.").splitlines()
-        message = lines[-1] if lines and lines[0].startswith("Traceback") else "\n".join(lines)
+        message = lines[-1] if is_traceback else "\n".join(lines)
         raise ToolFailed(f"{tool_id} ended with exit code {finished.exit_code}: {message}")
     text = finished.stdout.strip()
-    try:
-        return parse_json(text)
-    except ValueError:
-        return text or (stderr or "It ran and wrote nothing.")
+    if not text:
+        return stderr or "It ran and wrote nothing."
+    if text.startswith(("{", "[")):
+        with contextlib.suppress(ValueError):
+            return parse_json(text)
+    return finished.stdout.rstrip("\n")
