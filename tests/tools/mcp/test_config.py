@@ -62,6 +62,12 @@ def test_the_usual_file_is_read():
             "a: T: use one variable, at the end of the value",
         ),
         ({"mcpServers": {"a": {"command": "x", "env": {"T": "pre${T}"}}}}, "a: T: put a space before ${T}"),
+        (
+            {"mcpServers": {"a": {"command": "x", "args": ["-y", "--key=${KEY}"]}}},
+            "a: args: variables such as ${NAME} are replaced in env and headers only. "
+            "Give the value itself, or pass it in env.",
+        ),
+        ({"mcpServers": {"a": {"url": "https://x.org/${TEAM}/mcp"}}}, "a: url: variables such as ${NAME} are replaced"),
         ({"mcpServers": {"a b": {"command": "x"}, "a/b": {"command": "y"}}}, "Two servers have the id 'a_b'"),
         ({"mcpServers": {"a": {"command": "x", "env": {"KEY": 17}}}}, "a: env.KEY: must be text"),
     ],

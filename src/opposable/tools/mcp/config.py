@@ -22,8 +22,8 @@ def read_servers(
     """Read the servers of a configuration.
 
     `{"mcpServers": {NAME: {"command", "args", "env"} or {"url", "headers"}}}` is accepted, and `servers` in place of
-    `mcpServers`. `disabled` disables a server. `${NAME}` at the end of a value becomes the reference `env:NAME`.
-    Fields that only other programs use are ignored.
+    `mcpServers`. `disabled` disables a server. `${NAME}` at the end of a value of `env` or `headers` becomes the
+    reference `env:NAME`, and is refused elsewhere. Fields that only other programs use are ignored.
 
     Args:
         config: The configuration.
@@ -70,6 +70,13 @@ def _create_spec(name: str, entry: Any) -> McpServerSpec:
     for key in ("env", "headers"):
         if isinstance(fields.get(key), Mapping):
             fields[key] = {inner: _to_reference(f"{name}: {inner}", value) for inner, value in fields[key].items()}
+    for key in ("command", "args", "cwd", "url"):
+        values = fields.get(key)
+        if any("${" in str(value) for value in (values if isinstance(values, list | tuple) else [values])):
+            raise BadInput(
+                f"{name}: {key}: variables such as ${{NAME}} are replaced in env and headers only. "
+                f"Give the value itself, or pass it in {'headers' if key == 'url' else 'env'}."
+            )
     tool_id = re.sub(r"[^\w.\-]+", "_", name)
     try:
         return McpServerSpec(tool_id=tool_id, display_name=name, enabled=entry.get("disabled") is not True, **fields)
