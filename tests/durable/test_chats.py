@@ -137,6 +137,25 @@ async def test_a_run_that_is_cancelled_while_it_waits_stores_its_calls(url, outs
     assert (stored[2][1], "There is no result" in stored[4][1]) == (EFFECT, True)
 
 
+async def test_a_run_that_waits_does_not_see_later_messages_of_its_conversation(url, outside, tmp_path):
+    answers = build_completion(calls=[build_call("c1", "A-1")]), build_completion("second"), build_completion("first")
+    async with chat_server(build_completion("zeroth"), *answers) as upstream:
+        await store_agent(url, outside, needs_approval=True)
+        async with serve_durable(url, tmp_path, upstream) as (session, service):
+            session.headers["x-agent-id"] = AGENT_ID
+            await chat(session, "message 0", conversation_id="v1")
+            running = asyncio.create_task(chat(session, "message 1", conversation_id="v1"))
+            await find_waiting_run(service)
+            assert (await chat(session, "message 2", conversation_id="v1"))[1]["response"] == "second"
+            await approve(session)
+            assert (await running)[1]["response"] == "first"
+    before, _, after = ([message["content"] for message in body["messages"]] for body in upstream.bodies[1:])
+    assert (before[1:], after[1:]) == (
+        ["message 0", "zeroth", "message 1"],
+        ["message 0", "zeroth", "message 1", None, EFFECT],
+    )
+
+
 async def test_the_tokens_of_a_chat_count_for_its_key(url, tmp_path):
     async with (
         chat_server(build_completion("Hi.")) as upstream,

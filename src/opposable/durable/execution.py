@@ -236,6 +236,7 @@ class RunExecutor:
             AgentSpec.model_validate(request["agent"]),
             message_from_json(request["message"]),
             conversation_id=request["conversation_id"],
+            stored_count=request.get("stored_count"),  # none in a request of an earlier version
             owner=request["owner"],
             limits=limits_from_json(request["limits"]),
             history=[message_from_json(message) for message in request["history"]],

@@ -23,7 +23,10 @@ from opposable.tools.library import ToolLibrary
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The model, tools, messages and limits of one run. The last message is that of the user."""
+    """The model, tools, messages and limits of one run. The last message is that of the user.
+
+    `stored_count` messages come from the conversation, those that were stored when the run was planned.
+    """
 
     model: Model
     library: ToolLibrary
@@ -34,6 +37,7 @@ class RunPlan:
     disclosure: ToolDisclosure
     is_assisted: bool | None
     after_untrusted: AfterUntrusted
+    stored_count: int = 0
 
     @property
     def holds_text(self) -> bool:
@@ -63,7 +67,7 @@ class RunPlan:
 def to_chat_request(
     run: Run,
     agent: AgentSpec,
-    limits: Limits,
+    plan: RunPlan,
     new_message: Message,
     history: Sequence[Message],
     options: ModelOptions,
@@ -78,7 +82,8 @@ def to_chat_request(
         "message": message_to_json(new_message, include_parsing=True),
         "history": [message_to_json(message, include_parsing=True) for message in history],
         "options": {name: getattr(options, name) for name in _STORED_OPTIONS},
-        "limits": asdict(limits),
+        "limits": asdict(plan.limits),
+        "stored_count": plan.stored_count,
     }
 
 

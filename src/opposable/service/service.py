@@ -182,7 +182,7 @@ class Service:
             task=message or ", ".join(map(describe_media, new_message.media)),
         )
         if self.remote_runs is not None:
-            request = to_chat_request(run, agent, plan.limits, new_message, history, options)
+            request = to_chat_request(run, agent, plan, new_message, history, options)
             return await self.remote_runs.start(run, request)
         return await self.runner.start(run, new_message, plan.run, holds_text=plan.holds_text)
 
@@ -192,6 +192,7 @@ class Service:
         new_message: Message,
         *,
         conversation_id: str = "",
+        stored_count: int | None = None,
         owner: str = "",
         limits: Limits | None = None,
         history: Sequence[Message] = (),
@@ -203,6 +204,7 @@ class Service:
             agent: The agent.
             new_message: The message of the user.
             conversation_id: The stored id of the owner's conversation to continue, "" for none.
+            stored_count: The number of its messages that the run sees, None for all.
             owner: The id of the API key that owns the run and the conversation.
             limits: Limits of the run, by default those of the agent.
             history: Earlier messages that are not stored.
@@ -215,6 +217,7 @@ class Service:
         """
         model = self.get_model(agent.model)
         stored = await self.store.conversations.list_messages(conversation_id) if conversation_id else ()
+        stored = stored[:stored_count]
         instructions = agent.instructions or DEFAULT_INSTRUCTIONS[detect_language(new_message.content)]
         library = self.get_agent_tools(await self._add_data_tool(agent))
         return RunPlan(
@@ -227,6 +230,7 @@ class Service:
             ToolDisclosure(max_tokens=agent.max_tool_tokens),
             agent.assisted,
             agent.after_untrusted,
+            len(stored),
         )
 
     async def ask(
