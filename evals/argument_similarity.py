@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from opposable.agent.assistance import argument_suggestions
+from opposable.agent.assistance import suggestions
 
 THRESHOLDS = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
 NAME_PATTERN = re.compile(r"(?=.*[A-Za-z]{3})[\w &/+#-]{4,40}")
@@ -50,7 +50,7 @@ def misspell(value: str, rng: random.Random) -> str:
 def suggest(value: str, names: list[str]) -> str:
     """Return what is suggested for a value that is not among the names."""
     error_text = f"There is no item '{value}'. The items are: {', '.join(names)}."
-    return argument_suggestions.suggest_arguments({"item": value}, error_text).get("item", "")
+    return suggestions.suggest_arguments({"item": value}, error_text).get("item", "")
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
     pairs = [rng.sample(names, 2) for names in lists]
     print(f"{len(misspelt)} misspelt values, {len(chosen)} missing values, {len(pairs)} pairs")
     for threshold in THRESHOLDS:
-        argument_suggestions.MIN_SIMILARITY = threshold
+        suggestions.MIN_SIMILARITY = threshold
         found = sum(suggest(wrong, names) == right for wrong, right, names in misspelt)
         invented = sum(bool(suggest(value, [name for name in names if name != value])) for value, names in chosen)
         confused = sum(SequenceMatcher(None, *pair).ratio() >= threshold for pair in pairs)

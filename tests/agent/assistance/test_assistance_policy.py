@@ -414,15 +414,6 @@ async def test_a_time_out_that_was_left_to_its_default_is_doubled_where_declared
     assert given == [(2, 1)] * 4
 
 
-async def test_a_missing_dependency_is_named():
-    library = ToolLibrary([look])
-    spec = FunctionToolSpec(tool_id="click", module_path="m", function_name="click", dependencies=("look",))
-    library.register(spec, [FunctionTool(click)])
-    library.unregister("look")
-    events = await collect_events(ScriptedModel(call_click("a.x"), "done"), library)
-    assert "click depends on look, which is not there." in list_endings(events)[0][1]
-
-
 async def test_an_agent_learns_from_run_to_run_and_takes_a_context():
     model = ScriptedModel(call_click("a.x", 1), call_click("a.social-link", 2), "done", "done")
     agent = Agent(model, [click], assistance=True)

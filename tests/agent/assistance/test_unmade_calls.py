@@ -13,7 +13,7 @@ from opposable.tools.library import ToolLibrary
 pytestmark = pytest.mark.anyio
 
 CALL = reply_with_calls(tool_call("get_stock", '{"item": "bolt"}'))
-NOTE = "[Your reply made no call. If the task needs one,"
+NOTE = "[Your reply made no call. If one is needed,"
 
 
 def get_stock(item: str) -> int:

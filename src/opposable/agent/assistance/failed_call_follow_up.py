@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 from opposable.agent.assistance import prompts
-from opposable.agent.assistance.argument_suggestions import is_quoted
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
+from opposable.agent.assistance.suggestions import is_quoted
 from opposable.agent.failure_fingerprints import format_arguments
 from opposable.agent.policy import Directive, Step
 from opposable.domain.messages import Message
@@ -47,19 +47,18 @@ class FailedCallFollowUp(AssistanceRule):
             return None
         earlier = (step.result.content for step in steps if step.turn < failed.turn)
         known_text = "\n".join((self.run.conversation, *earlier))
-        may_correct = self.run.is_retryable(failed.result) or is_own_mistake(failed, known_text)
-        return self._ask_for_correction(failed) if may_correct else None
+        if self.run.is_retryable(failed.result) or is_own_mistake(failed, known_text):
+            return self._ask_for_correction(failed)
+        return None
 
     def _ask_for_correction(self, failed: Step) -> Directive:
         self._follow_ups_left -= 1
-        run, name = self.run, failed.call.name
-        is_suggested = run.is_read_only(name) and bool(run.suggested_arguments.get(failed.call.id))
-        is_known = is_suggested or run.is_retryable(failed.result)
-        if is_known:
+        run, name, how = self.run, failed.call.name, prompts.CALL_AS_RESULT_SAYS
+        suggested = run.suggested_arguments.get(failed.call.id, {})
+        if run.is_retryable(failed.result) or (suggested and run.is_read_only(name)):
             run.next_tool_choice = ForcedTool(name)
-        arguments = {**failed.call.arguments, **run.suggested_arguments.get(failed.call.id, {})}
-        call = f"{name}({format_arguments(arguments.items())})"
-        how = prompts.CALL_SUGGESTION.format(call=call) if is_known else prompts.CALL_AS_RESULT_SAYS
+            arguments = {**failed.call.arguments, **suggested}
+            how = prompts.CALL_SUGGESTION.format(call=f"{name}({format_arguments(arguments.items())})")
         text = prompts.CORRECT_CALL.format(name=name, how=how)
         return Directive("replan", text, text)
 

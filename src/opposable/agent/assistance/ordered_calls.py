@@ -47,10 +47,8 @@ class OrderedCalls(AssistanceRule):
         if count < len(calls) and not self._is_requested:
             self._planned = list(calls[count:])
         elif calls and self._planned and calls[0].name == self._planned[0].name:
-            if self._is_requested:
-                calls = [
-                    self._choose(*pair) for pair in zip(self._planned[:planned_count], calls[:count], strict=False)
-                ]
+            pairs = zip(self._planned[:planned_count], calls[:count], strict=False)
+            calls = [self._choose(*pair) for pair in pairs] if self._is_requested else calls
             self._planned = self._planned[planned_count:]
         self._is_requested = False
         return calls[:count]

@@ -7,8 +7,7 @@ PLANNED_CALLS = LocalizedText(
     "尚未执行：{calls}。如果仍然正确，请现在调用；否则请直接作答。",
 )
 UNMADE_CALL = LocalizedText(
-    "Your reply made no call. If the task needs one, make it now in the form that was described; if not, send your "
-    "answer again.",
+    "Your reply made no call. If one is needed, make it now in the form described; if not, send your answer again.",
     "上一条回复没有调用工具。如果任务需要调用，请现在按规定的格式调用；如果不需要，请再次给出回答。",
 )
 CORRECT_CALL = LocalizedText(
@@ -33,20 +32,13 @@ KNOWN_ARGUMENTS = LocalizedText(
     "(Before, {worked} worked. Correct the call and make it again.)", "（以往使用 {worked} 成功。请改正后再次调用。）"
 )
 RETRY = LocalizedText("(This may pass. Make the call again.)", "（这可能是暂时的，请再次调用。）")
-MISSING_DEPENDENCY = LocalizedText(
-    "({name} depends on {missing}, which is not there.)", "（工具 {name} 依赖的 {missing} 当前不可用。）"
-)
-MISSING_DEPENDENCIES = LocalizedText(
-    "({name} depends on {missing}, which are not there.)", "（工具 {name} 依赖的 {missing} 当前不可用。）"
-)
 
 BLOCKED_FAILURE = LocalizedText(
-    "Not run: this very call of {name} has failed in this task{times} and nothing has changed since. It was told:\n"
+    "Not run: this very call of {name} has failed in this task ({times}×) and nothing has changed since. It was told:\n"
     "{result}\nChange the arguments as it says, use another tool, or answer with what there is.",
-    "没有执行：对 {name} 的这一调用在本次任务中已经失败过{times}，此后没有任何变化。当时的结果：\n{result}\n"
+    "没有执行：对 {name} 的这一调用在本次任务中已经失败过 {times} 次，此后没有任何变化。当时的结果：\n{result}\n"
     "请按上述提示修改参数、改用其他工具，或根据已有结果作答。",
 )
-FAILED_TIMES = LocalizedText(" {times} times in the same way", " {times} 次（方式相同）")
 BLOCKED_REPEAT = LocalizedText(
     "Not run again: this very call of {name} brought the same result {times} times. Go on with that result, or "
     "answer. The result:\n{result}",

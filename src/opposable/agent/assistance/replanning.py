@@ -11,8 +11,6 @@ SWITCH_AFTER = 2
 """Failures of a tool after which another one is named, and failed turns after which another plan is asked for."""
 GIVE_UP_AFTER = 4
 """Turns with nothing but blocked calls after which the run ends with an answer."""
-MAX_ALTERNATIVE_TOOLS = 3
-"""Tools that are named in place of a failing one."""
 
 
 class Replanning(AssistanceRule):
@@ -72,5 +70,5 @@ class Replanning(AssistanceRule):
             return ()
         failed_ids = {run.get_owner_id(other) for other in self._failures_by_tool}
         need = f"{tool.definition.description} {run.task[:500]}"
-        matches = run.library.find_alternatives(run.get_owner_id(name), need, failed_ids, MAX_ALTERNATIVE_TOOLS)
+        matches = run.library.find_alternatives(run.get_owner_id(name), need, failed_ids)
         return tuple(match.name for match in matches)

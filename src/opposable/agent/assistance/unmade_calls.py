@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from opposable.agent.assistance import prompts
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
@@ -9,9 +10,8 @@ from opposable.agent.policy import Directive, Step
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message, system_message
 
-_DATA_START = re.compile(r"\s*(?:```\w*\s*)?[{\[<]")
-_IDENTIFIER = re.compile(r"[\w.:/-]*(?:[_.:/\d-]|[a-z][A-Z])[\w.:/-]*", re.ASCII)
-"""A name that is no ordinary word."""
+_DATA_START = re.compile(r"\s*(?:```\w*\s*)?(?:[{\[<]|null\b)")
+_IDENTIFIER = re.compile(r"[\w.:/-]*(?:[_.:/\d-]|[a-z][A-Z])[\w.:/-]*", re.ASCII)  # no ordinary word
 
 
 class UnmadeCalls(AssistanceRule):
@@ -29,10 +29,10 @@ class UnmadeCalls(AssistanceRule):
         if not self._is_pending:
             return messages
         self._is_pending = False
-        has_system = bool(messages) and messages[0].role == "system"
-        instructions = f"{messages[0].content}\n\n" if has_system else ""
-        note = localize(prompts.UNMADE_CALL, self.run.language)
-        return [system_message(f"{instructions}[{note}]"), *messages[has_system:]]
+        note = f"[{localize(prompts.UNMADE_CALL, self.run.language)}]"
+        if messages[0].role == "system":
+            return [replace(messages[0], content=f"{messages[0].content}\n\n{note}"), *messages[1:]]
+        return [system_message(note), *messages]
 
     def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
         """Ask for the call, or for the answer again."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.agent.assistance.argument_suggestions import (
+from opposable.agent.assistance.suggestions import (
     MAX_VALUE_CHARACTERS,
     suggest_arguments,
 )
@@ -22,6 +22,8 @@ TICKETS = "There is no ticket {!r}. The tickets are: T-3, T-18, T-181."
         ("书房", "没有房间 {!r}。房间有：客厅、书房_1、卧室。", "书房_1"),
         ("B", "There is no room {!r}. The rooms are: Anton, Blue, 会议室B.", "会议室B"),
         ("a.txt", "{!r} is not there; there are 'old/a.txt' and 'old/b.txt'.", "old/a.txt"),
+        ("PX204", "Parcel {} not found. Known parcels: PX-204, QZ-11", "PX-204"),
+        ("sku88", "没有商品 {}。现有商品：SKU-88。", "SKU-88"),
         ("imports", "{!r} is no kind of job: it is export or import.", "import"),
     ],
 )
@@ -41,6 +43,8 @@ def test_the_nearest_of_what_a_failure_names_is_found(given, said, meant):
         ("", "{!r} is empty."),
         ("x" * (MAX_VALUE_CHARACTERS + 1), "{!r} is not xx."),
         ("3 pm", "{!r} is no time: write it as HH:MM."),
+        ("18", "18 tickets are open: T-18, T-19."),
+        ("q3.txt", "archive/{} is not there; there is old/q3.txt."),
         ("--", "{!r} is not - or ---."),
     ],
 )
