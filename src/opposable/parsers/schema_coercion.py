@@ -1,13 +1,15 @@
 """Coercion of values to the types of a tool's JSON Schema."""
 
 import re
+from decimal import Decimal
 from typing import Any
 
 from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.json_text import parse_json
 from opposable.parsers.lenient_json import Repairs, UnreadableText, parse_lenient
 
-_INTEGER = re.compile(r"[+-]?\d{1,300}")
+MAX_INTEGER_DIGITS = 300
+_INTEGER = re.compile(rf"[+-]?\d{{1,{MAX_INTEGER_DIGITS}}}")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _CHOICE_SEPARATOR = re.compile(r"[,，、;；]")
 _LIST_TEXT = re.compile(r"[,，、;；|\n]|^\s*[\[{(]")
@@ -248,7 +250,7 @@ def _coerce_choice_list(value: Any, schema: SchemaNode, types: frozenset[str], r
 def _coerce_number(value: float, types: frozenset[str], repairs: Repairs) -> Any:
     if isinstance(value, float) and "integer" in types and "number" not in types and value.is_integer():
         repairs.add("whole number written as a decimal")
-        return int(value)
+        return int(Decimal(repr(value)))
     if isinstance(value, int) and types <= {"string", "null"}:
         repairs.add("number given for text")
         return str(value)
@@ -338,10 +340,10 @@ def _parse_scalar(text: str, types: frozenset[str]) -> Any:
         if _INTEGER.fullmatch(text):
             return int(text)
         if _NUMBER.fullmatch(text):
-            value = float(text)
             if "number" in types:
-                return value
-            if value.is_integer():
+                return float(text)
+            value = Decimal(text)
+            if value.adjusted() < MAX_INTEGER_DIGITS and value == value.to_integral_value():
                 return int(value)
     if "boolean" in types:
         words = ("true", "false") if "string" in types or types & {"integer", "number"} else tuple(_BOOLEANS)
