@@ -67,7 +67,9 @@ async def test_a_run_is_streamed_recorded_and_remembered(tmp_path):
     asked = user_message("1 加 2 是多少？")
     async with open_runner(tmp_path) as (store, runner):
         going = await runner.start(
-            create_run(conversation_id="v1", trace_id="t"), asked, create_event_source(model, ToolLibrary([add]), asked)
+            create_run(conversation_id="v1", trace_id="t"),
+            (asked,),
+            create_event_source(model, ToolLibrary([add]), asked),
         )
         live = await list_event_kinds(runner, "r1")
         ended = await going.wait_until_ended()
@@ -96,7 +98,7 @@ async def test_a_run_is_streamed_recorded_and_remembered(tmp_path):
 async def test_a_stream_is_resumed_after_the_last_received_event(tmp_path):
     model = ScriptedModel("A rather long answer in several pieces.")
     async with open_runner(tmp_path) as (_, runner):
-        going = await runner.start(create_run(), None, create_event_source(model, ToolLibrary(), user_message("hi")))
+        going = await runner.start(create_run(), (), create_event_source(model, ToolLibrary(), user_message("hi")))
         await going.wait_until_ended()
         every = [event async for event in going.event_log.follow()]
         assert [event.sequence for event in every] == list(range(1, len(every) + 1))
@@ -114,7 +116,7 @@ async def test_a_cancelled_run_stores_its_calls_with_their_results(tmp_path):
         await store.conversations.add(Conversation("v1"))
         going = await runner.start(
             create_run(conversation_id="v1"),
-            asked,
+            (asked,),
             create_event_source(ScriptedModel(calls), ToolLibrary([add, forever]), asked),
         )
         async with aclosing(going.event_log.follow()) as events:
@@ -142,7 +144,7 @@ async def test_a_run_that_fails_after_a_call_stores_the_call(tmp_path):
     asked = user_message("1 + 2?")
     async with open_runner(tmp_path) as (store, runner):
         source = create_event_source(model, ToolLibrary([add]), asked)
-        going = await runner.start(create_run(conversation_id="v1"), asked, source)
+        going = await runner.start(create_run(conversation_id="v1"), (asked,), source)
         assert (await going.wait_until_ended()).status == "failed"
         stored = await store.conversations.list_messages("v1")
         assert stored == (asked, assistant_message("Let me add.", (call,)), tool_message("c1", "add", "3"))
@@ -162,7 +164,7 @@ async def test_a_call_of_a_cancelled_run_is_recorded(tmp_path, needs_approval, a
     calls = reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1"), tool_call("forever", "{}", "c2"))
     async with open_runner(tmp_path) as (store, runner):
         going = await runner.start(
-            create_run(), None, create_event_source(ScriptedModel(calls), library, user_message("go"))
+            create_run(), (), create_event_source(ScriptedModel(calls), library, user_message("go"))
         )
         async with aclosing(going.event_log.follow()) as events:
             async for event in events:
@@ -184,7 +186,7 @@ async def test_a_cancellation_request_of_another_process_is_executed(tmp_path):
     model = ScriptedModel(reply_with_calls(tool_call("forever", "{}", "c1")))
     async with open_runner(tmp_path) as (store, runner):
         going = await runner.start(
-            create_run(), None, create_event_source(model, ToolLibrary([forever]), user_message("wait"))
+            create_run(), (), create_event_source(model, ToolLibrary([forever]), user_message("wait"))
         )
         await wait_until_stored(runner, store)
         async with open_store(f"sqlite:///{tmp_path}/s.sqlite") as other:
@@ -202,7 +204,7 @@ def fail_at_once(context):
 
 async def test_an_unavailable_model_fails_the_run_with_its_message(tmp_path):
     async with open_runner(tmp_path) as (_, runner):
-        going = await runner.start(create_run(), None, fail_at_once)
+        going = await runner.start(create_run(), (), fail_at_once)
         assert (await going.wait_until_ended()).status == "failed"
         assert going.event_log.events[-1].data == {"kind": "model_unavailable", "message": "The model is away."}
 
@@ -213,7 +215,7 @@ async def test_overlapping_first_runs_of_two_owners_store_a_conversation_each(tm
         for run_id, owner in (("r1", "ann"), ("r2", "ben"), ("r3", "ben")):
             run = create_run(run_id=run_id, conversation_id="v1", owner=owner)
             source = create_event_source(ScriptedModel(f"Hello {owner}."), ToolLibrary(), asked)
-            assert (await (await runner.start(run, asked, source)).wait_until_ended()).status == "finished"
+            assert (await (await runner.start(run, (asked,), source)).wait_until_ended()).status == "finished"
         assert await store.conversations.list_messages("v1") == (asked, assistant_message("Hello ann."))
         assert await store.conversations.list_messages("v1~ben") == (asked, assistant_message("Hello ben.")) * 2
         assert (await store.conversations.get("v1~ben")).owner == "ben"
@@ -222,7 +224,7 @@ async def test_overlapping_first_runs_of_two_owners_store_a_conversation_each(tm
 async def test_a_conversation_whose_first_run_fails_is_listed_without_messages(tmp_path):
     async with open_runner(tmp_path) as (store, runner):
         run = replace(create_run(conversation_id="v1"), task="good\nmorning", owner="ann")
-        going = await runner.start(run, user_message("good\nmorning"), fail_at_once)
+        going = await runner.start(run, (user_message("good\nmorning"),), fail_at_once)
         await going.wait_until_ended()
         [conversation] = (await store.conversations.list("ann")).items
         assert (conversation.conversation_id, conversation.title, conversation.messages) == ("v1", "good morning", 0)
@@ -235,7 +237,7 @@ async def test_an_unfinished_run_ends_although_its_conversation_cannot_be_stored
     monkeypatch.setattr("opposable.service.runner.MAX_CONVERSATION_WAIT_SECONDS", 0.1)
     async with open_runner(tmp_path) as (store, runner):
         monkeypatch.setattr(store.conversations, "append_turns", fail)
-        going = await runner.start(create_run(conversation_id="v1"), user_message("hi"), fail_at_once)
+        going = await runner.start(create_run(conversation_id="v1"), (user_message("hi"),), fail_at_once)
         async with asyncio.timeout(5):
             assert (await going.wait_until_ended()).status == "failed"
 
@@ -249,9 +251,7 @@ async def test_a_tool_that_needs_approval_waits_for_a_decision(tmp_path, status,
     library.register(spec, [FunctionTool(add)])
     model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1")), "Done.")
     async with open_runner(tmp_path) as (store, runner):
-        going = await runner.start(
-            create_run(owner="k1"), None, create_event_source(model, library, user_message("go"))
-        )
+        going = await runner.start(create_run(owner="k1"), (), create_event_source(model, library, user_message("go")))
         async with aclosing(going.event_log.follow()) as events:
             async for event in events:
                 if event.kind == "approval_needed":
@@ -277,7 +277,7 @@ async def test_a_call_is_denied_when_the_approval_times_out(tmp_path):
     library.register(spec, [FunctionTool(add)])
     model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1")), "Done.")
     async with open_runner(tmp_path, approval_seconds=0.1) as (store, runner):
-        going = await runner.start(create_run(), None, create_event_source(model, library, user_message("go")))
+        going = await runner.start(create_run(), (), create_event_source(model, library, user_message("go")))
         await going.wait_until_ended()
         assert going.finished_calls[0].result.failure == "denied"
         assert (await store.approvals.list(status="expired")).items

@@ -297,7 +297,7 @@ class RunExecutor:
         """Store how the run ended. A replay may repeat every part of it."""
         finished, run = execution.finished, execution.run
         if run.conversation_id:
-            await self._save_turn(execution, message_from_json(execution.queued.request["message"]))
+            await self._save_turn(execution)
         counted = replace(run, usage=execution.usage, turns=len(execution.replies), tool_calls=execution.calls)
         ended = end_run(counted, status, finished)
         # First, so that no ended run has a pending approval.
@@ -315,14 +315,16 @@ class RunExecutor:
         )
         await retry_while_unavailable(lambda: self._store.queued_runs.finish(run.run_id, outcome))
 
-    async def _save_turn(self, execution: _Execution, new_message: Message) -> None:
+    async def _save_turn(self, execution: _Execution) -> None:
         """Store the turn in its conversation; of an unfinished run its calls, or only the conversation if it has none."""
         finished = execution.finished
         if finished is not None:
             answer = finished.messages
         else:
             answer = list_executed_messages(execution.log.events, execution.replies)
-        turn = turn_from_run(execution.run, (new_message, *answer) if answer else ())
+        request = execution.queued.request
+        new_messages = [message_from_json(form) for form in (*request["history"], request["message"])]
+        turn = turn_from_run(execution.run, (*new_messages, *answer) if answer else ())
         append_turns = self._store.conversations.append_turns
         if await retry_while_unavailable(lambda: append_turns([turn], skip_existing=True)):
             await retry_while_unavailable(lambda: append_turns([scope_turn(turn)], skip_existing=True))

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -167,13 +167,13 @@ class Runner:
         return len(self._active_runs)
 
     async def start(
-        self, run: Run, user_message: Message | None, event_source: EventSource, *, holds_text: bool = True
+        self, run: Run, new_messages: Sequence[Message], event_source: EventSource, *, holds_text: bool = True
     ) -> ActiveRun:
         """Start a run.
 
         Args:
             run: The record of the run.
-            user_message: Stored in the conversation together with the answer.
+            new_messages: Stored in the conversation together with the answer, () to store nothing.
             event_source: Produces the events of the run.
             holds_text: Whether the beginning of each reply is held until it is known to be no commentary.
 
@@ -200,7 +200,7 @@ class Runner:
             approve=approver,
         )
         active_run.task = asyncio.create_task(
-            self._drive(active_run, user_message, event_source(context), holds_text=holds_text),
+            self._drive(active_run, new_messages, event_source(context), holds_text=holds_text),
             name=f"run {run.run_id}",
         )
         return active_run
@@ -301,7 +301,7 @@ class Runner:
     async def _drive(
         self,
         active_run: ActiveRun,
-        user_message: Message | None,
+        new_messages: Sequence[Message],
         events: AsyncGenerator[Event, None],
         *,
         holds_text: bool,
@@ -315,7 +315,7 @@ class Runner:
                         self._handle_event(active_run, event, writer)
             finally:
                 self._cancel_unfinished_calls(active_run, writer)
-            await self._save_turn(active_run, user_message)
+            await self._save_turn(active_run, new_messages)
         except asyncio.CancelledError:
             status = "cancelled"
             active_run.event_log.append("error", {"kind": "cancelled", "message": "The run was cancelled."})
@@ -329,7 +329,7 @@ class Runner:
             active_run.event_log.append("error", {"kind": "internal_error", "message": str(active_run.error)})
             log.exception("Run %s failed with an internal error.", active_run.run.run_id, exc_info=error)
         if active_run.finished_event is None:
-            await self._save_unfinished_turn(active_run, user_message)
+            await self._save_unfinished_turn(active_run, new_messages)
         self._finish_run(active_run, status)
 
     def _handle_event(self, active_run: ActiveRun, event: Event, writer: EventWriter) -> None:
@@ -362,22 +362,22 @@ class Runner:
             result = create_interrupted_result(call, traits, language, has_started=has_started, seconds=seconds)
             self._handle_event(active_run, ToolFinished(call, result), writer)
 
-    async def _save_turn(self, active_run: ActiveRun, user_message: Message | None) -> None:
+    async def _save_turn(self, active_run: ActiveRun, new_messages: Sequence[Message]) -> None:
         """Store the turn of a finished run in its conversation."""
         finished = active_run.finished_event
-        if user_message is None or not active_run.run.conversation_id or finished is None:
+        if not new_messages or not active_run.run.conversation_id or finished is None:
             return
-        await self._turn_writer.write(turn_from_run(active_run.run, (user_message, *finished.messages)))
+        await self._turn_writer.write(turn_from_run(active_run.run, (*new_messages, *finished.messages)))
 
-    async def _save_unfinished_turn(self, active_run: ActiveRun, user_message: Message | None) -> None:
+    async def _save_unfinished_turn(self, active_run: ActiveRun, new_messages: Sequence[Message]) -> None:
         """Store the turn of an unfinished run: its calls, which must not be made again unknowingly. Never raises.
 
         Without calls, only the conversation is stored, so that it is listed.
         """
-        if user_message is None or not active_run.run.conversation_id:
+        if not new_messages or not active_run.run.conversation_id:
             return
         executed = list_executed_messages(active_run.event_log.events, active_run.replies)
-        turn = turn_from_run(active_run.run, (user_message, *executed) if executed else ())
+        turn = turn_from_run(active_run.run, (*new_messages, *executed) if executed else ())
         with suppress(OpposableError, TimeoutError, asyncio.CancelledError):  # the write continues if this wait ends
             async with asyncio.timeout(MAX_CONVERSATION_WAIT_SECONDS):
                 await self._turn_writer.write(turn)

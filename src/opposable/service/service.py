@@ -151,7 +151,7 @@ class Service:
             limits: Limits of the run, by default those of the agent.
             stream: Whether the model streams its replies.
             is_new_conversation: Whether the id was just generated, so that no history needs to be read.
-            history: The earlier messages, for a caller that stores its conversations itself.
+            history: Earlier messages that are not stored. A conversation gets them together with the answer.
             parts: All parts of the message, if it has images or files.
             options: How the model writes its replies; the tool choice is that of the agent.
 
@@ -184,7 +184,7 @@ class Service:
         if self.remote_runs is not None:
             request = to_chat_request(run, agent, plan, new_message, history, options)
             return await self.remote_runs.start(run, request)
-        return await self.runner.start(run, new_message, plan.run, holds_text=plan.holds_text)
+        return await self.runner.start(run, (*history, new_message), plan.run, holds_text=plan.holds_text)
 
     async def plan_run(
         self,
@@ -272,7 +272,7 @@ class Service:
             kind="data",
         )
         return await self.runner.start(
-            run, None, lambda context: team.stream(question, context.run_id, earlier_questions)
+            run, (), lambda context: team.stream(question, context.run_id, earlier_questions)
         )
 
     async def _add_data_tool(self, agent: AgentSpec) -> AgentSpec:

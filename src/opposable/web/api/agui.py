@@ -37,7 +37,7 @@ from opposable.domain.records import RunEvent
 from opposable.service.answer_text import SEPARATOR
 from opposable.service.runner import ActiveRun
 from opposable.service.service import Service
-from opposable.web.api.agui_input import read_new_message
+from opposable.web.api.agui_input import read_earlier_messages, read_new_message
 from opposable.web.api.chat import apply_request_limits, resolve_agent
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AgentIdPath
@@ -80,15 +80,16 @@ async def run_agui_agent(
 ) -> Response:
     """Send the last message, one of the user, with its images and documents, to an agent and stream AG-UI events.
 
-    The conversation is `threadId`.
-
-    The service has the earlier turns of the conversation. The model cannot call tools of the front end. Approval
-    requests are CUSTOM events.
+    The conversation is `threadId`. Earlier messages of the user, the model and tools are read only if the service has
+    none of it; system messages never are. `context`, `state`, `tools` and `forwardedProps` have no effect: the model
+    gets the instructions and tools of the agent. Approval requests are CUSTOM events.
     """
     if not re.fullmatch(CONVERSATION_ID, body.thread_id):
         raise validation_error([("threadId", f"must match the pattern {CONVERSATION_ID}")])
     message = await read_new_message(body)
     spec = await resolve_agent(service, agent_id)
+    conversation = await service.get_conversation(body.thread_id, principal.key_id)
+    has_stored_messages = conversation is not None and conversation.messages > 0
     active_run = await service.chat(
         spec,
         message.content,
@@ -97,6 +98,7 @@ async def run_agui_agent(
         trace_id=CURRENT_TRACE.get().trace_id,
         limits=apply_request_limits(service.get_agent_limits(spec)),
         parts=message.parts,
+        history=() if has_stored_messages else await read_earlier_messages(body),
     )
     events = _encode_events(service, active_run, body)
     return SseResponse(events, to_api_error, active_run.stop, _format_error)

@@ -2,14 +2,21 @@
 
 from collections.abc import Sequence
 
+from ag_ui.core import AssistantMessage, DataSource, DocumentPart, ImagePart, RunAgentInput, UrlSource, UserMessage
 from ag_ui.core import ContentPart as AguiPart
-from ag_ui.core import DataSource, DocumentPart, ImagePart, RunAgentInput, UrlSource, UserMessage
+from ag_ui.core import Message as AguiMessage
 from ag_ui.core import TextPart as AguiTextPart
+from ag_ui.core import ToolCall as AguiCall
+from ag_ui.core import ToolMessage as AguiToolMessage
 
+from opposable.agent.history import match_results_to_calls
+from opposable.agent.tool_execution import make_sendable
 from opposable.app.inputs import validate_task
 from opposable.app.media import load_media_from_url
 from opposable.domain.content import ContentPart, TextPart, join_text
-from opposable.domain.messages import Message, user_message
+from opposable.domain.messages import Message, assistant_message, tool_message, user_message
+from opposable.domain.tools import ToolCall
+from opposable.tools.tool_names import to_safe_name
 from opposable.web.api.schemas import MAX_ATTACHMENTS
 from opposable.web.errors import bad_input_error
 
@@ -24,10 +31,58 @@ async def read_new_message(run_input: RunAgentInput) -> Message:
     message = run_input.messages[-1] if run_input.messages else None
     if not isinstance(message, UserMessage):  # an earlier request must not run again
         raise bad_input_error("The last of the messages must be one of the user. Add a message with the next request.")
+    _check_media_count([message])
     new_message = await _read_user_message(message)
     if new_message.content.strip() or not new_message.media:
         validate_task(new_message.content)
     return new_message
+
+
+async def read_earlier_messages(run_input: RunAgentInput) -> tuple[Message, ...]:
+    """Return the messages before the last one: those of the user, the model and tools, each call with its result.
+
+    A client gives no instructions: system messages are left out, as are reasoning and activities.
+
+    Raises:
+        ApiError: As `read_new_message`.
+        BadInput: If an image or document cannot be loaded.
+    """
+    earlier_messages = run_input.messages[:-1]
+    _check_media_count(earlier_messages)
+    tool_names: dict[str, str] = {}
+    messages: list[Message] = []
+    for message in earlier_messages:
+        match message:
+            case UserMessage():
+                messages.append(await _read_user_message(message))
+            case AssistantMessage():
+                calls = tuple(_read_call(call) for call in message.tool_calls or ())
+                tool_names |= {call.id: call.name for call in calls}
+                messages.append(assistant_message(_replace_surrogates(message.content or ""), calls))
+            case AguiToolMessage(tool_call_id=call_id):
+                text = _read_result(message)
+                messages.append(tool_message(call_id, tool_names.get(call_id, ""), text, is_error=bool(message.error)))
+    return tuple(match_results_to_calls(list(filter(_has_content, messages))))
+
+
+def _has_content(message: Message) -> bool:
+    return bool(message.role == "tool" or message.content.strip() or message.parts or message.tool_calls)
+
+
+def _read_call(call: AguiCall) -> ToolCall:
+    arguments = _replace_surrogates(call.function.arguments)
+    return make_sendable(
+        ToolCall.from_json(call.id, call.function.name, arguments), to_safe_name(call.function.name or "unnamed")
+    )
+
+
+def _read_result(message: AguiToolMessage) -> str:
+    """Return the text of a result, or why its tool failed."""
+    if isinstance(message.content, str):
+        text = message.content
+    else:
+        text = "\n".join(part.text for part in message.content if isinstance(part, AguiTextPart))
+    return _replace_surrogates(text or message.error or "")
 
 
 async def _read_user_message(message: UserMessage) -> Message:
@@ -40,16 +95,21 @@ async def _read_user_message(message: UserMessage) -> Message:
 
 async def _load_parts(parts: Sequence[AguiPart]) -> tuple[ContentPart, ...]:
     """Return the parts without empty texts. URLs may have public addresses only."""
-    urls = [None if isinstance(part, AguiTextPart) else _get_url(part) for part in parts]
-    if len(urls) - urls.count(None) > MAX_ATTACHMENTS:
-        raise bad_input_error(f"A message may have up to {MAX_ATTACHMENTS} images and documents.")
     loaded: list[ContentPart] = []
-    for part, url in zip(parts, urls, strict=True):
-        if url is not None:
-            loaded.append(await load_media_from_url(url))
-        elif isinstance(part, AguiTextPart) and part.text:
+    for part in parts:
+        if not isinstance(part, AguiTextPart):
+            loaded.append(await load_media_from_url(_get_url(part)))
+        elif part.text:
             loaded.append(TextPart(_replace_surrogates(part.text)))
     return tuple(loaded)
+
+
+def _check_media_count(messages: Sequence[AguiMessage]) -> None:
+    """Raise: `ApiError` 400 for more images and documents than a request may have loaded."""
+    contents = [message.content for message in messages if isinstance(message, UserMessage)]
+    parts = [part for content in contents if not isinstance(content, str) for part in content]
+    if sum(not isinstance(part, AguiTextPart) for part in parts) > MAX_ATTACHMENTS:
+        raise bad_input_error(f"A request may have up to {MAX_ATTACHMENTS} images and documents.")
 
 
 def _get_url(part: AguiPart) -> str:
