@@ -156,6 +156,15 @@ async def test_a_run_that_waits_does_not_see_later_messages_of_its_conversation(
     )
 
 
+async def test_the_output_of_a_call_is_the_value_of_the_tool(url, outside, tmp_path):
+    async with chat_server(build_completion(calls=[build_call("c1", "A-1")]), build_completion("done")) as upstream:
+        await store_agent(url, outside)
+        async with serve_durable(url, tmp_path, upstream) as (session, _):
+            session.headers["x-agent-id"] = AGENT_ID
+            _, answer = await chat(session, "apply A-1")
+    assert [call["result"]["output"] for call in answer["tool_calls"]] == [{"ok": True}]
+
+
 async def test_the_tokens_of_a_chat_count_for_its_key(url, tmp_path):
     async with (
         chat_server(build_completion("Hi.")) as upstream,

@@ -221,7 +221,11 @@ class RunExecutor:
             owner=run.owner,
         )
         writer = EventWriter(
-            run, execution.log.append, holds_text=plan.holds_text, published=execution.log.published_texts
+            run,
+            execution.log.append,
+            holds_text=plan.holds_text,
+            includes_data=True,  # for the process that queued the run
+            published=execution.log.published_texts,
         )
         async with aclosing(plan.run(context)) as events:
             async for event in events:

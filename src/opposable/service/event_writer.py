@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from opposable.domain.events import Event, ModelReplied, RunFinished, RunStarted, TextDelta
+from opposable.domain.events import Event, ModelReplied, RunFinished, RunStarted, TextDelta, ToolFinished
 from opposable.domain.json_forms import event_to_json
 from opposable.domain.records import Run, get_public_conversation_id
 from opposable.service.answer_text import MAX_HELD_CHARACTERS, AnswerText
@@ -17,6 +17,7 @@ class EventWriter:
         run: The run.
         append: Adds an event to the log, by its kind and data.
         holds_text: Whether the beginning of each reply is held until it is known to be no commentary.
+        includes_data: Whether results have the values of tools too (`data`), where their texts are not the same.
         published: See `AnswerText`.
     """
 
@@ -26,10 +27,12 @@ class EventWriter:
         append: Callable[[str, dict[str, Any]], object],
         *,
         holds_text: bool = True,
+        includes_data: bool = False,
         published: Iterable[str] = (),
     ) -> None:
         self._run = run
         self._append = append
+        self._includes_data = includes_data
         self._answer_text = AnswerText(MAX_HELD_CHARACTERS if holds_text else 0, published)
         self._has_reply_ended = False  # the last event was a complete reply, which is the answer if the run ends now
 
@@ -50,7 +53,10 @@ class EventWriter:
             self._append_text("text", "content", rest)
             event = replace(event, text=text)
         if (kind_and_data := event_to_json(event)) is not None:
-            self._append(*kind_and_data)
+            kind, data = kind_and_data
+            if self._includes_data and type(event) is ToolFinished and event.result.data not in (None, data["result"]):
+                data["data"] = event.result.data
+            self._append(kind, data)
         return event
 
     def _append_text(self, kind: str, field: str, text: str) -> None:

@@ -60,7 +60,13 @@ def _collect_event(remote_run: ActiveRun, event: RunEvent, calls: dict[str, Tool
         case "tool_finished":
             call = calls.get(data["call_id"]) or ToolCall(data["call_id"], data["name"], {})
             result = ToolResult(
-                call.id, call.name, data["result"], data["failure"], seconds=data["seconds"], attempts=data["attempts"]
+                call.id,
+                call.name,
+                data["result"],
+                data["failure"],
+                data=data.get("data"),
+                seconds=data["seconds"],
+                attempts=data["attempts"],
             )
             remote_run.finished_calls.append(ToolFinished(call, result))
         case "error" if data["kind"] != "cancelled":
