@@ -27,6 +27,9 @@ ACTIONS = {
     "no input": ("Action: list_files", ("list_files", {})),
     "no input after a thought": ("Thought: I need it.\nAction: list_files\n", ("list_files", {})),
     "no input before a result": ("Action: list_files\nObservation: a.txt", ("list_files", {})),
+    "Chinese": (f"行动：add\n行动输入：{ARGUMENTS}", ADD),
+    "Chinese, other words": (f"思考：需要相加。\n动作: add\n动作输入: {ARGUMENTS}\n观察：5\n最终答案：5", ADD),
+    "Qwen-Agent": (f"✿FUNCTION✿: add\n✿ARGS✿: {ARGUMENTS}\n✿RESULT✿", ADD),
     "empty input before a result": ("Action: list_files\nAction Input:\nObservation: a.txt", ("list_files", {})),
 }
 
@@ -35,7 +38,16 @@ ACTIONS = {
 def test_an_action_is_parsed(text, expected):
     result = parse_in_every_split(text, TOOLS)
     assert [(call.name, call.arguments) for call in result.calls] == [expected]
-    assert "Action" not in result.text
+    assert not any(word in result.text for word in ("Action", "动", "✿", "5"))
+
+
+@pytest.mark.parametrize(
+    "text", ["行动：联系客户\n输入：电话", "计划\n行动：立即检查\n参数：无", "思考：是 5。\n最终答案：5"]
+)
+def test_chinese_labels_of_other_texts_are_no_action(text):
+    result = parse_in_every_split(text, TOOLS)
+    assert (result.calls, result.rejected) == ((), ())
+    assert result.text == ("5" if "最终" in text else text)
 
 
 QUOTED_AGENT = (

@@ -8,24 +8,31 @@ from opposable.parsers.call_candidates import may_be_call
 from opposable.parsers.lenient_json import skip_whitespace
 from opposable.parsers.tool_names import ToolIndex
 
-_ACTION = re.compile(r"(?:Action[:：]|\*\*Action:\*\*|\*\*Action\*\*:)[ \t]*")
+_ACTION = re.compile(r"(?:(?:Action|行动|动作)[:：]|\*\*Action:\*\*|\*\*Action\*\*:)[ \t]*")
 _LINE = re.compile(r"(?P<name>[^\n]{0,160})(?P<end>\n|\Z)")
 _INPUT = re.compile(
-    r"\s*(?:\*\*)?(?:Action[ _]?Input|Input|Arguments|Action[ _]?Arguments|Parameters)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*",
+    r"\s*(?:\*\*)?(?:Action[ _]?Input|Input|Arguments|Action[ _]?Arguments|Parameters|(?:行动|动作)?输入|参数)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*",
     re.IGNORECASE,
 )
 _PARTIAL_LABEL = re.compile(r"\s*[*\w \t]{0,40}\Z")
 """The next line, as long as it may become the label of an input."""
-_STOP = re.compile(r"^[^\S\n]{0,32}(?:\*\*)?(?:Observation|Thought|Action|Final Answer|PAUSE)", re.MULTILINE)
-_OBSERVATION = re.compile(r"\s*(?:\*\*)?Observation")
-_FINAL_ANSWER = re.compile(r"Final Answer[:：]|\*\*Final Answer(?::\*\*|\*\*:)")
-_THOUGHT = re.compile(r"^(?:\*\*)?Thought(?:\*\*)?\s*[:：].*$", re.MULTILINE)
+_STOP = re.compile(
+    r"^[^\S\n]{0,32}(?:\*\*)?(?:Observation|Thought|Action|Final Answer|PAUSE|(?:观察|思考|行动|动作|最终答案)[:：])",
+    re.MULTILINE,
+)
+_OBSERVATION = re.compile(r"\s*(?:\*\*)?(?:Observation|观察[:：])")
+_FINAL_ANSWER = re.compile(r"(?:Final Answer|最终答案)[:：]|\*\*Final Answer(?::\*\*|\*\*:)")
+_THOUGHT = re.compile(r"^(?:\*\*)?(?:Thought|思考)(?:\*\*)?\s*[:：].*$", re.MULTILINE)
 _FENCE_START = re.compile(r"```[\w]*\s*")
 _BACKTICKED_OBJECT = re.compile(r"`(?P<object>\{.*\})`", re.DOTALL)
 MAX_LABEL_CHARACTERS = 64
 MAX_LOOKAHEAD_CHARACTERS = 120
 
 Verdict = Literal["call", "label", "text"]
+
+
+LABELS = tuple(f"{label}{colon}" for label in ("Action", "行动", "动作", "Final Answer", "最终答案") for colon in ":：")
+"""The labels that begin a line of the format; those in bold type are English."""
 
 
 def is_action_start(text: str, at: int) -> bool:
@@ -124,7 +131,7 @@ class ReactScan:
             return None
         else:
             input_start = match.end()
-        if tool is None and not re.fullmatch(r"[\w.\-]{1,64}", name):
+        if tool is None and not re.fullmatch(r"[\w.\-]{1,64}", name, re.ASCII):
             return self._finish_as_text(at)
         self.name = name
         self._input_start = input_start
@@ -167,7 +174,7 @@ class ReactScan:
         if is_fenced and text.startswith("```", start):
             end, start = start + 3, skip_whitespace(text, start + 3)
         upcoming = text[start : start + 13]
-        words = ("```", "Observation", "**Observation")
+        words = ("```", "Observation", "**Observation", "观察：")
         if not final and any(word != upcoming and word.startswith(upcoming) for word in words):
             return None
         self._input_text = text[first:end].strip().removesuffix("```").strip()

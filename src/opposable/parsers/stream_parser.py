@@ -48,17 +48,14 @@ from opposable.parsers.state_machine import (
 )
 from opposable.parsers.tool_names import ToolLike
 
-_TRIGGER_CHARACTERS = re.compile(r"[\n`<\[\]◁]")
+_TRIGGER_CHARACTERS = re.compile(r"[\n`<\[\]◁✿]")
 _LINE_STARTS = (
     *LINE_OPENERS,
-    "Action:",
+    *react.LABELS,
     "**Action:**",
     "**Action**:",
-    "Action：",
-    "Final Answer:",
     "**Final Answer:**",
     "**Final Answer**:",
-    "Final Answer：",
     ">>>",
     "to=",
 )
