@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from opposable.domain.events import ModelEvent, Reply, TextDelta, ThinkingDelta
+from opposable.domain.events import CUT_OFF, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.specs import AgentSpec
 from opposable.domain.tools import ToolDefinition
@@ -78,7 +78,8 @@ class AgentModel:
             raise GatewayError(409, "The run was cancelled.", kind="server_error", code="cancelled")
         if options.stream and not has_text and run.text:
             yield TextDelta(run.text)
-        yield Reply(assistant_message(run.text), "stop", run.usage)
+        finish: FinishReason = next((reason for reason in CUT_OFF if reason == run.reason), "stop")
+        yield Reply(assistant_message(run.text), finish, run.usage)
 
     async def aclose(self) -> None:
         """Do nothing: the service owns everything."""
