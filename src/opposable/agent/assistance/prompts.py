@@ -34,9 +34,9 @@ KNOWN_ARGUMENTS = LocalizedText(
 RETRY = LocalizedText("(This may pass. Make the call again.)", "（这可能是暂时的，请再次调用。）")
 
 BLOCKED_FAILURE = LocalizedText(
-    "Not run: this very call of {name} has failed in this task ({times}×) and nothing has changed since. It was told:\n"
+    "Not run: this very call of {name} has failed in this task and nothing has changed since. It was told:\n"
     "{result}\nChange the arguments as it says, use another tool, or answer with what there is.",
-    "没有执行：对 {name} 的这一调用在本次任务中已经失败过 {times} 次，此后没有任何变化。当时的结果：\n{result}\n"
+    "没有执行：对 {name} 的这一调用在本次任务中已经失败过，此后没有任何变化。当时的结果：\n{result}\n"
     "请按上述提示修改参数、改用其他工具，或根据已有结果作答。",
 )
 BLOCKED_REPEAT = LocalizedText(

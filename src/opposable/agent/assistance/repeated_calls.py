@@ -61,7 +61,7 @@ class RepeatedCalls(AssistanceRule):
         times, result = record.repeat_count, record.content
         if record.failure is not None:
             shown = result if len(result) <= _MAX_RESULT_CHARACTERS else f"{result[:_MAX_RESULT_CHARACTERS]}…"
-            text = prompts.BLOCKED_FAILURE.format(name=name, times=times, result=shown)
+            text = prompts.BLOCKED_FAILURE.format(name=name, result=shown)
         elif run.is_read_only(name) and not run.is_polled(name):
             text = prompts.BLOCKED_REPEAT.format(name=name, times=times, result=result)
         else:
