@@ -1077,12 +1077,11 @@ export interface paths {
         put?: never;
         /**
          * Run an agent with AG-UI 1.0
-         * @description Send the last user message, with its images and documents, to an agent and stream AG-UI events.
+         * @description Send the last message, one of the user, with its images and documents, to an agent and stream AG-UI events.
          *
-         *     The conversation is `threadId`.
-         *
-         *     The service has the earlier turns of the conversation. The model cannot call tools of the front end. Approval
-         *     requests are CUSTOM events.
+         *     The conversation is `threadId`. Earlier messages of the user, the model and tools are read only if the service has
+         *     none of it; system messages never are. `context`, `state`, `tools` and `forwardedProps` have no effect: the model
+         *     gets the instructions and tools of the agent. Approval requests are CUSTOM events.
          */
         post: operations["run_agui_agent"];
         delete?: never;
