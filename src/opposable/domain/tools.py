@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from opposable.domain.content import FilePart, ImagePart
 from opposable.domain.json_text import dump_json, parse_json
+from opposable.domain.schema_alternatives import flatten_alternatives
 
 _EMPTY_OBJECT = re.compile(r"\s*\{\s*\}\s*")
 
@@ -41,6 +42,11 @@ class ToolDefinition:
     parameters: dict[str, Any]
     strict: bool = False
     _wire_cache: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    @property
+    def flat_parameters(self) -> Mapping[str, Any]:
+        """`parameters` without alternatives at the top level, which hosted APIs refuse."""
+        return flatten_alternatives(self.parameters)
 
     def encode_once(self, wire_format: str, encode: Callable[["ToolDefinition"], bytes]) -> bytes:
         """Return `encode(self)`, computed once for each wire format."""

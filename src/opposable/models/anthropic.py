@@ -123,7 +123,7 @@ def build_request(
     body |= {name: value for name, value in fields.items() if value is not None}
     if tools:
         body["tools"] = [*body.get("tools", ())] + [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
+            {"name": tool.name, "description": tool.description, "input_schema": tool.flat_parameters} for tool in tools
         ]
         body["tool_choice"] = _encode_tool_choice(options.tool_choice, is_single_call=is_single_call)
     return dump_json(body)

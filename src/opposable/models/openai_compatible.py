@@ -432,6 +432,6 @@ def _encode_tools(tools: Sequence[ToolDefinition], choice: ToolChoice) -> bytes:
 
 
 def _encode_tool(definition: ToolDefinition) -> bytes:
-    function = {"name": definition.name, "description": definition.description, "parameters": definition.parameters}
+    function = {"name": definition.name, "description": definition.description, "parameters": definition.flat_parameters}
     strict = {"strict": True} if definition.strict else {}
     return dump_json({"type": "function", "function": {**function, **strict}})

@@ -284,7 +284,7 @@ def _move_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.flat_parameters}
     return {"type": "function", **function, "strict": tool.strict}
 
 
