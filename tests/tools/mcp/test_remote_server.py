@@ -327,7 +327,9 @@ class TestCalls:
     @pytest.mark.parametrize("required", ["area", "x"])
     async def test_a_result_that_misses_its_output_schema_is_passed_on(self, tools, required):
         schema = {"type": "object", "properties": {"area": {"type": "string"}}, "required": [required]}
-        write_tools(tools, create_tool_json("shape", outputSchema=schema), create_tool_json("broken", outputSchema=schema))
+        write_tools(
+            tools, create_tool_json("shape", outputSchema=schema), create_tool_json("broken", outputSchema=schema)
+        )
         async with McpServer(create_spec(tools)) as server:
             assert (await call_tool(server, "shape")).data == {"area": 6}
             assert await call_for_text(server, "broken") == (None, "no structure")
