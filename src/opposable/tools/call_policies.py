@@ -128,8 +128,10 @@ async def record_in_circuit(
     finally:
         for key, breaker in breakers.items():
             breaker.record_end(answered if answered or key == failed_key else None)
+    if failed_key is None or failed_key in breakers:
+        return result
     options = None if getattr(tool.tool, "calls_any_host", False) else policy_context.circuit_breaker
-    if failed_key is not None and failed_key not in breakers and options is not None:
+    if options is not None:
         new_breaker = CircuitBreaker(options, policy_context.clock)
         tool.entry.state.circuit_breakers.setdefault(failed_key, new_breaker).record_end(answered=False)
     return result
