@@ -20,6 +20,7 @@ from opposable.ask.single_prompt import extract_sql
         ("```sql\nSELECT 1; SELECT 2;\n```", "SELECT 1; SELECT 2"),
         ("```sql\nUNPIVOT t ON a INTO NAME n VALUE v\n```", "UNPIVOT t ON a INTO NAME n VALUE v"),
         ("```sql\n-- all rows\n/* of t */ FROM t\n```", "-- all rows\n/* of t */ FROM t"),
+        ('{"sql": "SELECT 1", "reasoning": "one"}', "SELECT 1"),
         ("no idea", ""),
     ],
 )

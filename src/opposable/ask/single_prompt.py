@@ -8,6 +8,7 @@ from opposable.ask.sql_trees import exp, parse_query
 from opposable.domain.events import Reply
 from opposable.domain.messages import system_message, user_message
 from opposable.models.base import Model, ModelOptions, adapt_options, request_reply
+from opposable.models.callable import extract_text
 from opposable.parsers.token_escaping import WORD_JOINER
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.lexer import split_segments
@@ -44,7 +45,7 @@ async def generate_sql(model: Model, dialect: Dialect, schema: str, question: st
 
 
 def extract_sql(text: str, dialect: Dialect, *, reads_prose: bool = True) -> str:
-    """Return the SQL of a reply, or "".
+    """Return the SQL of a reply, or ""; the reply may be JSON with the field `sql`.
 
     It is in the fenced blocks of SQL with SELECT, or that begin with VALUES, FROM, TABLE, WITH, PIVOT or UNPIVOT, after
     comments. Different blocks are joined by semicolons: several statements are refused, so that the model says which
@@ -52,11 +53,10 @@ def extract_sql(text: str, dialect: Dialect, *, reads_prose: bool = True) -> str
     the reply; with `reads_prose`, the statement that begins with the first SELECT, or the first WITH before a SELECT.
     Otherwise it is in the blocks marked as SQL: the database says why it does not run them.
     """
-    text = text.replace(WORD_JOINER, "")  # the prompt adds it to names that look like special tokens
+    text = extract_text(text).replace(WORD_JOINER, "")  # the prompt adds it to names that look like special tokens
     blocks = [*_iter_sql_blocks(text, dialect)]
     queries = [block for _, block in blocks if _FENCED_STATEMENT_PATTERN.match(block)]
-    statement = _STATEMENT_PATTERN.search(text)
-    if not queries and reads_prose and statement:
+    if not queries and reads_prose and (statement := _STATEMENT_PATTERN.search(text)):
         return _extract_first_statement(statement[0], dialect)
     queries = queries or _find_query(text, dialect) or [block for language, block in blocks if language]
     return ";\n".join(dict.fromkeys(query.strip().rstrip(";").rstrip() for query in queries))
