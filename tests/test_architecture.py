@@ -19,6 +19,7 @@ NOT_MIRRORED = {
     "ask/team/test_obeyed_attacks.py": "a model that obeys injected text, for the whole team",
     "ask/team/test_untrusted_cells.py": "hostile cells in answers, reports and the terminal",
     "builtin_tools/test_as_tools.py": "schemas and argument variants of all built-in tools",
+    "durable/test_chats.py": "chats of a server with --durable, which a worker executes",
     "evals/agent_runs/test_held_out_scenarios.py": "evals/agent_runs of the repository",
     "evals/test_berkeley_ablation.py": "evals/berkeley_ablation.py of the repository",
     "evals/test_chinese_set.py": "evals/chinese of the repository",

@@ -20,7 +20,7 @@ def test_a_plain_schema_is_the_same_object():
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
-def test_the_properties_of_all_alternatives_are_listed_and_the_condition_is_told(keyword):
+def test_the_properties_of_all_alternatives_are_listed_and_the_condition_is_described(keyword):
     schema = {"type": "object", "properties": {"limit": NUMBER}, "required": ["limit"], keyword: [BY_ID, BY_NAME]}
     flat = flatten_alternatives(schema)
     assert list(flat["properties"]) == ["limit", "id", "name", "exact"]
@@ -35,7 +35,7 @@ def test_what_all_alternatives_require_is_required():
     assert flatten_alternatives({"allOf": both})["required"] == ["id", "kind", "name"]
 
 
-def test_references_are_followed_and_different_types_of_a_property_are_kept():
+def test_references_are_followed_and_all_types_of_a_property_stay():
     schema = {
         "description": "Find it.",
         "$defs": {"a/b": {"properties": {"key": TEXT}}, "loop": {"$ref": "#/$defs/loop"}},

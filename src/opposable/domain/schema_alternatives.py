@@ -32,9 +32,9 @@ def flatten_alternatives(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     conditions = {key: schema[key] for key in _CONDITIONS if key in schema}
     text = f"The arguments must also match this JSON Schema: {dump_json(conditions).decode()}"
     description = "\n".join(filter(None, (schema.get("description"), text)))
-    kept = {key: value for key, value in schema.items() if key not in _CONDITIONS}
+    remaining = {key: value for key, value in schema.items() if key not in _CONDITIONS}
     more = {"required": required} if required else {}
-    return {**kept, "type": "object", "description": description, "properties": properties, **more}
+    return {**remaining, "type": "object", "description": description, "properties": properties, **more}
 
 
 def _resolve(member: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -431,7 +431,7 @@ def _encode_tools(tools: Sequence[ToolDefinition], choice: ToolChoice) -> bytes:
     return b',"tools":[' + encoded_tools + b"]" + encoded_choice + b"}"
 
 
-def _encode_tool(definition: ToolDefinition) -> bytes:
-    function = {"name": definition.name, "description": definition.description, "parameters": definition.flat_parameters}
-    strict = {"strict": True} if definition.strict else {}
+def _encode_tool(tool: ToolDefinition) -> bytes:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.flat_parameters}
+    strict = {"strict": True} if tool.strict else {}
     return dump_json({"type": "function", "function": {**function, **strict}})

@@ -55,7 +55,7 @@ async def test_a_model_that_makes_no_call_is_asked_once_in_the_system_message(re
     assert not any(NOTE in content for content in last)
 
 
-async def test_after_a_result_the_note_stands_in_it():
+async def test_after_a_result_the_note_is_in_it():
     model = ScriptedModel(CALL, "", "4711.")
     assert (await run_scripted(model)).text == "4711."
     assert NOTE in model.requests[2].messages[-1].content
