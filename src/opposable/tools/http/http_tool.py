@@ -14,6 +14,7 @@ from opposable.domain.specs import HttpToolSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.http.argument_validation import compile_argument_validator
+from opposable.tools.http.parameter_names import rename_parameters
 from opposable.tools.http.request import build_request, plan_endpoint, read_references
 from opposable.tools.http.response import (
     EVENT_STREAM,
@@ -55,8 +56,9 @@ class HttpTool:
         self.timeout = spec.timeout or spec.endpoint.timeout + 1.0
         self.streams = spec.mode == "streamable"
         transform = spec.response_transform
-        self._plan = plan_endpoint(spec.tool_id, spec.endpoint, tuple(spec.parameters.get("properties", {})))
-        schema = _require_path_parameters(spec.parameters, self._plan.template.path_parameters)
+        endpoint, parameters, self._new_names = rename_parameters(spec.endpoint, spec.parameters)
+        self._plan = plan_endpoint(spec.tool_id, endpoint, tuple(parameters.get("properties", {})))
+        schema = _require_path_parameters(parameters, self._plan.template.path_parameters)
         self._validate_arguments = compile_argument_validator(spec.tool_id, schema)
         self._defaults = {
             name: parameter["default"]
@@ -89,9 +91,16 @@ class HttpTool:
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments with defaults: of the path's parameters, and of others if the endpoint sends them.
 
+        The spec's name of a renamed parameter is replaced by the new one.
+
         Raises:
             InvalidArguments: They do not fit the schema.
         """
+        if names := self._new_names:
+            arguments = {
+                names[name] if name in names and names[name] not in arguments else name: value
+                for name, value in arguments.items()
+            }
         if self._defaults:
             missing = {name: copy.deepcopy(value) for name, value in self._defaults.items() if name not in arguments}
             arguments = {**arguments, **missing}

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -45,7 +45,7 @@ def plan_endpoint(tool_id: str, endpoint: EndpointConfig, parameter_names: tuple
     _check_headers(tool_id, endpoint)
     placements: dict[str, ParameterPlacement] = {}
     for name in parameter_names:
-        declared = endpoint.places.get(name, _get_default_placement(endpoint))
+        declared = endpoint.places.get(name, get_default_placement(endpoint))
         placement = declared if isinstance(declared, ParameterPlacement) else ParameterPlacement(place=declared)
         if name in template.parameters:
             placement = ParameterPlacement(place="path", style=placement.style, explode=placement.explode)
@@ -170,13 +170,16 @@ async def build_request(
     values = read_references(endpoint, environ)
     parts = _RequestParts({name: values.get(value, value) for name, value in endpoint.headers.items()})
     for name, value in arguments.items():
-        placement = plan.placements.get(name) or _get_default_placement(endpoint)
+        placement = plan.placements.get(name) or get_default_placement(endpoint)
         if value is not None or placement.place == "body":
             parts.place_argument(name, value, placement)
     derived_secrets = _authorize(endpoint, values, parts)
     in_body = {name: place for name, place in plan.placements.items() if place.place == "body"}
     styled = {place.name or name: place for name, place in in_body.items() if place.style}
-    content, content_type = await encode_body(endpoint, parts.body, styled)
+    try:
+        content, content_type = await encode_body(endpoint, parts.body, styled)
+    except InvalidArguments as error:
+        raise _use_parameter_names(error, in_body) from error
     headers = {name.lower(): value for name, value in parts.headers.items()}
     if content_type:
         headers["content-type"] = content_type
@@ -190,8 +193,19 @@ async def build_request(
     return request, Redactor([*_get_secrets(endpoint, values), *derived_secrets])
 
 
-def _get_default_placement(endpoint: EndpointConfig) -> ParameterPlacement:
+def get_default_placement(endpoint: EndpointConfig) -> ParameterPlacement:
+    """Return the placement of a parameter without one in `places`."""
     return ParameterPlacement(place="query" if endpoint.method in ("GET", "HEAD", "DELETE") else "body")
+
+
+def _use_parameter_names(error: InvalidArguments, in_body: Mapping[str, ParameterPlacement]) -> InvalidArguments:
+    """Return an error about fields of the body with the names of the parameters that fill them."""
+    names = {place.name: name for name, place in in_body.items() if place.name}
+    problems = []
+    for problem in error.problems:
+        name = next((name for name in names if f"{problem.field}.".startswith(f"{name}.")), "")
+        problems.append(replace(problem, field=f"{names.get(name, '')}{problem.field.removeprefix(name)}"))
+    return InvalidArguments(tuple(problems))
 
 
 def _can_send_key(idempotency_key: str) -> bool:
