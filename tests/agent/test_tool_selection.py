@@ -195,6 +195,22 @@ async def test_reading_on_is_offered_once_there_is_something_to_read_and_only_to
     assert list_sent_tool_names(other) == [["book"]] * 2
 
 
+async def test_the_next_turn_of_a_conversation_can_read_on_in_an_earlier_result():
+    def book() -> str:
+        """A book."""
+        return "word " * 1000
+
+    library = ToolLibrary([book], max_result_characters=500)
+    history, context = [user_message("read")], CallContext(conversation_id="c1", owner="ann")
+    for call in (tool_call("book"), tool_call("read_result", '{"handle": "result_1", "offset": 4990}')):
+        model = ScriptedModel(reply_with_calls(call), "done")
+        async with aclosing(run(model, library, history, context=context)) as events:
+            history += [event async for event in events][-1].messages
+        history.append(user_message("and the rest?"))
+    assert list_sent_tool_names(model) == [["book", "read_result"]] * 2
+    assert model.requests[-1].messages[-1].content.endswith("this is the end]\nword word ")
+
+
 async def test_deltas_of_a_tool_are_yielded_at_once():
     gate = asyncio.Event()
 

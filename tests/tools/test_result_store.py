@@ -1,5 +1,7 @@
 """Results longer than a model gets at once."""
 
+from dataclasses import replace
+
 import pytest
 
 from opposable.domain.call_context import CallContext
@@ -71,6 +73,15 @@ async def test_another_run_cannot_read_it(context):
     )
     assert library.read_result(context.run_id, handle) is None
     assert library.read_result("run1", handle) == book()
+
+
+async def test_a_later_run_of_the_conversation_can_read_it_and_no_other():
+    library = ToolLibrary([book], max_result_characters=400)
+    first = CallContext("run1", conversation_id="c1", owner="ann")
+    handle = (await library.call("book", {}, first)).handle
+    later = [replace(first, run_id="run2"), replace(first, owner="bob"), replace(first, conversation_id="c2"), RUN]
+    results = [await library.call("read_result", {"handle": handle}, context) for context in later]
+    assert [result.failure for result in results] == [None, "refused", "refused", "refused"]
 
 
 async def test_only_results_of_runs_without_failure_are_stored():

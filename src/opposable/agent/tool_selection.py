@@ -21,7 +21,7 @@ class ToolSelection:
 
     From a large library these are a search tool that names the others, the tools that match the task, and later those
     that were called or found. The order never changes, so that the prompt cache of a server stays valid. The first
-    stored long result adds a tool that reads the rest of it.
+    stored long result, also of an earlier turn, adds a tool that reads the rest of it.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class ToolSelection:
         self.options = options
         self.is_partial = library.is_large
         self._language = language
-        self._has_stored_results = False
+        self._has_stored_results = any(READ_RESULT in message.content for message in messages if message.role == "tool")
         self._selected_names: dict[str, None] = {}
         self._unlisted_names = ""
         self._task = ""

@@ -64,5 +64,10 @@ class CallContext:
     approve: ApprovalHandler | None = None
     requires_approval: bool = False
 
+    @property
+    def result_scope(self) -> str:
+        """What may read the whole of a long result: the conversation of its owner, or the run if it is in none."""
+        return f"{self.owner}/{self.conversation_id}" if self.conversation_id else self.run_id
+
 
 NO_CONTEXT = CallContext()

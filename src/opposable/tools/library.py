@@ -330,9 +330,9 @@ class ToolLibrary:
         all_names = (SEARCH_TOOLS,) if self.is_large else self.names
         return failure_messages.unknown_tool_message(name, self.suggest_names(name), all_names, language)
 
-    def read_result(self, run_id: str, handle: str) -> str | None:
-        """Return a whole result that was truncated in a run; None if it is not stored (any more)."""
-        return self._result_store.get(run_id, handle)
+    def read_result(self, scope: str, handle: str) -> str | None:
+        """Return a whole result that was truncated, by `CallContext.result_scope`; None if it is not stored (any more)."""
+        return self._result_store.get(scope, handle)
 
     # Calls
 
@@ -439,8 +439,8 @@ class ToolLibrary:
         """Truncate a long result, store the whole text for the run, and return the result for the model."""
         content, cut, handle = result.content, 0, ""
         if len(content) > self._max_result_characters:
-            if context.run_id and result.failure is None:
-                handle = self._result_store.put(context.run_id, content)
+            if context.result_scope and result.failure is None:
+                handle = self._result_store.put(context.result_scope, content)
             content, cut = truncate_result(content, self._max_result_characters, context.language, handle)
         return ToolResult(
             context.call_id,

@@ -57,7 +57,7 @@ class MetaTools:
             offset: the character to read from, counted from 0.
             find: a text to look for from the offset on; its places are shown instead.
         """
-        text = self._result_store.get(context.run_id, handle)
+        text = self._result_store.get(context.result_scope, handle)
         if text is None:
             raise ToolRefused(failure_messages.unknown_result_message(handle, context.language))
         start = min(max(offset, 0), len(text))

@@ -1,4 +1,4 @@
-"""Long results: truncated for the model, and stored so that a run can read the rest."""
+"""Long results: truncated for the model, and stored so that the rest can be read on."""
 
 from collections import OrderedDict
 
@@ -9,7 +9,7 @@ MAX_STORED_CHARACTERS = 32_000_000
 
 
 class ResultStore:
-    """Texts by run and handle. Beyond `max_characters` in all, the oldest are removed."""
+    """Texts by scope (see `CallContext.result_scope`) and handle. Beyond `max_characters` in all, the oldest are removed."""
 
     def __init__(self, max_characters: int = MAX_STORED_CHARACTERS) -> None:
         self._max_characters = max_characters
@@ -17,22 +17,22 @@ class ResultStore:
         self._total_characters = 0
         self._handle_count = 0
 
-    def put(self, run_id: str, text: str) -> str:
+    def put(self, scope: str, text: str) -> str:
         """Store a text and return its handle; "" if the text alone is longer than `max_characters`."""
         if len(text) > self._max_characters:
             return ""
         self._handle_count += 1
         handle = f"result_{self._handle_count}"
-        self._texts[run_id, handle] = text
+        self._texts[scope, handle] = text
         self._total_characters += len(text)
         while self._total_characters > self._max_characters:
             _, removed = self._texts.popitem(last=False)
             self._total_characters -= len(removed)
         return handle
 
-    def get(self, run_id: str, handle: str) -> str | None:
-        """Return the whole text to the run that stored it; None to any other, and after its removal."""
-        return self._texts.get((run_id, handle)) if run_id else None
+    def get(self, scope: str, handle: str) -> str | None:
+        """Return the whole text to the scope that stored it; None to any other, and after its removal."""
+        return self._texts.get((scope, handle)) if scope else None
 
 
 def truncate_result(text: str, max_characters: int, language: Language, handle: str = "") -> tuple[str, int]:
