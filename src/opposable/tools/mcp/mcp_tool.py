@@ -15,6 +15,7 @@ from opposable.domain.specs import MAX_ID_CHARACTERS, McpServerSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.json_schema_validation import ValidateArguments, compile_repaired
 from opposable.tools.mcp.connection import McpConnection, OnProgress
+from opposable.tools.mcp.parameter_names import rename_parameters
 from opposable.tools.mcp.result_content import error_to_text, result_to_value
 from opposable.tools.mcp.text_sanitizer import sanitize_schema, sanitize_text
 from opposable.tools.tool_names import to_safe_name
@@ -98,6 +99,8 @@ def _create_progress_reporter(report: Callable[[str], None]) -> OnProgress:
 def validate_server_tool(server_tool: "ServerTool") -> tuple[dict[str, Any], ValidateArguments]:
     """Return the schema for the model, without malformed keywords, and the validator of a server's tool.
 
+    Models see other names of parameters whose names providers refuse; the validator returns the server's.
+
     Raises:
         ValueError: The tool cannot be used; the message is the reason.
     """
@@ -114,7 +117,7 @@ def validate_server_tool(server_tool: "ServerTool") -> tuple[dict[str, Any], Val
         validate = compile_repaired(parameters)
     except BadInput as error:
         raise ValueError(str(error).rstrip(".")) from error
-    return {"properties": {}, **parameters}, validate
+    return rename_parameters({"properties": {}, **parameters}, validate)
 
 
 def create_tool(
