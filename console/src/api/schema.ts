@@ -2195,6 +2195,9 @@ export interface components {
          *     "bearer" needs `token`. "api_key" sends `token` in the header, query parameter or cookie `name`. "basic" needs
          *     `username` (a value or a reference) and `password`. `token_env: "X"` is read as `token: "env:X_TOKEN"`, or as
          *     `"env:X_API_KEY"` for an API key.
+         *
+         *     If it is `optional` and a variable of the request is not set, the request is sent without authentication, and without
+         *     the headers that are references.
          */
         AuthConfig: {
             /**
@@ -2229,6 +2232,11 @@ export interface components {
              * @default
              */
             password: string;
+            /**
+             * Optional
+             * @default false
+             */
+            optional: boolean;
         };
         /**
          * BatchRequest
@@ -2809,7 +2817,8 @@ export interface components {
              *       "name": "X-API-Key",
              *       "place": "header",
              *       "username": "",
-             *       "password": ""
+             *       "password": "",
+             *       "optional": false
              *     }
              */
             auth: components["schemas"]["AuthConfig"];

@@ -158,6 +158,9 @@ class AuthConfig(FrozenModel):
     "bearer" needs `token`. "api_key" sends `token` in the header, query parameter or cookie `name`. "basic" needs
     `username` (a value or a reference) and `password`. `token_env: "X"` is read as `token: "env:X_TOKEN"`, or as
     `"env:X_API_KEY"` for an API key.
+
+    If it is `optional` and a variable of the request is not set, the request is sent without authentication, and without
+    the headers that are references.
     """
 
     type: Literal["none", "bearer", "api_key", "basic"] = "none"
@@ -166,6 +169,7 @@ class AuthConfig(FrozenModel):
     place: Literal["header", "query", "cookie"] = "header"
     username: str = ""
     password: str = Field(default="", pattern=SECRET_REFERENCE_PATTERN)
+    optional: bool = False
 
     @model_validator(mode="before")
     @classmethod

@@ -233,6 +233,18 @@ async def test_authentication_is_sent(server, make, auth, header, value):
     assert server.seen[0].headers[header] == value
 
 
+@pytest.mark.parametrize("environ", [{}, {"KEY": ""}, {"KEY": KEY}])
+async def test_optional_authentication_is_sent_where_its_secret_is_set(server, make, environ):
+    auth = {"type": "bearer", "token": "env:KEY", "optional": True}
+    tool = make(auth=auth, environ=environ, headers={"X-Fixed": "yes", "X-Key": "env:KEY"})
+    await tool.run({}, NO_CONTEXT)
+    [seen] = server.seen
+    key = environ.get("KEY")
+    assert (seen.headers.get("authorization"), seen.headers.get("x-key"), seen.headers["x-fixed"]) == (
+        (f"Bearer {key}", key, "yes") if key else (None, None, "yes")
+    )
+
+
 async def test_a_key_can_go_into_the_query(server, make):
     await make("/x?a=1", auth={"type": "api_key", "token": "env:KEY", "name": "key", "place": "query"}).run(
         {}, NO_CONTEXT

@@ -16,7 +16,7 @@ from opposable.safety.network.request_headers import is_settable_header, is_toke
 from opposable.safety.redaction import MAX_WORD_CHARACTERS, is_secret_setting
 from opposable.tools.http.parameter_styles import NameValuePairs, format_pairs, format_simple
 from opposable.tools.http.request_body import encode_body
-from opposable.tools.http.secrets import COOKIE_SAFE_CHARACTERS, Redactor, get_variable_name, resolve_value
+from opposable.tools.http.secrets import COOKIE_SAFE_CHARACTERS, Redactor, get_variable_name, is_set, resolve_value
 from opposable.tools.http.url_template import UrlTemplate, parse_url_template, percent_encode
 
 
@@ -90,6 +90,8 @@ def _check_placement(
 def read_references(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return the values of all references of an endpoint, by reference.
 
+    There are none if the authentication is optional and one of the variables is not set.
+
     Raises:
         ToolUnavailable: An environment variable is not set.
     """
@@ -101,7 +103,10 @@ def read_references(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Map
         "basic": (auth.username, auth.password),
     }[auth.type]
     values = (*credentials, *endpoint.headers.values())
-    return {value: resolve_value(value, environ) for value in values if get_variable_name(value) is not None}
+    references = [value for value in values if get_variable_name(value) is not None]
+    if auth.optional and not all(is_set(reference, environ) for reference in references):
+        return {}
+    return {reference: resolve_value(reference, environ) for reference in references}
 
 
 def _get_secrets(endpoint: EndpointConfig, values: Mapping[str, str]) -> list[str]:
@@ -168,7 +173,13 @@ async def build_request(
     """
     endpoint = plan.endpoint
     values = read_references(endpoint, environ)
-    parts = _RequestParts({name: values.get(value, value) for name, value in endpoint.headers.items()})
+    parts = _RequestParts(
+        {
+            name: values.get(value, value)
+            for name, value in endpoint.headers.items()
+            if value in values or get_variable_name(value) is None
+        }
+    )
     for name, value in arguments.items():
         placement = plan.placements.get(name) or get_default_placement(endpoint)
         if value is not None or placement.place == "body":
@@ -215,7 +226,7 @@ def _can_send_key(idempotency_key: str) -> bool:
 def _authorize(endpoint: EndpointConfig, values: Mapping[str, str], parts: _RequestParts) -> list[str]:
     """Add the credentials to the request. Return further texts that must be redacted."""
     auth = endpoint.auth
-    if auth.type == "none":
+    if auth.type == "none" or (auth.optional and not values):
         return []
     if auth.type == "basic":
         username, password = (values.get(part, part) for part in (auth.username, auth.password))

@@ -23,6 +23,11 @@ def get_variable_name(value: str) -> str | None:
     return reference[1] if reference else None
 
 
+def is_set(reference: str, environ: Mapping[str, str]) -> bool:
+    """Return whether the environment variable of a reference is set."""
+    return bool(environ.get(get_variable_name(reference) or "", "").strip())
+
+
 def resolve_value(value: str, environ: Mapping[str, str]) -> str:
     """Return a plain value as it is, and the value of a reference.
 

@@ -398,7 +398,10 @@ ENVIRON = {
         ([{"oauth": ["read"]}], "/t", {"authorization": "Bearer oauth1"}),
         ([{"oauth": []}, {"digest": []}, {"app-key": []}], "/t", {"x-app": "app1"}),
         ([{"bearerAuth": [], "app-key": []}], "/t", {"authorization": "Bearer bearer1", "x-app": "app1"}),
-        ([{"bearerAuth": []}, {}], "/t", {}),
+        ([{"bearerAuth": []}, {}], "/t", {"authorization": "Bearer bearer1"}),
+        ([{}, {"oauth": []}, {"query": []}], "/t?key=query1", {}),
+        ([{}, {"digest": []}], "/t", {}),
+        ([{}], "/t", {}),
         ([], "/t", {}),
     ],
 )
@@ -410,6 +413,30 @@ async def test_security(server, security, path, headers, at):
     seen = await send_request(server, made, {}, ENVIRON)
     names = {"authorization", "x-app", "cookie"}
     assert (seen.path, {name: seen.headers[name] for name in names if name in seen.headers}) == (path, headers)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "environ"),
+    [
+        ({"bearerAuth": []}, {}),
+        ({"query": []}, {"QUERY_API_KEY": " "}),
+        ({"basic": []}, {"BASIC_USERNAME": "ann"}),
+        ({"bearerAuth": [], "app-key": []}, {"BEARERAUTH_TOKEN": "bearer1"}),
+        ({"bearerAuth": [], "app-key": []}, {"APP_KEY_API_KEY": "app1"}),
+    ],
+)
+async def test_optional_authentication_is_not_sent_without_its_secrets(server, requirement, environ):
+    operation = {"security": [{}, requirement]}
+    made = create_document(operation, method="get", path="/t", components={"securitySchemes": SCHEMES})
+    seen = await send_request(server, made, {}, environ)
+    assert (seen.path, {"authorization", "x-app", "cookie"} & set(seen.headers)) == ("/t", set())
+
+
+@pytest.mark.parametrize("security", [[{"basic": []}], [{"basic": []}, {}]])
+def test_authentication_is_optional_where_an_empty_requirement_is_listed(security):
+    made = create_document({"security": security}, components={"securitySchemes": SCHEMES})
+    [spec] = specs_from_openapi(OpenApiDocument(made)).specs
+    assert (spec.endpoint.auth.type, spec.endpoint.auth.optional) == ("basic", {} in security)
 
 
 def test_secrets_are_named_after_the_prefix_and_the_scheme():

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opposable.domain.specs import AuthConfig
@@ -20,6 +20,8 @@ class OperationAuth:
 def get_operation_auth(document: OpenApiDocument, operation: Mapping[str, Any], prefix: str) -> OperationAuth:
     """Return the first supported requirement of an operation; plain keys and tokens are preferred to OAuth.
 
+    The authentication is optional if an empty requirement is one of the alternatives.
+
     Secrets are `env:SCHEME_TOKEN`, `env:SCHEME_API_KEY`, `env:SCHEME_USERNAME` and `env:SCHEME_PASSWORD`, with the
     prefix first.
 
@@ -28,18 +30,20 @@ def get_operation_auth(document: OpenApiDocument, operation: Mapping[str, Any], 
     """
     security = operation.get("security", document.root.get("security", []))
     requirements = [item for item in security if isinstance(item, Mapping)] if isinstance(security, list) else []
-    if not requirements or any(not requirement for requirement in requirements):
-        return OperationAuth(AuthConfig(), {})
+    is_optional = not all(requirements)
     candidates: list[tuple[int, OperationAuth]] = []
     reasons: list[str] = []
-    for requirement in requirements:
+    for requirement in filter(None, requirements):
         try:
             candidates.append(_create_operation_auth(document, list(requirement), prefix))
         except LookupError as error:
             reasons.append(str(error))
-    if not candidates:
+    if not candidates and reasons and not is_optional:
         raise LookupError(f"cannot be authenticated: {'; '.join(reasons)}")
-    return min(candidates, key=lambda candidate: candidate[0])[1]
+    if not candidates:
+        return OperationAuth(AuthConfig(), {})
+    chosen = min(candidates, key=lambda candidate: candidate[0])[1]
+    return replace(chosen, auth=chosen.auth.model_copy(update={"optional": is_optional}))
 
 
 def _create_operation_auth(document: OpenApiDocument, names: list[str], prefix: str) -> tuple[int, OperationAuth]:
