@@ -13,7 +13,7 @@ from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.http.http_tool import HttpTool
 from opposable.tools.http.openapi.document import OpenApiDocument
 from opposable.tools.http.openapi.importer import specs_from_openapi
-from opposable.tools.http.parameter_names import choose_names
+from opposable.tools.parameter_names import choose_names
 
 pytestmark = pytest.mark.anyio
 

@@ -389,6 +389,18 @@ async def test_an_openapi_document_is_imported_and_skipped_parts_are_reported(tm
             await ask.request_json("POST", "/api/tools/import/openapi", wrong, 400)
 
 
+@pytest.mark.parametrize("is_listed", [True, False])
+async def test_optional_authentication_is_imported_only_with_a_listed_variable(tmp_path, is_listed):
+    document = {**PETS, "security": [{"key": []}, {}]}
+    settings = {"secrets": ("ZOO_KEY_API_KEY",)} if is_listed else {}
+    async with open_service_client(tmp_path, **settings) as ask:
+        given = {"document": document, "prefix": "zoo"}
+        imported = await ask.request_json("POST", "/api/tools/import/openapi", given)
+        auth = imported["accepted"][0]["endpoint"]["auth"]
+        assert (auth["type"], auth["optional"]) == (("api_key", True) if is_listed else ("none", False))
+        assert imported["wanted_variables"] == ["ZOO_KEY_API_KEY"]
+
+
 async def test_an_invalid_stored_spec_does_not_reject_the_others(tmp_path):
     async with open_service_client(tmp_path) as ask:
         for tool_id in ("broken", "sum"):

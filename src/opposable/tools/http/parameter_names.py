@@ -1,16 +1,13 @@
 """Renames the parameters of an endpoint whose names providers refuse."""
 
-import itertools
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from opposable.domain.json_text import dump_json
 from opposable.domain.specs import EndpointConfig, ParameterPlacement
 from opposable.tools.http.request import get_default_placement
+from opposable.tools.parameter_names import add_original_name, choose_names
 
-_ACCEPTED_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
-"""The names of parameters that every provider accepts. Anthropic's API refuses each request with another one."""
 _NAMING_KEYWORDS = frozenset(
     {"$dynamicRef", "$ref", "allOf", "anyOf", "dependencies", "dependentRequired", "dependentSchemas", "if", "not"}
     | {"oneOf", "propertyNames"}
@@ -45,33 +42,10 @@ def rename_parameters(
         }
     )
     described = {
-        names.get(name, name): _add_original_name(name, parameter) if name in names else parameter
+        names.get(name, name): add_original_name(name, parameter) if name in names else parameter
         for name, parameter in properties.items()
     }
     renamed_schema = {**schema, "properties": described}
     if "required" in schema:
         renamed_schema["required"] = [names.get(name, name) for name in schema["required"]]
     return renamed_endpoint, renamed_schema, names
-
-
-def choose_names(parameters: Iterable[str]) -> dict[str, str]:
-    """Return a readable new name for each parameter whose name is not accepted."""
-    parameters = list(parameters)
-    taken = {name for name in parameters if _ACCEPTED_NAME_PATTERN.fullmatch(name)}
-    names: dict[str, str] = {}
-    for number, name in enumerate(parameters, 1):
-        if _ACCEPTED_NAME_PATTERN.fullmatch(name):
-            continue
-        readable = re.sub(r"[^a-zA-Z0-9_.-]+", "_", name).strip("_")[:60] or f"parameter_{number}"
-        numbered = (f"{readable}_{count}" for count in itertools.count(2))
-        names[name] = next(free for free in itertools.chain([readable], numbered) if free not in taken)
-        taken.add(names[name])
-    return names
-
-
-def _add_original_name(name: str, parameter: Any) -> Any:
-    """Return a parameter's schema whose description begins with its original name."""
-    if not isinstance(parameter, dict):
-        return parameter
-    description = parameter.get("description")
-    return {**parameter, "description": f"{name}: {description}" if description else name}

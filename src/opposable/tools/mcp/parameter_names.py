@@ -1,7 +1,5 @@
 """Renames the parameters of a server's tool whose names providers refuse."""
 
-import itertools
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -9,9 +7,8 @@ from urllib.parse import unquote
 from opposable.domain.errors import BadInput, InvalidArguments
 from opposable.tools.json_schema_validation import ValidateArguments, compile_validator
 from opposable.tools.mcp.text_sanitizer import sanitize_schema
+from opposable.tools.parameter_names import add_original_name, choose_names
 
-_ACCEPTED_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
-"""The names of parameters that every provider accepts. Anthropic's API refuses each request with another one."""
 _MEMBER_KEYWORDS = ("allOf", "anyOf", "oneOf")
 """Keywords whose schemas may have further parameters."""
 _PROPERTIES_REFERENCE = "#/properties/"
@@ -23,7 +20,7 @@ def rename_parameters(schema: dict[str, Any], validate: ValidateArguments) -> tu
     `validate` decides which arguments are valid. Both names are accepted, and problems name what the model sees. Without
     a name that must change, these are the same objects.
     """
-    names = _choose_names(schema)
+    names = choose_names(_iterate_names(schema))
     if not names:
         return schema, validate
     renamed = sanitize_schema(_rename(schema, names, is_top=True))
@@ -42,21 +39,6 @@ def rename_parameters(schema: dict[str, Any], validate: ValidateArguments) -> tu
             raise
 
     return renamed, check
-
-
-def _choose_names(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Return a readable new name for each parameter whose name is not accepted."""
-    parameters = list(dict.fromkeys(_iterate_names(schema)))
-    taken = {name for name in parameters if _ACCEPTED_NAME_PATTERN.fullmatch(name)}
-    names: dict[str, str] = {}
-    for number, name in enumerate(parameters, 1):
-        if _ACCEPTED_NAME_PATTERN.fullmatch(name):
-            continue
-        readable = re.sub(r"[^a-zA-Z0-9_.-]+", "_", name).strip("_")[:60] or f"parameter_{number}"
-        numbered = (f"{readable}_{count}" for count in itertools.count(2))
-        names[name] = next(free for free in itertools.chain([readable], numbered) if free not in taken)
-        taken.add(names[name])
-    return names
 
 
 def _iterate_names(schema: Any) -> Iterator[str]:
@@ -81,7 +63,7 @@ def _rename(node: Any, names: Mapping[str, str], *, is_top: bool) -> Any:
         elif is_top and key == "properties":
             inner = {name: _rename(one, names, is_top=False) for name, one in value.items()}
             renamed[key] = {
-                names.get(name, name): _add_original_name(name, one) if name in names else one
+                names.get(name, name): add_original_name(name, one) if name in names else one
                 for name, one in inner.items()
             }
         elif is_top and key == "required":
@@ -97,14 +79,6 @@ def _rename_reference(reference: str, names: Mapping[str, str]) -> str:
     step, slash, rest = reference.removeprefix(_PROPERTIES_REFERENCE).partition("/")
     name = names.get(unquote(step).replace("~1", "/").replace("~0", "~"), step)
     return f"{_PROPERTIES_REFERENCE}{name}{slash}{rest}"
-
-
-def _add_original_name(name: str, parameter: Any) -> Any:
-    """Return a parameter's schema whose description begins with its original name."""
-    if not isinstance(parameter, dict):
-        return parameter
-    description = parameter.get("description")
-    return {**parameter, "description": f"{name}: {description}" if description else name}
 
 
 def _replace_names(arguments: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.specs import AnyToolSpec, SkillSpec
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
-from opposable.web.api.spec_authorization import authorize_spec, get_referenced_variables
+from opposable.web.api.spec_authorization import authorize_spec, get_referenced_variables, without_refused_auth
 from opposable.web.api.tools import check_loadable, save_tool
 from opposable.web.errors import ApiError, error_responses, forbidden_error
 from opposable.web.principal import Principal
@@ -159,8 +159,9 @@ async def _import_specs(
     """Store the specs that are allowed and can become tools, and report the others."""
     accepted: list[AnyToolSpec] = []
     variables: set[str] = set()
-    for index, spec in enumerate(specs):
-        variables.update(get_referenced_variables(spec))
+    for index, given in enumerate(specs):
+        spec = without_refused_auth(given, service.settings)
+        variables.update(get_referenced_variables(given))
         try:
             if index >= MAX_TOOLS_PER_IMPORT:
                 raise BadInput(

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from opposable.domain.errors import BadInput, ToolError
-from opposable.domain.specs import AgentSpec, AnyToolSpec, HttpToolSpec, McpServerSpec, SkillSpec
+from opposable.domain.specs import AgentSpec, AnyToolSpec, AuthConfig, HttpToolSpec, McpServerSpec, SkillSpec
 from opposable.service.service import Service
 from opposable.settings import Settings
 from opposable.tools.bindings import merge_config
@@ -78,14 +78,27 @@ def get_referenced_variables(spec: AnyToolSpec) -> list[str]:
     return sorted({name for text in _iterate_secret_fields(spec) for name in _REFERENCE.findall(text)})
 
 
+def without_refused_auth(spec: AnyToolSpec, settings: Settings) -> AnyToolSpec:
+    """Return a spec without its optional authentication, if tools that come over HTTP may not read its variables."""
+    if not isinstance(spec, HttpToolSpec) or not spec.endpoint.auth.optional or not _list_refused(spec, settings):
+        return spec
+    headers = {name: value for name, value in spec.endpoint.headers.items() if not _REFERENCE.search(value)}
+    endpoint = spec.endpoint.model_copy(update={"auth": AuthConfig(), "headers": headers})
+    return spec.model_copy(update={"endpoint": endpoint})
+
+
 def _check_secrets(spec: AnyToolSpec, settings: Settings) -> None:
-    host = _get_host(spec)
-    for name in get_referenced_variables(spec):
-        if name not in settings.secrets and f"{name}@{host}" not in settings.secrets:
-            raise forbidden_error(
-                f"{spec.tool_id} refers to the environment variable {name}, which tools that come over HTTP may not "
-                f"read for {host or 'it'}; the owner can list it in OPPOSABLE_SECRETS."
-            )
+    for name in _list_refused(spec, settings):
+        raise forbidden_error(
+            f"{spec.tool_id} refers to the environment variable {name}, which tools that come over HTTP may not "
+            f"read for {_get_host(spec) or 'it'}; the owner can list it in OPPOSABLE_SECRETS."
+        )
+
+
+def _list_refused(spec: AnyToolSpec, settings: Settings) -> list[str]:
+    """Return the variables of a tool that the owner has not listed for its host."""
+    host, allowed = _get_host(spec), settings.secrets
+    return [name for name in get_referenced_variables(spec) if not {name, f"{name}@{host}"} & {*allowed}]
 
 
 def _iterate_secret_fields(spec: AnyToolSpec) -> Iterator[str]:

@@ -1,0 +1,32 @@
+"""Names of parameters that every provider accepts."""
+
+import itertools
+import re
+from collections.abc import Iterable
+from typing import Any
+
+_ACCEPTED_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+"""Anthropic's API refuses each request with another name."""
+
+
+def choose_names(parameters: Iterable[str]) -> dict[str, str]:
+    """Return a readable new name for each parameter whose name is not accepted."""
+    parameters = list(dict.fromkeys(parameters))
+    taken = {name for name in parameters if _ACCEPTED_NAME_PATTERN.fullmatch(name)}
+    names: dict[str, str] = {}
+    for number, name in enumerate(parameters, 1):
+        if _ACCEPTED_NAME_PATTERN.fullmatch(name):
+            continue
+        readable = re.sub(r"[^a-zA-Z0-9_.-]+", "_", name).strip("_")[:60] or f"parameter_{number}"
+        numbered = (f"{readable}_{count}" for count in itertools.count(2))
+        names[name] = next(free for free in itertools.chain([readable], numbered) if free not in taken)
+        taken.add(names[name])
+    return names
+
+
+def add_original_name(name: str, parameter: Any) -> Any:
+    """Return a parameter's schema whose description begins with its original name."""
+    if not isinstance(parameter, dict):
+        return parameter
+    description = parameter.get("description")
+    return {**parameter, "description": f"{name}: {description}" if description else name}
