@@ -1,6 +1,7 @@
 """Selection of the tools that a run offers."""
 
 import asyncio
+import re
 from contextlib import aclosing
 
 import pytest
@@ -174,6 +175,11 @@ async def test_a_tool_unregistered_meanwhile_is_not_shown_any_more():
     assert "alarm" in shown
 
 
+def read_on(messages):
+    handle = next(found[1] for one in messages if (found := re.search(r"handle='(\w+)'", one.content)))
+    return reply_with_calls(tool_call("read_result", f'{{"handle": "{handle}", "offset": 4990}}'))
+
+
 async def test_reading_on_is_offered_once_there_is_something_to_read_and_only_to_that_run():
     def book() -> str:
         """A book."""
@@ -182,14 +188,14 @@ async def test_reading_on_is_offered_once_there_is_something_to_read_and_only_to
     library = ToolLibrary([book], max_result_characters=500)
     model = ScriptedModel(
         reply_with_calls(tool_call("book")),
-        reply_with_calls(tool_call("read_result", '{"handle": "result_1", "offset": 4990}')),
+        read_on,
         "done",
     )
     events = await run_agent(model, library)
     assert list_sent_tool_names(model) == [["book"], ["book", "read_result"], ["book", "read_result"]]
     [_, read] = [event.result for event in events if type(event) is ToolFinished]
     assert read.content == "[characters 4,990–5,000 of 5,000; this is the end]\nword word "
-    other = ScriptedModel(reply_with_calls(tool_call("read_result", '{"handle": "result_1"}')), "done")
+    other = ScriptedModel(read_on(model.requests[-1].messages), "done")
     [stolen] = [e.result for e in await run_agent(other, library) if type(e) is ToolFinished]
     assert stolen.failure == "refused"
     assert list_sent_tool_names(other) == [["book"]] * 2
@@ -202,8 +208,8 @@ async def test_the_next_turn_of_a_conversation_can_read_on_in_an_earlier_result(
 
     library = ToolLibrary([book], max_result_characters=500)
     history, context = [user_message("read")], CallContext(conversation_id="c1", owner="ann")
-    for call in (tool_call("book"), tool_call("read_result", '{"handle": "result_1", "offset": 4990}')):
-        model = ScriptedModel(reply_with_calls(call), "done")
+    for reply in (reply_with_calls(tool_call("book")), read_on):
+        model = ScriptedModel(reply, "done")
         async with aclosing(run(model, library, history, context=context)) as events:
             history += [event async for event in events][-1].messages
         history.append(user_message("and the rest?"))

@@ -21,14 +21,15 @@ def book(pages: int = 100) -> str:
 async def test_a_long_result_shows_head_tail_and_how_to_read_on():
     library = ToolLibrary([book], max_result_characters=200)
     result = await library.call("book", {}, RUN)
-    assert (result.handle, result.cut) == ("result_1", 800)
+    assert (len(result.handle), result.handle[:7], result.cut) == (15, "result_", 800)
     assert result.content == (
-        f"{book()[:150]}\n…[800 of 1,000 characters left out here; read on with read_result(handle='result_1', offset=150)]…\n"
+        f"{book()[:150]}\n…[800 of 1,000 characters left out here; read on with read_result(handle={result.handle!r}, "
+        "offset=150)]…\n"
         f"{book()[-50:]}"
     )
     assert result.data == book()
     chinese = await library.call("book", {}, CallContext("run1", language="zh"))
-    assert "用 read_result（handle='result_2', offset=150）继续阅读" in chinese.content
+    assert f"用 read_result（handle={chinese.handle!r}, offset=150）继续阅读" in chinese.content
 
 
 async def test_a_result_is_read_to_its_end_in_parts():
@@ -69,7 +70,7 @@ async def test_another_run_cannot_read_it(context):
     result = await library.call("read_result", {"handle": handle}, context)
     assert (result.failure, result.content) == (
         "refused",
-        "This task has no result under the handle 'result_1', or it is not stored any more.",
+        f"This conversation or task has no result under the handle {handle!r}, or it is not stored any more.",
     )
     assert library.read_result(context.run_id, handle) is None
     assert library.read_result("run1", handle) == book()
@@ -77,11 +78,21 @@ async def test_another_run_cannot_read_it(context):
 
 async def test_a_later_run_of_the_conversation_can_read_it_and_no_other():
     library = ToolLibrary([book], max_result_characters=400)
-    first = CallContext("run1", conversation_id="c1", owner="ann")
+    first = CallContext("run1", conversation_id="b/c", owner="a")
     handle = (await library.call("book", {}, first)).handle
     later = [replace(first, run_id="run2"), replace(first, owner="bob"), replace(first, conversation_id="c2"), RUN]
+    later += [replace(first, owner="a/b", conversation_id="c"), CallContext("a/b/c")]
     results = [await library.call("read_result", {"handle": handle}, context) for context in later]
-    assert [result.failure for result in results] == [None, "refused", "refused", "refused"]
+    assert [result.failure for result in results] == [None, *["refused"] * 5]
+    assert library.read_result(first.result_scope, handle) == book()
+
+
+async def test_a_handle_from_before_a_restart_means_no_other_result():
+    context = CallContext("run1", conversation_id="c1")
+    handle = (await ToolLibrary([book], max_result_characters=200).call("book", {}, context)).handle
+    library = ToolLibrary([book], max_result_characters=200)
+    assert (await library.call("book", {}, context)).handle != handle
+    assert (await library.call("read_result", {"handle": handle}, context)).failure == "refused"
 
 
 async def test_only_results_of_runs_without_failure_are_stored():

@@ -36,6 +36,9 @@ class ApprovalRequest:
     context: "CallContext"
 
 
+ResultScope: TypeAlias = str | tuple[str, str]
+"""The id of a run, or an owner and the id of a conversation."""
+
 ApprovalHandler: TypeAlias = Callable[[ApprovalRequest], Awaitable[Approved | Denied]]
 """Requests human approval of a call. It may take any time: the tool's time-out begins afterwards."""
 
@@ -65,9 +68,9 @@ class CallContext:
     requires_approval: bool = False
 
     @property
-    def result_scope(self) -> str:
+    def result_scope(self) -> ResultScope:
         """What may read the whole of a long result: the conversation of its owner, or the run if it is in none."""
-        return f"{self.owner}/{self.conversation_id}" if self.conversation_id else self.run_id
+        return (self.owner, self.conversation_id) if self.conversation_id else self.run_id
 
 
 NO_CONTEXT = CallContext()

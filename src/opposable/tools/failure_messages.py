@@ -143,10 +143,10 @@ def approval_denied_message(name: str, reason: str, language: Language) -> str:
 
 
 def unknown_result_message(handle: str, language: Language) -> str:
-    """Say that the run has no stored result with this handle."""
+    """Say that the conversation or task has no stored result with this handle."""
     if language == "zh":
-        return f"本次任务中没有编号为 {handle!r} 的结果，或者它已不再保留。"
-    return f"This task has no result under the handle {handle!r}, or it is not stored any more."
+        return f"本次对话或任务中没有编号为 {handle!r} 的结果，或者它已不再保留。"
+    return f"This conversation or task has no result under the handle {handle!r}, or it is not stored any more."
 
 
 def result_page_header(start: int, end: int, total: int, language: Language) -> str:

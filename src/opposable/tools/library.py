@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from opposable.domain.call_context import NO_CONTEXT, ApprovalHandler, CallContext
+from opposable.domain.call_context import NO_CONTEXT, ApprovalHandler, CallContext, ResultScope
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.language import Language
 from opposable.domain.rate_limits import InProcessRateLimiter, RateLimiter
@@ -330,8 +330,8 @@ class ToolLibrary:
         all_names = (SEARCH_TOOLS,) if self.is_large else self.names
         return failure_messages.unknown_tool_message(name, self.suggest_names(name), all_names, language)
 
-    def read_result(self, scope: str, handle: str) -> str | None:
-        """Return a whole result that was truncated, by `CallContext.result_scope`; None if it is not stored (any more)."""
+    def read_result(self, scope: ResultScope, handle: str) -> str | None:
+        """Return a whole result that was truncated; None if it is not stored (any more). See `CallContext.result_scope`."""
         return self._result_store.get(scope, handle)
 
     # Calls

@@ -1,7 +1,9 @@
 """Long results: truncated for the model, and stored so that the rest can be read on."""
 
 from collections import OrderedDict
+from secrets import token_hex
 
+from opposable.domain.call_context import ResultScope
 from opposable.domain.language import Language
 from opposable.tools import failure_messages
 
@@ -9,20 +11,21 @@ MAX_STORED_CHARACTERS = 32_000_000
 
 
 class ResultStore:
-    """Texts by scope (see `CallContext.result_scope`) and handle. Beyond `max_characters` in all, the oldest are removed."""
+    """Texts by scope and handle. Beyond `max_characters` in all, the oldest are removed."""
 
     def __init__(self, max_characters: int = MAX_STORED_CHARACTERS) -> None:
         self._max_characters = max_characters
-        self._texts: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._texts: OrderedDict[tuple[ResultScope, str], str] = OrderedDict()
         self._total_characters = 0
-        self._handle_count = 0
 
-    def put(self, scope: str, text: str) -> str:
-        """Store a text and return its handle; "" if the text alone is longer than `max_characters`."""
+    def put(self, scope: ResultScope, text: str) -> str:
+        """Store a text and return its handle; "" if the text alone is longer than `max_characters`.
+
+        The handle is random: after a restart, one in the history of a conversation must not mean another text.
+        """
         if len(text) > self._max_characters:
             return ""
-        self._handle_count += 1
-        handle = f"result_{self._handle_count}"
+        handle = f"result_{token_hex(4)}"
         self._texts[scope, handle] = text
         self._total_characters += len(text)
         while self._total_characters > self._max_characters:
@@ -30,7 +33,7 @@ class ResultStore:
             self._total_characters -= len(removed)
         return handle
 
-    def get(self, scope: str, handle: str) -> str | None:
+    def get(self, scope: ResultScope, handle: str) -> str | None:
         """Return the whole text to the scope that stored it; None to any other, and after its removal."""
         return self._texts.get((scope, handle)) if scope else None
 
