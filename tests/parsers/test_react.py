@@ -42,7 +42,16 @@ def test_an_action_is_parsed(text, expected):
 
 
 @pytest.mark.parametrize(
-    "text", ["行动：联系客户\n输入：电话", "计划\n行动：立即检查\n参数：无", "思考：是 5。\n最终答案：5"]
+    "text",
+    [
+        "行动：联系客户\n输入：电话",
+        "我有以下工具：\n\n动作：run\n输入：代码\n输出：列表",
+        "动作：list_files\n参数：folder（文本）",
+        "动作：list_files",
+        "The marker ✿FUNCTION✿ is '✿FUNCTION✿: run'.",
+        "计划\n行动：立即检查\n参数：无",
+        "思考：是 5。\n最终答案：5",
+    ],
 )
 def test_chinese_labels_of_other_texts_are_no_action(text):
     result = parse_in_every_split(text, TOOLS)

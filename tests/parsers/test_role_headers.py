@@ -18,3 +18,19 @@ def test_a_role_header_is_dropped(header):
 
 def test_a_role_within_a_reply_is_shown():
     assert parse_in_every_split("Hi<|im_end|>\n<|im_start|>assistant\nHo", TOOLS).text == "Hi\nassistant\nHo"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Llama puts user text between [INST] and [/INST]. I save that now.",
+        "<|im_start|>user … <|im_end|> is ChatML. Checking.",
+        "| token | meaning |\n| [INST] | user |\n| [/INST] | end |\n",
+        "模板是 <start_of_turn>user…<end_of_turn>。现在执行。",
+    ],
+)
+def test_a_call_after_a_text_about_role_tokens_is_made(text):
+    (call,) = parse_in_every_split(
+        f'{text}\n<tool_call>{{"name": "add", "arguments": {{"a": 2}}}}</tool_call>', TOOLS
+    ).calls
+    assert call.arguments == {"a": 2}

@@ -47,11 +47,6 @@ MARKER_ALIASES: dict[str, str] = {
     "<|plamo:constrain|>json<|plamo:msg|>": "",
     "<|plamo:begin_think:plamo|>": "<think>",
     "<|plamo:end_think:plamo|>": "</think>",
-    # Qwen-Agent, whose format is ReAct with other labels
-    "✿FUNCTION✿": "Action",
-    "✿ARGS✿": "Action Input",
-    "✿RESULT✿": "Observation",
-    "✿RETURN✿": "Final Answer",
     # MiniCPM, where a tokenizer drops the space of a tag or writes its own sign for it
     **{f"<{tag}{space}name=": f"<{tag} name=" for tag in ("function", "param") for space in ("", "Ġ", "▁")},
 }
@@ -72,7 +67,7 @@ class MarkerTranslator:
         self._prefixes = get_prefixes(aliases)
         self._first_characters = re.compile(f"[{re.escape(''.join({alias[0] for alias in aliases}))}]")
         self._max_alias_characters = max(map(len, aliases))
-        self.uses_standard_starts = all(alias[0] in "<[]◁✿" for alias in aliases)
+        self.uses_standard_starts = all(alias[0] in "<[]◁" for alias in aliases)
 
     def feed(self, delta: str) -> str:
         """Translate a delta and return the text that is now certain."""

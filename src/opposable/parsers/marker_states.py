@@ -324,7 +324,7 @@ class MarkerStates(BufferingStates):
         if not final:
             return False
         text = self._buffer[self._at :]
-        if any(label in text for label in ("Action", "行动", "动作")):
+        if any(label in text for label in ("Action", "行动", "动作", "✿FUNCTION✿")):
             self._emitter.reject_call(text, "", "invented_result")
         self._at = len(self._buffer)
         return False

@@ -8,20 +8,21 @@ from opposable.parsers.call_candidates import may_be_call
 from opposable.parsers.lenient_json import skip_whitespace
 from opposable.parsers.tool_names import ToolIndex
 
-_ACTION = re.compile(r"(?:(?:Action|行动|动作)[:：]|\*\*Action:\*\*|\*\*Action\*\*:)[ \t]*")
+_ACTION = re.compile(r"(?:(?:Action|行动|动作|✿FUNCTION✿)[:：]|\*\*Action:\*\*|\*\*Action\*\*:)[ \t]*")
 _LINE = re.compile(r"(?P<name>[^\n]{0,160})(?P<end>\n|\Z)")
 _INPUT = re.compile(
-    r"\s*(?:\*\*)?(?:Action[ _]?Input|Input|Arguments|Action[ _]?Arguments|Parameters|(?:行动|动作)?输入|参数)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*",
+    r"\s*(?:\*\*)?(?:Action[ _]?Input|Input|Arguments|Action[ _]?Arguments|Parameters)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*",
     re.IGNORECASE,
 )
-_PARTIAL_LABEL = re.compile(r"\s*[*\w \t]{0,40}\Z")
+_OTHER_INPUT = re.compile(r"\s*(?:行动输入|动作输入|✿ARGS✿)[ \t]*[:：][ \t]*")
+"""The label of an input, after an action whose label is not English."""
+_PARTIAL_LABEL = re.compile(r"\s*[*✿\w \t]{0,40}\Z")
 """The next line, as long as it may become the label of an input."""
-_STOP = re.compile(
-    r"^[^\S\n]{0,32}(?:\*\*)?(?:Observation|Thought|Action|Final Answer|PAUSE|(?:观察|思考|行动|动作|最终答案)[:：])",
-    re.MULTILINE,
-)
-_OBSERVATION = re.compile(r"\s*(?:\*\*)?(?:Observation|观察[:：])")
-_FINAL_ANSWER = re.compile(r"(?:Final Answer|最终答案)[:：]|\*\*Final Answer(?::\*\*|\*\*:)")
+_STOP = re.compile(r"^[^\S\n]{0,32}(?:\*\*)?(?:Observation|Thought|Action|Final Answer|PAUSE)", re.MULTILINE)
+_OTHER_STOP = re.compile(r"^[^\S\n]{0,32}(?:(?:观察|思考|行动|动作|最终答案)[:：]|✿RE(?:SULT|TURN)✿)", re.MULTILINE)
+_OBSERVATION = re.compile(r"\s*(?:\*\*)?Observation")
+_OTHER_OBSERVATION = re.compile(r"\s*(?:观察[:：]|✿RESULT✿)")
+_FINAL_ANSWER = re.compile(r"(?:Final Answer|最终答案|✿RETURN✿)[:：]|\*\*Final Answer(?::\*\*|\*\*:)")
 _THOUGHT = re.compile(r"^(?:\*\*)?(?:Thought|思考)(?:\*\*)?\s*[:：].*$", re.MULTILINE)
 _FENCE_START = re.compile(r"```[\w]*\s*")
 _BACKTICKED_OBJECT = re.compile(r"`(?P<object>\{.*\})`", re.DOTALL)
@@ -31,7 +32,11 @@ MAX_LOOKAHEAD_CHARACTERS = 120
 Verdict = Literal["call", "label", "text"]
 
 
-LABELS = tuple(f"{label}{colon}" for label in ("Action", "行动", "动作", "Final Answer", "最终答案") for colon in ":：")
+LABELS = tuple(
+    f"{label}{colon}"
+    for label in ("Action", "行动", "动作", "✿FUNCTION✿", "Final Answer", "最终答案", "✿RETURN✿")
+    for colon in ":："
+)
 """The labels that begin a line of the format; those in bold type are English."""
 
 
@@ -76,6 +81,7 @@ class ReactScan:
         self.repairs: tuple[str, ...] = ()
         self.has_invented_result = False
         self.lacks_input = False
+        self._is_english = True
         self._tools = tools
         self._input_text = ""
         self._input_start = self._input_end = -1
@@ -93,6 +99,7 @@ class ReactScan:
     def _scan_label(self, text: str, final: bool) -> Verdict | None:
         label = _ACTION.match(text, self.start)
         assert label is not None
+        self._is_english = label[0].isascii() or label[0].startswith("Action")
         at = label.end()
         first = skip_whitespace(text, at)
         if not final and text[first:] in ("", "`", "``"):
@@ -117,12 +124,12 @@ class ReactScan:
     def _scan_tool_name(self, text: str, line: re.Match[str], at: int, final: bool) -> Verdict | None:
         name = line["name"].strip().strip("*`\"'[] ")
         tool, _ = self._tools.find(name)
-        match = _INPUT.match(text, line.end("name"))
+        match = (_INPUT if self._is_english else _OTHER_INPUT).match(text, line.end("name"))
         if match is None:
             if not final and _PARTIAL_LABEL.match(text, line.end("name")):
                 return None
             input_start = skip_whitespace(text, line.end("name"))
-            needs_no_input = tool is not None and not tool.schema.required_names()
+            needs_no_input = self._is_english and tool is not None and not tool.schema.required_names()
             ends_turn = input_start >= len(text) or _OBSERVATION.match(text, input_start)
             if not (needs_no_input and ends_turn):
                 return self._scan_python_call(line, at)
@@ -131,7 +138,7 @@ class ReactScan:
             return None
         else:
             input_start = match.end()
-        if tool is None and not re.fullmatch(r"[\w.\-]{1,64}", name, re.ASCII):
+        if tool is None and not re.fullmatch(r"[\w.\-]{1,64}", name, re.NOFLAG if self._is_english else re.ASCII):
             return self._finish_as_text(at)
         self.name = name
         self._input_start = input_start
@@ -161,7 +168,7 @@ class ReactScan:
             self._bracket_scan = self._bracket_scan or BracketScan(first)
             end = self._bracket_scan.scan(text, final)
         else:
-            stop = _STOP.search(text, max(self._search_from, self._input_start))
+            stop = (_STOP if self._is_english else _OTHER_STOP).search(text, max(self._search_from, self._input_start))
             self._search_from = max(self._search_from, len(text) - MAX_LABEL_CHARACTERS)
             end = stop.start() if stop else (len(text) if final else None)
         if end is None:
@@ -174,13 +181,14 @@ class ReactScan:
         if is_fenced and text.startswith("```", start):
             end, start = start + 3, skip_whitespace(text, start + 3)
         upcoming = text[start : start + 13]
-        words = ("```", "Observation", "**Observation", "观察：")
+        words = ("```", "Observation", "**Observation", "观察：", "✿RESULT✿")
         if not final and any(word != upcoming and word.startswith(upcoming) for word in words):
             return None
         self._input_text = text[first:end].strip().removesuffix("```").strip()
         if backticked := _BACKTICKED_OBJECT.fullmatch(self._input_text):
             self._input_text = backticked["object"]
-        self.has_invented_result = _OBSERVATION.match(text, end) is not None
+        observation = _OBSERVATION if self._is_english else _OTHER_OBSERVATION
+        self.has_invented_result = observation.match(text, end) is not None
         self.end = end
         return "call"
 

@@ -38,14 +38,14 @@ INLINE_MARKER_PREFIXES = get_prefixes(INLINE_MARKERS)
 SPECIAL_TEXT_PATTERN = re.compile("[\n`]|" + build_alternatives(INLINE_MARKERS))
 WORD_PATTERN = re.compile(r"(?:functions\.|tools\.)?[^\W\d][\w.\-]{0,127}")
 MAX_LOOKAHEAD_CHARACTERS = 120
-_MARKER_START_PATTERN = re.compile(r"[<\[\]◁✿]")
+_MARKER_START_PATTERN = re.compile(r"[<\[\]◁]")
 _PASSTHROUGH_STATES = frozenset(
     {"_parse_text", "_parse_thinking", "_pass_until_closer", "_pass_inline_code", "_pass_thinking_body"}
 )
 """Names of the states that no longer need the text they have emitted."""
 
 
-_LINE_START_CHARACTERS = frozenset("{[>*-AFf t行动最")
+_LINE_START_CHARACTERS = frozenset("{[>*-AFf t行动最✿")
 """First characters of a line that may begin a call, in addition to those of the tools' names."""
 
 

@@ -48,7 +48,7 @@ from opposable.parsers.state_machine import (
 )
 from opposable.parsers.tool_names import ToolLike
 
-_TRIGGER_CHARACTERS = re.compile(r"[\n`<\[\]◁✿]")
+_TRIGGER_CHARACTERS = re.compile(r"[\n`<\[\]◁]")
 _LINE_STARTS = (
     *LINE_OPENERS,
     *react.LABELS,
@@ -265,7 +265,12 @@ class StreamParser(MarkerStates):
         if marker == END_OF_TEXT:
             return self._parse_end_of_text(final)
         if marker in QUOTED_ELEMENTS:
-            self._is_addressed_to_user |= marker in USER_TURNS and not self._emitter.is_empty
+            if marker in USER_TURNS and not self._emitter.is_empty:
+                end = at + len(marker)
+                if end >= len(self._buffer) and not final:
+                    return False
+                is_turn = self._emitter.is_line_blank or self._buffer.startswith("\n", end)
+                self._is_addressed_to_user |= is_turn or self._emitter.get_preceding_text().endswith(END_OF_TEXT)
             self._closer = QUOTED_ELEMENTS[marker]
             self._state = self._pass_until_closer
             return self._emit_until(at + len(marker))
