@@ -138,6 +138,15 @@ def test_values_of_a_discriminator_select_a_schema(mapping, cat, dog):
     assert not is_valid(tool, {"petType": "bird"})
 
 
+@pytest.mark.parametrize(("count", "properties"), [(21, 1), (20, 20)])
+def test_a_base_with_many_or_large_extensions_stays_as_it_is(count, properties):
+    own = {"type": "object", "properties": {f"p{index}": {"type": "string"} for index in range(properties)}}
+    base = {**PET, "properties": {"petType": {"type": "string"}}}
+    tool = create_tool({"Body": base, **{f"Pet{index}": {"allOf": [refer_to("Body"), own]} for index in range(count)}})
+    assert list(tool.spec.parameters["properties"]) == ["petType"]
+    assert "$defs" not in tool.spec.parameters
+
+
 def test_a_base_in_its_own_mapping_is_one_of_the_choices():
     base = map_values(PET, {"pet": "Body", "cat": "Cat"})
     tool = create_tool({"Body": base, "Cat": CAT, "Lion": {"allOf": [refer_to("Cat"), {"required": ["mane"]}]}})

@@ -26,11 +26,16 @@ _MAX_NESTING = 1_000
 
 @dataclass(slots=True)
 class OpenApiDocument:
-    """A document. `skipped_parts` collects what cannot be used, as pairs of a location and a reason."""
+    """A document.
+
+    `skipped_parts` collects what cannot be used, as pairs of a location and a reason; `unextended_references` the
+    schemas with a discriminator whose extensions are too large to choose from.
+    """
 
     root: Mapping[str, Any]
     source_url: str = ""
     skipped_parts: list[tuple[str, str]] = field(default_factory=list)
+    unextended_references: set[str] = field(default_factory=set)
     _extensions: dict[int, list[str]] | None = field(default=None, init=False, repr=False)
 
     @property

@@ -13,6 +13,10 @@ from opposable.tools.http.request_body import FILE_SCHEMA
 MAX_INLINED_NODES = 400
 """Nodes that are inlined for one tool; further references refer to `$defs`."""
 MAX_SCHEMA_NODES = 20_000
+MAX_EXTENSIONS = 20
+"""Schemas that extend one with a discriminator, of which one is chosen. With more, the schema stays as it is."""
+MAX_EXTENDED_NODES = 300
+"""Nodes of a tool's schemas in which such a choice is made. With more, they are converted without it."""
 MAX_REFERENCE_DEPTH = 60
 MAX_VALUE_NODES = 5_000
 """Nodes of a default, a constant or an enumeration. Larger ones are left out."""
@@ -32,7 +36,7 @@ _BINARY_FORMATS = frozenset({"binary", "byte"})
 
 
 class SchemaTooLarge(Exception):
-    """A schema has more than `MAX_SCHEMA_NODES` nodes, or is nested too deeply."""
+    """A schema has more nodes than `MAX_SCHEMA_NODES` or `MAX_EXTENDED_NODES`, or is nested too deeply."""
 
 
 class _Target(NamedTuple):
@@ -71,6 +75,7 @@ class SchemaConverter:
         self._document = document
         self._location = location
         self._extensions = extensions
+        self._extended: set[str] = set()
         self._inlined_nodes = 0
         self._node_count = 0
         self._definition_names: dict[_Target, str] = {}
@@ -87,7 +92,9 @@ class SchemaConverter:
 
     def _convert_node(self, node: Any, context: _Context) -> dict[str, Any]:
         self._node_count += 1
-        if self._node_count > MAX_SCHEMA_NODES or len(context.path) > MAX_REFERENCE_DEPTH:
+        max_nodes = MAX_EXTENDED_NODES if self._extended else MAX_SCHEMA_NODES
+        if self._node_count > max_nodes or len(context.path) > MAX_REFERENCE_DEPTH:
+            self._document.unextended_references |= self._extended
             raise SchemaTooLarge
         if not isinstance(node, dict):
             return {} if node is not False else {"not": {}}
@@ -201,13 +208,23 @@ class SchemaConverter:
             context, path=(*context.path, target), read_only=target.read_only, is_alternative=target.is_alternative
         )
         is_whole = target.read_only is None and not target.is_alternative and not context.convert_files
-        if not (self._extensions and is_whole and isinstance(node, dict) and get_map(node, "discriminator")):
+        is_base = self._extensions and is_whole and isinstance(node, dict) and get_map(node, "discriminator")
+        references = self._get_choices(node, target.reference) if is_base else []
+        if not references:
             return self._convert_node(node, context)
-        references = get_discriminator_values(self._document, node, self._document.get_extensions(node))
-        if not {"anyOf", "oneOf"}.isdisjoint(node) or set(references) <= {target.reference}:
-            return self._convert_node(node, context)
+        self._extended.add(target.reference)
         items = [{"$ref": reference} for reference in references]
         return {"anyOf": self._convert_alternatives(node, items, context)} | self._convert_siblings(node)
+
+    def _get_choices(self, node: dict[str, Any], reference: str) -> list[str]:
+        """Return references to the few schemas that a discriminator selects; none if it selects only its own."""
+        if not {"anyOf", "oneOf"}.isdisjoint(node) or reference in self._document.unextended_references:
+            return []
+        extensions = self._document.get_extensions(node)
+        if max(len(extensions), len(get_map(get_map(node, "discriminator"), "mapping"))) > MAX_EXTENSIONS:
+            return []
+        references = list(get_discriminator_values(self._document, node, extensions))
+        return references if references != [reference] and len(references) <= MAX_EXTENSIONS else []
 
     def _get_definition_name(self, target: _Target) -> str:
         if target not in self._definition_names:
