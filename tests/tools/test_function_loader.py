@@ -57,8 +57,15 @@ class Desk:
     def refund(self, order: int) -> str:
         return f"refunded {order}"
     @classmethod
+    def from_options(cls, **options):
+        return cls()
+    @classmethod
     def get_name(cls) -> str:
-        return "desk"
+        return cls.__name__
+    @classmethod
+    @tool(needs_approval=True)
+    def close(cls, reason: str) -> str:
+        return f"{cls.__name__}: {reason}"
     @functools.lru_cache
     def count(self) -> int:
         return 1
@@ -166,12 +173,21 @@ async def test_the_methods_of_a_specs_class_are_those_of_an_object_with_their_ru
     given = spec("desk", class_name="Desk")
     library = ToolLibrary(approve=deny)
     accepted = library.register(given, load_tools(given, allowed=ALLOWED)).accepted
-    assert accepted == ("desk_count", "desk_get_name", "desk_refund", "desk_stamp")
-    calls = [("count", {}), ("get_name", {}), ("refund", {"order": 1}), ("stamp", {}), ("stamp", {})]
+    assert accepted == ("desk_close", "desk_count", "desk_refund", "desk_stamp")
+    calls = [("count", {}), ("close", {"reason": "late"}), ("refund", {"order": 1}), ("stamp", {}), ("stamp", {})]
     failures = [(await library.call_action("desk", action, arguments)).failure for action, arguments in calls]
-    assert failures == [None, None, "denied", "failed", "rate_limited"]
+    assert failures == [None, "denied", "denied", "failed", "rate_limited"]
     bound = library.with_bindings([AgentToolBinding(tool_id="desk", config={"needs_approval": True})])
     assert (await bound.call_action("desk", "count", {})).failure == "denied"
+
+
+async def test_capabilities_choose_class_methods():
+    given = spec("desk", class_name="Desk", capabilities=[{"name": "get_name"}, {"name": "close"}])
+    library = ToolLibrary(approve=approve)
+    library.register(given, load_tools(given, allowed=ALLOWED))
+    assert library.names == ("desk_close", "desk_get_name")
+    assert (await library.call("desk.close", {"reason": "late"})).data == "Desk: late"
+    assert (await library.call("desk.get_name", {})).data == "Desk"
 
 
 async def deny(request) -> Denied:

@@ -285,6 +285,8 @@ def create_tool(
     Raises:
         ToolRegistrationError: The function cannot be described to a model.
     """
+    if inspect.ismethod(function) and isinstance(function.__func__, FunctionTool):  # a class method with the decorator
+        obj, function = function.__self__, function.__func__
     if not isinstance(function, FunctionTool):
         return FunctionTool(function, tool_id=tool_id, description=description, timeout=timeout, **options)
     if function.spec is not None:

@@ -17,7 +17,8 @@ from opposable.tools.raised_errors import describe_error
 def load_tools(spec: FunctionToolSpec, allowed: Sequence[str]) -> list[Tool]:
     """Create the tools of a spec: the function that it names, or the methods of an instance of its class.
 
-    The tools of a class are its public methods, or only those that the spec's capabilities name.
+    The tools of a class are its public methods, or only those that the spec's capabilities name. A class method, such
+    as another constructor, is one only if it is named there or has the decorator `tool`.
 
     Args:
         spec: The spec.
@@ -152,15 +153,24 @@ def _create_action_tools(instance: object, spec: FunctionToolSpec) -> list[Tool]
             f"{spec.tool_id}: {class_name} has no {', '.join(unknown)}. Its public methods are: "
             f"{', '.join(methods) or 'none'}."
         )
-    names = [name for name in methods if name in capabilities] if capabilities else methods
+    names = [name for name in methods if name in capabilities or (not capabilities and _is_offered(instance, name))]
     if not names:
-        raise BadInput(f"{spec.tool_id}: {class_name} has no public method. Each public method becomes an action.")
+        raise BadInput(
+            f"{spec.tool_id}: {class_name} has no public method. Each public method becomes an action, and a class "
+            "method only if the capabilities name it."
+        )
     tool_ids = {name: spec.tool_id if name == spec.tool_id else f"{spec.tool_id}.{name}" for name in names}
     chosen = {name: capabilities.get(name, Capability(name=name)) for name in names}
     return [
         _create_tool(getattr(instance, name), spec, tool_ids[name], capability.description, capability, instance)
         for name, capability in chosen.items()
     ]
+
+
+def _is_offered(instance: object, name: str) -> bool:
+    """Return whether a method is an action that nobody asked for by name: any but a class method without `tool`."""
+    member = getattr(type(instance), name)
+    return not inspect.ismethod(member) or isinstance(member.__func__, FunctionTool)
 
 
 def _create_tool(
