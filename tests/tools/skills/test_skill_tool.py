@@ -156,7 +156,7 @@ scripts:
       properties:
         city: {type: string}
         max_words: {type: integer}
-        deep: {type: boolean, default: false}
+        deep: {type: boolean}
         verbose: {type: boolean, default: true}
         ids: {type: array}
 ---
@@ -165,10 +165,10 @@ Body.
 SHOW = """import argparse, json
 parser = argparse.ArgumentParser()
 parser.add_argument("--city")
-parser.add_argument("--max_words", type=int)
+parser.add_argument("--max-words", type=int)
 parser.add_argument("--deep", action="store_true")
 parser.add_argument("--verbose", default="true")
-parser.add_argument("--ids", nargs="*", type=int)
+parser.add_argument("--ids", action="append")
 print(json.dumps(vars(parser.parse_args())))
 """
 
@@ -176,16 +176,10 @@ print(json.dumps(vars(parser.parse_args())))
 async def test_declared_arguments_reach_a_script_as_options(tmp_path, sandbox):
     folder = write_skill(tmp_path, "a", {"SKILL.md": ARGV, "tools/show.py": SHOW})
     show = load_actions(folder, sandbox)["args.show"]
-    given = {"city": "--help 上海; rm", "max_words": 3, "deep": True, "verbose": False, "ids": [1, -2]}
+    given = {"city": "--help 上海; rm", "max_words": 3, "deep": True, "verbose": False, "ids": ["1", "-2", "--deep"]}
     assert await show.run(given, NO_CONTEXT) == {**given, "verbose": "false"}
-    given = {"city": "x", "deep": False, "ids": []}
-    assert await show.run(given, NO_CONTEXT) == {**given, "max_words": None, "verbose": "true"}
-
-
-async def test_an_item_of_a_list_is_never_parsed_as_an_option(tmp_path, sandbox):
-    folder = write_skill(tmp_path, "a", {"SKILL.md": ARGV, "tools/show.py": SHOW})
-    with pytest.raises(InvalidArguments, match=r"ids.1: must be a text that does not begin with a dash"):
-        await load_actions(folder, sandbox)["args.show"].run({"ids": ["1", "--deep"]}, NO_CONTEXT)
+    given = {"city": None, "deep": False, "ids": []}
+    assert await show.run(given, NO_CONTEXT) == {**given, "ids": None, "max_words": None, "verbose": "true"}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 from opposable.domain.argument_problems import must_be
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments, ToolFailed
-from opposable.domain.json_text import dump_json, parse_json, preview_json
+from opposable.domain.json_text import dump_json, parse_json
 from opposable.domain.specs import SkillSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.safety.sandbox.limits import ProcessResult
@@ -169,10 +169,8 @@ def _create_script_tool(
 def _to_command_line(script: SkillScript, arguments: dict[str, Any]) -> tuple[list[str], bytes]:
     """Return a script's command line options and its standard input.
 
-    A list becomes `--name a b`. False is sent as a value, unless it is the declared default, as for a flag.
-
-    Raises:
-        InvalidArguments: An item of a list begins with a dash, so that it would be parsed as an option.
+    The underscores of a name become dashes. A list becomes one option per item. False is left out, unless the declared
+    default is true.
     """
     if script.argument_style == "json":
         return [], dump_json(arguments)
@@ -181,19 +179,15 @@ def _to_command_line(script: SkillScript, arguments: dict[str, Any]) -> tuple[li
     options: list[str] = []
     for name, value in arguments.items():
         schema = script.parameters.get("properties", {}).get(name)
-        is_off_by_default = isinstance(schema, dict) and schema.get("default") is False
-        if value is None or (value is False and is_off_by_default):
+        is_on_by_default = isinstance(schema, dict) and schema.get("default") is True
+        if value is None or (value is False and not is_on_by_default):
             continue
+        option = f"--{name.replace('_', '-')}"
         if value is True:
-            options.append(f"--{name}")
-        elif isinstance(value, list):
-            options += [f"--{name}", *(_to_word(item) for item in value)]
-            for number, item in enumerate(value):
-                if isinstance(item, str) and item.startswith("-"):
-                    problem = must_be("a text that does not begin with a dash")
-                    raise InvalidArguments((FieldProblem(f"{name}.{number}", problem, preview_json(item)),))
-        else:  # with "=", a value that begins with a dash is still parsed as a value
-            options.append(f"--{name}={_to_word(value)}")
+            options.append(option)
+            continue
+        # With "=", a value that begins with a dash is still parsed as a value.
+        options += [f"{option}={_to_word(item)}" for item in (value if isinstance(value, list) else [value])]
     return options, b""
 
 
