@@ -47,6 +47,44 @@ def test_references_are_followed_and_all_types_of_a_property_stay():
     assert (flat["type"], flat["$defs"]) == ("object", schema["$defs"])
 
 
+def test_members_of_members_are_listed():
+    schema = {
+        "$defs": {"Key": {"$ref": "#/$defs/Text"}, "Text": {"properties": {"key": TEXT}, "required": ["key"]}},
+        "allOf": [{"$ref": "#/$defs/Key"}, {"oneOf": [BY_ID, BY_NAME]}],
+        "if": {"required": ["id"]},
+        "then": {"properties": {"limit": NUMBER}, "required": ["limit"]},
+        "additionalProperties": False,
+    }
+    flat = flatten_alternatives(schema)
+    assert list(flat["properties"]) == ["key", "id", "name", "exact", "limit"]
+    assert (flat["required"], flat["additionalProperties"]) == (["key"], False)
+
+
+@pytest.mark.parametrize(
+    "member", [{"$ref": "#/$defs/missing"}, {"allOf": [{"additionalProperties": TEXT}]}, {"patternProperties": {}}]
+)
+def test_a_schema_with_a_member_that_allows_further_properties_stays_open(member):
+    flat = flatten_alternatives(
+        {"properties": {"id": NUMBER}, "anyOf": [BY_ID, member], "unevaluatedProperties": False}
+    )
+    assert (flat["properties"]["id"], "unevaluatedProperties" in flat) == (NUMBER, False)
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        {"allOf": True, "anyOf": {"type": "object"}},
+        {"anyOf": [{"properties": ["a"], "required": True}], "description": 5},
+        {"required": True, "properties": [], "anyOf": ["a", {"required": "ab"}]},
+        {"oneOf": [{"$ref": "#/anyOf/9"}, {"$ref": "#/oneOf/0"}, {"$ref": 1}]},
+    ],
+)
+def test_what_is_malformed_is_left_out(malformed):
+    flat = flatten_alternatives(malformed)
+    assert isinstance(flat["description"], str)
+    assert (flat["type"], flat["properties"], "required" in flat) == ("object", {}, False)
+
+
 def test_every_hosted_api_gets_the_flat_schema():
     tool = ToolDefinition("find", "Find.", {"type": "object", "anyOf": [BY_ID, BY_NAME]})
     claude = orjson.loads(anthropic.build_request("m", [user_message("hi")], [tool], DEFAULT_OPTIONS))
