@@ -173,6 +173,23 @@ async def test_a_time_out_counts_for_its_action_and_a_lost_connection_for_all():
     assert "out of service" in refused.content
 
 
+async def test_a_trial_call_that_times_out_opens_the_shared_circuit_again():
+    now = 0.0
+    library = ToolLibrary(timeout=0.01, circuit_breaker=CircuitBreakerOptions(0.5, 2), clock=lambda: now)
+    library.register(
+        FunctionToolSpec(tool_id="station", module_path="m", class_name="Station"),
+        tools_from_object(Station(), "station"),
+    )
+    for _ in range(2):
+        await library.call("station.read", {"is_lost": True})
+    now = 31.0
+    assert (await library.call("station.report", {})).failure == "timeout"
+    assert (await library.call("station.read", {})).failure == "unavailable"
+    now = 62.0
+    assert (await library.call("station.read", {})).data == "5"
+    assert library.get_health("station").state == "ok"
+
+
 async def test_without_a_circuit_breaker_a_tool_is_never_out_of_service():
     library = create_library(FlakyService(DOWN), breaking=None)
     for _ in range(20):

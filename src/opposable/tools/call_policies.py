@@ -114,7 +114,8 @@ async def record_in_circuit(
 ) -> InvocationResult:
     """Await a call and record whether the tool answered in its circuit breakers, created when it first does not.
 
-    All attempts of a call count once. A time-out counts for the action alone, a lost connection for all actions.
+    All attempts of a call count once. A time-out counts for the action alone, a lost connection for all actions. A call
+    that is the trial of a half-open circuit decides it in any case.
     """
     breakers = tool.circuit_breakers
     for breaker in breakers.values():
@@ -127,7 +128,8 @@ async def record_in_circuit(
             failed_key = tool.action if result.failure == "timeout" else ""
     finally:
         for key, breaker in breakers.items():
-            breaker.record_end(answered if answered or key == failed_key else None)
+            is_counted = answered or key == failed_key or breaker.state == "half_open"
+            breaker.record_end(answered if is_counted else None)
     if failed_key is None or failed_key in breakers:
         return result
     options = None if getattr(tool.tool, "calls_any_host", False) else policy_context.circuit_breaker
