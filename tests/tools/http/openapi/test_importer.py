@@ -305,7 +305,9 @@ async def test_one_name_in_several_places(server):
         (create_body({"type": "object", "properties": {"a": {}}}, required=False), {}, None, b""),
         (create_body({"type": "object", "properties": {"a": {}}, "required": ["a"]}, required=False), {"body": {"a": 1}}, "application/json", b'{"a":1}'),
         (create_body({"type": "object", "properties": {"a": {}}, "additionalProperties": True}), {"body": {"b": 1}}, "application/json", b'{"b":1}'),
-        (create_body({"type": "object", "properties": {"a": {}}, "additionalProperties": {}}), {"body": {"b": 1}}, "application/json", b'{"b":1}'),
+        (create_body({"type": "object", "properties": {"a": {}}, "additionalProperties": {}}), {"a": 1}, "application/json", b'{"a":1}'),
+        (create_body({"type": ["object", "null"], "properties": {"a": {}}, "format": "x", "maxProperties": 5}), {"a": 1}, "application/json", b'{"a":1}'),
+        (create_body({"type": "object", "nullable": True, "properties": {"a": {}}, "propertyNames": {"maxLength": 3}}), {"a": 1}, "application/json", b'{"a":1}'),
         (create_body({"type": "object", "properties": {"a": {}}, "unevaluatedProperties": True}), {"body": {"b": 1}}, "application/json", b'{"b":1}'),
         (create_body({"type": "object", "properties": {"a": {}}, "unevaluatedProperties": False}), {"a": 1}, "application/json", b'{"a":1}'),
         (create_body({"type": "object", "properties": {"a": {}}, "dependentRequired": {"a": ["b"]}}), {"body": {"a": 1, "b": 2}}, "application/json", b'{"a":1,"b":2}'),
@@ -331,7 +333,7 @@ async def test_bodies(server, request_body, arguments, content_type, raw):
 
 async def test_a_multipart_body_with_files(server):
     schema = {
-        "type": "object",
+        "type": ["object", "null"],
         "properties": {
             "note": {"type": "string"},
             "file": {"type": "string", "format": "binary"},

@@ -19,7 +19,10 @@ _STYLES = {
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
 _BINARY_TYPES = frozenset({"application/octet-stream", "application/pdf", "application/zip", "application/gzip"})
 _FLAT_KEYWORDS = frozenset(
-    {"type", "description", "default", "properties", "required", "additionalProperties", "unevaluatedProperties"}
+    (
+        *("type", "description", "default", "format", "properties", "required", "propertyNames", "maxProperties"),
+        *("additionalProperties", "unevaluatedProperties", "nullable"),
+    )
 )
 """The keywords of a plain object. With any other one, the object is more than its fields."""
 _COMPOSITION_KEYWORDS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
@@ -190,15 +193,16 @@ def _choose_media_type(content: Mapping[str, Any]) -> tuple[str, str] | None:
 def _is_flat_object(schema: Mapping[str, Any], body_type: str, *, required: bool) -> bool:
     """Return whether a body is a plain object whose fields can be parameters of the tool.
 
-    A multipart body cannot be sent otherwise, so its rules for further fields are left out.
+    A multipart body cannot be sent otherwise, so its rules for further fields are left out. A body that may be null
+    is an object of fields as well: null cannot be sent.
     """
-    if schema.get("type", "object") != "object" or not schema.get("properties"):
+    is_object = schema.get("type", "object") in ("object", ["object", "null"], ["null", "object"])
+    if not is_object or not schema.get("properties") or (schema.get("required") and not required):
         return False
     if body_type == "multipart":
-        return _COMPOSITION_KEYWORDS.isdisjoint(schema) and (required or not schema.get("required"))
-    if any(schema.get(key, False) is not False for key in ("additionalProperties", "unevaluatedProperties")):
-        return False
-    return _FLAT_KEYWORDS.issuperset(schema) and (required or not schema.get("required"))
+        return _COMPOSITION_KEYWORDS.isdisjoint(schema)
+    is_open = schema.get("additionalProperties") or schema.get("unevaluatedProperties")
+    return not is_open and _FLAT_KEYWORDS.issuperset(schema)
 
 
 def _has_file(schema: Mapping[str, Any]) -> bool:
