@@ -6,11 +6,12 @@ import threading
 from collections.abc import Iterable
 from datetime import date
 from enum import Enum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import docstring_parser
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
@@ -211,7 +212,23 @@ class Tree(BaseModel):
     value: int
 
 
+class Place(NamedTuple):
+    lat: float
+    lon: float
+
+
+def _refuse(kind):
+    def check(value):
+        raise PydanticCustomError(kind, "needs three")
+
+    return BeforeValidator(check)
+
+
 WRONG_VALUES = [
+    (Place, {"lat": 1.5}, ("lon", "is required", "字段是必需的")),
+    (list[Place | None], [{"lat": "x", "lon": 2}], ("0.lat", "must be a valid number", "必须是数字")),
+    (Annotated[int, _refuse("too_short")], 1, ("", "needs three", "needs three")),
+    (Annotated[int, _refuse("greater_than")], 1, ("", "needs three", "needs three")),
     (Card | Iban, {"kind": "card", "number": "x"}, ("number", "must be a valid integer", "必须是整数")),
     (Card | Iban | None, {"kind": "iban"}, ("iban", "is required", "字段是必需的")),
     (list[Card | str], [{"kind": "card"}], ("0.number", "is required", "字段是必需的")),
@@ -248,6 +265,7 @@ WRONG_VALUES = [
     (Literal["a", "b"], "c", ("", "must be 'a' or 'b'", '必须是 "a" 或 "b"')),
     (Annotated[str, Field(min_length=3)], "ab", ("", "must have at least 3 characters", "至少要有 3 个字符")),
     (Annotated[list[int], Field(min_length=2)], [1], ("", "must have at least 2 items", "至少要有 2 个元素")),
+    (Annotated[list[int], Field(min_length=1)], [], ("", "must have at least 1 item", "至少要有 1 个元素")),
 ]
 
 
@@ -261,7 +279,7 @@ def test_a_problem_names_the_field_and_what_fits_in_both_languages(annotation, v
         FunctionTool(f).check({"p": value})
     [found] = caught.value.problems
     field = found.field.removeprefix("p").removeprefix(".")
-    assert (field, found.problem, found.problem.chinese) == problem
+    assert (field, found.problem, getattr(found.problem, "chinese", found.problem)) == problem
 
 
 async def test_async_sync_and_callable_objects_run():

@@ -75,7 +75,7 @@ VALUES = [
     ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {}, ("", "must have a or b")),
     ({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}, "k", ("", "must be a valid integer or a valid boolean")),
     ({"type": "string", "minLength": 3}, "x", ("", "must have at least 3 characters")),
-    ({"type": "array", "maxItems": 1}, [1, 2], ("", "must have at most 1 items")),
+    ({"type": "array", "maxItems": 1}, [1, 2], ("", "must have at most 1 item")),
     ({"type": "string", "pattern": "^x"}, "y", ("", "must match the pattern ^x")),
     ({"type": "array", "items": {"type": "integer"}}, 3, ("", "must be a list of integers")),
     ({"type": "array", "items": ITEM}, "x", ("", "must be a list of objects with sku (string), n (integer, optional)")),

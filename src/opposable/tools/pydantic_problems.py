@@ -170,6 +170,8 @@ def _get_child(node: Mapping[str, Any], step: Any, root: Mapping[str, Any]) -> M
         return resolve_references(properties[step], root)
     if isinstance(step, int) and node.get("type") == "array":
         return resolve_references(items[step] if step < len(items) else node.get("items"), root)
+    if "prefixItems" in node and str(step).isidentifier():  # a NamedTuple that is given as an object
+        return {}
     values = [node.get("additionalProperties"), *node.get("patternProperties", {}).values()]
     values = [value for value in values if isinstance(value, Mapping)]
     if values:
@@ -209,11 +211,11 @@ def _describe_problem(finding: _Finding, schema: Mapping[str, Any]) -> str:
         return must_fit(phrase)
     if kind == "missing":
         return is_required()
-    if kind in _COMPARISONS:
+    if kind in _COMPARISONS and context:  # a validator may raise an error of the same name without a limit
         return must_compare(_COMPARISONS[kind], message.rpartition(" ")[2])
-    if kind in _LIMITS:
-        keyword, name = _LIMITS[kind]
-        return must_respect(keyword, context[name])
+    keyword, limit_name = _LIMITS.get(kind, ("", ""))
+    if limit_name in context:
+        return must_respect(keyword, context[limit_name])
     requirement = message.removeprefix("Value error, ").removeprefix("Input ").removeprefix("should ")
     if kind in _CHOICE_ERRORS and get_choices(finding.node):
         return LocalizedText(

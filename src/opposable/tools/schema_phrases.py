@@ -49,7 +49,7 @@ def must_fit(phrase: str) -> LocalizedText:
 def must_respect(keyword: str, limit: object) -> LocalizedText:
     """Return the message for a value outside the limit of a keyword, which is one of `LIMIT_KEYWORDS`."""
     english, chinese = _LIMITS[keyword]
-    return LocalizedText(english.format(limit), chinese.format(limit))
+    return LocalizedText((english.removesuffix("s") if limit == 1 else english).format(limit), chinese.format(limit))
 
 
 def must_have_one(names: Sequence[str]) -> LocalizedText:
@@ -148,8 +148,7 @@ def _name_type(node: Any, root: Mapping[str, Any]) -> LocalizedText:
     node = resolve_references(node, root)
     if choices := get_choices(node):
         return join_options(preview_json(choice, 40) for choice in choices[:5])
-    alternatives = [resolve_references(option, root) for option in (*node.get("anyOf", ()), *node.get("oneOf", ()))]
-    names = [name for option in (node, *alternatives) for name in _get_types(option)]
+    names = [name for option in (node, *get_alternatives(node, root)) for name in _get_types(option)]
     if not names:
         return LocalizedText("any value", "任意值")
     return join_options(
