@@ -126,6 +126,12 @@ def test_results_go_before_exchanges_and_no_request_stays_without_what_was_done_
     assert trim_messages(messages[1:], 0)[1:] == [messages[5], *messages[8:]]
 
 
+def test_a_system_message_within_an_exchange_does_not_divide_it():
+    history = [user_message("a"), system_message("be polite"), assistant_message(LONG), user_message("b")]
+    note = "[Earlier messages were left out here to make room.]"
+    assert trim_messages(history, 50) == [system_message(f"be polite\n\n{note}"), user_message("b")]
+
+
 def test_a_chinese_result_is_left_out_with_a_chinese_note():
     messages = [user_message("做"), reply_wanting_calls("a"), tool_message("a", "f", "结果" * 400)]
     messages += [reply_wanting_calls("b"), tool_message("b", "f", "好")]

@@ -63,20 +63,19 @@ def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Messa
     if max_tokens is None:
         return messages
     units = _split_into_units(messages)
-    last = max((n for n, unit in enumerate(units) if unit[0].role == "user"), default=0)
-    before = [n for n in range(last) if units[n][0].role != "system"]
-    after = [n for n in range(last + 1, len(units) - 1) if units[n][0].role == "assistant"]
-    steps: list[tuple[int, list[Message]]] = []
-    for positions in (before, after):
-        steps += [(n, [_omit_result(message) for message in units[n]]) for n in positions]
-        steps += [(n, []) for n in positions]
+    last = next((n for n in reversed(range(len(units))) if messages[units[n][0]].role == "user"), -1)
+    parts = (units[: max(last, 0)], units[last + 1 : -1])
+    steps = [(unit, is_whole) for part in parts for is_whole in (False, True) for unit in part]
+    kept: list[Message | None] = [*messages]
     excess_tokens = estimate_tokens(messages) - max_tokens
-    for n, shorter in steps:
+    for unit, is_whole in steps:
         if excess_tokens <= 0:
             break
-        excess_tokens -= estimate_tokens(units[n]) - estimate_tokens(shorter)
-        units[n] = shorter
-    trimmed = [message for unit in units for message in unit]
+        for n in unit:
+            shorter = None if is_whole else _omit_result(messages[n])
+            excess_tokens -= estimate_tokens(filter(None, [kept[n]])) - estimate_tokens(filter(None, [shorter]))
+            kept[n] = shorter
+    trimmed = [message for message in kept if message is not None]
     if len(trimmed) == len(messages):
         return trimmed
     note, first = OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)], trimmed[0]
@@ -112,16 +111,18 @@ def _add_missing_results(reply: Message, *results: Message) -> list[Message]:
     return [reply, *completed]
 
 
-def _split_into_units(messages: Sequence[Message]) -> list[list[Message]]:
-    """Split messages into the exchanges before the last user message, and the replies with their results after it."""
-    last = max((n for n, message in enumerate(messages) if message.role == "user"), default=0)
-    units: list[list[Message]] = []
+def _split_into_units(messages: Sequence[Message]) -> list[list[int]]:
+    """Return the positions of the exchanges before the last user message, and of the replies with their results after it.
+
+    System messages are in none of them.
+    """
+    last = max((n for n, message in enumerate(messages) if message.role == "user"), default=-1)
+    units: list[list[int]] = []
     for n, message in enumerate(messages):
-        is_reply = message.role == "assistant" and n > last
-        if message.role in ("system", "user") or is_reply or not units or units[-1][0].role == "system":
+        if message.role == "user" or not units or (message.role == "assistant" and n > last):
             units.append([])
-        units[-1].append(message)
-    return units
+        units[-1] += [n] if message.role != "system" else []
+    return [unit for unit in units if unit]
 
 
 def _omit_result(message: Message) -> Message:

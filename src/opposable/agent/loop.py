@@ -111,6 +111,5 @@ async def run(
     reason = "no_answer" if not state.text and reason in ("answer", "repeats") else reason
     text = state.text or localize(texts.format_missing_answer(reason, state.steps), language)
     cost = None if limits.price is None else limits.price.compute_cost(state.usage)
-    yield RunFinished(
-        text, reason, state.usage, state.turn_count, len(state.steps), state.list_new_messages(start), cost
-    )
+    messages = state.list_new_messages(start, text)
+    yield RunFinished(text, reason, state.usage, state.turn_count, len(state.steps), messages, cost)

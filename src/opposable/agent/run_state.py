@@ -20,7 +20,7 @@ from opposable.domain.events import (
     ToolStarted,
 )
 from opposable.domain.localized_text import localize
-from opposable.domain.messages import Message
+from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.tools.failure_messages import call_limit_message
@@ -87,8 +87,8 @@ class RunState:
         objections = (policy.before_answer(message, self.steps) for policy in self.policies)
         directive = None if self.is_last_turn else next(filter(None, objections), None)
         self.is_finished = directive is None and (not is_empty or self.had_empty_reply or self.is_last_turn)
+        self.had_empty_reply |= is_empty
         if directive is None and is_empty and not message.tool_calls:
-            self.had_empty_reply = True
             self.history.pop()  # the same request once more, with nothing added
         return directive
 
@@ -139,11 +139,12 @@ class RunState:
         self.take_results()
         return ends
 
-    def list_new_messages(self, start: int) -> tuple[Message, ...]:
-        """Return the messages of the run without the notes of the runtime, which hold for this run only."""
+    def list_new_messages(self, start: int, text: str) -> tuple[Message, ...]:
+        """Return the messages of the run without the notes of the runtime, which hold for it alone, up to its answer."""
         for position, message in self.messages_before_notes.items():
             self.history[position] = message
-        return tuple(self.history[start:])
+        has_answer = len(self.history) > start and self.history[-1].role == "assistant"
+        return tuple(self.history[start:] if has_answer else [*self.history[start:], assistant_message(text)])
 
     def follow(self, directive: Directive) -> DecisionMade:
         """Go on as a policy directs. A note in the last result says how, in place of an answer that is not taken."""

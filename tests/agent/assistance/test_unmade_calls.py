@@ -1,4 +1,4 @@
-"""Replies that are neither a call nor an answer in words."""
+"""Replies that are empty or only name a tool."""
 
 from contextlib import aclosing
 
@@ -35,13 +35,7 @@ async def run_scripted(model, *before, assistance=True, said="How many bolts?"):
 
 @pytest.mark.parametrize(
     "reply",
-    [
-        "",
-        "I will use get_stock for that.",
-        '{"tool": {"stock": "bolt"}}',
-        "<stock>bolt</stock>",
-        '```json\n{"q": 1}\n```',
-    ],
+    ["", "I will use get_stock for that.", '{"tool": {"get_stock": "bolt"}}', "<get_stock>bolt</get_stock>"],
 )
 @pytest.mark.parametrize("before", [(), (system_message("Be brief."),)])
 async def test_a_model_that_makes_no_call_is_asked_once_in_the_system_message(reply, before):
@@ -53,6 +47,12 @@ async def test_a_model_that_makes_no_call_is_asked_once_in_the_system_message(re
     assert second[0].partition(NOTE)[0] == ("Be brief.\n\n" if before else "")
     assert second[1:] == ["How many bolts?"]
     assert not any(NOTE in content for content in last)
+
+
+async def test_an_empty_reply_is_asked_about_once_in_all():
+    model = ScriptedModel("")
+    assert (await run_scripted(model)).reason == "no_answer"
+    assert len(model.requests) == 2
 
 
 async def test_after_a_result_the_note_is_in_it():
@@ -74,8 +74,8 @@ async def test_the_note_is_in_the_language_of_the_user():
     assert "上一条回复没有调用工具" in model.requests[1].messages[0].content
 
 
-@pytest.mark.parametrize("reply", ["The stock is unknown.", "Which item?"])
-async def test_an_answer_in_words_is_taken(reply):
+@pytest.mark.parametrize("reply", ["The stock is unknown.", "Which item?", '{"a": 1}', "[]", "null"])
+async def test_another_answer_is_taken(reply):
     assert (await run_scripted(ScriptedModel(reply))).turns == 1
 
 

@@ -16,7 +16,7 @@ class GuardOptions:
         follow_ups: Asks the model for a corrected call when it would answer right after a failed one.
         status_notes: Appends a summary of the failed calls to the last message sent.
         replanning: Asks the model to switch tools or to plan again after repeated failures, or ends the run.
-        unmade_calls: Asks the model once more when its reply is neither a call nor an answer in words.
+        unmade_calls: Asks the model once more when its reply is empty, or names a tool without a call.
     """
 
     ordered_calls: bool = True

@@ -1,4 +1,4 @@
-"""Rule: ask once more when a reply is neither a call nor an answer in words."""
+"""Rule: ask once more when a reply is empty, or names a tool without a call."""
 
 import re
 from collections.abc import Sequence
@@ -10,12 +10,11 @@ from opposable.agent.policy import Directive, Step
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message, system_message
 
-_DATA_START = re.compile(r"\s*(?:```\w*\s*)?(?:[{\[<]|null\b)")
 _IDENTIFIER = re.compile(r"[\w.:/-]*(?:[_.:/\d-]|[a-z][A-Z])[\w.:/-]*", re.ASCII)  # no ordinary word
 
 
 class UnmadeCalls(AssistanceRule):
-    """Ask the model once, if its reply is empty, begins as data or markup, or only names a tool before any call.
+    """Ask the model once, if its reply is empty, or only names a tool before any call.
 
     Small models announce a call, or write one in a form that cannot be read. The model may also send its answer again.
     """
@@ -38,7 +37,7 @@ class UnmadeCalls(AssistanceRule):
         """Ask for the call, or for the answer again."""
         text = reply.content
         is_named = not steps and not set(self.run.library.names).isdisjoint(_IDENTIFIER.findall(text))
-        if self._was_asked or not (is_named or not text.strip() or _DATA_START.match(text)):
+        if self._was_asked or not (is_named or not text.strip()):
             return None
         self._was_asked, self._is_pending = True, not steps
         return Directive("replan", prompts.UNMADE_CALL, prompts.UNMADE_CALL)
