@@ -139,26 +139,46 @@ async def test_every_id_has_a_unique_safe_name_that_leads_back_to_it():
     assert again.names == names
 
 
-@pytest.mark.parametrize("is_reversed", [False, True])
-async def test_a_call_by_an_exact_id_runs_the_tool_of_that_id(is_reversed):
-    tools = [FunctionTool(add, tool_id="math.add"), FunctionTool(lambda_like, tool_id="math_add")]
-    library = ToolLibrary()
-    for registered in reversed(tools) if is_reversed else tools:
-        library.register(registered)
-        _ = library.definitions
-    hashed = library.find_tool("math.add").definition.name
+TWINS = [("math.add", "math_add"), ("math_add", "math.add")]
+"""Pairs of ids with the same safe name. The tool that is registered first has it."""
+
+
+def create_twins(first: str, second: str) -> ToolLibrary:
+    functions = {"math.add": add, "math_add": lambda_like}
+    return ToolLibrary([FunctionTool(functions[one], tool_id=one) for one in (first, second)])
+
+
+@pytest.mark.parametrize(("first", "second"), TWINS)
+async def test_a_name_never_changes_and_a_later_tool_of_that_id_has_a_hashed_one(first, second):
+    library = create_twins(first, second)
+    hashed = library.names[1]
+    assert library.names == ("math_add", hashed) == tuple(one.name for one in library.definitions)
     assert hashed.startswith("math_add_")
-    assert set(library.names) == {hashed, "math_add"} == {one.name for one in library.definitions}
+    ran = {"math.add": 3, "math_add": "other"}
+    assert (await library.call("math_add", {"a": 1, "b": 2})).data == ran[first]
+    assert (await library.call(hashed, {"a": 1, "b": 2})).data == ran[second]
     assert (await library.call("math.add", {"a": 1, "b": 2})).data == 3
-    assert (await library.call(hashed, {"a": 1, "b": 2})).data == 3
-    assert (await library.call("math_add", {"a": 1, "b": 2})).data == "other"
-    assert (await library.call_action("math_add", "", {"a": 1, "b": 2})).data == "other"
     assert (await library.call(hashed, {"a": 1, "b": "x"})).content.startswith(f"The arguments of {hashed} do not fit")
     with pytest.raises(ToolRegistrationError, match="already a tool"):
         library.register(FunctionTool(add, tool_id="math_add"))
-    assert set(library.names) == {hashed, "math_add"}
-    bound = library.with_bindings([AgentToolBinding(tool_id=one.tool_id) for one in tools])
-    assert (await bound.call("math_add", {"a": 1, "b": 2})).data == "other"
+    given = spec(first)
+    assert library.replace(given, [RawTool(first)]).accepted == ("math_add",)
+    assert set(library.names) == {"math_add", hashed}
+    bound = library.with_bindings([AgentToolBinding(tool_id=one) for one in (second, first)])
+    assert bound.names == (hashed, "math_add")
+    assert bound.find_tool("math_add").tool_id == first
+
+
+@pytest.mark.parametrize(("first", "second"), TWINS)
+async def test_an_action_is_called_by_its_exact_id_whatever_its_name(first, second):
+    library = create_twins(first, second)
+    assert (await library.call_action("math.add", "", {"a": 1, "b": 2})).data == 3
+    assert (await library.call_action("math_add", "", {"a": 1, "b": 2})).data == "other"
+    library.disable("math_add")
+    assert (await library.call_action("math_add", "", {"a": 1, "b": 2})).failure == "unknown_tool"
+    library.unregister("math_add")
+    library.register(spec("math_add"), [RawTool("math_add.more")])
+    assert "more" in (await library.call_action("math_add", "", {"a": 1, "b": 2})).content
 
 
 def lambda_like(a: int, b: int) -> str:

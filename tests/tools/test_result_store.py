@@ -122,3 +122,6 @@ async def test_an_owners_tool_may_be_called_like_one_of_the_librarys():
     [name, _] = library.names
     assert name.startswith("read_result_")
     assert (await library.call(name, {"handle": "x"})).content == "owner's"
+    assert (await library.call_action("read_result", "", {"handle": "x"})).content == "owner's"
+    handle = (await library.call("book", {}, RUN)).handle
+    assert (await library.call("read_result", {"handle": handle}, RUN)).content.startswith("[characters 0")

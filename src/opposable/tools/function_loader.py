@@ -168,7 +168,7 @@ def _create_action_tools(instance: object, spec: FunctionToolSpec) -> list[Tool]
 
 
 def _is_offered(instance: object, name: str) -> bool:
-    """Return whether a method is an action that nobody asked for by name: any but a class method without `tool`."""
+    """Return whether a method is an action without being named in capabilities: any but a class method without `tool`."""
     member = getattr(type(instance), name)
     return not inspect.ismethod(member) or isinstance(member.__func__, FunctionTool)
 

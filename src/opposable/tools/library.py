@@ -299,7 +299,7 @@ class ToolLibrary:
         return tuple(tool.name for tool in self._registry.get_current_registry().enabled_tools)
 
     def find_tool(self, name: str) -> Tool | None:
-        """Return the tool with this name or id; a misspelled one is found if only one tool can be meant."""
+        """Return the tool with this name, else with this id, else the only one that a misspelled name can mean."""
         tool = self.find_registered_tool(name)
         return None if tool is None else tool.effective_tool
 
@@ -343,7 +343,7 @@ class ToolLibrary:
         context: CallContext = NO_CONTEXT,
         checked: CheckedArguments | None = None,
     ) -> ToolResult:
-        """Call a tool by name or id. Only a cancellation of the caller is raised.
+        """Call a tool by name, else by id (see `call_action`). Only a cancellation of the caller is raised.
 
         `checked` is what `check_call` returned for these arguments, so that they are not validated again.
         """
@@ -357,15 +357,16 @@ class ToolLibrary:
         self, tool_id: str, action: str, arguments: dict[str, Any], context: CallContext = NO_CONTEXT
     ) -> ToolResult:
         """Call an action of a tool by its exact id; `action` is "" for the only tool of a spec."""
-        tool = self._registry.get_current_registry().find_action(tool_id, action)
-        if tool is None:
-            actions = [] if action or self.find_registered_tool(tool_id) else self.get_registered_tools(tool_id)
-            if actions:
-                names = [tool.action for tool in actions]
-                message = failure_messages.missing_action_message(tool_id, names, context.language)
-                return ToolResult(context.call_id, tool_id, message, "unknown_tool")
+        registry = self._registry.get_current_registry()
+        tool = registry.find_action(tool_id, action)
+        if tool is not None:
+            return await self._call_tool(tool, arguments, context)
+        if action or tool_id not in registry.entries:
             return await self.call(f"{tool_id}.{action}" if action else tool_id, arguments, context)
-        return await self._call_tool(tool, arguments, context)
+        names, language = [tool.action for tool in self.get_registered_tools(tool_id)], context.language
+        missing_action = failure_messages.missing_action_message(tool_id, names, language) if names else ""
+        message = missing_action or self.get_unknown_tool_message(tool_id, language)
+        return ToolResult(context.call_id, tool_id, message, "unknown_tool")
 
     async def call_many(
         self, calls: Sequence[tuple[str, dict[str, Any]]], context: CallContext = NO_CONTEXT, max_concurrency: int = 16
@@ -481,9 +482,8 @@ class ToolLibrary:
 
     def find_registered_tool(self, name: str) -> RegisteredTool | None:
         """Return the tool that `find_tool` finds, with its entry and rules."""
-        registry = self._registry.get_current_registry()
-        if name not in RESERVED_NAMES or registry.find_action(name, "") is not None:
-            return registry.find_tool(name)
+        if name not in RESERVED_NAMES:
+            return self._registry.get_current_registry().find_tool(name)
         if self._meta_tools is None:
             meta_tools = MetaTools(self._search_tools, self._result_store, self._max_result_characters)
             self._meta_tools = meta_tools.to_registered_tools()

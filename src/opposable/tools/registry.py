@@ -153,10 +153,6 @@ class RegisteredTool:
         is_own = (own.name, own.description) == (self.outline.name, self.outline.description)
         return self.tool if is_own else self
 
-    def rename(self, name: str) -> None:
-        """Give the tool another name for models."""
-        self.outline, self._definition = replace(self.outline, name=name), None
-
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments for `run`, as the tool's `check` does; unchanged if it has none.
 
@@ -226,7 +222,6 @@ class Registry:
             )
         spec = entry.declared_spec
         for tool, policy in zip(tools, policies, strict=True):
-            self._free_name(tool.tool_id)
             outline = self._choose_name(tool, spec)
             timeout = tool.timeout if spec is None or spec.timeout is None else spec.timeout
             own_tool = _get_own_tool(tool)
@@ -296,7 +291,7 @@ class Registry:
         return self._definition_tokens
 
     def find_tool(self, name: str) -> RegisteredTool | None:
-        """Return the enabled tool with this name or id; a misspelled one is found if only one tool can be meant."""
+        """Return the enabled tool with this name, else with this id, else the only one that a misspelled name can mean."""
         tool = (
             self.tools_by_name.get(name)
             or self._tools_by_id.get(name)
@@ -325,7 +320,8 @@ class Registry:
     def _choose_name(self, tool: Tool, spec: "AnyToolSpec | None") -> ToolOutline:
         """Return the tool's outline under the first free name: the spec's, the tool's own, or a hashed one.
 
-        A name that is the id of another tool is not free, so that a call by an exact id runs the tool of that id.
+        A name never changes afterwards, since models may know it. One that is the id of another tool is not free, except
+        where that tool has a hashed name, so that the tool that had the name first can be replaced.
         """
         if tool.tool_id in self._tools_by_id:
             raise ToolRegistrationError(f"There is already a tool named {tool.tool_id!r}. Give this one another name.")
@@ -337,16 +333,9 @@ class Registry:
 
     def _is_free(self, name: str) -> bool:
         is_safe = SAFE_NAME_PATTERN.match(name) is not None
-        is_taken = name in self.tools_by_name or name in self._tools_by_id or name in RESERVED_NAMES
-        return is_safe and not is_taken
-
-    def _free_name(self, tool_id: str) -> None:
-        """Give a hashed name to the tool whose name is the id of a new tool."""
-        tool = self.tools_by_name.get(tool_id)
-        if tool is not None and tool.tool_id != tool_id:
-            del self.tools_by_name[tool_id]
-            tool.rename(to_hashed_name(tool.tool_id))
-            self.tools_by_name[tool.name] = tool
+        tool = self._tools_by_id.get(name)
+        is_id = tool is not None and tool.name != to_hashed_name(name)
+        return is_safe and not (is_id or name in self.tools_by_name or name in RESERVED_NAMES)
 
     def _get_tools_by_normalized_name(self) -> dict[str, RegisteredTool | None]:
         if self._tools_by_normalized_name is None:
