@@ -29,10 +29,13 @@ def to_json_text(value: Any) -> str:
 
 
 def format_simple(name: str, value: Any, place: ParameterPlacement, encode: Encode = str) -> str:
-    """Serialize a value of a path or header, with commas. Raises: `InvalidArguments` for nested values."""
+    """Serialize a value of a path or header, with commas. Raises: `InvalidArguments` for nested values.
+
+    Nulls are left out unless there is nothing else: a path cannot be without a value.
+    """
     if place.style == "json":
         return encode(to_json_text(value))
-    value = _drop_nulls(value)
+    value = _drop_nulls(value) or value
     if isinstance(value, dict):
         sign = "=" if place.explode else ","
         return ",".join(f"{encode(key)}{sign}{encode(_format_scalar(name, inner))}" for key, inner in value.items())
@@ -41,16 +44,18 @@ def format_simple(name: str, value: Any, place: ParameterPlacement, encode: Enco
     return encode(scalar_to_text(value))
 
 
-def format_pairs(name: str, value: Any, place: ParameterPlacement, encode: Encode = str) -> NameValuePairs:
+def format_pairs(
+    name: str, value: Any, place: ParameterPlacement, encode: Encode = str, *, keep_nulls: bool = False
+) -> NameValuePairs:
     """Return the encoded pairs of a query, form or cookie parameter. Raises: `InvalidArguments` for nested values."""
     wire = encode(place.name or name)
     style = place.style or "form"
     explode = place.explode if place.explode is not None else style in ("form", "deepObject")
     if style == "json":
         return [(wire, encode(to_json_text(value)))]
+    value = value if keep_nulls else _drop_nulls(value)
     if style == "deepObject":
         return [(encode(key), encode(text)) for key, text in _format_deep_object(place.name or name, value)]
-    value = _drop_nulls(value)
     if value in ([], {}):  # not sent, as in RFC 6570
         return []
     separator = encode(_SEPARATORS[style]) if style in _SEPARATORS else ","
@@ -66,25 +71,20 @@ def format_pairs(name: str, value: Any, place: ParameterPlacement, encode: Encod
 def format_form(values: Mapping[str, Any], styled: Mapping[str, ParameterPlacement]) -> str:
     """Return a form: fields in `styled` by their style; else arrays repeat their name, and objects are JSON text.
 
-    A null is an empty field: JSON's `null` would be read as a text. Nulls in an array are left out.
+    A null is an empty field: JSON's `null` would be read as a text. In an array or object, it is the word `null`.
     """
     pairs: NameValuePairs = []
     for name, value in values.items():
         if name in styled and value is not None:
-            pairs += format_pairs(name, value, styled[name], _encode_form_text)
+            pairs += format_pairs(name, value, styled[name], _encode_form_text, keep_nulls=True)
             continue
-        pairs += [(_encode_form_text(name), _encode_form_text(field_to_text(item))) for item in to_field_values(value)]
+        pairs += [(_encode_form_text(name), _encode_form_text(scalar_to_text(item))) for item in to_field_values(value)]
     return "&".join(f"{key}={text}" for key, text in pairs)
 
 
 def to_field_values(value: Any) -> list[Any]:
     """Return the values of a form field, which repeats its name for each item of a list."""
-    return _drop_nulls(value) if isinstance(value, list) else [value]
-
-
-def field_to_text(value: Any) -> str:
-    """Return one value of a form field as text."""
-    return "" if value is None else scalar_to_text(value)
+    return value if isinstance(value, list) else ["" if value is None else value]
 
 
 def _encode_form_text(text: str) -> str:
@@ -92,10 +92,10 @@ def _encode_form_text(text: str) -> str:
 
 
 def _drop_nulls(value: Any) -> Any:
-    """Return an object or list without its nulls, which RFC 6570 leaves out."""
+    """Return an object or list without the nulls in it, which RFC 6570 leaves out."""
     if isinstance(value, dict):
-        return {key: inner for key, inner in value.items() if inner is not None}
-    return [item for item in value if item is not None] if isinstance(value, list) else value
+        return {key: _drop_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_drop_nulls(item) for item in value if item is not None] if isinstance(value, list) else value
 
 
 def _format_deep_object(wire_name: str, value: Any) -> NameValuePairs:
@@ -103,7 +103,6 @@ def _format_deep_object(wire_name: str, value: Any) -> NameValuePairs:
 
     OpenAPI leaves nested values open; servers in PHP, Ruby and Node read these names.
     """
-    value = _drop_nulls(value)
     if isinstance(value, dict):
         items = [(f"[{key}]", inner) for key, inner in value.items()]
     elif isinstance(value, list):

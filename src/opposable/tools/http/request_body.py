@@ -11,7 +11,6 @@ from opposable.domain.errors import FieldProblem, InvalidArguments
 from opposable.domain.json_text import preview_json
 from opposable.domain.specs import EndpointConfig, ParameterPlacement
 from opposable.tools.http.parameter_styles import (
-    field_to_text,
     format_form,
     scalar_to_text,
     to_field_values,
@@ -87,7 +86,7 @@ async def _encode_multipart(endpoint: EndpointConfig, values: Mapping[str, Any])
         if name not in endpoint.files:
             for item in to_field_values(value):
                 kind = "application/json" if isinstance(item, dict | list) else "text/plain; charset=utf-8"
-                part = payload.BytesPayload(field_to_text(item).encode("utf-8", "replace"), content_type=kind)
+                part = payload.BytesPayload(scalar_to_text(item).encode("utf-8", "replace"), content_type=kind)
                 _set_disposition(part, name=name)
                 writer.append_payload(part)
             continue

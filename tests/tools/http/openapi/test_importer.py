@@ -235,6 +235,8 @@ async def test_query_styles(server, parameter, value, path):
     [
         (False, ["1,/", 2, None], "/t/1%2C%2F,2"),
         (False, {"a": 1, "b": None}, "/t/a,1"),
+        (False, {"a": None}, "/t/a,null"),
+        (False, [None], "/t/null"),
         (True, {"a": 1, "b=": "2="}, "/t/a=1,b%3D=2%3D"),
         (False, "x/y", "/t/x%2Fy"),
     ],
@@ -315,8 +317,8 @@ async def test_one_name_in_several_places(server):
         (create_body({"type": "object", "properties": {"a": {}}}, "application/x-www-form-urlencoded"), {"a": None}, "application/x-www-form-urlencoded", b"a="),
         (create_body({"type": "object", "properties": {"m": {}, "n": {}}}, "application/x-www-form-urlencoded", encoding={"m": {"style": "deepObject", "explode": True}}), {"m": {"order": "17"}, "n": 1}, "application/x-www-form-urlencoded", b"m%5Border%5D=17&n=1"),
         (create_body({"type": "object", "properties": {"m": {}}}, "application/x-www-form-urlencoded", encoding={"m": {"style": "form", "explode": False}}), {"m": ["1,", 2]}, "application/x-www-form-urlencoded", b"m=1%2C,2"),
-        (create_body({"type": "object", "properties": {"m": {}}}, "application/x-www-form-urlencoded", encoding={"m": {"explode": False}}), {"m": [1, None, 2]}, "application/x-www-form-urlencoded", b"m=1,2"),
-        (create_body({"type": "object", "properties": {"m": {}}}, "application/x-www-form-urlencoded"), {"m": [{"a": None}, None]}, "application/x-www-form-urlencoded", b"m=%7B%22a%22%3Anull%7D"),
+        (create_body({"type": "object", "properties": {"m": {}}}, "application/x-www-form-urlencoded", encoding={"m": {"explode": False}}), {"m": [1, None, 2]}, "application/x-www-form-urlencoded", b"m=1,null,2"),
+        (create_body({"type": "object", "properties": {"m": {}}}, "application/x-www-form-urlencoded"), {"m": [{"a": None}, None]}, "application/x-www-form-urlencoded", b"m=%7B%22a%22%3Anull%7D&m=null"),
         (create_body({"type": "object", "properties": {"a": {}}}, "text/xml"), {"body": "<a/>"}, "text/xml", b"<a/>"),
         (create_body({"type": "string"}, "application/yaml"), {"body": "a: 1"}, "application/yaml", b"a: 1"),
         (create_body({"type": "string", "format": "binary"}, "application/pdf"), {"body": {"base64": "AAE="}}, "application/pdf", b"\0\1"),
@@ -360,6 +362,7 @@ async def test_objects_of_a_multipart_list_are_json(server):
     assert [(b"application/json" in part, part.split(b"\r\n\r\n")[1].strip()) for part in parts] == [
         (True, b'{"a":1}'),
         (False, b"x"),
+        (False, b"null"),
     ]
 
 
