@@ -67,6 +67,7 @@ def test_the_usual_file_is_read():
             "a: args: variables such as ${NAME} are replaced in env and headers only. "
             "Give the value itself, or pass it in env.",
         ),
+        ({"mcpServers": {"a": {"command": "sh", "args": ["-c", "x", "${KEY}"]}}}, "a: args: variables such as ${NAME}"),
         ({"mcpServers": {"a": {"url": "https://x.org/${TEAM}/mcp"}}}, "a: url: variables such as ${NAME} are replaced"),
         ({"mcpServers": {"a b": {"command": "x"}, "a/b": {"command": "y"}}}, "Two servers have the id 'a_b'"),
         ({"mcpServers": {"a": {"command": "x", "env": {"KEY": 17}}}}, "a: env.KEY: must be text"),
@@ -77,6 +78,13 @@ def test_an_invalid_configuration_names_the_server(given, said):
         read_servers(given)
     assert said in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("command", "flag"), [("bash", "-lc"), ("/bin/sh", "-c")])
+def test_a_shell_expands_the_variables_of_its_script(command, flag):
+    script = "exec node ${MCP_DIR}/server.js"
+    [spec] = read_servers({"mcpServers": {"a": {"command": command, "args": [flag, script]}}})
+    assert spec.args == (flag, script)
 
 
 def test_the_websocket_address_of_old_is_refused_with_what_to_use():

@@ -13,6 +13,7 @@ from opposable.domain.validation_problems import describe_problems
 
 _SPEC_FIELDS = ("command", "args", "env", "cwd", "url", "headers")
 _HTTP_TRANSPORTS = ("http", "streamable-http", "streamable_http", "streamableHttp")
+_SHELLS = ("sh", "bash", "dash", "zsh")
 _VARIABLE_PATTERN = re.compile(r"\$\{(?:env:)?([^}]*)\}")
 
 
@@ -23,7 +24,8 @@ def read_servers(
 
     `{"mcpServers": {NAME: {"command", "args", "env"} or {"url", "headers"}}}` is accepted, and `servers` in place of
     `mcpServers`. `disabled` disables a server. `${NAME}` at the end of a value of `env` or `headers` becomes the
-    reference `env:NAME`, and is refused elsewhere. Fields that only other programs use are ignored.
+    reference `env:NAME`, and is refused elsewhere but in the script of a shell. Fields that only other programs use
+    are ignored.
 
     Args:
         config: The configuration.
@@ -71,8 +73,8 @@ def _create_spec(name: str, entry: Any) -> McpServerSpec:
         if isinstance(fields.get(key), Mapping):
             fields[key] = {inner: _to_reference(f"{name}: {inner}", value) for inner, value in fields[key].items()}
     for key in ("command", "args", "cwd", "url"):
-        values = fields.get(key)
-        if any("${" in str(value) for value in (values if isinstance(values, list | tuple) else [values])):
+        values = _get_arguments(fields) if key == "args" else [fields.get(key)]
+        if any("${" in str(value) for value in values):
             raise BadInput(
                 f"{name}: {key}: variables such as ${{NAME}} are replaced in env and headers only. "
                 f"Give the value itself, or pass it in {'headers' if key == 'url' else 'env'}."
@@ -82,6 +84,18 @@ def _create_spec(name: str, entry: Any) -> McpServerSpec:
         return McpServerSpec(tool_id=tool_id, display_name=name, enabled=entry.get("disabled") is not True, **fields)
     except ValidationError as error:
         raise BadInput(f"{name}: {describe_problems(error, McpServerSpec)}") from error
+
+
+def _get_arguments(fields: Mapping[str, Any]) -> list[Any]:
+    """Return the arguments of a command without the script of a shell (`bash -lc SCRIPT`), which expands `${NAME}`."""
+    given = fields.get("args")
+    arguments = [*given] if isinstance(given, list | tuple) else [given]
+    if str(fields.get("command")).rpartition("/")[2] not in _SHELLS:
+        return arguments
+    flag = next(
+        (index for index, value in enumerate(arguments) if re.fullmatch("-[a-z]*c", str(value))), len(arguments)
+    )
+    return arguments[: flag + 1] + arguments[flag + 2 :]
 
 
 def _to_reference(location: str, value: Any) -> Any:
