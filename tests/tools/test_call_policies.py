@@ -159,7 +159,7 @@ class Station:
 
 
 async def test_a_time_out_counts_for_its_action_and_a_lost_connection_for_all():
-    library = ToolLibrary(timeout=0.01, circuit_breaker=CircuitBreakerOptions(0.5, 2))
+    library = ToolLibrary(timeout=0.2, circuit_breaker=CircuitBreakerOptions(0.5, 2))
     library.register(
         FunctionToolSpec(tool_id="station", module_path="m", class_name="Station"),
         tools_from_object(Station(), "station"),
@@ -175,7 +175,7 @@ async def test_a_time_out_counts_for_its_action_and_a_lost_connection_for_all():
 
 async def test_a_trial_call_that_times_out_opens_the_shared_circuit_again():
     now = 0.0
-    library = ToolLibrary(timeout=0.01, circuit_breaker=CircuitBreakerOptions(0.5, 2), clock=lambda: now)
+    library = ToolLibrary(timeout=0.2, circuit_breaker=CircuitBreakerOptions(0.5, 2), clock=lambda: now)
     library.register(
         FunctionToolSpec(tool_id="station", module_path="m", class_name="Station"),
         tools_from_object(Station(), "station"),
