@@ -8,9 +8,11 @@ from tests.app.settings import BUILTIN, SQL, create_settings
 from opposable.app.agents import open_agent
 from opposable.app.stored_tools import save_tools
 from opposable.app.tool_factory import create_builtin_library
-from opposable.app.tools import open_tools, select_tools
+from opposable.app.tools import open_tools, require_tool, select_tools
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import FunctionToolSpec
+from opposable.tools.function import FunctionTool
+from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
 
@@ -26,6 +28,16 @@ async def test_only_the_named_tools_are_selected_each_once(tmp_path: Path) -> No
     assert str(caught.value) == (
         f"There is no tool named 'file-serch'. Did you mean file_search? The tools are: {', '.join(BUILTIN)}."
     )
+
+
+def test_a_tool_is_named_by_its_exact_id_first() -> None:
+    def sell() -> str:
+        """Sell."""
+        return "sold"
+
+    ids = ("shop.order", "shop_order")
+    library = ToolLibrary([FunctionTool(sell, tool_id=tool_id) for tool_id in ids])
+    assert tuple(require_tool(library, tool_id).tool_id for tool_id in ids) == ids
 
 
 async def test_the_tools_over_a_database_follow_the_built_in_ones(tmp_path: Path, shop: str) -> None:

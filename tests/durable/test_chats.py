@@ -117,7 +117,9 @@ async def test_a_run_that_fails_after_a_call_stores_the_call(url, outside, tmp_p
         async with serve_durable(url, tmp_path, upstream) as (session, service):
             session.headers["x-agent-id"] = AGENT_ID
             assert (await chat(session, "apply A-1", conversation_id="v1"))[0] == 400
-            assert await read_messages(service, "v1") == [("user", "apply A-1"), ("assistant", ""), ("tool", EFFECT)]
+            stored = await read_messages(service, "v1")
+    assert stored[:3] == [("user", "apply A-1"), ("assistant", ""), ("tool", EFFECT)]
+    assert stored[3:] == [("assistant", "[The run ended here without an answer.]")]
     assert outside.numbers == {"A-1": 1}
 
 
@@ -133,7 +135,7 @@ async def test_a_run_that_is_cancelled_while_it_waits_stores_its_calls(url, outs
             await service.store.runs.request_cancel(await find_waiting_run(service))
             assert (await running)[0] == 409
             stored = await read_messages(service, "v1")
-    assert [role for role, _ in stored] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert [role for role, _ in stored] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
     assert (stored[2][1], "There is no result" in stored[4][1]) == (EFFECT, True)
 
 

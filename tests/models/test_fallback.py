@@ -3,7 +3,14 @@
 import pytest
 
 from opposable.domain.content import ImagePart, TextPart
-from opposable.domain.errors import ContextFull, ModelNotFound, ModelRefusedKey, ModelRejected, ModelUnavailable
+from opposable.domain.errors import (
+    BadInput,
+    ContextFull,
+    ModelNotFound,
+    ModelRefusedKey,
+    ModelRejected,
+    ModelUnavailable,
+)
 from opposable.domain.events import Reply, TextDelta
 from opposable.domain.messages import user_message
 from opposable.models.base import ModelOptions
@@ -46,6 +53,17 @@ async def test_each_model_gets_images_as_its_profile_says():
     [event async for event in FallbackModel("m", [first, second]).stream([picture])]
     assert first.requests[0].messages[0].parts == picture.parts
     assert second.requests[0].messages[0].parts == ()
+
+
+async def test_a_model_that_takes_no_images_is_passed_over():
+    candidates = [ScriptedModel(ModelUnavailable("a")), ScriptedModel("from b"), ScriptedModel("from c")]
+    for candidate, takes_images in zip(candidates, (True, False, True), strict=True):
+        candidate.profile = ModelProfile(images=takes_images)
+    picture = user_message("look", parts=(TextPart("look"), ImagePart("", b"\x89PNG", "image/png")))
+    events = [event async for event in FallbackModel("m", candidates).stream([picture])]
+    assert events[-1].message.content == "from c"
+    with pytest.raises(BadInput, match="takes no images"):
+        [event async for event in FallbackModel("m", candidates[:2]).stream([picture])]
 
 
 async def test_the_failures_can_be_chosen():

@@ -131,6 +131,7 @@ async def test_a_cancelled_run_stores_its_calls_with_their_results(tmp_path):
             ("assistant", ""),
             ("tool", "c1"),
             ("tool", "c2"),
+            ("assistant", ""),
         ]
         assert stored[2].content == "3"
         assert "outcome is unknown" in stored[3].content
@@ -147,7 +148,8 @@ async def test_a_run_that_fails_after_a_call_stores_the_call(tmp_path):
         going = await runner.start(create_run(conversation_id="v1"), (asked,), source)
         assert (await going.wait_until_ended()).status == "failed"
         stored = await store.conversations.list_messages("v1")
-        assert stored == (asked, assistant_message("Let me add.", (call,)), tool_message("c1", "add", "3"))
+        assert stored[:-1] == (asked, assistant_message("Let me add.", (call,)), tool_message("c1", "add", "3"))
+        assert stored[-1] == assistant_message("[The run ended here without an answer.]")
 
 
 @pytest.mark.parametrize(

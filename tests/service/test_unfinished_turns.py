@@ -7,6 +7,7 @@ from opposable.service.unfinished_turns import list_executed_messages
 
 CALL = {"call_id": "c1", "name": "add", "arguments": {"a": 1}}
 REPLY = assistant_message("", (ToolCall("c1", "add", {"a": 1}),))
+END = assistant_message("[The run ended here without an answer.]")
 
 
 def create_events(*kinds_and_data):
@@ -23,20 +24,20 @@ def finished(failure=None):
 
 def test_events_alone_have_the_calls_and_results():
     events = create_events(replied(CALL), ("tool_started", CALL), finished("failed"), ("text", {"content": "It"}))
-    assert list_executed_messages(events) == (REPLY, tool_message("c1", "add", "3", is_error=True))
+    assert list_executed_messages(events, (), "en") == (REPLY, tool_message("c1", "add", "3", is_error=True), END)
 
 
 def test_known_replies_are_stored_as_the_model_wrote_them():
     texts = [assistant_message("", (), "empty"), assistant_message("Let me see.", REPLY.tool_calls, "a thought")]
     events = create_events(replied(), replied(CALL), finished())
-    assert list_executed_messages(events, texts) == (texts[1], tool_message("c1", "add", "3"))
+    assert list_executed_messages(events, texts, "en") == (texts[1], tool_message("c1", "add", "3"), END)
 
 
 def test_a_call_without_a_result_gets_one():
-    call, result = list_executed_messages(create_events(replied(CALL)))
-    assert (call, result.call_id) == (REPLY, "c1")
+    call, result, end = list_executed_messages(create_events(replied(CALL)), (), "zh")
+    assert (call, result.call_id, end.content) == (REPLY, "c1", "[运行在此结束，没有给出答案。]")
     assert "it may have taken effect" in result.content
 
 
 def test_a_run_without_calls_adds_nothing():
-    assert list_executed_messages(create_events(replied())) == ()
+    assert list_executed_messages(create_events(replied()), (), "en") == ()

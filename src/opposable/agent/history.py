@@ -66,16 +66,16 @@ def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Messa
     last = next((n for n in reversed(range(len(units))) if messages[units[n][0]].role == "user"), -1)
     parts = (units[: max(last, 0)], units[last + 1 : -1])
     steps = [(unit, is_whole) for part in parts for is_whole in (False, True) for unit in part]
-    kept: list[Message | None] = [*messages]
+    remaining: list[Message | None] = [*messages]
     excess_tokens = estimate_tokens(messages) - max_tokens
     for unit, is_whole in steps:
         if excess_tokens <= 0:
             break
         for n in unit:
             shorter = None if is_whole else _omit_result(messages[n])
-            excess_tokens -= estimate_tokens(filter(None, [kept[n]])) - estimate_tokens(filter(None, [shorter]))
-            kept[n] = shorter
-    trimmed = [message for message in kept if message is not None]
+            excess_tokens -= estimate_tokens(filter(None, [remaining[n]])) - estimate_tokens(filter(None, [shorter]))
+            remaining[n] = shorter
+    trimmed = [message for message in remaining if message is not None]
     if len(trimmed) == len(messages):
         return trimmed
     note, first = OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)], trimmed[0]

@@ -31,12 +31,13 @@ def select_tools(library: ToolLibrary, names: Sequence[str]) -> ToolLibrary:
 
 
 def require_tool(library: ToolLibrary, name: str) -> RegisteredTool:
-    """Return the tool with that name.
+    """Return the tool with that id, else with that name.
 
     Raises:
         BadInput: No tool has this name; the message lists names, or says that the tool needs a database.
     """
-    tool = library.find_registered_tool(name)
+    with_id = [tool for tool in library.get_registered_tools(name) if not tool.action]
+    tool = with_id[0] if with_id else library.find_registered_tool(name)
     if tool is None:
         _check_database_tool(library, name)
         suggestions = library.suggest_names(name)

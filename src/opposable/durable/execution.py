@@ -13,6 +13,7 @@ from typing import Any
 from dbos import DBOS
 from sqlalchemy.exc import SQLAlchemyError
 
+from opposable.agent.history import detect_conversation_language
 from opposable.domain.batches import Batch, QueuedRun, RunOutcome
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import OpposableError, get_error_kind
@@ -321,13 +322,13 @@ class RunExecutor:
 
     async def _save_turn(self, execution: _Execution) -> None:
         """Store the turn in its conversation; of an unfinished run its calls, or only the conversation if it has none."""
-        finished = execution.finished
+        request, finished = execution.queued.request, execution.finished
+        new_messages = [message_from_json(form) for form in (*request["history"], request["message"])]
         if finished is not None:
             answer = finished.messages
         else:
-            answer = list_executed_messages(execution.log.events, execution.replies)
-        request = execution.queued.request
-        new_messages = [message_from_json(form) for form in (*request["history"], request["message"])]
+            language = detect_conversation_language(new_messages)
+            answer = list_executed_messages(execution.log.events, execution.replies, language)
         turn = turn_from_run(execution.run, (*new_messages, *answer) if answer else ())
         append_turns = self._store.conversations.append_turns
         if await retry_while_unavailable(lambda: append_turns([turn], skip_existing=True)):

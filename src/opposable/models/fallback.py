@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from typing import Literal
 
-from opposable.domain.errors import ContextFull, ModelError, ModelNotFound, ModelRefusedKey, ModelUnavailable
+from opposable.domain.errors import BadInput, ContextFull, ModelError, ModelNotFound, ModelRefusedKey, ModelUnavailable
 from opposable.domain.events import ModelEvent
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition
@@ -49,9 +49,9 @@ class FallbackModel:
         return get_profile(self.candidates[0])
 
     def allows_fallback(self, error: Exception) -> bool:
-        """Return whether the next model is asked after this error."""
-        is_rate_limit = isinstance(error, ModelError) and error.status == 429
-        return ("rate_limited" if is_rate_limit else _KINDS.get(type(error))) in self.kinds
+        """Return whether the next model is asked after this error; always if the model does not take the images."""
+        kind = "rate_limited" if getattr(error, "status", None) == 429 else _KINDS.get(type(error))
+        return isinstance(error, BadInput) or kind in self.kinds
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
@@ -64,7 +64,7 @@ class FallbackModel:
                     async for event in events:
                         is_started = True
                         yield event
-            except ModelError as error:
+            except (ModelError, BadInput) as error:
                 if is_started or candidate is self.candidates[-1] or not self.allows_fallback(error):
                     raise
             else:

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from opposable.agent.history import detect_conversation_language
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import OpposableError, StoreConflict, get_error_kind
 from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, ToolFinished, ToolStarted
@@ -241,6 +242,11 @@ class Runner:
         active_run.stop()
         return (await active_run.wait_until_ended()).status == "cancelled"
 
+    def has_active_run(self, conversation_id: str, owner: str) -> bool:
+        """Return whether this process runs something in a conversation of the owner."""
+        runs = (active_run.run for active_run in self._active_runs.values())
+        return any((run.conversation_id, run.owner) == (conversation_id, owner) for run in runs)
+
     async def cancel_conversation(self, conversation_id: str, owner: str) -> None:
         """Cancel the active runs of a conversation in every process, and wait until they have ended.
 
@@ -376,7 +382,8 @@ class Runner:
         """
         if not new_messages or not active_run.run.conversation_id:
             return
-        executed = list_executed_messages(active_run.event_log.events, active_run.replies)
+        language = detect_conversation_language(new_messages)
+        executed = list_executed_messages(active_run.event_log.events, active_run.replies, language)
         turn = turn_from_run(active_run.run, (*new_messages, *executed) if executed else ())
         with suppress(OpposableError, TimeoutError, asyncio.CancelledError):  # the write continues if this wait ends
             async with asyncio.timeout(MAX_CONVERSATION_WAIT_SECONDS):

@@ -4,17 +4,26 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opposable.agent.history import match_results_to_calls
+from opposable.domain.language import Language
+from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.messages import Message, assistant_message, tool_message
 from opposable.domain.records import RunEvent
 from opposable.domain.tools import ToolCall
 
+_NOT_ENDED = LocalizedText("[The run ended here without an answer.]", "[运行在此结束，没有给出答案。]")
 
-def list_executed_messages(events: Iterable[RunEvent], replies: Sequence[Message] = ()) -> tuple[Message, ...]:
+
+def list_executed_messages(
+    events: Iterable[RunEvent], replies: Sequence[Message], language: Language
+) -> tuple[Message, ...]:
     """Return the replies with calls and the results of the calls, each call with one; () for a run without calls.
+
+    The last message says that the run did not end: servers want one of the model before the next one of the user.
 
     Args:
         events: The events of the run.
-        replies: The replies of the model, if they are known. The events have only their calls.
+        replies: The replies of the model, as far as they are known. The events have only their calls.
+        language: The language of the conversation.
     """
     known_replies = iter(replies)
     messages: list[Message] = []
@@ -25,7 +34,8 @@ def list_executed_messages(events: Iterable[RunEvent], replies: Sequence[Message
                 messages += [reply] if reply.tool_calls else []
             case "tool_finished":
                 messages.append(_result_from_event(event.data))
-    return tuple(match_results_to_calls(messages))
+    end = [assistant_message(localize(_NOT_ENDED, language))] if messages else []
+    return tuple(match_results_to_calls(messages + end))
 
 
 def _reply_from_event(data: dict[str, Any]) -> Message:

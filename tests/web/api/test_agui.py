@@ -192,7 +192,7 @@ EARLIER = (
     {"id": "7", "role": "assistant", "content": "It is 3."},
 )
 IMPORTED = (
-    user_message("1 + 2?", (TextPart("1 + 2?"), PIXEL)),
+    user_message("1 + 2?\n[image]"),
     assistant_message("", (ToolCall.from_json("c1", "add", '{"a":1}'),)),
     tool_message("c1", "add", "3"),
     assistant_message("", (ToolCall("c2", "add", {"unreadable": "{"}),)),

@@ -89,7 +89,9 @@ async def run_agui_agent(
     message = await read_new_message(body)
     spec = await resolve_agent(service, agent_id)
     conversation = await service.get_conversation(body.thread_id, principal.key_id)
-    has_stored_messages = conversation is not None and conversation.messages > 0
+    is_known = (conversation is not None and conversation.messages > 0) or service.runner.has_active_run(
+        body.thread_id, principal.key_id
+    )
     active_run = await service.chat(
         spec,
         message.content,
@@ -98,7 +100,7 @@ async def run_agui_agent(
         trace_id=CURRENT_TRACE.get().trace_id,
         limits=apply_request_limits(service.get_agent_limits(spec)),
         parts=message.parts,
-        history=() if has_stored_messages else await read_earlier_messages(body),
+        history=() if is_known else read_earlier_messages(body),
     )
     events = _encode_events(service, active_run, body)
     return SseResponse(events, to_api_error, active_run.stop, _format_error)

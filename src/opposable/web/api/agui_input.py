@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from ag_ui.core import AssistantMessage, DataSource, DocumentPart, ImagePart, RunAgentInput, UrlSource, UserMessage
 from ag_ui.core import ContentPart as AguiPart
-from ag_ui.core import Message as AguiMessage
 from ag_ui.core import TextPart as AguiTextPart
 from ag_ui.core import ToolCall as AguiCall
 from ag_ui.core import ToolMessage as AguiToolMessage
@@ -31,30 +30,26 @@ async def read_new_message(run_input: RunAgentInput) -> Message:
     message = run_input.messages[-1] if run_input.messages else None
     if not isinstance(message, UserMessage):  # an earlier request must not run again
         raise bad_input_error("The last of the messages must be one of the user. Add a message with the next request.")
-    _check_media_count([message])
     new_message = await _read_user_message(message)
     if new_message.content.strip() or not new_message.media:
         validate_task(new_message.content)
     return new_message
 
 
-async def read_earlier_messages(run_input: RunAgentInput) -> tuple[Message, ...]:
+def read_earlier_messages(run_input: RunAgentInput) -> tuple[Message, ...]:
     """Return the messages before the last one: those of the user, the model and tools, each call with its result.
 
-    A client gives no instructions: system messages are left out, as are reasoning and activities.
-
-    Raises:
-        ApiError: As `read_new_message`.
-        BadInput: If an image or document cannot be loaded.
+    A client gives no instructions: system messages are left out, as are reasoning and activities. Images and documents
+    are replaced by their type: a client sends them with every request, also after they have expired.
     """
-    earlier_messages = run_input.messages[:-1]
-    _check_media_count(earlier_messages)
     tool_names: dict[str, str] = {}
     messages: list[Message] = []
-    for message in earlier_messages:
+    for message in run_input.messages[:-1]:
         match message:
-            case UserMessage():
-                messages.append(await _read_user_message(message))
+            case UserMessage(content=content):
+                parts = [AguiTextPart(text=content)] if isinstance(content, str) else content
+                texts = (part.text if isinstance(part, AguiTextPart) else f"[{part.type}]" for part in parts)
+                messages.append(user_message(_replace_surrogates("\n".join(filter(None, texts)))))
             case AssistantMessage():
                 calls = tuple(_read_call(call) for call in message.tool_calls or ())
                 tool_names |= {call.id: call.name for call in calls}
@@ -88,6 +83,8 @@ def _read_result(message: AguiToolMessage) -> str:
 async def _read_user_message(message: UserMessage) -> Message:
     if isinstance(message.content, str):
         return user_message(_replace_surrogates(message.content))
+    if sum(not isinstance(part, AguiTextPart) for part in message.content) > MAX_ATTACHMENTS:
+        raise bad_input_error(f"A message may have up to {MAX_ATTACHMENTS} images and documents.")
     parts = await _load_parts(message.content)
     has_media = any(not isinstance(part, TextPart) for part in parts)
     return user_message(join_text(parts), parts if has_media else ())
@@ -102,14 +99,6 @@ async def _load_parts(parts: Sequence[AguiPart]) -> tuple[ContentPart, ...]:
         elif part.text:
             loaded.append(TextPart(_replace_surrogates(part.text)))
     return tuple(loaded)
-
-
-def _check_media_count(messages: Sequence[AguiMessage]) -> None:
-    """Raise: `ApiError` 400 for more images and documents than a request may have loaded."""
-    contents = [message.content for message in messages if isinstance(message, UserMessage)]
-    parts = [part for content in contents if not isinstance(content, str) for part in content]
-    if sum(not isinstance(part, AguiTextPart) for part in parts) > MAX_ATTACHMENTS:
-        raise bad_input_error(f"A request may have up to {MAX_ATTACHMENTS} images and documents.")
 
 
 def _get_url(part: AguiPart) -> str:
