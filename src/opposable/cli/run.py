@@ -45,7 +45,7 @@ from opposable.cli.rendering import (
 from opposable.domain.answers import DataAnswer
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import BadInput, ModelError
-from opposable.domain.events import DataAnswered, RunFinished, ToolFinished
+from opposable.domain.events import DataAnswered, ModelReplied, RunFinished, ToolFinished
 from opposable.domain.language import detect_language
 from opposable.domain.messages import Message, user_message
 from opposable.domain.usage import Usage
@@ -220,6 +220,7 @@ async def run_and_print(
         ModelError: The model returned nothing, as a server that is not a model server often does.
     """
     results: list[ToolFinished] = []
+    has_reply = False
     with redirect_tool_output(), printer:
         printer.wait()
         async with (
@@ -228,8 +229,10 @@ async def run_and_print(
             aclosing(agent.stream(task, CallContext(approve=approver))) as events,
         ):
             async for event in events:
+                if isinstance(event, ModelReplied):
+                    has_reply = has_reply or bool(event.message.content or event.message.tool_calls)
                 if isinstance(event, RunFinished):
-                    if not any(message.content or message.tool_calls for message in _get_assistant_messages(event)):
+                    if not has_reply:
                         break
                     printer.show(event)
                     return event, results
@@ -240,7 +243,3 @@ async def run_and_print(
     raise ModelError(
         f"The model {agent.model.name} returned neither text nor a call. Check that the URL serves a chat model."
     )
-
-
-def _get_assistant_messages(run_finished: RunFinished) -> list[Message]:
-    return [message for message in run_finished.messages if message.role == "assistant"]
