@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from opposable.domain.content import TextPart
 from opposable.domain.language import Language, detect_language
-from opposable.domain.messages import Message, system_message, tool_message
+from opposable.domain.messages import Message, add_instructions, tool_message
 from opposable.domain.tools import ToolResult
 
 MISSING_RESULT = {
@@ -78,10 +78,7 @@ def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Messa
     trimmed = [message for message in remaining if message is not None]
     if len(trimmed) == len(messages):
         return trimmed
-    note, first = OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)], trimmed[0]
-    if first.role != "system":
-        return [system_message(note), *trimmed]
-    return [replace(first, content=f"{first.content}\n\n{note}"), *trimmed[1:]]
+    return add_instructions(trimmed, OMITTED_MESSAGES_NOTE[detect_language(messages[-1].content)])
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:

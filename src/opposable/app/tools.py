@@ -30,14 +30,19 @@ def select_tools(library: ToolLibrary, names: Sequence[str]) -> ToolLibrary:
     return library.with_bindings([AgentToolBinding(tool_id=tool_id) for tool_id in ids])
 
 
+def find_tool_by_id(library: ToolLibrary, name: str) -> RegisteredTool | None:
+    """Return the tool with that id, else with that name: the name of one tool may be the id of another."""
+    with_id = (tool for tool in library.get_registered_tools(name) if not tool.action)
+    return next(with_id, None) or library.find_registered_tool(name)
+
+
 def require_tool(library: ToolLibrary, name: str) -> RegisteredTool:
     """Return the tool with that id, else with that name.
 
     Raises:
         BadInput: No tool has this name; the message lists names, or says that the tool needs a database.
     """
-    with_id = [tool for tool in library.get_registered_tools(name) if not tool.action]
-    tool = with_id[0] if with_id else library.find_registered_tool(name)
+    tool = find_tool_by_id(library, name)
     if tool is None:
         _check_database_tool(library, name)
         suggestions = library.suggest_names(name)

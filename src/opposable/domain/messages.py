@@ -1,6 +1,6 @@
 """Messages of a conversation, independent of a provider."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -72,6 +72,13 @@ class Message:
 def system_message(content: str) -> Message:
     """Create a message with the instructions of a conversation."""
     return Message("system", content)
+
+
+def add_instructions(messages: Sequence[Message], text: str) -> list[Message]:
+    """Return the messages with further instructions: at the end of a first system message, else in a new one."""
+    if messages and messages[0].role == "system":
+        return [system_message(f"{messages[0].content}\n\n{text}"), *messages[1:]]
+    return [system_message(text), *messages]
 
 
 def user_message(content: str, parts: tuple[ContentPart, ...] = ()) -> Message:

@@ -13,7 +13,7 @@ from opposable import parsers  # lazy: the stream parser is loaded with the firs
 from opposable.domain.content import TextPart
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.language import Language, detect_language
-from opposable.domain.messages import Message, assistant_message, system_message, user_message
+from opposable.domain.messages import Message, add_instructions, assistant_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ModelWrapper, ToolChoice
@@ -119,10 +119,7 @@ def render_messages(
     text_messages = flatten_tool_messages(messages, language, protocol_texts.render_calls)
     if not tools or tool_choice == "none":
         return text_messages
-    protocol = protocol_texts.render_instructions(tools, tool_choice, language)
-    if text_messages and text_messages[0].role == "system":
-        return [system_message(f"{text_messages[0].content}\n\n{protocol}"), *text_messages[1:]]
-    return [system_message(protocol), *text_messages]
+    return add_instructions(text_messages, protocol_texts.render_instructions(tools, tool_choice, language))
 
 
 def find_language(messages: Sequence[Message]) -> Language:

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _ACCEPTED_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -22,6 +22,14 @@ def choose_names(parameters: Iterable[str]) -> dict[str, str]:
         names[name] = next(free for free in itertools.chain([readable], numbered) if free not in taken)
         taken.add(names[name])
     return names
+
+
+def replace_names(arguments: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return arguments with other names; one whose other name is given, too, keeps its own."""
+    return {
+        names[name] if name in names and names[name] not in arguments else name: value
+        for name, value in arguments.items()
+    }
 
 
 def add_original_name(name: str, parameter: Any) -> Any:

@@ -10,7 +10,6 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 from pydantic import ValidationError
-from tests.safety.network.web_server import run_web_server
 
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import (
@@ -30,19 +29,6 @@ pytestmark = pytest.mark.anyio
 KEY = "sk-Sesame+öffne/dich=42"
 LOWER_CASE_KEY = re.sub("%..", lambda octet: octet[0].lower(), quote(KEY))
 ENVIRON = {"KEY": KEY, "USER": "ann", "PASSWORD": 's3cret, "quoted"', "EMPTY": " ", "BROKEN": "a\r\nx: y"}
-
-
-@pytest.fixture
-async def server():
-    async with run_web_server() as server:
-        yield server
-
-
-@pytest.fixture
-async def client(server):
-    client = GuardedClient([server.host])
-    yield client
-    await client.aclose()
 
 
 def create_schema(required=(), **properties):

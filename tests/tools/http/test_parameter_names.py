@@ -4,12 +4,10 @@ import json
 import re
 
 import pytest
-from tests.safety.network.web_server import run_web_server
 
 from opposable.domain.call_context import NO_CONTEXT
 from opposable.domain.errors import InvalidArguments
 from opposable.domain.specs import HttpToolSpec
-from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.http.http_tool import HttpTool
 from opposable.tools.http.openapi.document import OpenApiDocument
 from opposable.tools.http.openapi.importer import specs_from_openapi
@@ -19,19 +17,6 @@ pytestmark = pytest.mark.anyio
 
 TEXT = {"type": "string"}
 INTEGER = {"type": "integer"}
-
-
-@pytest.fixture
-async def server():
-    async with run_web_server() as server:
-        yield server
-
-
-@pytest.fixture
-async def client(server):
-    client = GuardedClient([server.host])
-    yield client
-    await client.aclose()
 
 
 def import_tool(server, client, operation, path="/things", method="post") -> HttpTool:

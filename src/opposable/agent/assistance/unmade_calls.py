@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from opposable.agent.assistance import prompts
 from opposable.agent.assistance.rule import AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
 from opposable.domain.localized_text import localize
-from opposable.domain.messages import Message, system_message
+from opposable.domain.messages import Message, add_instructions
 
 _IDENTIFIER = re.compile(r"[\w.:/-]*(?:[_.:/\d-]|[a-z][A-Z])[\w.:/-]*", re.ASCII)  # no ordinary word
 
@@ -28,10 +27,7 @@ class UnmadeCalls(AssistanceRule):
         if not self._is_pending:
             return messages
         self._is_pending = False
-        note = f"[{localize(prompts.UNMADE_CALL, self.run.language)}]"
-        if messages[0].role == "system":
-            return [replace(messages[0], content=f"{messages[0].content}\n\n{note}"), *messages[1:]]
-        return [system_message(note), *messages]
+        return add_instructions(messages, f"[{localize(prompts.UNMADE_CALL, self.run.language)}]")
 
     def before_answer(self, reply: Message, steps: Sequence[Step]) -> Directive | None:
         """Ask for the call, or for the answer again."""

@@ -30,6 +30,7 @@ from opposable.tools.http.response import (
 )
 from opposable.tools.http.response_extract import compile_extract
 from opposable.tools.http.secrets import Redactor
+from opposable.tools.parameter_names import replace_names
 from opposable.tools.tool_names import to_safe_name
 
 INTERNAL_SCHEME = "internal://"
@@ -96,11 +97,8 @@ class HttpTool:
         Raises:
             InvalidArguments: They do not fit the schema.
         """
-        if names := self._new_names:
-            arguments = {
-                names[name] if name in names and names[name] not in arguments else name: value
-                for name, value in arguments.items()
-            }
+        if self._new_names:
+            arguments = replace_names(arguments, self._new_names)
         if self._defaults:
             missing = {name: copy.deepcopy(value) for name, value in self._defaults.items() if name not in arguments}
             arguments = {**arguments, **missing}

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from opposable.domain.errors import BadInput, InvalidArguments
 from opposable.tools.json_schema_validation import ValidateArguments, compile_validator
 from opposable.tools.mcp.text_sanitizer import sanitize_schema
-from opposable.tools.parameter_names import add_original_name, choose_names
+from opposable.tools.parameter_names import add_original_name, choose_names, replace_names
 
 _MEMBER_KEYWORDS = ("allOf", "anyOf", "oneOf")
 """Keywords whose schemas may have further parameters."""
@@ -31,11 +31,11 @@ def rename_parameters(schema: dict[str, Any], validate: ValidateArguments) -> tu
     original_names = {name: original for original, name in names.items()}
 
     def check(arguments: dict[str, Any]) -> dict[str, Any]:
-        sent = _replace_names(arguments, original_names)
+        sent = replace_names(arguments, original_names)
         try:
             return validate(sent)
         except InvalidArguments:
-            validate_renamed(_replace_names(sent, names))
+            validate_renamed(replace_names(sent, names))
             raise
 
     return renamed, check
@@ -79,11 +79,3 @@ def _rename_reference(reference: str, names: Mapping[str, str]) -> str:
     step, slash, rest = reference.removeprefix(_PROPERTIES_REFERENCE).partition("/")
     name = names.get(unquote(step).replace("~1", "/").replace("~0", "~"), step)
     return f"{_PROPERTIES_REFERENCE}{name}{slash}{rest}"
-
-
-def _replace_names(arguments: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return arguments with other names; one whose other name is given, too, keeps its own."""
-    return {
-        names[name] if name in names and names[name] not in arguments else name: value
-        for name, value in arguments.items()
-    }

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from opposable.app.tools import find_tool_by_id
 from opposable.domain.specs import AnyToolSpec
 from opposable.service.service import Service
 from opposable.tools.registry import RegisteredTool
@@ -50,9 +51,8 @@ async def list_skills(service: ServiceDep) -> SkillListResponse:
 async def run_skill(request: Request) -> Response:
     """Run a skill, by its id or its name for models."""
     body = await parse_call_body(request)
-    library, skill_id = request.app.state.service.library, request.path_params["skill_id"]
-    with_id = [tool for tool in library.get_registered_tools(skill_id) if not tool.action]
-    tool = with_id[0] if with_id else library.find_registered_tool(skill_id)
+    skill_id = request.path_params["skill_id"]
+    tool = find_tool_by_id(request.app.state.service.library, skill_id)
     if tool is None:
         raise not_found_error(f"There is no skill {skill_id!r}; GET /skills lists the available skills.")
     return await call_and_record(request, tool.entry.tool_id, tool.action, body["arguments"])
