@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -77,7 +78,8 @@ async def _run_pip(requirement: str, folder: Path, on_bytes: Callable[[int], Non
                 on_bytes(sum(wheel.stat().st_size for wheel in _find_wheels(folder)))
     finally:
         if process.returncode is None:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)  # process.kill() can reap it, and asyncio then logs that it is unknown
         output, _ = await reading
     if process.returncode != 0:
         error = _find_error(output.decode(errors="replace"))
