@@ -1,6 +1,6 @@
 """Descriptions of tools as text, for prompts and for people."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from opposable.domain.json_text import dump_json
@@ -12,36 +12,22 @@ if TYPE_CHECKING:  # pydantic is loaded only where specs are used
 
 Detail = Literal["short", "full"]
 
-_LABELS: dict[Language, dict[str, str]] = {
-    "en": {
-        "tool": "Tool",
-        "type": "Type",
-        "description": "Description",
-        "tags": "Tags",
-        "actions": "Actions",
-        "parameters": "Parameters",
-        "example": "Example",
-        "required": "required",
-        "optional": "optional",
-        "none": "none",
-        ":": ": ",
-        ",": ", ",
-    },
-    "zh": {
-        "tool": "工具",
-        "type": "类型",
-        "description": "描述",
-        "tags": "标签",
-        "actions": "可用功能",
-        "parameters": "参数",
-        "example": "示例",
-        "required": "必需",
-        "optional": "可选",
-        "none": "无",
-        ":": "：",
-        ",": "、",
-    },
+_LABELS: dict[str, tuple[str, str]] = {
+    "tool": ("Tool", "工具"),
+    "type": ("Type", "类型"),
+    "description": ("Description", "描述"),
+    "tags": ("Tags", "标签"),
+    "actions": ("Actions", "可用功能"),
+    "parameters": ("Parameters", "参数"),
+    "example": ("Example", "示例"),
+    "required": ("required", "必需"),
+    "optional": ("optional", "可选"),
+    "none": ("none", "无"),
+    ":": (": ", "："),
+    ",": (", ", "、"),
+    ";": ("; ", "；"),
 }
+"""The English and the Chinese text of each label and separator."""
 
 
 def describe_entries(entries: Iterable[RegistryEntry], detail: Detail, language: Language) -> str:
@@ -70,42 +56,37 @@ def _get_first_sentence(text: str) -> str:
 
 
 def _describe_in_full(entry: RegistryEntry, language: Language) -> str:
-    spec, labels = entry.spec, _LABELS[language]
-    colon, comma = labels[":"], labels[","]
+    labels = {label: chinese if language == "zh" else english for label, (english, chinese) in _LABELS.items()}
+    spec, colon = entry.spec, labels[":"]
     name = spec.display_name or spec.name or spec.tool_id
     lines = [f"{labels['tool']}{colon}{name} (ID: {spec.tool_id})", f"{labels['type']}{colon}{spec.tool_type}"]
     if spec.description:
         lines.append(f"{labels['description']}{colon}{spec.description}")
     if spec.tags:
-        lines.append(f"{labels['tags']}{colon}{comma.join(spec.tags)}")
+        lines.append(f"{labels['tags']}{colon}{labels[','].join(spec.tags)}")
     lines.append(f"{labels['actions']}{colon}".rstrip())
     for tool in entry.tools:
         definition = tool.definition
         lines.append(f"  - {definition.name}{colon}{definition.description}")
-        lines.append(f"    {labels['parameters']}{colon}{_describe_parameters(definition.parameters, language)}")
+        lines.append(f"    {labels['parameters']}{colon}{_describe_parameters(definition.parameters, labels)}")
         examples = get_examples(spec, tool.action or (spec.tool_id if len(entry.tools) > 1 else ""))
         if examples:
             lines.append(f"    {labels['example']}{colon}{_to_json(examples[0].arguments)}")
     return "\n".join(lines)
 
 
-def _describe_parameters(schema: dict[str, Any], language: Language) -> str:
-    labels = _LABELS[language]
-    required = schema.get("required", ())
+def _describe_parameters(schema: dict[str, Any], labels: Mapping[str, str]) -> str:
     descriptions = []
-    for name, parameter in schema.get("properties", {}).items():
-        requirement = labels["required" if name in required else "optional"]
-        descriptions.append(_describe_parameter(name, parameter if isinstance(parameter, dict) else {}, requirement))
-    return ("；" if language == "zh" else "; ").join(descriptions) or labels["none"]
-
-
-def _describe_parameter(name: str, schema: dict[str, Any], requirement: str) -> str:
-    json_type = schema.get("type", "any")
-    if isinstance(json_type, Sequence) and not isinstance(json_type, str):
-        json_type = "|".join(map(str, json_type))
-    choices = f" {_to_json(schema['enum'])}" if "enum" in schema else ""
-    description = schema.get("description", "")
-    return f"{name} ({json_type}{choices}, {requirement})" + (f" {description}" if description else "")
+    for name, declared in schema.get("properties", {}).items():
+        parameter = declared if isinstance(declared, dict) else {}
+        json_type = parameter.get("type", "any")
+        if isinstance(json_type, Sequence) and not isinstance(json_type, str):
+            json_type = "|".join(map(str, json_type))
+        choices = f" {_to_json(parameter['enum'])}" if "enum" in parameter else ""
+        requirement = labels["required" if name in schema.get("required", ()) else "optional"]
+        description = f" {parameter['description']}" if parameter.get("description") else ""
+        descriptions.append(f"{name} ({json_type}{choices}, {requirement}){description}")
+    return labels[";"].join(descriptions) or labels["none"]
 
 
 def _to_json(value: Any) -> str:
