@@ -1,6 +1,7 @@
 """Validation of arguments against a JSON Schema that came as data."""
 
 import functools
+import json
 import operator
 from collections.abc import Callable
 from typing import Any, get_args
@@ -18,9 +19,9 @@ from opposable.domain.argument_problems import (
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
 from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.json_text import dump_json, preview_json
-from opposable.domain.localized_text import LocalizedText
 from opposable.tools.schema_phrases import (
     LIMIT_KEYWORDS,
+    choose_branch,
     describe_schema,
     describe_types,
     join_options,
@@ -51,6 +52,9 @@ _COMPARISONS: dict[str, Comparison] = {
     "exclusiveMaximum": "exclusive maximum",
 }
 
+_ERROR_KINDS = {"type": "type", "anyOf": "type", "oneOf": "type", "enum": "choice", "const": "choice"}
+"""What an error says of the value, by its keyword; see `choose_branch`."""
+
 
 def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
     """Compile a JSON Schema into a validator. Compile once per tool, since it is slow.
@@ -77,16 +81,11 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
         except errors:
             validator = compile_schema(_standardize(parameters))
     except errors as error:
-        raise BadInput(f"its parameters are not a valid JSON Schema: {_get_first_line(error)}") from error
-    overlap = jsonschema_rs.ValidationErrorKind.OneOfMultipleValid
+        first_line = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        raise BadInput(f"its parameters are not a valid JSON Schema: {first_line}") from error
 
     def is_accepted(error: Any) -> bool:
-        return (
-            (isinstance(error.kind, overlap) and _may_overlap(error, parameters))
-            or _is_declared(error, parameters)
-            or _is_list_of_choices(error)
-            or _is_choice_as_text(error, parameters)
-        )
+        return _may_overlap(error, parameters) or _is_declared(error, parameters) or _is_choice(error, parameters)
 
     def validate(arguments: dict[str, Any]) -> dict[str, Any]:
         if validator.is_valid(arguments):
@@ -108,17 +107,13 @@ def compile_validator(parameters: dict[str, Any]) -> ValidateArguments:
 def _standardize(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema in the default draft, with the names in its references encoded as URIs require."""
 
-    def encode(node: Any) -> Any:
-        if isinstance(node, list):
-            return [encode(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        return {
-            key: quote(value, safe="#/:?&=%~") if key == "$ref" and isinstance(value, str) else encode(value)
-            for key, value in node.items()
-        }
+    def encode_reference(node: dict[str, Any]) -> dict[str, Any]:
+        reference = node.get("$ref")
+        return {**node, "$ref": quote(reference, safe="#/:?&=%~")} if isinstance(reference, str) else node
 
-    return {key: encode(value) for key, value in schema.items() if key != "$schema"}
+    own_draft = {key: value for key, value in schema.items() if key != "$schema"}
+    standard: dict[str, Any] = json.loads(dump_json(own_draft), object_hook=encode_reference)
+    return standard
 
 
 def compile_repaired(parameters: dict[str, Any]) -> ValidateArguments:
@@ -172,12 +167,16 @@ def _declares(node: dict[str, Any], value: Any) -> bool:
 
 
 def _may_overlap(error: Any, schema: dict[str, Any]) -> bool:
-    """Return whether a value may fit several schemas of a `oneOf`."""
+    """Return whether an error says that a value fits several schemas of a `oneOf`, and it may."""
+    import jsonschema_rs  # lazy: loaded with the first tool that is described as data
+
+    if not isinstance(error.kind, jsonschema_rs.ValidationErrorKind.OneOfMultipleValid):
+        return False
     if not isinstance(error.instance, dict):
         return True
     try:
-        return any(_is_open(one, schema) for one in functools.reduce(operator.getitem, error.schema_path, schema))
-    except (LookupError, TypeError):
+        return any(_is_open(one, schema) for one in _get_schema_of(error, schema).get("oneOf", ()))
+    except LookupError:
         return False
 
 
@@ -190,55 +189,55 @@ def _is_open(node: Any, schema: dict[str, Any], depth: int = 0) -> bool:
     return not _EXCLUDING_KEYWORDS.intersection(node) and all(_is_open(part, schema, depth + 1) for part in parts)
 
 
-def _is_list_of_choices(error: Any) -> bool:
-    """Return whether the wrong value is a list of choices, where the choices of a list are written for its items."""
-    if error.kind.name != "enum" or not isinstance(error.instance, list):
-        return False
-    return all(item in error.kind.value for item in error.instance)
+def _is_choice(error: Any, schema: dict[str, Any]) -> bool:
+    """Return whether a value is a choice of an `enum` whose choices are written for another type.
 
-
-def _is_choice_as_text(error: Any, schema: dict[str, Any]) -> bool:
-    """Return whether a value is written as a choice of an `enum` whose choices all have another type than declared."""
+    They are those of a list's items, or all have another type than declared.
+    """
     import jsonschema_rs  # lazy: loaded with the first tool that is described as data
 
-    if error.kind.name != "enum" or isinstance(error.instance, list):
+    if error.kind.name != "enum":
         return False
+    choices = error.kind.value
+    if isinstance(error.instance, list):
+        return all(item in choices for item in error.instance)
+    node = _get_schema_of(error, schema)
+    if "type" not in node or any(jsonschema_rs.is_valid({"type": node["type"]}, choice) for choice in choices):
+        return False
+    value, *texts = (one if isinstance(one, str) else dump_json(one).decode() for one in (error.instance, *choices))
+    return value in texts
+
+
+def _get_schema_of(error: Any, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema with the keyword that an error is about, {} if it is not found."""
     try:
         node = functools.reduce(operator.getitem, error.schema_path[:-1], schema)
-        types = {"type": node["type"]}
     except (LookupError, TypeError):
-        return False
-    if any(jsonschema_rs.is_valid(types, choice) for choice in error.kind.value):
-        return False
-    value, *choices = (
-        one if isinstance(one, str) else dump_json(one).decode() for one in (error.instance, *error.kind.value)
-    )
-    return value in choices
+        return {}
+    return node if isinstance(node, dict) else {}
 
 
 def _reject_reference(uri: str) -> Any:
     raise ValueError(f"it refers to {uri}, which is not in it")
 
 
-def _get_first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-
-
 def _choose_errors(error: Any) -> list[Any]:
     """Return the errors of the alternative that an error of `anyOf` or `oneOf` is about; other errors as they are.
 
-    That is the alternative whose constants the value has, else the one with the fewest errors. The error itself is
-    returned where the value has the type of no alternative, or each alternative requires one other property.
+    The error itself is returned where none is chosen (see `choose_branch`), or each requires one other property.
     """
     branches = [
         [inner for outer in branch for inner in _choose_errors(outer)] for branch in getattr(error.kind, "context", ())
     ]
     if not branches or not all(branches) or _get_alternative_names(error):  # one that fits several has empty ones
         return [error]
-    at = len(error.instance_path)
-    if all(_is_about_type(inner, at) for branch in branches for inner in branch):
-        return [error] if len(branches) > 1 else branches[0]
-    return min(branches, key=lambda branch: _rank_branch(branch, at))
+    depth = len(error.instance_path)
+    kinds = [
+        [(len(inner.instance_path) - depth, _ERROR_KINDS.get(inner.kind.name, "")) for inner in branch]
+        for branch in branches
+    ]
+    index = choose_branch(kinds)
+    return [error] if index is None else branches[index]
 
 
 def _get_alternative_names(error: Any) -> list[str]:
@@ -247,17 +246,6 @@ def _get_alternative_names(error: Any) -> list[str]:
     errors = [branch[0] for branch in branches if len(branch) == 1 and branch[0].kind.name == "required"]
     is_all = len(errors) == len(branches) and all(one.instance_path == error.instance_path for one in errors)
     return [one.kind.property for one in errors] if is_all else []
-
-
-def _is_about_type(error: Any, depth: int) -> bool:
-    """Return whether the value at a depth has another type, or is none of the choices."""
-    return len(error.instance_path) == depth and error.kind.name in ("type", "enum", "const", "anyOf", "oneOf")
-
-
-def _rank_branch(errors: list[Any], depth: int) -> tuple[bool, int, int]:
-    """Return the rank of an alternative, lowest first: another type, then other constants, then the number of errors."""
-    wrong_choices = [one for one in errors if _is_about_type(one, depth + 1) and one.kind.name in ("enum", "const")]
-    return any(_is_about_type(one, depth) for one in errors), len(wrong_choices), len(errors)
 
 
 def _to_problems(error: Any, parameters: dict[str, Any]) -> list[FieldProblem]:
@@ -281,11 +269,13 @@ def _describe_problem(error: Any, parameters: dict[str, Any]) -> str:
         return must_have_one(names)
     has_alternatives = kind.name in ("anyOf", "oneOf") and all(kind.context)
     if has_alternatives or (kind.name == "type" and kind.types in (["array"], ["object"])):
-        phrase = _describe_schema_of(error, parameters)
+        phrase = describe_schema(_get_schema_of(error, parameters), parameters)
         if phrase is not None:
             return must_fit(phrase)
     if kind.name == "type":
-        return _describe_type_problem(sorted(kind.types, key=lambda name: (name == "null", name)))
+        types = sorted(kind.types, key=lambda name: (name == "null", name))
+        is_single = len(types) == 1 and types[0] in _JSON_TYPES
+        return must_be_type(_JSON_TYPES[types[0]]) if is_single else must_fit(describe_types(types))
     if kind.name == "enum":
         return must_fit(join_options(map(preview_json, kind.value)))
     if kind.name == "const":
@@ -295,21 +285,6 @@ def _describe_problem(error: Any, parameters: dict[str, Any]) -> str:
     if kind.name in LIMIT_KEYWORDS:
         return must_respect(kind.name, kind.value)
     return message if len(message) <= 300 else f"{message[:300]}…"
-
-
-def _describe_schema_of(error: Any, parameters: dict[str, Any]) -> LocalizedText | None:
-    """Return a phrase for the values of the schema that an error is about."""
-    try:
-        node = functools.reduce(operator.getitem, error.schema_path[:-1], parameters)
-    except (LookupError, TypeError):
-        return None
-    return describe_schema(node, parameters)
-
-
-def _describe_type_problem(types: list[str]) -> str:
-    if len(types) == 1 and types[0] in _JSON_TYPES:
-        return must_be_type(_JSON_TYPES[types[0]])
-    return must_fit(describe_types(types))
 
 
 def _join_path(path: str, name: str) -> str:

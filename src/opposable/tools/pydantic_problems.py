@@ -17,6 +17,7 @@ from opposable.domain.errors import FieldProblem
 from opposable.domain.json_text import preview_json
 from opposable.domain.localized_text import LocalizedText
 from opposable.tools.schema_phrases import (
+    choose_branch,
     describe_schema,
     get_alternatives,
     get_choices,
@@ -59,6 +60,7 @@ _LIMITS = {
 }
 _UNKNOWN_FIELD_ERRORS = frozenset({"extra_forbidden", "unexpected_keyword_argument"})
 _CHOICE_ERRORS = frozenset({"literal_error", "enum"})
+_TYPE_ERROR_ENDINGS = ("_type", "_parsing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,10 @@ class _LocatedError:
     error: Mapping[str, Any]
 
     @property
-    def is_about_type(self) -> bool:
-        """Whether the value itself has another type than its schema, or is none of its choices."""
-        kind = self.error["type"]
-        return not self.steps and (kind.endswith(("_type", "_parsing")) or kind in _CHOICE_ERRORS)
+    def kind(self) -> str:
+        """What the error says of the value at its path; see `choose_branch`."""
+        is_type_error = self.error["type"].endswith(_TYPE_ERROR_ENDINGS)
+        return "choice" if self.error["type"] in _CHOICE_ERRORS else "type" if is_type_error else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,8 @@ class _Finding:
 def problems_from_error(error: Any, schema: Mapping[str, Any]) -> tuple[FieldProblem, ...]:
     """Convert a pydantic `ValidationError` to one problem per field.
 
-    Of a union, the problems of one branch are reported: the one whose constants the value has, else the one with the
-    fewest problems. Where the value has the type of no branch, all of them are named.
+    Of a union, the problems of one branch are reported (see `choose_branch`). Where the value has the type of no branch,
+    all of them are named.
 
     Args:
         error: The error.
@@ -142,23 +144,17 @@ def _follow_branch(
     path: tuple[Any, ...],
 ) -> Iterator[_Finding]:
     """Choose a branch of a union, and follow its errors. `branches` has the errors by the name of the branch."""
-    if len(branches) > 1 and all(one.is_about_type for errors in branches.values() for one in errors):
+    index = choose_branch([[(len(one.steps), one.kind) for one in errors] for errors in branches.values()])
+    if index is None:
         yield _Finding(path, node, next(iter(branches.values()))[0].error, is_union=True)
         return
-    names = list(branches)
-    name = min(names, key=lambda name: _rank_branch(branches[name]))
+    name = list(branches)[index]
     tag_field = node.get("discriminator", {}).get("propertyName", "")
-    if len(names) == len(alternatives):
-        chosen = [alternatives[names.index(name)]]
+    if len(branches) == len(alternatives):
+        chosen = [alternatives[index]]
     else:
         chosen = [one for one in alternatives if name in get_choices(_get_child(one, tag_field, root) or {})]
     yield from _follow(branches[name], chosen[0] if chosen else node, root, path, is_branch=not chosen)
-
-
-def _rank_branch(errors: list[_LocatedError]) -> tuple[bool, int, int]:
-    """Return the rank of a branch, lowest first: another type, then other constants, then the number of errors."""
-    wrong_choices = [one for one in errors if len(one.steps) == 1 and one.error["type"] in _CHOICE_ERRORS]
-    return any(one.is_about_type for one in errors), len(wrong_choices), len(errors)
 
 
 def _get_child(node: Mapping[str, Any], step: Any, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -221,7 +217,7 @@ def _describe_problem(finding: _Finding, schema: Mapping[str, Any]) -> str:
         return LocalizedText(
             f"must {requirement}", must_fit(join_options(map(preview_json, get_choices(finding.node)))).chinese
         )
-    is_about_type = kind.endswith(("_type", "_parsing"))
+    is_about_type = kind.endswith(_TYPE_ERROR_ENDINGS)
     if is_about_type and (json_type := _SCALAR_TYPES.get(kind.partition("_")[0])):
         return must_be_type(json_type)
     if is_about_type and phrase:

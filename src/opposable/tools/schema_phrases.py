@@ -96,6 +96,21 @@ def get_choices(node: Mapping[str, Any]) -> list[Any]:
     return [*node.get("enum", ()), *([node["const"]] if "const" in node else ())]
 
 
+def choose_branch(branches: Sequence[Sequence[tuple[int, str]]]) -> int | None:
+    """Return the index of the branch of a union that is meant, None if the value has the type of none of several.
+
+    That is the branch whose constants the value has, else the one with the fewest errors. An error has its depth below
+    the value, and says of what is there that it has another "type", is no "choice", or something else: "".
+    """
+    if len(branches) > 1 and all(depth == 0 and kind for errors in branches for depth, kind in errors):
+        return None
+    ranks = [
+        (any(depth == 0 and kind for depth, kind in errors), errors.count((1, "choice")), len(errors))
+        for errors in branches
+    ]
+    return ranks.index(min(ranks))
+
+
 def describe_schema(node: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> LocalizedText | None:
     """Return a phrase for the values of a schema, None if it says nothing of them.
 
