@@ -14,8 +14,8 @@ from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.specs import EndpointConfig, HttpToolSpec, ParameterPlacement, ResponseTransform
 from opposable.tools.http.argument_validation import compile_argument_validator
 from opposable.tools.http.openapi.document import OpenApiDocument, get_map, to_short_text
-from opposable.tools.http.openapi.operation import OperationInputs, add_body, add_parameters
-from opposable.tools.http.openapi.schemas import SchemaConverter, SchemaTooLarge, remove_patterns
+from opposable.tools.http.openapi.operation import OperationInputs
+from opposable.tools.http.openapi.schemas import SchemaTooLarge, remove_patterns
 from opposable.tools.http.openapi.security import get_operation_auth
 from opposable.tools.http.request import plan_endpoint
 from opposable.tools.http.response import EVENT_STREAM, LINE_STREAMS
@@ -67,20 +67,15 @@ def specs_from_openapi(
             document.skipped_parts.append((str(path), str(error)))
             continue
         for method, operation in item.items():
-            if method not in _METHODS or not isinstance(operation, Mapping) or not _is_included(operation, include):
+            if method not in _METHODS or not isinstance(operation, Mapping):
+                continue
+            labels = [operation.get("operationId"), *_get_tags(operation)]
+            if include and not any(label in include for label in labels):
                 continue
             location = f"{method.upper()} {path}"
             try:
                 spec = _create_spec(document, location, item, operation, specs, prefix, server)
-            except (
-                LookupError,
-                SchemaTooLarge,
-                RecursionError,
-                ToolRegistrationError,
-                ValidationError,
-                TypeError,
-                ValueError,
-            ) as error:
+            except (LookupError, SchemaTooLarge, RecursionError, ToolRegistrationError, TypeError, ValueError) as error:
                 document.skipped_parts.append((location, f"no tool: {_describe_error(error)}"))
                 continue
             specs[spec.tool_id] = spec
@@ -91,11 +86,6 @@ def specs_from_openapi(
         document.skipped_parts.append(("webhooks", "webhooks are requests to you, not from you"))
     skipped = dict.fromkeys(SkippedPart(location, reason) for location, reason in document.skipped_parts)
     return OpenApiImportResult(tuple(specs.values()), tuple(skipped))
-
-
-def _is_included(operation: Mapping[str, Any], include: Collection[str]) -> bool:
-    labels = [operation.get("operationId"), *_get_tags(operation)]
-    return not include or any(label in include for label in labels)
 
 
 def _get_tags(operation: Mapping[str, Any]) -> tuple[str, ...]:
@@ -129,15 +119,15 @@ def _create_spec(
 ) -> HttpToolSpec:
     method, _, path = location.partition(" ")
     try:
-        schemas = SchemaConverter(document, location)
-        inputs = _collect_inputs(document, schemas, location, item, operation)
+        inputs = _collect_inputs(document, location, item, operation, extensions=True)
     except SchemaTooLarge:
-        schemas = SchemaConverter(document, location, extensions=False)
-        inputs = _collect_inputs(document, schemas, location, item, operation)
+        inputs = _collect_inputs(document, location, item, operation, extensions=False)
+    path_names = _get_path_names(inputs)
+    url_path = re.sub(r"\{([^{}]+)\}", lambda match: f"{{{path_names.get(match[1], match[1])}}}", path)
     authentication = get_operation_auth(document, operation, prefix)
     endpoint = EndpointConfig.model_validate(
         {
-            "url_template": f"{_get_server_url(document, item, operation, server)}{_to_url_template(path, inputs)}",
+            "url_template": f"{_get_server_url(document, item, operation, server)}{url_path}",
             "method": method,
             "headers": dict(authentication.headers),
             "auth": authentication.auth,
@@ -160,7 +150,7 @@ def _create_spec(
         read_only=method in ("GET", "HEAD"),
         metadata={"operation": location, "deprecated": deprecated},
         endpoint=endpoint,
-        parameters=_create_parameters_schema(document, location, tool_id, inputs, schemas),
+        parameters=_create_parameters_schema(tool_id, inputs),
         response_transform=ResponseTransform(headers=_PAGE_HEADERS if has_pages else ()),
     )
     plan_endpoint(tool_id, endpoint, tuple(spec.parameters["properties"]))
@@ -168,25 +158,21 @@ def _create_spec(
 
 
 def _collect_inputs(
-    document: OpenApiDocument,
-    schemas: SchemaConverter,
-    location: str,
-    item: Mapping[str, Any],
-    operation: Mapping[str, Any],
+    document: OpenApiDocument, location: str, item: Mapping[str, Any], operation: Mapping[str, Any], *, extensions: bool
 ) -> OperationInputs:
     """Convert an operation's parameters and body. Raises: `LookupError` if a required one is not supported."""
     method, _, path = location.partition(" ")
-    inputs = OperationInputs()
-    add_parameters(document, schemas, inputs, _get_parameters(document, item, operation), location)
+    inputs = OperationInputs(document, location, extensions=extensions)
+    inputs.add_parameters(_get_parameters(document, item, operation))
     described = _get_path_names(inputs)
     for name in dict.fromkeys(re.findall(r"\{([^{}]+)\}", path)):
         if name not in described:
             inputs.add_parameter(name, {"type": "string"}, ParameterPlacement(place="path"), required=True)
-            document.skipped_parts.append((location, f"parameter {name} is not described; it is taken as text"))
+            inputs.skip(f"parameter {name} is not described; it is taken as text")
     if "requestBody" in operation and method not in ("GET", "HEAD"):
-        add_body(document, schemas, inputs, operation["requestBody"], location)
+        inputs.add_body(operation["requestBody"])
     elif "requestBody" in operation:
-        document.skipped_parts.append((location, f"a {method} has no body; it is sent without one"))
+        inputs.skip(f"a {method} has no body; it is sent without one")
     return inputs
 
 
@@ -201,23 +187,16 @@ def _get_parameters(document: OpenApiDocument, item: Mapping[str, Any], operatio
 
 def _get_path_names(inputs: OperationInputs) -> dict[str, str]:
     """Return the tool's names of the parameters of a path, by their names in the path."""
-    places = [(name, place) for name, place in inputs.places.items() if isinstance(place, ParameterPlacement)]
-    return {place.name or name: name for name, place in places if place.place == "path"}
+    return {place.name or name: name for name, place in inputs.places.items() if place.place == "path"}
 
 
-def _to_url_template(path: str, inputs: OperationInputs) -> str:
-    """Return a path with the tool's names of its parameters."""
-    names = _get_path_names(inputs)
-    return re.sub(r"\{([^{}]+)\}", lambda match: f"{{{names.get(match[1], match[1])}}}", path)
-
-
-def _remove_default_places(places: Mapping[str, Any], method: str) -> dict[str, Any]:
+def _remove_default_places(places: Mapping[str, ParameterPlacement], method: str) -> dict[str, Any]:
     """Return the placements that differ from the default."""
     default = ParameterPlacement(place="query" if method in ("GET", "HEAD", "DELETE") else "body")
     return {
         name: place.place if place == ParameterPlacement(place=place.place) else place
         for name, place in places.items()
-        if place != default and place != ParameterPlacement(place="path")
+        if place not in (default, ParameterPlacement(place="path"))
     }
 
 
@@ -246,21 +225,17 @@ def _resolve_server_url(document: OpenApiDocument, server: Mapping[str, Any]) ->
     return url.rstrip("/")
 
 
-def _create_parameters_schema(
-    document: OpenApiDocument, location: str, tool_id: str, inputs: OperationInputs, schemas: SchemaConverter
-) -> dict[str, Any]:
+def _create_parameters_schema(tool_id: str, inputs: OperationInputs) -> dict[str, Any]:
     """Return the tool's schema. If its patterns do not compile, they are removed."""
     schema: dict[str, Any] = {"type": "object", "properties": inputs.properties}
     schema |= {"required": inputs.required} if inputs.required else {}
-    schema |= {"$defs": schemas.definitions} if schemas.definitions else {}
+    schema |= {"$defs": inputs.schemas.definitions} if inputs.schemas.definitions else {}
     try:
         compile_argument_validator(tool_id, schema)
     except ToolRegistrationError:
         schema = remove_patterns(schema)
         compile_argument_validator(tool_id, schema)
-        document.skipped_parts.append(
-            (location, "its patterns are not checked: they are in another language of expressions")
-        )
+        inputs.skip("its patterns are not checked: they are in another language of expressions")
     return schema
 
 

@@ -1,7 +1,6 @@
 """Converts the parameters and the body of an operation to the parameters of a tool."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from opposable.domain.specs import ParameterLocation, ParameterPlacement, ParameterStyle
@@ -29,14 +28,21 @@ _COMPOSITION_KEYWORDS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 _BODY_TYPES = {"application/x-www-form-urlencoded": "form", "multipart/form-data": "multipart"}
 
 
-@dataclass(slots=True)
 class OperationInputs:
     """The parameters of a tool that is created from an operation, collected step by step."""
 
-    properties: dict[str, Any] = field(default_factory=dict)
-    required: list[str] = field(default_factory=list)
-    places: dict[str, ParameterLocation | ParameterPlacement] = field(default_factory=dict)
-    body: dict[str, Any] = field(default_factory=dict)
+    def __init__(self, document: OpenApiDocument, location: str, *, extensions: bool = True) -> None:
+        self._document = document
+        self._location = location
+        self.schemas = SchemaConverter(document, location, extensions=extensions)
+        self.properties: dict[str, Any] = {}
+        self.required: list[str] = []
+        self.places: dict[str, ParameterPlacement] = {}
+        self.body: dict[str, Any] = {}
+
+    def skip(self, reason: str) -> None:
+        """Report that a part of the operation cannot be used."""
+        self._document.skipped_parts.append((self._location, reason))
 
     def add_parameter(self, name: str, schema: dict[str, Any], place: ParameterPlacement, *, required: bool) -> str:
         """Add a parameter, prefixed with its place if the name is taken. Return its name."""
@@ -50,35 +56,90 @@ class OperationInputs:
         self.places[free_name] = place.model_copy(update={"name": place.name or name}) if is_renamed else place
         return free_name
 
+    def add_parameters(self, nodes: Iterable[Any]) -> None:
+        """Add an operation's parameters. Unsupported ones are skipped. Raises: `LookupError` if one is required."""
+        for node in nodes:
+            parameter = self._document.resolve_node(node)
+            name, place = parameter.get("name"), parameter.get("in")
+            if not isinstance(name, str) or place not in _STYLES:
+                raise LookupError(f"has a parameter in {to_short_text(place)!r}, which is not supported")
+            if place == "header" and (
+                name.lower() in _IGNORED_HEADERS or (is_token(name) and not is_settable_header(name))
+            ):
+                continue  # OpenAPI ignores the first ones; the client sets those that frame the request
+            required = parameter.get("required") is True or place == "path"
+            try:
+                placement, schema = _place_parameter(parameter, str(place), self.schemas)
+            except LookupError as error:
+                if required:
+                    raise
+                self.skip(f"parameter {name}: {error}")
+                continue
+            if parameter.get("allowReserved") is True:
+                self.skip(f"parameter {name}: reserved characters are percent-encoded all the same")
+            self.add_parameter(name, self._add_description(parameter, schema), placement, required=required)
 
-def add_parameters(
-    document: OpenApiDocument, schemas: SchemaConverter, inputs: OperationInputs, parameters: list[Any], location: str
-) -> None:
-    """Add an operation's parameters. Unsupported ones are skipped. Raises: `LookupError` if one is required."""
-    for node in parameters:
-        parameter = document.resolve_node(node)
-        name, place = parameter.get("name"), parameter.get("in")
-        if not isinstance(name, str) or place not in _STYLES:
-            raise LookupError(f"has a parameter in {to_short_text(place)!r}, which is not supported")
-        if place == "header" and (
-            name.lower() in _IGNORED_HEADERS or (is_token(name) and not is_settable_header(name))
-        ):
-            continue  # OpenAPI ignores the first ones; the client sets those that frame the request
-        required = parameter.get("required") is True or place == "path"
-        try:
-            placement, schema = _place_parameter(parameter, str(place), schemas)
-        except LookupError as error:
+    def add_body(self, node: Any) -> None:
+        """Add a request body. The fields of an object become parameters; anything else is one parameter, `body`.
+
+        Raises:
+            LookupError: The body is required, and no media type of it is supported.
+        """
+        request = self._document.resolve_node(node)
+        content = request.get("content")
+        required = request.get("required") is True
+        if not isinstance(content, Mapping) or not content:
+            return
+        chosen = _choose_media_type(content)
+        if chosen is None:
+            reason = f"its body is {', '.join(list(content)[:5])}, none of which is supported"
             if required:
-                raise
-            document.skipped_parts.append((location, f"parameter {name}: {error}"))
-            continue
-        if isinstance(parameter.get("description"), str):
-            schema = schemas.convert({"description": parameter["description"]}) | schema
-        if parameter.get("allowReserved") is True:
-            document.skipped_parts.append(
-                (location, f"parameter {name}: reserved characters are percent-encoded all the same")
-            )
-        inputs.add_parameter(name, schema, placement, required=required)
+                raise LookupError(reason)
+            self.skip(f"{reason}; it is sent without one")
+            return
+        media_type, body_type = chosen
+        media = self._document.resolve_node(content[media_type])
+        self.body = {"body_type": body_type, "body_required": required and body_type in ("json", "form", "multipart")}
+        if body_type in ("json", "text") and media_type not in ("application/json", "text/plain", "*/*"):
+            self.body["content_type"] = media_type
+        schema = self.schemas.convert(media.get("schema", {}), convert_files=body_type in ("multipart", "binary"))
+        is_flat = body_type not in ("text", "binary") and _is_flat_object(schema, body_type, required=required)
+        encoding = get_map(media, "encoding") if body_type in ("form", "multipart") else {}
+        if encoding and not (is_flat and body_type == "form"):
+            self.skip("the encoding of single fields of its body is not followed")
+        description = {"description": schema["description"]} if "description" in schema else {}
+        if body_type == "text" and schema.get("type") in ("object", "array"):
+            schema = {"type": "string", **description}
+        if body_type == "binary":
+            schema = {**FILE_SCHEMA, **description}
+            self.body["content_type"] = "" if "*" in media_type else media_type
+        if is_flat:
+            self._add_body_fields(schema, body_type, encoding)
+            return
+        if body_type == "multipart":
+            raise LookupError("its multipart body is not a plain object of fields")
+        schema, place = self._add_description(request, schema), ParameterPlacement(place="body")
+        self.body["body_param"] = self.add_parameter("body", schema, place, required=required)
+        self.body["body_required"] = False
+
+    def _add_description(self, node: Mapping[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the schema with the description of its parameter or body, unless it has its own."""
+        if not isinstance(node.get("description"), str):
+            return schema
+        return self.schemas.convert({"description": node["description"]}) | schema
+
+    def _add_body_fields(self, schema: dict[str, Any], body_type: str, encoding: Mapping[str, Any]) -> None:
+        """Add each field of an object as a parameter, with its style in a form."""
+        for name, field_schema in schema["properties"].items():
+            placement = ParameterPlacement(place="body")
+            rules = encoding.get(name)
+            if isinstance(rules, Mapping) and body_type == "form" and not {"style", "explode"}.isdisjoint(rules):
+                style = rules.get("style", "form")
+                if style in _STYLES["query"]:
+                    placement = ParameterPlacement(place="body", style=style, explode=rules.get("explode"))
+            self.add_parameter(name, field_schema, placement, required=name in schema.get("required", ()))
+            if body_type == "multipart" and _has_file(field_schema):
+                self.body["files"] = (*self.body.get("files", ()), name)
 
 
 def _place_parameter(
@@ -96,80 +157,14 @@ def _place_parameter(
     if style not in _STYLES[place]:
         raise LookupError(f"style {to_short_text(style)} is not supported in a {place}")
     schema = schemas.convert(parameter.get("schema", {}))
-    default_explode = style in ("form", "deepObject")
     explode = parameter.get("explode")
-    explode = explode if isinstance(explode, bool) else default_explode
+    is_default = style == "deepObject" or not isinstance(explode, bool) or explode == (style == "form")
     placement = ParameterPlacement(
         place=location,
         style=cast("ParameterStyle", "" if style == _STYLES[place][0] else style),
-        explode=None if explode == default_explode or style == "deepObject" else explode,
+        explode=None if is_default else explode,
     )
     return placement, schema
-
-
-def add_body(
-    document: OpenApiDocument, schemas: SchemaConverter, inputs: OperationInputs, node: Any, location: str
-) -> None:
-    """Add a request body. The fields of an object become parameters; anything else is one parameter, `body`.
-
-    Raises:
-        LookupError: The body is required, and no media type of it is supported.
-    """
-    request = document.resolve_node(node)
-    content = request.get("content")
-    required = request.get("required") is True
-    if not isinstance(content, Mapping) or not content:
-        return
-    chosen = _choose_media_type(content)
-    if chosen is None:
-        reason = f"its body is {', '.join(list(content)[:5])}, none of which is supported"
-        if required:
-            raise LookupError(reason)
-        document.skipped_parts.append((location, f"{reason}; it is sent without one"))
-        return
-    media_type, body_type = chosen
-    media = document.resolve_node(content[media_type])
-    inputs.body = {"body_type": body_type, "body_required": required and body_type in ("json", "form", "multipart")}
-    if body_type in ("json", "text") and media_type not in ("application/json", "text/plain", "*/*"):
-        inputs.body["content_type"] = media_type
-    schema = schemas.convert(media.get("schema", {}), convert_files=body_type in ("multipart", "binary"))
-    is_flat = body_type not in ("text", "binary") and _is_flat_object(schema, body_type, required=required)
-    encoding = get_map(media, "encoding") if body_type in ("form", "multipart") else {}
-    if encoding and not (is_flat and body_type == "form"):
-        document.skipped_parts.append((location, "the encoding of single fields of its body is not followed"))
-    if body_type == "text" and schema.get("type") in ("object", "array"):
-        schema = {"type": "string", **{key: schema[key] for key in ("description",) if key in schema}}
-    if body_type == "binary":
-        schema = {**FILE_SCHEMA, **{key: schema[key] for key in ("description",) if key in schema}}
-        inputs.body["content_type"] = "" if "*" in media_type else media_type
-    if is_flat:
-        _add_body_fields(inputs, schema, body_type, encoding)
-        return
-    if body_type == "multipart":
-        raise LookupError("its multipart body is not a plain object of fields")
-    if isinstance(request.get("description"), str):
-        schema = schemas.convert({"description": request["description"]}) | schema
-    inputs.body["body_param"] = inputs.add_parameter(
-        "body", schema, ParameterPlacement(place="body"), required=required
-    )
-    inputs.body["body_required"] = False
-
-
-def _add_body_fields(
-    inputs: OperationInputs, schema: dict[str, Any], body_type: str, encoding: Mapping[str, Any]
-) -> None:
-    """Add each field of an object as a parameter, with its style in a form."""
-    for name, field_schema in schema["properties"].items():
-        is_required = name in schema.get("required", ())
-        placement = ParameterPlacement(place="body")
-        rules = encoding.get(name)
-        if isinstance(rules, Mapping) and body_type == "form" and not {"style", "explode"}.isdisjoint(rules):
-            style = rules.get("style", "form")
-            if style in _STYLES["query"]:
-                placement = ParameterPlacement(place="body", style=style, explode=rules.get("explode"))
-        inputs.add_parameter(name, field_schema, placement, required=is_required)
-        if body_type == "multipart" and _has_file(field_schema):
-            inputs.body["files"] = (*inputs.body.get("files", ()), name)
 
 
 def _choose_media_type(content: Mapping[str, Any]) -> tuple[str, str] | None:
