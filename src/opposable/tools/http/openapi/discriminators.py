@@ -41,11 +41,10 @@ def select_values(document: OpenApiDocument, node: Any, property_name: str, valu
 def _get_implicit_values(document: OpenApiDocument, reference: str) -> list[str]:
     """Return the name of a component schema, unless it is a choice of schemas, which have their own names."""
     name = reference.removeprefix(SCHEMAS_REFERENCE).replace("~1", "/").replace("~0", "~")
-    schema = get_map(get_map(get_map(document.root, "components"), "schemas"), name)
+    schema = get_map(document.get_components("schemas"), name)
     return [name] if schema and {"anyOf", "oneOf"}.isdisjoint(schema) else []
 
 
 def _to_reference(document: OpenApiDocument, target: str) -> str:
     """Return the reference to a target of a mapping, which may be the name of a component schema."""
-    is_name = target in get_map(get_map(document.root, "components"), "schemas")
-    return to_schema_reference(target) if is_name else target
+    return to_schema_reference(target) if target in document.get_components("schemas") else target

@@ -43,6 +43,10 @@ class OpenApiDocument:
         """Whether schemas follow OpenAPI 3.0, which differs from JSON Schema."""
         return str(self.root.get("openapi", "")).startswith("3.0")
 
+    def get_components(self, kind: str) -> Mapping[str, Any]:
+        """Return the components of one kind, such as `schemas`, by name."""
+        return get_map(get_map(self.root, "components"), kind)
+
     def resolve_reference(self, reference: str) -> Any:
         """Return what a local reference (`#/…`) refers to.
 
@@ -85,7 +89,7 @@ class OpenApiDocument:
         """Return references to the component schemas that extend a schema by `allOf`, directly or not."""
         if self._extensions is None:
             self._extensions = {}
-            for name, schema in get_map(get_map(self.root, "components"), "schemas").items():
+            for name, schema in self.get_components("schemas").items():
                 for part in self.collect_parts(schema) if isinstance(schema, dict) and "allOf" in schema else ():
                     if part is not schema:
                         self._extensions.setdefault(id(part), []).append(to_schema_reference(str(name)))

@@ -1,10 +1,10 @@
 """Converts a document's schemas to self-contained JSON Schema, with references inlined or moved to `$defs`."""
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from opposable.tools.http.openapi.composition import FURTHER_PROPERTIES_KEYWORDS, get_read_only_names, is_closed
 from opposable.tools.http.openapi.discriminators import get_discriminator_values, select_values
 from opposable.tools.http.openapi.document import OpenApiDocument, get_map, is_small
 from opposable.tools.http.parameter_styles import scalar_to_text
@@ -32,6 +32,7 @@ _SUBSCHEMA_LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SUBSCHEMA_MAP_KEYWORDS = frozenset({"patternProperties", "dependentSchemas"})
 _COMPOSITION_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf"})
 """A nullable schema with one of them still says `nullable`: it may have no type that null could be added to."""
+_FURTHER_PROPERTIES_KEYWORDS = ("additionalProperties", "unevaluatedProperties")
 _BINARY_FORMATS = frozenset({"binary", "byte"})
 
 
@@ -100,23 +101,28 @@ class SchemaConverter:
             return {} if node is not False else {"not": {}}
         if isinstance(node.get("$ref"), str):
             return self._convert_reference(node, context)
-        if context.convert_files and node.get("type") == "string" and _is_file(node):
+        is_file = node.get("format") in _BINARY_FORMATS or not {"contentMediaType", "contentEncoding"}.isdisjoint(node)
+        if context.convert_files and node.get("type") == "string" and is_file:
             return {**FILE_SCHEMA, **self._convert_description(node)}
         converted: dict[str, Any] = self._convert_type(node) | self._convert_description(node)
-        converted |= {key: value for key, value in node.items() if key in _COPIED_KEYWORDS and _is_small_value(value)}
+        converted |= {
+            key: value for key, value in node.items() if key in _COPIED_KEYWORDS and is_small(value, MAX_VALUE_NODES)
+        }
         converted |= self._convert_subschemas(node, context)
-        if "default" in node and _is_small_value(node["default"]):
+        if "default" in node and is_small(node["default"], MAX_VALUE_NODES):
             converted["default"] = node["default"]
-        return (
-            _convert_exclusive_bounds(converted, node)
-            if self._document.is_openapi_30
-            else converted | _get_exclusive_bounds(node)
-        )
+        for side in ("inimum", "aximum"):  # a number, and in OpenAPI 3.0 whether the other bound is exclusive
+            bound = node.get(f"exclusiveM{side}")
+            if not self._document.is_openapi_30 and bound is not None and not isinstance(bound, bool):
+                converted[f"exclusiveM{side}"] = bound
+            if self._document.is_openapi_30 and bound is True and f"m{side}" in converted:
+                converted[f"exclusiveM{side}"] = converted.pop(f"m{side}")
+        return converted
 
     def _convert_subschemas(self, node: dict[str, Any], context: _Context) -> dict[str, Any]:
         is_part = context.read_only is not None
         parts = [] if is_part else self._document.collect_parts(node)
-        read_only = get_read_only_names(parts) if context.read_only is None else context.read_only
+        read_only = _get_read_only_names(parts) if context.read_only is None else context.read_only
         is_composed = is_part or ("allOf" in node and not self._is_wrapped_reference(node, context))
         context = replace(context, read_only=None, is_alternative=False)
         converted: dict[str, Any] = {}
@@ -135,13 +141,13 @@ class SchemaConverter:
             elif key in _SUBSCHEMA_MAP_KEYWORDS and isinstance(value, dict):
                 converted[key] = {name: self._convert_node(inner, context) for name, inner in value.items()}
         converted |= self._convert_properties(node, context, read_only)
-        for key in FURTHER_PROPERTIES_KEYWORDS:
+        for key in _FURTHER_PROPERTIES_KEYWORDS:
             further = node.get(key)
             if isinstance(further, dict):
                 converted[key] = self._convert_node(further, context)
             elif further is True or (further is False and not is_composed):  # it would refuse those of the other parts
                 converted[key] = further
-        if is_composed and is_closed(parts):
+        if is_composed and any(part.get(key) is False for part in parts for key in _FURTHER_PROPERTIES_KEYWORDS):
             converted.setdefault("unevaluatedProperties", False)
         return converted
 
@@ -149,7 +155,7 @@ class SchemaConverter:
         """Return whether an `allOf` is only a reference with a description, as OpenAPI 3.0 writes it."""
         target = self._document.resolve_reference(context.path[-1].reference) if context.path else None
         is_single = isinstance(node["allOf"], list) and len(node["allOf"]) == 1
-        return is_single and node is not target and {"properties", *FURTHER_PROPERTIES_KEYWORDS}.isdisjoint(node)
+        return is_single and node is not target and {"properties", *_FURTHER_PROPERTIES_KEYWORDS}.isdisjoint(node)
 
     def _convert_alternatives(self, node: dict[str, Any], items: list[Any], context: _Context) -> list[dict[str, Any]]:
         """Convert the schemas that a discriminator selects, each with its values."""
@@ -173,7 +179,7 @@ class SchemaConverter:
         converted: dict[str, Any] = {}
         properties = node.get("properties")
         if isinstance(properties, dict):
-            hidden = get_read_only_names([node])
+            hidden = _get_read_only_names([node])
             converted["properties"] = {
                 str(name): self._convert_node(inner, context)
                 for name, inner in properties.items()
@@ -246,7 +252,7 @@ class SchemaConverter:
             types += ["null"] if nullable and "null" not in types else []
             converted["type"] = types[0] if len(types) == 1 else types
         values = node.get("enum")
-        if isinstance(values, list) and values and _is_small_value(values):
+        if isinstance(values, list) and values and is_small(values, MAX_VALUE_NODES):
             if types and {"string", "null"}.issuperset(types):  # YAML reads a choice such as 1.1 as a number
                 values = [scalar_to_text(item) if isinstance(item, int | float) else item for item in values]
             converted["enum"] = [*values, None] if nullable and None not in values else values
@@ -282,23 +288,7 @@ def remove_patterns(schema: Any) -> Any:
     }
 
 
-def _is_small_value(value: Any) -> bool:
-    return is_small(value, MAX_VALUE_NODES)
-
-
-def _is_file(node: dict[str, Any]) -> bool:
-    return node.get("format") in _BINARY_FORMATS or "contentMediaType" in node or "contentEncoding" in node
-
-
-def _get_exclusive_bounds(node: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: node[key] for key in ("exclusiveMinimum", "exclusiveMaximum") if not isinstance(node.get(key, True), bool)
-    }
-
-
-def _convert_exclusive_bounds(converted: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    """Convert OpenAPI 3.0's `minimum` with `exclusiveMinimum: true` to JSON Schema's `exclusiveMinimum` number."""
-    for side in ("inimum", "aximum"):
-        if node.get(f"exclusiveM{side}") is True and f"m{side}" in converted:
-            converted[f"exclusiveM{side}"] = converted.pop(f"m{side}")
-    return converted
+def _get_read_only_names(parts: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the names of the properties that only responses have."""
+    properties = [(name, inner) for part in parts for name, inner in get_map(part, "properties").items()]
+    return frozenset(name for name, inner in properties if isinstance(inner, dict) and inner.get("readOnly") is True)

@@ -47,23 +47,19 @@ def get_operation_auth(document: OpenApiDocument, operation: Mapping[str, Any], 
 
 
 def _create_operation_auth(document: OpenApiDocument, names: list[str], prefix: str) -> tuple[int, OperationAuth]:
+    """Return the authentication by schemes that are needed together, after its cost: the lowest is preferred."""
     auths = [_create_auth_config(document, name, prefix) for name in names]
     header_keys = [auth for auth in auths if auth.type == "api_key" and auth.place == "header"]
     main = next((auth for auth in auths if auth not in header_keys), auths[0])
     others = [auth for auth in auths if auth is not main]
     if any(auth not in header_keys for auth in others):
         raise LookupError(f"{' and '.join(names)} are needed together")
-    return _get_preference_cost(document, names), OperationAuth(main, {auth.name: auth.token for auth in others})
-
-
-def _get_preference_cost(document: OpenApiDocument, names: list[str]) -> int:
-    schemes = [_get_scheme(document, name) for name in names]
-    return 10 * sum(scheme.get("type") in ("oauth2", "openIdConnect") for scheme in schemes) + len(names)
+    oauth = [name for name in names if _get_scheme(document, name).get("type") in ("oauth2", "openIdConnect")]
+    return 10 * len(oauth) + len(names), OperationAuth(main, {auth.name: auth.token for auth in others})
 
 
 def _get_scheme(document: OpenApiDocument, name: str) -> Mapping[str, Any]:
-    components = document.root.get("components", {})
-    schemes = components.get("securitySchemes", {}) if isinstance(components, Mapping) else {}
+    schemes = document.get_components("securitySchemes")
     if name not in schemes:
         raise LookupError(f"the security scheme {name} is not described")
     return document.resolve_node(schemes[name])
@@ -81,6 +77,5 @@ def _create_auth_config(document: OpenApiDocument, name: str, prefix: str) -> Au
         case "apiKey", _ if scheme.get("in") in ("header", "query", "cookie") and isinstance(scheme.get("name"), str):
             return AuthConfig(type="api_key", token=f"env:{variable}_API_KEY", name=scheme["name"], place=scheme["in"])
         case scheme_type, scheme_name:
-            raise LookupError(
-                f"the security scheme {name} ({' '.join(filter(None, (to_short_text(scheme_type), scheme_name)))}) is not supported"
-            )
+            kind = f"{to_short_text(scheme_type)} {scheme_name}".strip()
+            raise LookupError(f"the security scheme {name} ({kind}) is not supported")
