@@ -101,8 +101,10 @@ class SchemaConverter:
             return {} if node is not False else {"not": {}}
         if isinstance(node.get("$ref"), str):
             return self._convert_reference(node, context)
-        is_file = node.get("format") in _BINARY_FORMATS or not {"contentMediaType", "contentEncoding"}.isdisjoint(node)
-        if context.convert_files and node.get("type") == "string" and is_file:
+        is_text = context.convert_files and node.get("type") == "string"
+        if is_text and (
+            node.get("format") in _BINARY_FORMATS or "contentMediaType" in node or "contentEncoding" in node
+        ):
             return {**FILE_SCHEMA, **self._convert_description(node)}
         converted: dict[str, Any] = self._convert_type(node) | self._convert_description(node)
         converted |= {
