@@ -110,7 +110,9 @@ class McpConnection:
         try:
             return await self._call_tool(session, tool, arguments, on_progress, meta)
         except _SessionLostError:  # the server did not run the call, so it can be repeated
-            self._drop_session(session)
+            if self._session is session:
+                self._session = None
+            session.disconnected.set()
             return await self._call_tool(await self._wait_for_session(), tool, arguments, on_progress, meta)
 
     async def _call_tool(
@@ -190,11 +192,6 @@ class McpConnection:
         self._waiters.append(waiter)
         return waiter
 
-    def _drop_session(self, session: McpSession) -> None:
-        if self._session is session:
-            self._session = None
-        session.disconnected.set()
-
     def _suspend_session(self, session: McpSession) -> None:
         """Make callers wait until the server has shown that it still answers."""
         if self._session is session:
@@ -233,8 +230,8 @@ class McpConnection:
                 self._attempt_task.cancel()
                 await asyncio.wait({self._attempt_task})
                 raise
-            self._session, self.state = None, "down"
-            self.reason = self._describe_failure(self._attempt_task)
+            error = None if self._attempt_task.cancelled() else self._attempt_task.exception()
+            self._session, self.state, self.reason = None, "down", self._describe_failure(error)
             self._fail_waiters([waiter for waiter in earlier_waiters if waiter in self._waiters])
             failed_attempts = 0 if self._has_connected else failed_attempts + 1
             await self._wait_before_retry(
@@ -251,8 +248,7 @@ class McpConnection:
                 self._connect_requested, self._close_requested, timeout_seconds=seconds - FIRST_RETRY_SECONDS
             )
 
-    def _describe_failure(self, attempt: "asyncio.Task[None]") -> str:
-        error = None if attempt.cancelled() else attempt.exception()
+    def _describe_failure(self, error: BaseException | None) -> str:
         if isinstance(error, OpposableError):
             return str(error).rstrip(".")
         return redact_known_secrets(describe_connection_error(error, self._spec, self._diagnostics), self.secrets)

@@ -23,10 +23,11 @@ def describe_connection_error(
         A phrase without a final period. It may contain secrets, which the caller must redact.
     """
     if spec.command:
-        last_line = _get_last_stderr_line(diagnostics)
+        text = redact_known_secrets(diagnostics.stderr.decode(errors="replace"), diagnostics.secrets)
+        last_line = (text.strip().splitlines() or [""])[-1].strip()[:300].rstrip(".")
         cause = _describe_cause(error, spec, diagnostics) or "the program ended"
         return f"{cause}; the last line of its output: {last_line}" if last_line else cause
-    return _describe_cause(error, spec, diagnostics) or f"the connection to {_get_host(spec)} ended"
+    return _describe_cause(error, spec, diagnostics) or f"the connection to {urlsplit(spec.url).netloc} ended"
 
 
 def _describe_cause(error: BaseException | None, spec: McpServerSpec, diagnostics: ConnectionDiagnostics) -> str:
@@ -34,7 +35,10 @@ def _describe_cause(error: BaseException | None, spec: McpServerSpec, diagnostic
     from mcp import MCPError
     from mcp.types import CONNECTION_CLOSED
 
-    leaf = _get_first_leaf(error)
+    leaf = error
+    while isinstance(leaf, BaseExceptionGroup):  # further errors are cancellations that follow from the first
+        leaf = leaf.exceptions[0]
+    host = urlsplit(spec.url).netloc
     match leaf:
         case None:
             return ""
@@ -49,26 +53,9 @@ def _describe_cause(error: BaseException | None, spec: McpServerSpec, diagnostic
         case MCPError():
             return f"it answered: {leaf.message[:300].rstrip('.')}"
         case httpx2.ConnectError() | httpx2.ConnectTimeout():
-            return f"nothing answers at {_get_host(spec)}"
+            return f"nothing answers at {host}"
         case httpx2.HTTPError():
-            return f"the connection to {_get_host(spec)} broke ({type(leaf).__name__})"
+            return f"the connection to {host} broke ({type(leaf).__name__})"
         case OSError():
             return (leaf.strerror or str(leaf))[:300]
     return f"{type(leaf).__name__}: {str(leaf)[:300].rstrip('.')}"
-
-
-def _get_first_leaf(error: BaseException | None) -> BaseException | None:
-    """Return the first error of nested exception groups; the others are cancellations that follow from it."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def _get_host(spec: McpServerSpec) -> str:
-    return urlsplit(spec.url).netloc
-
-
-def _get_last_stderr_line(diagnostics: ConnectionDiagnostics) -> str:
-    text = redact_known_secrets(diagnostics.stderr.decode(errors="replace"), diagnostics.secrets)
-    lines = text.strip().splitlines()
-    return lines[-1].strip()[:300].rstrip(".") if lines else ""

@@ -58,8 +58,10 @@ def _rename(node: Any, names: Mapping[str, str], *, is_top: bool) -> Any:
         return node
     renamed: dict[str, Any] = {}
     for key, value in node.items():
-        if key == "$ref" and isinstance(value, str):
-            renamed[key] = _rename_reference(value, names)
+        if key == "$ref" and isinstance(value, str) and value.startswith(_PROPERTIES_REFERENCE):
+            step, slash, rest = value.removeprefix(_PROPERTIES_REFERENCE).partition("/")
+            name = names.get(unquote(step).replace("~1", "/").replace("~0", "~"), step)
+            renamed[key] = f"{_PROPERTIES_REFERENCE}{name}{slash}{rest}"
         elif is_top and key == "properties":
             inner = {name: _rename(one, names, is_top=False) for name, one in value.items()}
             renamed[key] = {
@@ -71,11 +73,3 @@ def _rename(node: Any, names: Mapping[str, str], *, is_top: bool) -> Any:
         else:
             renamed[key] = _rename(value, names, is_top=is_top and key in _MEMBER_KEYWORDS)
     return renamed
-
-
-def _rename_reference(reference: str, names: Mapping[str, str]) -> str:
-    if not reference.startswith(_PROPERTIES_REFERENCE):
-        return reference
-    step, slash, rest = reference.removeprefix(_PROPERTIES_REFERENCE).partition("/")
-    name = names.get(unquote(step).replace("~1", "/").replace("~0", "~"), step)
-    return f"{_PROPERTIES_REFERENCE}{name}{slash}{rest}"

@@ -181,8 +181,11 @@ class McpServer:
         changed_pin = None if is_pending else replace(pin, pending_sha256=digest, pending=definition)
         if not pin.sha256:
             return changed_pin, "it is new and was not accepted yet"
-        difference = _describe_difference(pin.definition, definition)
-        return changed_pin, f"it changed since it was accepted ({difference})"
+        changed = sorted(
+            key for key in {*pin.definition, *definition} if pin.definition.get(key) != definition.get(key)
+        )
+        verb = "differ" if len(changed) > 1 else "differs"
+        return changed_pin, f"it changed since it was accepted ({', '.join(changed) or 'it'} {verb})"
 
     def _raise_if_unavailable(self, tool: str) -> None:
         """Check that a tool may be called now.
@@ -196,8 +199,3 @@ class McpServer:
         if tool in self._rejected_tools:
             raise ToolRefused(f"{self.spec.tool_id}.{tool} cannot be called: {self._rejected_tools[tool]}.")
         raise ToolUnavailable(f"The MCP server {self.spec.tool_id} does not offer {tool} any more.")
-
-
-def _describe_difference(before: dict[str, Any], after: dict[str, Any]) -> str:
-    changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
-    return f"{', '.join(changed)} differ" if len(changed) > 1 else f"{changed[0] if changed else 'it'} differs"

@@ -5,7 +5,7 @@ import contextlib
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
@@ -74,13 +74,15 @@ async def connect(
     from mcp.types import Implementation
 
     disconnected, tool_list_filter = asyncio.Event(), ToolListFilter()
-    transport = _start_program(spec, diagnostics) if spec.command else _connect_http(spec, diagnostics)
-    client = Client(
-        _filter_streams(transport, disconnected, tool_list_filter),
-        message_handler=on_message,
-        client_info=Implementation(name="opposable", version="1"),
-    )
-    async with client:
+
+    @contextlib.asynccontextmanager
+    async def open_streams() -> AsyncIterator[Any]:
+        transport = _start_program(spec, diagnostics) if spec.command else _connect_http(spec, diagnostics)
+        async with transport as (read_stream, write_stream):
+            yield _FilteredStream(read_stream, disconnected, tool_list_filter), write_stream
+
+    client_info = Implementation(name="opposable", version="1")
+    async with Client(open_streams(), message_handler=on_message, client_info=client_info) as client:
         tool_list_filter.protocol_version = client.protocol_version
         client.session.validate_tool_result = _accept_result  # type: ignore[method-assign]
         yield McpSession(client, disconnected, tool_list_filter)
@@ -128,7 +130,9 @@ async def _start_program(spec: McpServerSpec, diagnostics: ConnectionDiagnostics
         async with _capture_stderr(diagnostics) as errlog, stdio_client(parameters, errlog) as streams:
             yield streams
     finally:
-        _kill_process_group(diagnostics.process_group)
+        if diagnostics.process_group:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(diagnostics.process_group, signal.SIGKILL)
 
 
 def _report_process_group(command: str, args: list[str]) -> tuple[str, list[str]]:
@@ -140,12 +144,6 @@ def _report_process_group(command: str, args: list[str]) -> tuple[str, list[str]
     if os.name == "nt":
         return command, args
     return "/bin/sh", ["-c", 'echo "$$" >&2; exec "$0" "$@"', command, *args]
-
-
-def _kill_process_group(process_group: int) -> None:
-    if process_group:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process_group, signal.SIGKILL)
 
 
 class _StderrReader(asyncio.Protocol):
@@ -186,17 +184,8 @@ async def _capture_stderr(diagnostics: ConnectionDiagnostics) -> AsyncIterator[T
         transport.close()
 
 
-@contextlib.asynccontextmanager
-async def _filter_streams(
-    transport: Any, disconnected: asyncio.Event, tool_list_filter: ToolListFilter
-) -> AsyncIterator[Any]:
-    """Yield a transport's streams, with the read stream filtered and observed."""
-    async with transport as (read_stream, write_stream):
-        yield _FilteredStream(read_stream, disconnected, tool_list_filter), write_stream
-
-
 class _FilteredStream:
-    """A read stream that filters each message, and sets `disconnected` when nothing more can be read."""
+    """A read stream with what the SDK uses of it. Filters each message, and sets `disconnected` when nothing is read."""
 
     def __init__(self, inner: Any, disconnected: asyncio.Event, tool_list_filter: ToolListFilter) -> None:
         self._inner = inner
@@ -208,20 +197,13 @@ class _FilteredStream:
         """The sender's context, if the stream has one."""
         return getattr(self._inner, "last_context", None)
 
-    async def receive(self) -> Any:
-        """Return the next message."""
-        return await self._receive_next(self._inner.receive())
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-        self._disconnected.set()
-        await self._inner.aclose()
-
     def __aiter__(self) -> "_FilteredStream":
         return self
 
     async def __anext__(self) -> Any:
-        return await self._receive_next(self._inner.__anext__())
+        message = await self._inner.__anext__()
+        self._tool_list_filter.drop_malformed(message)
+        return message
 
     async def __aenter__(self) -> "_FilteredStream":
         await self._inner.__aenter__()
@@ -230,12 +212,3 @@ class _FilteredStream:
     async def __aexit__(self, *exc: Any) -> Any:
         self._disconnected.set()
         return await self._inner.__aexit__(*exc)
-
-    async def _receive_next(self, pending: Awaitable[Any]) -> Any:
-        try:
-            message = await pending
-        except BaseException:
-            self._disconnected.set()
-            raise
-        self._tool_list_filter.drop_malformed(message)
-        return message
