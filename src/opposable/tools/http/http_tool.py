@@ -119,7 +119,8 @@ class HttpTool:
             async with self._client.send(request) as response:
                 if response.status >= 300:
                     raise await error_from_response(response, redactor)
-                if self._is_streaming_response(response):
+                is_text_stream = self.streams and response.content_type == "text/plain"
+                if is_text_stream or response.content_type in (EVENT_STREAM, *LINE_STREAMS):
                     return await self._read_stream(response, redactor, context)
                 value = await read_value(response, self._response_options, redactor)
                 return add_headers(value, response, self._response_options, redactor)
@@ -128,11 +129,6 @@ class HttpTool:
             raise error from None
         except RecursionError:
             raise ToolFailed("The answer is nested too deeply to be read.") from None
-
-    def _is_streaming_response(self, response: aiohttp.ClientResponse) -> bool:
-        content_type = response.content_type
-        is_text_stream = self.spec.mode == "streamable" and content_type == "text/plain"
-        return is_text_stream or content_type == EVENT_STREAM or content_type in LINE_STREAMS
 
     async def _read_stream(self, response: aiohttp.ClientResponse, redactor: Redactor, context: CallContext) -> Any:
         deltas, is_text = [], has_text_lines(response, self._response_options)

@@ -1,11 +1,11 @@
 """Renames the parameters of an endpoint whose names providers refuse."""
 
-import re
 from typing import Any
 
 from opposable.domain.json_text import dump_json
-from opposable.domain.specs import EndpointConfig, ParameterPlacement
-from opposable.tools.http.request import get_default_placement
+from opposable.domain.specs import EndpointConfig
+from opposable.tools.http.request import get_placement
+from opposable.tools.http.url_template import rename_in_template
 from opposable.tools.parameter_names import add_original_name, choose_names
 
 _NAMING_KEYWORDS = frozenset(
@@ -27,16 +27,13 @@ def rename_parameters(
     names = choose_names(properties)
     if not names or not _NAMING_KEYWORDS.isdisjoint(schema) or b'"#/properties/' in dump_json(schema, default=str):
         return endpoint, schema, {}
-    places = {names.get(name, name): place for name, place in endpoint.places.items()}
+    places = {name: place for name, place in endpoint.places.items() if name not in names}
     for original, name in names.items():
-        place = places.get(name, get_default_placement(endpoint))
-        place = place if isinstance(place, ParameterPlacement) else ParameterPlacement(place=place)
+        place = get_placement(endpoint, original)
         places[name] = place.model_copy(update={"name": place.name or original})
     renamed_endpoint = endpoint.model_copy(
         update={
-            "url_template": re.sub(
-                r"\{([^{}]+)\}", lambda match: f"{{{names.get(match[1], match[1])}}}", endpoint.url_template
-            ),
+            "url_template": rename_in_template(endpoint.url_template, names),
             "places": places,
             "body_param": names.get(endpoint.body_param, endpoint.body_param),
         }

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError, ToolUnavailable
 from opposable.domain.json_text import preview_json
-from opposable.domain.specs import EndpointConfig, ParameterPlacement
+from opposable.domain.specs import EndpointConfig, ParameterLocation, ParameterPlacement
 from opposable.safety.network.guarded_client import HttpRequest
 from opposable.safety.network.request_headers import is_settable_header, is_token, is_valid_header_value
 from opposable.safety.redaction import MAX_WORD_CHARACTERS, is_secret_setting
@@ -45,13 +45,13 @@ def plan_endpoint(tool_id: str, endpoint: EndpointConfig, parameter_names: tuple
     _check_headers(tool_id, endpoint)
     placements: dict[str, ParameterPlacement] = {}
     for name in parameter_names:
-        declared = endpoint.places.get(name, get_default_placement(endpoint))
-        placement = declared if isinstance(declared, ParameterPlacement) else ParameterPlacement(place=declared)
+        placement = get_placement(endpoint, name)
         if name in template.parameters:
             placement = ParameterPlacement(place="path", style=placement.style, explode=placement.explode)
         elif name == endpoint.body_param:
             placement = ParameterPlacement(place="body")
-        _check_placement(tool_id, name, placement, endpoint, template)
+        if problem := _find_placement_problem(name, placement, endpoint, template):
+            raise ToolRegistrationError(f"{tool_id}: {problem}.")
         placements[name] = placement
     return EndpointPlan(endpoint, template, placements)
 
@@ -67,24 +67,22 @@ def _check_headers(tool_id: str, endpoint: EndpointConfig) -> None:
         raise ToolRegistrationError(f"{tool_id}: a key cannot be sent in the {auth.place} {auth.name!r}.")
 
 
-def _check_placement(
-    tool_id: str, name: str, placement: ParameterPlacement, endpoint: EndpointConfig, template: UrlTemplate
-) -> None:
+def _find_placement_problem(
+    name: str, placement: ParameterPlacement, endpoint: EndpointConfig, template: UrlTemplate
+) -> str:
+    """Return why a parameter cannot be sent where it is placed, "" if it can."""
     wire_name, place = placement.name or name, placement.place
     if place == "header" and not is_settable_header(wire_name):
-        raise ToolRegistrationError(f"{tool_id}: parameter {name!r} cannot be the header {wire_name!r}.")
+        return f"parameter {name!r} cannot be the header {wire_name!r}"
     if place == "cookie" and not is_token(wire_name):
-        raise ToolRegistrationError(f"{tool_id}: parameter {name!r} cannot be the cookie {wire_name!r}.")
+        return f"parameter {name!r} cannot be the cookie {wire_name!r}"
     if place == "path" and name not in template.parameters:
-        raise ToolRegistrationError(
-            f"{tool_id}: parameter {name!r} is placed in the path, and the URL has no {{{name}}}."
-        )
+        return f"parameter {name!r} is placed in the path, and the URL has no {{{name}}}"
     if place == "body" and endpoint.method in ("GET", "HEAD"):
-        raise ToolRegistrationError(
-            f"{tool_id}: a {endpoint.method} has no body, and parameter {name!r} is placed there."
-        )
+        return f"a {endpoint.method} has no body, and parameter {name!r} is placed there"
     if place == "body" and endpoint.body_type in ("text", "binary") and name != endpoint.body_param:
-        raise ToolRegistrationError(f"{tool_id}: a {endpoint.body_type} body is one parameter, named by body_param.")
+        return f"a {endpoint.body_type} body is one parameter, named by body_param"
+    return ""
 
 
 def read_references(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -147,7 +145,11 @@ class _RequestParts:
                 for key, text in format_pairs(name, value, placement):
                     self.cookies.append(f"{key if is_token(key) else encode(key)}={encode(text)}")
             case "header":
-                self.headers[wire_name] = _check_header_value(name, format_simple(name, value, placement))
+                text = format_simple(name, value, placement)
+                if not is_valid_header_value(text):
+                    problem = must_be("one line: it is sent as a header")
+                    raise InvalidArguments((FieldProblem(name, problem, preview_json(text)),))
+                self.headers[wire_name] = text.strip()
             case "body":
                 self.body[wire_name] = value
 
@@ -181,7 +183,7 @@ async def build_request(
         }
     )
     for name, value in arguments.items():
-        placement = plan.placements.get(name) or get_default_placement(endpoint)
+        placement = plan.placements.get(name) or get_placement(endpoint, name)
         if value is not None or placement.place == "body":
             parts.place_argument(name, value, placement)
     derived_secrets = _authorize(endpoint, values, parts)
@@ -194,19 +196,24 @@ async def build_request(
     headers = {name.lower(): value for name, value in parts.headers.items()}
     if content_type:
         headers["content-type"] = content_type
-    if _can_send_key(idempotency_key) and endpoint.method not in ("GET", "HEAD"):
+    can_send_key = idempotency_key.isascii() and idempotency_key.isprintable()
+    if idempotency_key and can_send_key and endpoint.method not in ("GET", "HEAD"):
         headers.setdefault("idempotency-key", idempotency_key)
     if parts.cookies:
         headers["cookie"] = "; ".join(parts.cookies)
-    url = _append_query(plan.template.fill(parts.path), parts.query)
+    url = plan.template.fill(parts.path)
+    if parts.query:
+        url += ("&" if "?" in url else "?") + "&".join(f"{name}={value}" for name, value in parts.query)
     limits = (endpoint.timeout, endpoint.connect_timeout, endpoint.redirects)
     request = HttpRequest(endpoint.method, url, headers, content, *limits)
     return request, Redactor([*_get_secrets(endpoint, values), *derived_secrets])
 
 
-def get_default_placement(endpoint: EndpointConfig) -> ParameterPlacement:
-    """Return the placement of a parameter without one in `places`."""
-    return ParameterPlacement(place="query" if endpoint.method in ("GET", "HEAD", "DELETE") else "body")
+def get_placement(endpoint: EndpointConfig, name: str) -> ParameterPlacement:
+    """Return the placement of a parameter: the one in `places`, else the default of the method."""
+    default: ParameterLocation = "query" if endpoint.method in ("GET", "HEAD", "DELETE") else "body"
+    declared = endpoint.places.get(name, default)
+    return declared if isinstance(declared, ParameterPlacement) else ParameterPlacement(place=declared)
 
 
 def _use_parameter_names(error: InvalidArguments, in_body: Mapping[str, ParameterPlacement]) -> InvalidArguments:
@@ -217,10 +224,6 @@ def _use_parameter_names(error: InvalidArguments, in_body: Mapping[str, Paramete
         name = next((name for name in names if f"{problem.field}.".startswith(f"{name}.")), "")
         problems.append(replace(problem, field=f"{names.get(name, '')}{problem.field.removeprefix(name)}"))
     return InvalidArguments(tuple(problems))
-
-
-def _can_send_key(idempotency_key: str) -> bool:
-    return bool(idempotency_key) and idempotency_key.isascii() and idempotency_key.isprintable()
 
 
 def _authorize(endpoint: EndpointConfig, values: Mapping[str, str], parts: _RequestParts) -> list[str]:
@@ -245,15 +248,3 @@ def _authorize(endpoint: EndpointConfig, values: Mapping[str, str], parts: _Requ
     else:  # as it was issued: many servers do not decode cookies
         parts.cookies.append(f"{auth.name}={quote(token, safe=COOKIE_SAFE_CHARACTERS)}")
     return []
-
-
-def _check_header_value(name: str, value: str) -> str:
-    if not is_valid_header_value(value):
-        raise InvalidArguments((FieldProblem(name, must_be("one line: it is sent as a header"), preview_json(value)),))
-    return value.strip()
-
-
-def _append_query(url: str, query: NameValuePairs) -> str:
-    if not query:
-        return url
-    return f"{url}{'&' if '?' in url else '?'}{'&'.join(f'{name}={value}' for name, value in query)}"

@@ -80,9 +80,8 @@ async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions,
             raise ToolFailed(str(_truncate_value(value_to_text(data), options.max_characters)))
         return _truncate_value(options.extract(data) if options.extract else data, options.max_characters)
     if options.extract is not None:
-        raise ToolFailed(
-            f"The server answered {response.content_type} where JSON was expected: {_preview_start(text, redactor)}"
-        )
+        start = repr(redactor.redact_text(" ".join(text[:2000].split()))[:120])
+        raise ToolFailed(f"The server answered {response.content_type} where JSON was expected: {start}")
     redacted = redactor.redact_text(text)
     return _truncate_value(f"{redacted}\n…" if is_truncated else redacted, options.max_characters)
 
@@ -243,10 +242,6 @@ def _describe_error(value: Any) -> str:
     while isinstance(value, dict) and len(value) == 1 and next(iter(value)) in _ERROR_MESSAGE_KEYS:
         [value] = value.values()
     return value if isinstance(value, str) else dump_json(value).decode()
-
-
-def _preview_start(text: str, redactor: Redactor) -> str:
-    return repr(redactor.redact_text(" ".join(text[:2000].split()))[:120])
 
 
 def _parse_retry_after(retry_after: str | None) -> int | None:

@@ -79,6 +79,11 @@ def parse_url_template(tool_id: str, text: str) -> UrlTemplate:
     return UrlTemplate(str(target.url).removesuffix("/"), segments, pairs)
 
 
+def rename_in_template(text: str, names: Mapping[str, str]) -> str:
+    """Return a template with other names of its parameters."""
+    return re.sub(r"\{([^{}]+)\}", lambda match: f"{{{names.get(match[1], match[1])}}}", text)
+
+
 def percent_encode(name: str, value: str) -> str:
     """Percent-encode a value as one part of a URL. Raises: `InvalidArguments` for a lone surrogate."""
     try:

@@ -19,6 +19,7 @@ from opposable.tools.http.openapi.schemas import SchemaTooLarge, remove_patterns
 from opposable.tools.http.openapi.security import get_operation_auth
 from opposable.tools.http.request import plan_endpoint
 from opposable.tools.http.response import EVENT_STREAM, LINE_STREAMS
+from opposable.tools.http.url_template import rename_in_template
 
 _METHODS = frozenset({"get", "put", "post", "delete", "patch", "head"})
 _UNSUPPORTED_METHODS = ("options", "trace", "query", "additionalOperations")
@@ -122,8 +123,7 @@ def _create_spec(
         inputs = _collect_inputs(document, location, item, operation, extensions=True)
     except SchemaTooLarge:
         inputs = _collect_inputs(document, location, item, operation, extensions=False)
-    path_names = _get_path_names(inputs)
-    url_path = re.sub(r"\{([^{}]+)\}", lambda match: f"{{{path_names.get(match[1], match[1])}}}", path)
+    url_path = rename_in_template(path, _get_path_names(inputs))
     authentication = get_operation_auth(document, operation, prefix)
     endpoint = EndpointConfig.model_validate(
         {
@@ -203,17 +203,12 @@ def _remove_default_places(places: Mapping[str, ParameterPlacement], method: str
 def _get_server_url(
     document: OpenApiDocument, item: Mapping[str, Any], operation: Mapping[str, Any], server_url: str
 ) -> str:
+    """Return a server's URL with the defaults of its variables, relative to the document's own URL."""
     if server_url:
         return server_url.rstrip("/")
-    for holder in (operation, item, document.root):
-        servers = holder.get("servers")
-        if isinstance(servers, list) and servers and isinstance(servers[0], Mapping):
-            return _resolve_server_url(document, servers[0])
-    return _resolve_server_url(document, {"url": "/"})
-
-
-def _resolve_server_url(document: OpenApiDocument, server: Mapping[str, Any]) -> str:
-    """Return a server's URL with the defaults of its variables, relative to the document's own URL."""
+    declared = (holder.get("servers") for holder in (operation, item, document.root))
+    usable = (one[0] for one in declared if isinstance(one, list) and one and isinstance(one[0], Mapping))
+    server = next(usable, {"url": "/"})
     url = _to_single_line(server.get("url", "/"))
     for name, variable in get_map(server, "variables").items():
         url = url.replace(
