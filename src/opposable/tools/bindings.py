@@ -89,18 +89,21 @@ def _apply_binding(parent: RegistryEntry, config: Mapping[str, Any], build_tools
     tools = parent.tools
     if not config:
         return _BoundEntry(parent, _get_effective_tools(tools), [tool.policy for tool in tools], parent.declared_spec)
+    from opposable.domain.specs import ToolSpec  # lazy: pydantic
+
     spec = merge_config(parent.spec, config)
     policies = {tool.tool_id: _bind_policy(tool, spec, config) for tool in tools}
-    if not _get_base_fields(spec).issuperset(config):
-        bound_tools = _rebuild_tools(spec, _get_effective_tools(tools), build_tools)
+    # The library applies the fields of every spec, but `HttpTool` applies `failure_when` to the whole body.
+    own_fields = {"failure_when"} if spec.tool_type == "http" else set()
+    if not (ToolSpec.model_fields.keys() - own_fields).issuperset(config):
+        bound_tools = _rebuild_tools(spec, tools, build_tools)
     else:
         if "capabilities" in config:
             names = {capability.name for capability in spec.capabilities}
             tools = [tool for tool in tools if (tool.action or spec.tool_id) in names]
-        is_described = "description" in config and len(tools) == 1
-        bound_tools = (
-            [_replace_description(tools[0], spec.description)] if is_described else _get_effective_tools(tools)
-        )
+        bound_tools = _get_effective_tools(tools)
+        if "description" in config and len(tools) == 1:
+            bound_tools = [replace(tools[0], outline=replace(tools[0].outline, description=spec.description))]
     return _BoundEntry(parent, bound_tools, [policies[tool.tool_id] for tool in bound_tools], spec)
 
 
@@ -150,22 +153,8 @@ def _merge_mappings(base: Mapping[str, Any], config: Mapping[str, Any]) -> dict[
     return merged
 
 
-def _get_base_fields(spec: "AnyToolSpec") -> set[str]:
-    """Return the fields that the library itself applies. A change of any other field requires other tools."""
-    from opposable.domain.specs import ToolSpec  # lazy: pydantic
-
-    own_fields = {"failure_when"} if spec.tool_type == "http" else set()  # `HttpTool` applies it to the whole body
-    return set(ToolSpec.model_fields) - own_fields
-
-
-def _rebuild_tools(
-    spec: "AnyToolSpec", current_tools: Sequence[Tool], build_tools: BuildTools | None
-) -> Sequence[Tool]:
+def _rebuild_tools(spec: "AnyToolSpec", current_tools: Sequence[Tool], build_tools: BuildTools | None) -> list[Tool]:
     if build_tools is None:
         raise BadInput(f"The binding of {spec.tool_id} changes how its tools are made, which is not possible here.")
     current_ids = {tool.tool_id for tool in current_tools}
     return [tool for tool in build_tools(spec) if tool.tool_id in current_ids]
-
-
-def _replace_description(tool: RegisteredTool, description: str) -> Tool:
-    return replace(tool, outline=replace(tool.outline, description=description))

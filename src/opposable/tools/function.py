@@ -240,7 +240,6 @@ def tools_from_object(
         raise ToolRegistrationError(
             f"{tool_id}: {type(obj).__name__} has no public method. Each public method becomes an action."
         )
-    tool_ids = {name: tool_id if name == tool_id else f"{tool_id}.{name}" for name in methods}
     tools = []
     for name in methods:
         options: ToolOptions = {}
@@ -248,8 +247,14 @@ def tools_from_object(
             options["read_only"] = True
         if untrusted_output:
             options["untrusted_output"] = True
-        tools.append(create_tool(getattr(obj, name), tool_ids[name], obj=obj, timeout=timeout, **options))
+        method, action_id = getattr(obj, name), to_action_id(tool_id, name)
+        tools.append(create_tool(method, action_id, obj=obj, timeout=timeout, **options))
     return tools
+
+
+def to_action_id(tool_id: str, method: str) -> str:
+    """Return the id of the tool of a method."""
+    return tool_id if method == tool_id else f"{tool_id}.{method}"
 
 
 def list_methods(cls: type) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.specs import Capability, FunctionToolSpec
 from opposable.tools.base import Tool
-from opposable.tools.function import FunctionTool, create_tool, list_methods
+from opposable.tools.function import FunctionTool, create_tool, list_methods, to_action_id
 from opposable.tools.raised_errors import describe_error
 
 
@@ -110,15 +110,14 @@ def _get_object(spec: FunctionToolSpec, name: str, module: ModuleType) -> Any:
     """Return what the module defines under a name; names that it merely imports are refused."""
     loaded = getattr(module, name, None)
     if loaded is None or _get_module_name(loaded) != module.__name__:
-        defined = [key for key, value in vars(module).items() if _is_defined_in(key, value, module.__name__)]
+        members = [
+            (key, value) for key, value in vars(module).items() if not key.startswith("_") and _is_callable(value)
+        ]
+        defined = [key for key, value in members if _get_module_name(value) == module.__name__]
         raise BadInput(
             f"{spec.tool_id}: {spec.module_path} has no {name}. It has: {', '.join(defined[:20]) or 'nothing'}."
         )
     return loaded
-
-
-def _is_defined_in(name: str, value: Any, module: str) -> bool:
-    return not name.startswith("_") and _is_callable(value) and _get_module_name(value) == module
 
 
 def _is_callable(value: Any) -> bool:
@@ -159,12 +158,12 @@ def _create_action_tools(instance: object, spec: FunctionToolSpec) -> list[Tool]
             f"{spec.tool_id}: {class_name} has no public method. Each public method becomes an action, and a class "
             "method only if the capabilities name it."
         )
-    tool_ids = {name: spec.tool_id if name == spec.tool_id else f"{spec.tool_id}.{name}" for name in names}
-    chosen = {name: capabilities.get(name, Capability(name=name)) for name in names}
-    return [
-        _create_tool(getattr(instance, name), spec, tool_ids[name], capability.description, capability, instance)
-        for name, capability in chosen.items()
-    ]
+    tools = []
+    for name in names:
+        capability = capabilities.get(name, Capability(name=name))
+        tool_id = to_action_id(spec.tool_id, name)
+        tools.append(_create_tool(getattr(instance, name), spec, tool_id, capability.description, capability, instance))
+    return tools
 
 
 def _is_offered(instance: object, name: str) -> bool:

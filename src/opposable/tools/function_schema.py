@@ -151,7 +151,10 @@ def _read_parameters(
     passed: dict[str, tuple[Any, Any]] = {}
     context_name = None
     filled_in = function.keywords if isinstance(function, functools.partial) else ()
-    parameters = list(_get_signature(function, name).parameters.values())
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError as error:  # of some functions written in C
+        raise ToolRegistrationError(f"{name}: its parameters are unknown: {error}. Wrap it in a function.") from error
     for parameter in parameters[1:] if is_bound else parameters:
         if parameter.name in filled_in:
             continue
@@ -167,13 +170,6 @@ def _read_parameters(
         else:
             passed[parameter.name] = (hint, ... if parameter.default is parameter.empty else parameter.default)
     return passed, context_name
-
-
-def _get_signature(function: Callable[..., Any], name: str) -> inspect.Signature:
-    try:
-        return inspect.signature(function)
-    except ValueError as error:  # of some functions written in C
-        raise ToolRegistrationError(f"{name}: its parameters are unknown: {error}. Wrap it in a function.") from error
 
 
 def _is_field(default: Any) -> bool:
@@ -321,7 +317,9 @@ def _create_validator(
         try:
             values = validator.validate_python(arguments).__dict__
         except ValidationError as error:
-            if list_ids := {id(item["input"]) for item in error.errors() if _is_list_for_enum(item)}:
+            # The schema of an enum shows members that are tuples as lists.
+            enum_inputs = [item["input"] for item in error.errors() if item["type"] == "enum"]
+            if list_ids := {id(value) for value in enum_inputs if isinstance(value, list)}:
                 return check(_to_tuples(arguments, list_ids))
             problems = problems_from_error(error, get_schema())
             try:  # strict types accept the text of a date, or the list of a set, in JSON only
@@ -335,11 +333,6 @@ def _create_validator(
         return {name: values[field] for field, name in names}
 
     return check
-
-
-def _is_list_for_enum(error: Any) -> bool:
-    """Return whether an error is about a list for an enum: its schema shows members that are tuples as lists."""
-    return error["type"] == "enum" and isinstance(error["input"], list)
 
 
 def _to_tuples(value: Any, list_ids: set[int] | None) -> Any:

@@ -170,8 +170,8 @@ class RegisteredTool:
         if check is None:
             try:
                 check = compile_validator(self.definition.parameters)
-            except BadInput:  # a schema that cannot be compiled rejects nothing
-                check = _accept_all
+            except BadInput:
+                check = dict  # a schema that cannot be compiled rejects nothing
             self._schema_check = check
         check(arguments)
 
@@ -185,11 +185,6 @@ def _get_own_tool(tool: Tool) -> Tool:
     while isinstance(tool, RegisteredTool):
         tool = tool.tool
     return tool
-
-
-def _accept_all(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Accept any arguments."""
-    return arguments
 
 
 class Registry:
