@@ -130,8 +130,8 @@ def _load_skill(path: Path) -> Skill:
         raise BadInput(f"its {link} is a link." if link else f"it has no {SKILL_DOCUMENT}.")
     manifest, body = _read_document(folder) if SKILL_DOCUMENT in files.sizes else (SkillManifest(), "")
     if JSON_MANIFEST in files.sizes:
-        json_manifest = parse_json_manifest(folder.read_text(JSON_MANIFEST, _MAX_DOCUMENT_CHARACTERS))
-        manifest = _merge_manifests(json_manifest, manifest)
+        declared = parse_json_manifest(folder.read_text(JSON_MANIFEST, _MAX_DOCUMENT_CHARACTERS))
+        manifest = manifest.model_copy(update={name: getattr(declared, name) for name in declared.model_fields_set})
     skipped_files = dict(files.skipped)
     scripts = _collect_scripts(folder, manifest, tuple(files.sizes), skipped_files)
     main_script = _get_main_script(folder, manifest, files.sizes)
@@ -157,11 +157,6 @@ def _read_document(folder: SkillFolder) -> tuple[SkillManifest, str]:
     if len(text) > _MAX_DOCUMENT_CHARACTERS:
         raise BadInput(f"its {SKILL_DOCUMENT} is longer than {_MAX_DOCUMENT_CHARACTERS:,} characters.")
     return parse_front_matter(text)
-
-
-def _merge_manifests(first: SkillManifest, second: SkillManifest) -> SkillManifest:
-    """Return `second`, with the fields that `first` sets."""
-    return second.model_copy(update={name: getattr(first, name) for name in first.model_fields_set})
 
 
 def _get_main_script(folder: SkillFolder, manifest: SkillManifest, files: Collection[str]) -> SkillScript | None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -70,7 +71,10 @@ def create_skill_tools(skill: Skill, sandbox: Sandbox, timeout: float | None = N
         return tools
     tools.insert(0, _create_instructions_tool(skill, timeout))
     if _list_reference_files(skill):
-        tools.append(_create_read_tool(skill, timeout))
+        tool_id, description = f"{skill.skill_id}.read", f"Read a file of the skill {skill.skill_id}."
+        tools.append(
+            _create_tool(tool_id, description, _READ_PARAMETERS, timeout, functools.partial(_read_file, skill))
+        )
     return tools
 
 
@@ -118,13 +122,6 @@ async def _describe_skill(skill: Skill) -> dict[str, Any]:
 
 def _list_reference_files(skill: Skill) -> list[str]:
     return [file for file in skill.files if file not in ("SKILL.md", "skill.json")]
-
-
-def _create_read_tool(skill: Skill, timeout: float | None) -> SkillTool:
-    description = f"Read a file of the skill {skill.skill_id}."
-    return _create_tool(
-        f"{skill.skill_id}.read", description, _READ_PARAMETERS, timeout, lambda arguments: _read_file(skill, arguments)
-    )
 
 
 async def _read_file(skill: Skill, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -187,12 +184,9 @@ def _to_command_line(script: SkillScript, arguments: dict[str, Any]) -> tuple[li
             options.append(option)
             continue
         # With "=", a value that begins with a dash is still parsed as a value.
-        options += [f"{option}={_to_word(item)}" for item in (value if isinstance(value, list) else [value])]
+        items = value if isinstance(value, list) else [value]
+        options += [f"{option}={item if isinstance(item, str) else dump_json(item).decode()}" for item in items]
     return options, b""
-
-
-def _to_word(value: Any) -> str:
-    return value if isinstance(value, str) else dump_json(value).decode()
 
 
 def _parse_output(tool_id: str, finished: ProcessResult) -> Any:
