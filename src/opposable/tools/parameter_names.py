@@ -1,9 +1,10 @@
 """Names of parameters that every provider accepts."""
 
-import itertools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from opposable.tools.tool_names import choose_free_name
 
 _ACCEPTED_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 """Anthropic's API refuses each request with another name."""
@@ -18,8 +19,7 @@ def choose_names(parameters: Iterable[str]) -> dict[str, str]:
         if _ACCEPTED_NAME_PATTERN.fullmatch(name):
             continue
         readable = re.sub(r"[^a-zA-Z0-9_.-]+", "_", name).strip("_")[:60] or f"parameter_{number}"
-        numbered = (f"{readable}_{count}" for count in itertools.count(2))
-        names[name] = next(free for free in itertools.chain([readable], numbered) if free not in taken)
+        names[name] = choose_free_name(readable, taken)
         taken.add(names[name])
     return names
 

@@ -1,8 +1,9 @@
 """Names of tools: safe names for providers, and the comparison of misspelled names."""
 
 import hashlib
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from opposable.domain.text_normalization import find_close_names
 
@@ -21,9 +22,19 @@ def to_safe_name(tool_id: str) -> str:
 
 def to_hashed_name(tool_id: str) -> str:
     """Return a safe name that is unique to the id: its safe characters, and eight characters of its hash."""
-    digest = hashlib.sha256(tool_id.encode()).hexdigest()[:8]
     readable_part = re.sub(r"[^a-zA-Z0-9_-]+", "_", tool_id).strip("_")[:55] or "tool"
-    return f"{readable_part}_{digest}"
+    return f"{readable_part}_{hash_name(tool_id)}"
+
+
+def hash_name(name: str) -> str:
+    """Return eight characters of a name's hash."""
+    return hashlib.sha256(name.encode()).hexdigest()[:8]
+
+
+def choose_free_name(name: str, taken: Container[str]) -> str:
+    """Return the name; if it is taken, its first 96 characters with a number from 2 on."""
+    numbered = (f"{name[:96]}_{number}" for number in itertools.count(2))
+    return next(free for free in itertools.chain([name], numbered) if free not in taken)
 
 
 def normalize_name(name: str) -> str:

@@ -1,7 +1,6 @@
 """The tools of an MCP server as tools of a library."""
 
 import copy
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -18,7 +17,7 @@ from opposable.tools.mcp.connection import McpConnection, OnProgress
 from opposable.tools.mcp.parameter_names import rename_parameters
 from opposable.tools.mcp.result_content import error_to_text, result_to_value
 from opposable.tools.mcp.text_sanitizer import sanitize_schema, sanitize_text
-from opposable.tools.tool_names import to_safe_name
+from opposable.tools.tool_names import hash_name, to_safe_name
 
 if TYPE_CHECKING:
     from mcp.types import Tool as ServerTool
@@ -153,15 +152,11 @@ def to_tool_id(server_id: str, tool: str) -> str:
     tool_id = f"{server_id}.{valid_name}"
     if valid_name == tool and len(tool_id) <= MAX_ID_CHARACTERS:
         return tool_id
-    return f"{tool_id[: MAX_ID_CHARACTERS - 9]}_{_hash_name(tool)}"
+    return f"{tool_id[: MAX_ID_CHARACTERS - 9]}_{hash_name(tool)}"
 
 
 def to_tool_names(server_id: str, tools: Iterable[str]) -> dict[str, str]:
     """Return the name for the model of each of a server's tools. Names that would be equal get part of a hash."""
     names = {tool: to_safe_name(to_tool_id(server_id, tool)) for tool in tools}
     counts = Counter(names.values())
-    return {tool: name if counts[name] == 1 else f"{name[:55]}_{_hash_name(tool)}" for tool, name in names.items()}
-
-
-def _hash_name(tool: str) -> str:
-    return hashlib.sha256(tool.encode()).hexdigest()[:8]
+    return {tool: name if counts[name] == 1 else f"{name[:55]}_{hash_name(tool)}" for tool, name in names.items()}

@@ -1,6 +1,5 @@
 """Imports an OpenAPI document: specs of HTTP tools, and a report of the parts that cannot be used."""
 
-import hashlib
 import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -20,6 +19,7 @@ from opposable.tools.http.openapi.security import get_operation_auth
 from opposable.tools.http.request import plan_endpoint
 from opposable.tools.http.response import EVENT_STREAM, LINE_STREAMS
 from opposable.tools.http.url_template import rename_in_template
+from opposable.tools.tool_names import choose_free_name, hash_name
 
 _METHODS = frozenset({"get", "put", "post", "delete", "patch", "head"})
 _UNSUPPORTED_METHODS = ("options", "trace", "query", "additionalOperations")
@@ -241,12 +241,8 @@ def _choose_tool_id(operation: Mapping[str, Any], location: str, taken_ids: Coll
     tool_id = re.sub(r"[^\w.-]+", "_", text).strip("_.") or "operation"
     tool_id = f"{prefix}.{tool_id}" if prefix else tool_id
     if len(tool_id) > 100:
-        tool_id = f"{tool_id[:91]}_{hashlib.sha256(tool_id.encode()).hexdigest()[:8]}"
-    free_id, count = tool_id, 1
-    while free_id in taken_ids:
-        count += 1
-        free_id = f"{tool_id[:96]}_{count}"
-    return free_id
+        tool_id = f"{tool_id[:91]}_{hash_name(tool_id)}"
+    return choose_free_name(tool_id, taken_ids)
 
 
 def _create_description(

@@ -9,6 +9,7 @@ from opposable.tools.http.openapi.discriminators import get_discriminator_values
 from opposable.tools.http.openapi.document import OpenApiDocument, get_map, is_small
 from opposable.tools.http.parameter_styles import scalar_to_text
 from opposable.tools.http.request_body import FILE_SCHEMA
+from opposable.tools.tool_names import choose_free_name
 
 MAX_INLINED_NODES = 400
 """Nodes that are inlined for one tool; further references refer to `$defs`."""
@@ -237,12 +238,7 @@ class SchemaConverter:
     def _get_definition_name(self, target: _Target) -> str:
         if target not in self._definition_names:
             base_name = re.sub(r"[^A-Za-z0-9_-]+", "_", target.reference.rpartition("/")[2]) or "schema"
-            taken = set(self._definition_names.values())
-            name, count = base_name, 1
-            while name in taken:
-                count += 1
-                name = f"{base_name}_{count}"
-            self._definition_names[target] = name
+            self._definition_names[target] = choose_free_name(base_name, self._definition_names.values())
         return self._definition_names[target]
 
     def _convert_type(self, node: dict[str, Any]) -> dict[str, Any]:
