@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 from opposable.domain.call_context import CallContext
 from opposable.domain.content import FilePart, ImagePart
 from opposable.domain.errors import InvalidArguments, ToolRegistrationError
-from opposable.domain.json_text import NON_FINITE_TEXTS
+from opposable.domain.json_text import NON_FINITE_TEXTS, dump_json
 from opposable.tools.pydantic_problems import problems_from_error
 from opposable.tools.result_text import encode_value
 
@@ -35,6 +35,8 @@ _PLAIN_TYPES = frozenset({str, int, float, bool, None, type(None), list, dict, A
 _PLAIN_GENERICS = frozenset({list, dict, Union, UnionType})
 _OTHER_STYLES = re.compile(r"^\s*(?:[:@]|\.\. |[-=]{3,}\s*$)", re.MULTILINE)
 """What docstrings in another style than Google's have: fields such as `:param name:`, or underlined sections."""
+
+_REFERENCE = re.compile(r'"\$ref":"[^"]*/([^"/]+)"')
 
 
 class FunctionSignature:
@@ -352,15 +354,13 @@ def simplify_schema(schema: dict[str, Any]) -> dict[str, Any]:
     Titles are removed, and references that are not recursive are inlined.
     """
     definitions = schema.get("$defs", {})
-    simplified: dict[str, Any] = _simplify_node(schema, definitions, ())
-    recursive_definitions = {
-        name: _simplify_node(definition, definitions, (name,))
-        for name, definition in definitions.items()
-        if _is_recursive(name, definitions)
-    }
-    simplified.pop("$defs", None)
-    if recursive_definitions:
-        simplified["$defs"] = recursive_definitions
+    recursive = _find_recursive(definitions)
+    inlined = {name: definition for name, definition in definitions.items() if name not in recursive}
+    simplified: dict[str, Any] = _simplify_node(schema, inlined)
+    if recursive:
+        simplified["$defs"] = {
+            name: _simplify_node(definitions[name], inlined) for name in definitions if name in recursive
+        }
     simplified.setdefault("type", "object")
     simplified.setdefault("properties", {})
     simplified.pop("additionalProperties", None)
@@ -368,25 +368,25 @@ def simplify_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return simplified
 
 
-def _simplify_node(node: Any, definitions: dict[str, Any], path: tuple[str, ...]) -> Any:
+def _simplify_node(node: Any, inlined: dict[str, Any]) -> Any:
     if isinstance(node, list):
-        return [_simplify_node(item, definitions, path) for item in node]
+        return [_simplify_node(item, inlined) for item in node]
     if not isinstance(node, dict):
         return node
     name = node.get("$ref", "").rpartition("/")[2]
-    if name in definitions and not _is_recursive(name, definitions) and name not in path:
+    if name in inlined:
         siblings = {key: value for key, value in node.items() if key != "$ref"}
-        return _simplify_node({**definitions[name], **siblings}, definitions, (*path, name))
+        return _simplify_node({**inlined[name], **siblings}, inlined)
     simplified = {}
     for key, value in node.items():
         if key == "title" and isinstance(value, str):
             continue
         if key == "properties":
-            simplified[key] = {name: _simplify_node(inner, definitions, path) for name, inner in value.items()}
+            simplified[key] = {name: _simplify_node(inner, inlined) for name, inner in value.items()}
         elif key in ("enum", "const", "default", "examples"):
             simplified[key] = value
         elif key != "$defs":
-            simplified[key] = _simplify_node(value, definitions, path)
+            simplified[key] = _simplify_node(value, inlined)
     return simplified
 
 
@@ -399,20 +399,10 @@ def _remove_null_option(node: dict[str, Any]) -> dict[str, Any]:
     return {**option, **{key: value for key, value in node.items() if key not in ("anyOf", "default")}}
 
 
-def _is_recursive(name: str, definitions: dict[str, Any]) -> bool:
-    """Return whether a definition refers to itself, directly or through others."""
-    visited: set[str] = set()
-    pending = [definitions[name]]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, dict):
-            target = str(node.get("$ref", "")).rpartition("/")[2]
-            if target == name:
-                return True
-            if target in definitions and target not in visited:
-                visited.add(target)
-                pending.append(definitions[target])
-            pending.extend(node.values())
-        elif isinstance(node, list):
-            pending.extend(node)
-    return False
+def _find_recursive(definitions: dict[str, Any]) -> set[str]:
+    """Return the names of the definitions that refer to themselves, directly or through others."""
+    reached = {name: {*_REFERENCE.findall(dump_json(one, default=str).decode())} for name, one in definitions.items()}
+    for _ in reached:  # a pass follows at least one more step of each chain
+        for names in reached.values():
+            names.update(*(reached[name] for name in names if name in reached))
+    return {name for name, names in reached.items() if name in names}
