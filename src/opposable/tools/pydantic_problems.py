@@ -77,16 +77,6 @@ class _LocatedError:
         return "choice" if self.error["type"] in _CHOICE_ERRORS else "type" if is_type_error else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Finding:
-    """An error with its path in the arguments, and the schema there."""
-
-    path: tuple[Any, ...]
-    node: Mapping[str, Any]
-    error: Mapping[str, Any]
-    is_union: bool = False
-
-
 def problems_from_error(error: Any, schema: Mapping[str, Any]) -> tuple[FieldProblem, ...]:
     """Convert a pydantic `ValidationError` to one problem per field.
 
@@ -99,8 +89,7 @@ def problems_from_error(error: Any, schema: Mapping[str, Any]) -> tuple[FieldPro
     """
     located = [_LocatedError(item["loc"], item) for item in error.errors(include_url=False)]
     problems: dict[str, FieldProblem] = {}
-    for finding in _follow(located, schema, schema, ()):
-        problem = _create_problem(finding, schema)
+    for problem in _follow(located, schema, schema, ()):
         problems.setdefault(problem.field, problem)
     return tuple(problems.values())
 
@@ -112,8 +101,8 @@ def _follow(
     path: tuple[Any, ...],
     *,
     is_branch: bool = False,
-) -> Iterator[_Finding]:
-    """Follow the paths of errors in the schema; yield those of the chosen branches with their path and schema.
+) -> Iterator[FieldProblem]:
+    """Follow the paths of errors in the schema, and yield the problems of the chosen branches.
 
     `is_branch` says that the step of the branch is already taken, if the schema is a union.
     """
@@ -122,7 +111,7 @@ def _follow(
     if len(alternatives) == 1 and "type" not in node:  # the other alternative is null
         yield from _follow(errors, alternatives[0], root, path)
         return
-    yield from (_Finding(path, node, located.error) for located in errors if not located.steps)
+    yield from (_create_problem(path, node, located.error, root) for located in errors if not located.steps)
     groups: dict[Any, list[_LocatedError]] = {}
     for located in errors:
         if located.steps:
@@ -142,11 +131,13 @@ def _follow_branch(
     alternatives: list[Mapping[str, Any]],
     root: Mapping[str, Any],
     path: tuple[Any, ...],
-) -> Iterator[_Finding]:
+) -> Iterator[FieldProblem]:
     """Choose a branch of a union, and follow its errors. `branches` has the errors by the name of the branch."""
     index = choose_branch([[(len(one.steps), one.kind) for one in errors] for errors in branches.values()])
     if index is None:
-        yield _Finding(path, node, next(iter(branches.values()))[0].error, is_union=True)
+        error, phrase = next(iter(branches.values()))[0].error, describe_schema(node, root)
+        problem = FieldProblem(_join(*path), must_fit(phrase or ""), preview_json(error["input"]))
+        yield problem if phrase else _create_problem(path, node, error, root)
         return
     name = list(branches)[index]
     tag_field = node.get("discriminator", {}).get("propertyName", "")
@@ -180,8 +171,10 @@ def _get_child(node: Mapping[str, Any], step: Any, root: Mapping[str, Any]) -> M
     return {} if is_open else None
 
 
-def _create_problem(finding: _Finding, schema: Mapping[str, Any]) -> FieldProblem:
-    path, node, error = finding.path, finding.node, finding.error
+def _create_problem(
+    path: tuple[Any, ...], node: Mapping[str, Any], error: Mapping[str, Any], schema: Mapping[str, Any]
+) -> FieldProblem:
+    """Convert an error to a problem. `path` leads to the value in the arguments, whose schema is `node`."""
     received = error["input"]
     tag_field = str(error.get("ctx", {}).get("discriminator", "")).strip("'")
     if tag_field and (tag := _get_child(node, tag_field, schema)):
@@ -192,7 +185,7 @@ def _create_problem(finding: _Finding, schema: Mapping[str, Any]) -> FieldProble
     if error["type"] in _UNKNOWN_FIELD_ERRORS:
         message = unknown_parameter(tuple(schema.get("properties", ()))) if len(path) == 1 else unknown_field()
     else:
-        message = _describe_problem(finding, schema)
+        message = _describe_problem(node, error, schema)
     return FieldProblem(_join(*path), message, None if error["type"] == "missing" else preview_json(received))
 
 
@@ -200,11 +193,8 @@ def _join(*path: Any) -> str:
     return ".".join(map(str, path))
 
 
-def _describe_problem(finding: _Finding, schema: Mapping[str, Any]) -> str:
-    kind, message, context = finding.error["type"], finding.error["msg"], finding.error.get("ctx", {})
-    phrase = describe_schema(finding.node, schema)
-    if finding.is_union and phrase:
-        return must_fit(phrase)
+def _describe_problem(node: Mapping[str, Any], error: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    kind, message, context = error["type"], error["msg"], error.get("ctx", {})
     if kind == "missing":
         return is_required()
     if kind in _COMPARISONS and context:  # a validator may raise an error of the same name without a limit
@@ -213,14 +203,14 @@ def _describe_problem(finding: _Finding, schema: Mapping[str, Any]) -> str:
     if limit_name in context:
         return must_respect(keyword, context[limit_name])
     requirement = message.removeprefix("Value error, ").removeprefix("Input ").removeprefix("should ")
-    if kind in _CHOICE_ERRORS and get_choices(finding.node):
+    if kind in _CHOICE_ERRORS and get_choices(node):
         return LocalizedText(
-            f"must {requirement}", must_fit(join_options(map(preview_json, get_choices(finding.node)))).chinese
+            f"must {requirement}", must_fit(join_options(map(preview_json, get_choices(node)))).chinese
         )
     is_about_type = kind.endswith(_TYPE_ERROR_ENDINGS)
     if is_about_type and (json_type := _SCALAR_TYPES.get(kind.partition("_")[0])):
         return must_be_type(json_type)
-    if is_about_type and phrase:
+    if is_about_type and (phrase := describe_schema(node, schema)):
         return must_fit(phrase)
     if kind in _CONTAINER_TYPES:
         return must_be_type(_CONTAINER_TYPES[kind])
