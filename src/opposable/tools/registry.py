@@ -1,5 +1,6 @@
 """The registry of a library: specs by id, tools by the names that models use."""
 
+import functools
 import itertools
 import re
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
@@ -195,10 +196,6 @@ class Registry:
         self.entries: dict[str, RegistryEntry] = {}
         self.tools_by_name: dict[str, RegisteredTool] = {}
         self._tools_by_id: dict[str, RegisteredTool] = {}
-        self._tools_by_normalized_name: dict[str, RegisteredTool | None] | None = None  # None for an ambiguous name
-        self._definitions: tuple[ToolDefinition, ...] | None = None
-        self._min_definition_tokens: int | None = None
-        self._definition_tokens: int | None = None
         self._index: SearchIndex[RegisteredTool] | None = None
 
     def get_current_registry(self) -> "Registry":
@@ -264,33 +261,27 @@ class Registry:
         """The tools of enabled entries, in the order they were added."""
         return [tool for entry in self.entries.values() if entry.state.enabled for tool in entry.tools]
 
-    @property
+    @functools.cached_property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """The definitions of the enabled tools: the same object until something changes."""
-        if self._definitions is None:
-            self._definitions = tuple(tool.definition for tool in self.enabled_tools)
-        return self._definitions
+        return tuple(tool.definition for tool in self.enabled_tools)
 
-    @property
+    @functools.cached_property
     def min_definition_tokens(self) -> int:
         """A lower bound of `definition_tokens`, for which no definition is made."""
-        if self._min_definition_tokens is None:
-            self._min_definition_tokens = sum(tool.outline.count_min_bytes() for tool in self.enabled_tools) // 4
-        return self._min_definition_tokens
+        return sum(tool.outline.count_min_bytes() for tool in self.enabled_tools) // 4
 
-    @property
+    @functools.cached_property
     def definition_tokens(self) -> int:
         """The approximate number of tokens of the definitions: a quarter of their bytes."""
-        if self._definition_tokens is None:
-            self._definition_tokens = sum(map(count_definition_bytes, self.definitions)) // 4
-        return self._definition_tokens
+        return sum(map(count_definition_bytes, self.definitions)) // 4
 
     def find_tool(self, name: str) -> RegisteredTool | None:
         """Return the enabled tool with this name, else with this id, else the only one that a misspelled name can mean."""
         tool = (
             self.tools_by_name.get(name)
             or self._tools_by_id.get(name)
-            or self._get_tools_by_normalized_name().get(normalize_name(name))
+            or self._tools_by_normalized_name.get(normalize_name(name))
         )
         return tool if tool is not None and tool.entry.state.enabled else None
 
@@ -332,22 +323,22 @@ class Registry:
         is_id = tool is not None and tool.name != to_hashed_name(name)
         return is_safe and not (is_id or name in self.tools_by_name or name in RESERVED_NAMES)
 
-    def _get_tools_by_normalized_name(self) -> dict[str, RegisteredTool | None]:
-        if self._tools_by_normalized_name is None:
-            self._tools_by_normalized_name = {}
-            for tool in self.tools_by_name.values():
-                for alias in {normalize_name(tool.name), normalize_name(tool.tool_id)}:
-                    is_ambiguous = alias in self._tools_by_normalized_name
-                    self._tools_by_normalized_name[alias] = None if is_ambiguous else tool
-            for tool in self.tools_by_name.values():
-                for name in getattr(tool.tool, "aliases", ()):
-                    self._tools_by_normalized_name.setdefault(normalize_name(name), tool)
-        return self._tools_by_normalized_name
+    @functools.cached_property
+    def _tools_by_normalized_name(self) -> dict[str, RegisteredTool | None]:
+        """The tools by what a misspelled name can mean, None for an ambiguous one."""
+        tools: dict[str, RegisteredTool | None] = {}
+        for tool in self.tools_by_name.values():
+            for alias in {normalize_name(tool.name), normalize_name(tool.tool_id)}:
+                tools[alias] = None if alias in tools else tool
+        for tool in self.tools_by_name.values():
+            for name in getattr(tool.tool, "aliases", ()):
+                tools.setdefault(normalize_name(name), tool)
+        return tools
 
     def _invalidate_caches(self) -> None:
         self.version += 1
-        self._tools_by_normalized_name = self._definitions = None
-        self._min_definition_tokens = self._definition_tokens = None
+        for name in ("definitions", "min_definition_tokens", "definition_tokens", "_tools_by_normalized_name"):
+            self.__dict__.pop(name, None)
 
     def _add_to_index(self, tools: Sequence[RegisteredTool]) -> None:
         assert self._index is not None
