@@ -42,7 +42,7 @@ def is_private_column(table: Table, column: str, private_columns: Collection[str
 async def read_samples(
     database: Database, table: Table, private_columns: Collection[str] = ()
 ) -> dict[str, tuple[str, ...]]:
-    """Read the values that add to a column's name: all of a few, some of a list, one of an unusual format.
+    """Read the values that add to a column's name: three of a few, two of a list, one of an unusual format.
 
     Returns:
         The values by column name, from the first rows; {} if the table cannot be read in two seconds.
