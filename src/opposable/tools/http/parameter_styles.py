@@ -115,11 +115,6 @@ def _format_deep_object(wire_name: str, value: Any) -> NameValuePairs:
 
 def _format_scalar(name: str, value: Any) -> str:
     if isinstance(value, dict | list):
-        raise InvalidArguments(
-            (
-                FieldProblem(
-                    name, "must hold plain values: nothing nested can be written here", to_json_text(value)[:200]
-                ),
-            )
-        )
+        problem = "must hold plain values: nothing nested can be written here"
+        raise InvalidArguments((FieldProblem(name, problem, to_json_text(value)[:200]),))
     return scalar_to_text(value)

@@ -111,9 +111,8 @@ def _fill_segment(parts: tuple[str, ...], values: Mapping[str, str]) -> str:
             raise InvalidArguments((FieldProblem(name, is_required()),))
         value = unquote(value)
         if any(step in _DOT_SEGMENTS for step in re.split(r"[/\\]", value)) and (set("/\\") & set(value)):
-            raise InvalidArguments(
-                (FieldProblem(name, "must not have . or .. as a part of a path", f'"{value[:100]}"'),)
-            )
+            problem = "must not have . or .. as a part of a path"
+            raise InvalidArguments((FieldProblem(name, problem, f'"{value[:100]}"'),))
     filled = _fill_parts(parts, values)
     if filled in ("", *_DOT_SEGMENTS):
         raise InvalidArguments((FieldProblem(parts[1], "must not be empty, . or ..", f'"{values[parts[1]][:100]}"'),))
