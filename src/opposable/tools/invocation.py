@@ -132,12 +132,12 @@ def result_from_error(error: BaseException, name: str, language: Language) -> In
         case ToolRefused():
             return InvocationResult(get_error_text(error), "refused")
         case ToolUnavailable():
-            result = InvocationResult(get_error_text(error), "unavailable")
-            result.retry_after, result.outcome_unknown = error.retry_after, error.outcome_unknown
+            result = InvocationResult(get_error_text(error), "unavailable", retry_after=error.retry_after)
+            result.outcome_unknown = error.outcome_unknown
             return result
+    message = failure_messages.tool_raised_message(name, error, language)
     if is_timeout_error(error):
-        return InvocationResult(failure_messages.tool_raised_message(name, error, language), "timeout")
-    kind: FailureKind = "unavailable" if is_connection_error(error) else "failed"
-    result = InvocationResult(failure_messages.tool_raised_message(name, error, language), kind)
-    result.outcome_unknown = kind == "unavailable" and may_have_been_sent(error)
-    return result
+        return InvocationResult(message, "timeout")
+    if is_connection_error(error):
+        return InvocationResult(message, "unavailable", outcome_unknown=may_have_been_sent(error))
+    return InvocationResult(message, "failed")
