@@ -981,7 +981,7 @@ export interface paths {
         };
         /**
          * Get the metrics for Prometheus
-         * @description Get the requests, runs, tool calls, tokens and records of this process.
+         * @description Get the requests, runs, tool calls, tokens and records of all server processes.
          */
         get: operations["get_metrics"];
         put?: never;

@@ -61,7 +61,7 @@ async def get_readiness(service: ServiceDep, principal: PrincipalDep, response: 
     summary="Get the metrics for Prometheus",
 )
 async def get_metrics(request: Request) -> Response:
-    """Get the requests, runs, tool calls, tokens and records of this process."""
+    """Get the requests, runs, tool calls, tokens and records of all server processes."""
     metrics: Metrics = request.app.state.metrics
     body, media_type = metrics.render()
     return Response(body, headers={"content-type": media_type})
