@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import OpposableError, ToolFailed, ToolUnavailable
@@ -13,6 +13,7 @@ from opposable.tools.mcp.connection_errors import describe_connection_error
 from opposable.tools.mcp.transport import ConnectionDiagnostics, McpSession, connect
 
 if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
     from mcp.types import CallToolResult, Tool
 
 FIRST_RETRY_SECONDS = 0.1
@@ -31,14 +32,6 @@ MAX_MESSAGE_CHARACTERS = 2_000
 ConnectionState = Literal["connecting", "ready", "down", "closed"]
 OnToolList = Callable[[list["Tool"], dict[str, str]], Awaitable[None]]
 """Receives a server's tools, and the names of malformed ones with the reasons."""
-
-
-class OnProgress(Protocol):
-    """Receives the progress of a call."""
-
-    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Receive one report: `progress` of `total`, and a message."""
-        ...
 
 
 class McpConnection:
@@ -98,7 +91,11 @@ class McpConnection:
         self._refresh_requested.set()
 
     async def call(
-        self, tool: str, arguments: dict[str, Any], on_progress: OnProgress | None = None, meta: Mapping[str, Any] = {}
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        on_progress: "ProgressFnT | None" = None,
+        meta: Mapping[str, Any] = {},
     ) -> "CallToolResult":
         """Call a tool. Cancelling this cancels the call at the server.
 
@@ -120,7 +117,7 @@ class McpConnection:
         session: McpSession,
         tool: str,
         arguments: dict[str, Any],
-        on_progress: OnProgress | None,
+        on_progress: "ProgressFnT | None",
         meta: Mapping[str, Any],
     ) -> "CallToolResult":
         """Call a tool on a session and translate the errors of the SDK."""

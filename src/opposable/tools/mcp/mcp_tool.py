@@ -13,13 +13,14 @@ from opposable.domain.json_text import dump_json
 from opposable.domain.specs import MAX_ID_CHARACTERS, McpServerSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.tools.json_schema_validation import ValidateArguments, compile_repaired
-from opposable.tools.mcp.connection import McpConnection, OnProgress
+from opposable.tools.mcp.connection import McpConnection
 from opposable.tools.mcp.parameter_names import rename_parameters
 from opposable.tools.mcp.result_content import error_to_text, result_to_value
 from opposable.tools.mcp.text_sanitizer import sanitize_schema, sanitize_text
 from opposable.tools.tool_names import hash_name, to_safe_name
 
 if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
     from mcp.types import Tool as ServerTool
 
 MAX_NAME_CHARACTERS = 128
@@ -87,7 +88,7 @@ class McpTool:
         return result_to_value(result, self.connection.secrets)
 
 
-def _create_progress_reporter(report: Callable[[str], None]) -> OnProgress:
+def _create_progress_reporter(report: Callable[[str], None]) -> "ProgressFnT":
     async def report_progress(progress: float, total: float | None, message: str | None) -> None:
         position = f"{progress:g} of {total:g}" if total else f"{progress:g}"
         report(f"{sanitize_text(message, MAX_PROGRESS_CHARACTERS)} ({position})\n" if message else f"{position}\n")

@@ -30,10 +30,14 @@ def resolve_references(values: Mapping[str, str], server_id: str) -> tuple[dict[
     for name, value in values.items():
         reference = _REFERENCE_PATTERN.search(value)
         if reference:
-            variable_value = _read_variable(reference[2], name, server_id)
+            variable, variable_value = reference[2], os.environ.get(reference[2], "")
+            if not variable_value:
+                raise BadInput(
+                    f"{server_id}: {name} refers to the environment variable {variable}, which is not set. Set it first."
+                )
             prefix = value[: reference.start()]  # a scheme, as in "Bearer env:NAME"
             resolved[name] = prefix + reference[1] + variable_value
-            if prefix or is_secret_setting(name, reference[2], variable_value):
+            if prefix or is_secret_setting(name, variable, variable_value):
                 secrets.add(variable_value)
         else:
             resolved[name] = value
@@ -43,12 +47,3 @@ def resolve_references(values: Mapping[str, str], server_id: str) -> tuple[dict[
         if _CONTROL_CHARACTERS.search(resolved[name]):
             raise BadInput(f"{server_id}: the value of {name} contains a line break or control character. Remove it.")
     return resolved, secrets
-
-
-def _read_variable(variable: str, name: str, server_id: str) -> str:
-    value = os.environ.get(variable, "")
-    if not value:
-        raise BadInput(
-            f"{server_id}: {name} refers to the environment variable {variable}, which is not set. Set it first."
-        )
-    return value

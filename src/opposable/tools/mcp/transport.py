@@ -7,7 +7,7 @@ import shutil
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import McpServerSpec
@@ -16,6 +16,7 @@ from opposable.tools.mcp.tool_list_filter import ToolListFilter
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.client.session import MessageHandlerFnT
 
 INHERITED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """Environment variables that a program inherits, besides PATH, HOME, USER, LOGNAME, SHELL and TERM."""
@@ -24,14 +25,6 @@ MAX_EVENT_BYTES = 64 * 1024 * 1024
 MIN_READ_TIMEOUT_SECONDS = 300.0
 MAX_STDERR_BYTES = 2_000
 """The part of a program's standard error that is stored: its end."""
-
-
-class OnMessage(Protocol):
-    """Receives the messages of a server that are not responses."""
-
-    async def __call__(self, message: Any) -> None:
-        """Receive one message."""
-        ...
 
 
 @dataclass(slots=True)
@@ -59,7 +52,7 @@ class ConnectionDiagnostics:
 
 @contextlib.asynccontextmanager
 async def connect(
-    spec: McpServerSpec, on_message: OnMessage, diagnostics: ConnectionDiagnostics
+    spec: McpServerSpec, on_message: "MessageHandlerFnT", diagnostics: ConnectionDiagnostics
 ) -> AsyncIterator[McpSession]:
     """Connect, negotiate the protocol version, and disconnect at the end.
 
