@@ -26,7 +26,7 @@ def add(
     db: RequiredDatabaseOption,
     json: JsonOption = False,
 ) -> None:
-    """Store a question with its SQL; similar questions are answered after its example.
+    """Store a question with its SQL, as an example for similar questions.
 
     Example: opposable examples add "How many artists are there?" "SELECT count(*) FROM Artist" --db examples/data/chinook.sqlite
     """

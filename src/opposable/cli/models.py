@@ -30,9 +30,9 @@ cli = typer.Typer(cls=HelpGroup, help="List models, download the embedded one, t
 
 @cli.command("list")
 def list_models(json: JsonOption = False) -> None:
-    """List the kinds of model: whether its file or API key is present, and its profile.
+    """List the kinds of model: whether the file or API key is present, and the profile.
 
-    Servers are not asked, which `?` says. Test one with `opposable models check`.
+    Servers are not asked: `?` means unknown. Test one with `opposable models check`.
 
     Example: opposable models list --json
     """
