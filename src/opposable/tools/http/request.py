@@ -16,7 +16,7 @@ from opposable.safety.network.request_headers import is_settable_header, is_toke
 from opposable.safety.redaction import MAX_WORD_CHARACTERS, is_secret_setting
 from opposable.tools.http.parameter_styles import NameValuePairs, format_pairs, format_simple
 from opposable.tools.http.request_body import encode_body
-from opposable.tools.http.secrets import COOKIE_SAFE_CHARACTERS, Redactor, get_variable_name, is_set, resolve_value
+from opposable.tools.http.secrets import COOKIE_SAFE_CHARACTERS, Redactor, is_reference, is_set, resolve_reference
 from opposable.tools.http.url_template import UrlTemplate, parse_url_template, percent_encode
 
 
@@ -101,10 +101,10 @@ def read_references(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Map
         "basic": (auth.username, auth.password),
     }[auth.type]
     values = (*credentials, *endpoint.headers.values())
-    references = [value for value in values if get_variable_name(value) is not None]
+    references = [value for value in values if is_reference(value)]
     if auth.optional and not all(is_set(reference, environ) for reference in references):
         return {}
-    return {reference: resolve_value(reference, environ) for reference in references}
+    return {reference: resolve_reference(reference, environ) for reference in references}
 
 
 def _get_secrets(endpoint: EndpointConfig, values: Mapping[str, str]) -> list[str]:
@@ -179,7 +179,7 @@ async def build_request(
         {
             name: values.get(value, value)
             for name, value in endpoint.headers.items()
-            if value in values or get_variable_name(value) is None
+            if value in values or not is_reference(value)
         }
     )
     for name, value in arguments.items():

@@ -11,32 +11,29 @@ import orjson
 from opposable.domain.errors import ToolUnavailable
 from opposable.safety.redaction import to_secret_pattern
 
-_REFERENCE_PATTERN = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
+_REFERENCE_PATTERN = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _MIN_SECRET_CHARACTERS = 4
 COOKIE_SAFE_CHARACTERS = "!#$%&'()*+-./:<=>?@[]^_`{|}~"
 REDACTED = "***"
 
 
-def get_variable_name(value: str) -> str | None:
-    """Return the environment variable that a value refers to, None for a plain value."""
-    reference = _REFERENCE_PATTERN.fullmatch(value)
-    return reference[1] if reference else None
+def is_reference(value: str) -> bool:
+    """Return whether a value refers to an environment variable."""
+    return _REFERENCE_PATTERN.fullmatch(value) is not None
 
 
 def is_set(reference: str, environ: Mapping[str, str]) -> bool:
     """Return whether the environment variable of a reference is set."""
-    return bool(environ.get(get_variable_name(reference) or "", "").strip())
+    return bool(environ.get(reference.removeprefix("env:"), "").strip())
 
 
-def resolve_value(value: str, environ: Mapping[str, str]) -> str:
-    """Return a plain value as it is, and the value of a reference.
+def resolve_reference(reference: str, environ: Mapping[str, str]) -> str:
+    """Return the value of a reference.
 
     Raises:
         ToolUnavailable: The environment variable is not set, or contains a control character.
     """
-    variable = get_variable_name(value)
-    if variable is None:
-        return value
+    variable = reference.removeprefix("env:")
     secret = environ.get(variable, "").strip()
     if not secret:
         raise ToolUnavailable(f"The environment variable {variable}, which this tool needs, is not set.")
