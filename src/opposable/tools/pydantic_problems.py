@@ -28,21 +28,18 @@ from opposable.tools.schema_phrases import (
     unknown_field,
 )
 
-_SCALAR_TYPES: dict[str, JsonType] = {
+_JSON_TYPES: dict[str, JsonType] = {
     "int": "integer",
     "float": "number",
     "decimal": "number",
     "string": "string",
     "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+    "model": "object",
+    "dataclass": "object",
 }
 """The JSON type that a value should have, by the beginning of pydantic's error type."""
-
-_CONTAINER_TYPES: dict[str, JsonType] = {
-    "list_type": "array",
-    "dict_type": "object",
-    "model_type": "object",
-    "dataclass_type": "object",
-}
 
 _COMPARISONS: dict[str, Comparison] = {
     "greater_than_equal": "minimum",
@@ -207,13 +204,13 @@ def _describe_problem(node: Mapping[str, Any], error: Mapping[str, Any], schema:
         return LocalizedText(
             f"must {requirement}", must_fit(join_options(map(preview_json, get_choices(node)))).chinese
         )
-    is_about_type = kind.endswith(_TYPE_ERROR_ENDINGS)
-    if is_about_type and (json_type := _SCALAR_TYPES.get(kind.partition("_")[0])):
-        return must_be_type(json_type)
-    if is_about_type and (phrase := describe_schema(node, schema)):
-        return must_fit(phrase)
-    if kind in _CONTAINER_TYPES:
-        return must_be_type(_CONTAINER_TYPES[kind])
+    if kind.endswith(_TYPE_ERROR_ENDINGS):
+        json_type = _JSON_TYPES.get(kind.partition("_")[0])
+        phrase = describe_schema(node, schema) if json_type in ("array", "object", None) else None
+        if phrase:
+            return must_fit(phrase)
+        if json_type:
+            return must_be_type(json_type)
     if requirement.startswith("be "):
         return must_be(requirement.removeprefix("be "))
     return f"must {requirement}" if requirement.startswith(("have ", "match ")) else requirement
