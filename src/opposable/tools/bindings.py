@@ -96,7 +96,9 @@ def _apply_binding(parent: RegistryEntry, config: Mapping[str, Any], build_tools
     # The library applies the fields of every spec, but `HttpTool` applies `failure_when` to the whole body.
     own_fields = {"failure_when"} if spec.tool_type == "http" else set()
     if not (ToolSpec.model_fields.keys() - own_fields).issuperset(config):
-        bound_tools = _rebuild_tools(spec, tools, build_tools)
+        if build_tools is None:
+            raise BadInput(f"The binding of {spec.tool_id} changes how its tools are made, which is not possible here.")
+        bound_tools = [tool for tool in build_tools(spec) if tool.tool_id in policies]
     else:
         if "capabilities" in config:
             names = {capability.name for capability in spec.capabilities}
@@ -151,10 +153,3 @@ def _merge_mappings(base: Mapping[str, Any], config: Mapping[str, Any]) -> dict[
         else:
             merged[key] = value
     return merged
-
-
-def _rebuild_tools(spec: "AnyToolSpec", current_tools: Sequence[Tool], build_tools: BuildTools | None) -> list[Tool]:
-    if build_tools is None:
-        raise BadInput(f"The binding of {spec.tool_id} changes how its tools are made, which is not possible here.")
-    current_ids = {tool.tool_id for tool in current_tools}
-    return [tool for tool in build_tools(spec) if tool.tool_id in current_ids]

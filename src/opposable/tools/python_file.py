@@ -69,9 +69,15 @@ def create_file_specs(path: Path, source: bytes) -> tuple[list[FunctionToolSpec]
     left_out: dict[str, str] = {}
     for name, function in _iterate_functions(module):
         try:
-            specs.append(_create_spec(path, hash_source(source), name, function))
+            tool = function if isinstance(function, FunctionTool) else FunctionTool(function)
         except ToolRegistrationError as error:
             left_out[name] = str(error).removeprefix(f"{name}: ")
+            continue
+        spec = tool.spec or FunctionToolSpec(
+            tool_id=tool.tool_id, description=tool.outline.description, timeout=tool.timeout, module_path=""
+        )
+        origin = {"module_path": str(path), "function_name": name, "version": hash_source(source)[:12]}
+        specs.append(spec.model_copy(update=origin))
     if not specs and not left_out:
         raise BadInput(f"{path} defines no public function. Each function without a leading underscore is a tool.")
     return specs, left_out
@@ -84,11 +90,3 @@ def _iterate_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
         is_own = getattr(function, "__module__", None) == module.__name__
         if is_own and not name.startswith("_") and callable(function) and not inspect.isclass(function):
             yield name, value
-
-
-def _create_spec(path: Path, digest: str, name: str, function: Any) -> FunctionToolSpec:
-    tool = function if isinstance(function, FunctionTool) else FunctionTool(function)
-    spec = tool.spec or FunctionToolSpec(
-        tool_id=tool.tool_id, description=tool.outline.description, timeout=tool.timeout, module_path=""
-    )
-    return spec.model_copy(update={"module_path": str(path), "function_name": name, "version": digest[:12]})
