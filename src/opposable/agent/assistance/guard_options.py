@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class GuardOptions:
-    """Which rules of assistance are on, in the order in which they act. All are on by default.
+    """Which rules of assistance are on. All are on by default.
 
     Attributes:
         ordered_calls: Makes the calls of several tools one tool at a time, the later ones with the earlier results.
