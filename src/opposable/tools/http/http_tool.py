@@ -3,10 +3,7 @@
 import copy
 import os
 from collections.abc import Collection, Mapping
-from contextlib import aclosing
 from typing import Any
-
-import aiohttp
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolRegistrationError, ToolUnavailable
@@ -21,15 +18,11 @@ from opposable.tools.http.response import (
     LINE_STREAMS,
     ResponseOptions,
     add_headers,
-    delta_to_text,
     error_from_response,
-    has_text_lines,
-    join_response_deltas,
-    read_deltas,
+    read_stream,
     read_value,
 )
 from opposable.tools.http.response_extract import compile_extract
-from opposable.tools.http.secrets import Redactor
 from opposable.tools.parameter_names import replace_names
 from opposable.tools.tool_names import to_safe_name
 
@@ -121,7 +114,7 @@ class HttpTool:
                     raise await error_from_response(response, redactor)
                 is_text_stream = self.streams and response.content_type == "text/plain"
                 if is_text_stream or response.content_type in (EVENT_STREAM, *LINE_STREAMS):
-                    return await self._read_stream(response, redactor, context)
+                    return await read_stream(response, self._response_options, redactor, context.report)
                 value = await read_value(response, self._response_options, redactor)
                 return add_headers(value, response, self._response_options, redactor)
         except (ToolRefused, ToolUnavailable, ToolFailed) as error:
@@ -129,18 +122,6 @@ class HttpTool:
             raise error from None
         except RecursionError:
             raise ToolFailed("The answer is nested too deeply to be read.") from None
-
-    async def _read_stream(self, response: aiohttp.ClientResponse, redactor: Redactor, context: CallContext) -> Any:
-        deltas, is_text = [], has_text_lines(response, self._response_options)
-        async with aclosing(read_deltas(response, self._response_options, redactor)) as stream:
-            async for delta in stream:
-                deltas.append(delta)
-                if context.report is not None:
-                    context.report(delta_to_text(delta, self._response_options, is_text=is_text))
-        if not deltas:
-            return {"status": response.status}
-        # A secret may be split between two deltas, so the joined value is redacted again.
-        return redactor.redact_data(join_response_deltas(deltas, self._response_options, is_text=is_text))
 
 
 def get_internal_tool_name(spec: HttpToolSpec, available_names: Collection[str]) -> str | None:

@@ -4,7 +4,7 @@ import codecs
 import email.utils
 import re
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,52 +93,47 @@ def add_headers(value: Any, response: aiohttp.ClientResponse, options: ResponseO
     return {"headers": shown, "body": value} if shown else value
 
 
-async def read_deltas(
-    response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor
-) -> AsyncGenerator[Any, None]:
-    """Yield the deltas of a streaming response, extracted and redacted. Deltas without a match are left out.
+async def read_stream(
+    response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor, report: Callable[[str], None] | None
+) -> Any:
+    """Report the deltas of a streaming response, extracted and redacted, and return them joined.
 
     A delta is the data of a server-sent event, a line of newline-delimited JSON, or a line of text with its ending. The
-    last one of a response with more than `max_bytes` is "…".
+    last one of a response with more than `max_bytes` is "…". Deltas without a match are left out.
+
+    Extracted texts run on, events become lines, data become a list. The lines of a text become the value that
+    `read_value` returns for the whole text.
     """
-    content_type = response.content_type
-    is_text = has_text_lines(response, options)
+    is_text = response.content_type == "text/plain" and options.extract is None  # its lines are not JSON each
+    end = "" if options.extract or is_text else "\n"
     charset = response.charset or "utf-8"
     lines = iter_lines(response, options.max_bytes)
-    is_event_stream = content_type == EVENT_STREAM
+    is_event_stream = response.content_type == EVENT_STREAM
+    deltas: list[Any] = []
+
+    def add_delta(delta: Any) -> None:
+        deltas.append(delta)
+        if report is not None:
+            report(f"{delta}{end}" if isinstance(delta, str) else f"{dump_json(delta).decode()}\n")
+
     async for text in _read_events(lines, charset) if is_event_stream else _read_lines(lines, charset, is_text):
-        parsed = _NOT_JSON if is_text else _parse_value(text, content_type, options.extract)
+        parsed = _NOT_JSON if is_text else _parse_value(text, response.content_type, options.extract)
         value = redactor.redact_text(text) if parsed is _NOT_JSON else redactor.redact_data(parsed)
         if options.extract is not None and parsed is not _NOT_JSON:
             value = options.extract(value)
         if value is not None:
-            yield value
+            add_delta(value)
     if not response.content.at_eof():
-        yield "\n…" if is_text else "…"
-
-
-def has_text_lines(response: aiohttp.ClientResponse, options: ResponseOptions) -> bool:
-    """Return whether the deltas of a streaming response are the lines of a text, which are not JSON each."""
-    return response.content_type == "text/plain" and options.extract is None
-
-
-def join_response_deltas(deltas: list[Any], options: ResponseOptions, *, is_text: bool) -> Any:
-    """Join deltas to one value: extracted texts run on, events become lines, data become a list.
-
-    The lines of a text become the value that `read_value` returns for the whole text.
-    """
-    if not all(isinstance(delta, str) for delta in deltas):
-        return _truncate_value(deltas, options.max_characters)
-    joined = ("" if options.extract or is_text else "\n").join(deltas)
-    parsed = _parse_value(joined, "text/plain", None) if is_text else _NOT_JSON
-    return _truncate_value(joined if parsed is _NOT_JSON else parsed, options.max_characters)
-
-
-def delta_to_text(delta: Any, options: ResponseOptions, *, is_text: bool) -> str:
-    """Return a delta as it is reported."""
-    if isinstance(delta, str):
-        return delta if options.extract or is_text else f"{delta}\n"
-    return f"{dump_json(delta).decode()}\n"
+        add_delta("\n…" if is_text else "…")
+    if not deltas:
+        return {"status": response.status}
+    joined: Any = deltas
+    if all(isinstance(delta, str) for delta in deltas):
+        joined = end.join(deltas)
+        parsed = _parse_value(joined, "text/plain", None) if is_text else _NOT_JSON
+        joined = joined if parsed is _NOT_JSON else parsed
+    # A secret may be split between two deltas, so the joined value is redacted again.
+    return redactor.redact_data(_truncate_value(joined, options.max_characters))
 
 
 async def error_from_response(response: aiohttp.ClientResponse, redactor: Redactor) -> ToolError:
