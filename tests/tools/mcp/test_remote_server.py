@@ -29,12 +29,12 @@ from tests.waiting import wait_until
 from tests.web.serving import serve_app
 
 from opposable.domain.call_context import NO_CONTEXT, CallContext
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, ToolUnavailable
 from opposable.domain.specs import McpServerSpec, Registration
 from opposable.domain.tools import ToolResult
 from opposable.store import open_store
 from opposable.tools.library import ToolLibrary
-from opposable.tools.mcp.connection import MAX_MESSAGE_CHARACTERS
+from opposable.tools.mcp.connection import MAX_MESSAGE_CHARACTERS, McpConnection
 from opposable.tools.mcp.registration import register_server
 from opposable.tools.mcp.remote_server import McpServer
 from opposable.tools.mcp.result_content import McpContent
@@ -261,6 +261,19 @@ class TestDeath:
         await server.aclose()
         assert (await opening).has_tools is False
         assert server.health.state == "closed"
+
+    async def test_closing_while_connecting_ends_all_waiting_calls(self):
+        async def ignore_tools(tools, malformed) -> None: ...
+
+        connection = McpConnection(McpServerSpec(tool_id="odd", command="sleep", args=("1000",)), ignore_tools)
+        opening = asyncio.create_task(connection.open())
+        await asyncio.sleep(0.2)
+        calls = [asyncio.create_task(connection.call("echo", {})) for _ in range(3)]
+        await asyncio.sleep(0)
+        await connection.aclose()
+        await opening
+        errors = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
+        assert [type(error) for error in errors] == [ToolUnavailable] * 3
 
 
 class TestCalls:

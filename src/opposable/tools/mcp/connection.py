@@ -205,11 +205,10 @@ class McpConnection:
 
     def _fail_waiters(self, waiters: "list[asyncio.Future[McpSession]]") -> None:
         message = f"The MCP server {self._spec.tool_id} is not connected: {self.reason}."
+        self._waiters = [waiter for waiter in self._waiters if waiter not in waiters]
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_exception(ToolUnavailable(message))
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
 
     async def _run_attempts(self) -> None:
         """Connect again and again, each time in a new task that contains the cancellations of the SDK."""
@@ -229,7 +228,7 @@ class McpConnection:
                 raise
             error = None if self._attempt_task.cancelled() else self._attempt_task.exception()
             self._session, self.state, self.reason = None, "down", self._describe_failure(error)
-            self._fail_waiters([waiter for waiter in earlier_waiters if waiter in self._waiters])
+            self._fail_waiters(earlier_waiters)
             failed_attempts = 0 if self._has_connected else failed_attempts + 1
             await self._wait_before_retry(
                 get_backoff_seconds(failed_attempts + 1, FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS)
