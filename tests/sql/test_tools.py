@@ -12,6 +12,7 @@ from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused
 from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
 from opposable.sql.tools import TOOL_ALIASES, SchemaTools, SqlTools
+from opposable.tools.function import tools_from_object
 from opposable.tools.library import ToolLibrary
 
 pytestmark = pytest.mark.anyio
@@ -272,10 +273,14 @@ async def test_full_width_signs_in_a_name_of_the_schema_are_part_of_it(tmp_path)
     await database.close()
 
 
-async def test_a_slow_query_raises_a_timeout_error(shop):
-    slow_sql = get_slow_sql(shop.dialect)
-    with pytest.raises(TimeoutError):
-        await SqlTools(shop, QueryLimits(timeout_seconds=0.2)).execute(slow_sql)
+async def test_a_query_stopped_at_its_limit_is_run_once_and_the_tool_stays_in_service(shop):
+    tools = SqlTools(shop, QueryLimits(timeout_seconds=0.2))
+    library = ToolLibrary(tools_from_object(tools, "sql", read_only=["execute"]))
+    for _ in range(7):  # a circuit opens at five calls that got no answer
+        result = await library.call("sql.execute", {"sql": get_slow_sql(shop.dialect)})
+        assert (result.failure, result.attempts) == ("failed", 1)
+        assert result.content.startswith("The query took longer than 0.2 seconds and was stopped. Hint: filter")
+    assert (await library.call("sql.execute", {"sql": "SELECT count(*) FROM orders"})).data["rows"] == [[4]]
 
 
 async def test_every_alias_names_a_tool(sqlite_shop):

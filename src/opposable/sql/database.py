@@ -36,7 +36,7 @@ class Database(Protocol):
 
     `explain` and `run` raise:
         ToolRefused: The engine's own protection stopped the query.
-        QueryTimedOut: The query took too long (a `ToolFailed` and a `TimeoutError`).
+        QueryTimedOut: The query took too long (a `ToolFailed`).
         ToolFailed: The query failed; the message is the engine's.
         ToolUnavailable: The file or server cannot be read now.
     """

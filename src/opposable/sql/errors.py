@@ -40,8 +40,11 @@ _DETAILS_PATTERN = re.compile(
 """Where the part of an engine's message begins that models do not need."""
 
 
-class QueryTimedOut(ToolFailed, TimeoutError):
-    """A query that exceeded its time limit and was stopped."""
+class QueryTimedOut(ToolFailed):
+    """A query that exceeded its time limit and was stopped.
+
+    It is not a `TimeoutError`: the database answered, and would answer the same query the same way.
+    """
 
     def __init__(self, seconds: float) -> None:
         super().__init__(messages.query_timed_out(seconds))

@@ -5,6 +5,7 @@ from typing import Any
 from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
 from opposable.sql.database import Database, QueryLimits, QueryResult
+from opposable.sql.errors import QueryTimedOut
 from opposable.sql.name_checker import check_names
 from opposable.sql.name_problems import NameProblem
 from opposable.sql.name_repair import RepairedQuery, repair_names
@@ -177,9 +178,9 @@ class SqlTools:
             return None
         try:
             await self._database.explain(query.sql, bound.values, self._limits)
-        except (ToolFailed, ToolRefused) as error:  # PostgreSQL's tables without rights, or without existence
-            if isinstance(error, TimeoutError):
-                raise
+        except QueryTimedOut:
+            raise
+        except (ToolFailed, ToolRefused):  # PostgreSQL's tables without rights, or without existence
             return None
         return RepairedQuery(query, (), ())
 
