@@ -11,7 +11,6 @@ from opposable.domain.argument_problems import (
     Comparison,
     JsonType,
     is_required,
-    must_be,
     must_be_type,
     must_compare,
     unknown_parameter,
@@ -25,6 +24,7 @@ from opposable.tools.schema_phrases import (
     describe_schema,
     describe_types,
     join_options,
+    join_path,
     must_fit,
     must_have_one,
     must_respect,
@@ -249,18 +249,17 @@ def _get_alternative_names(error: Any) -> list[str]:
 
 
 def _to_problems(error: Any, parameters: dict[str, Any]) -> list[FieldProblem]:
-    path = ".".join(str(step) for step in error.instance_path)
-    kind = error.kind
+    path, kind = error.instance_path, error.kind
     if kind.name == "required":
-        return [FieldProblem(_join_path(path, kind.property), is_required())]
+        return [FieldProblem(join_path(*path, kind.property), is_required())]
     if kind.name in ("additionalProperties", "unevaluatedProperties"):
         names = tuple(parameters.get("properties") or ())
         message = unknown_parameter(names) if names and not path else unknown_field()
         return [
-            FieldProblem(_join_path(path, name), message, preview_json(error.instance.get(name)))
+            FieldProblem(join_path(*path, name), message, preview_json(error.instance.get(name)))
             for name in kind.unexpected
         ]
-    return [FieldProblem(path, _describe_problem(error, parameters), preview_json(error.instance))]
+    return [FieldProblem(join_path(*path), _describe_problem(error, parameters), preview_json(error.instance))]
 
 
 def _describe_problem(error: Any, parameters: dict[str, Any]) -> str:
@@ -279,13 +278,9 @@ def _describe_problem(error: Any, parameters: dict[str, Any]) -> str:
     if kind.name == "enum":
         return must_fit(join_options(map(preview_json, kind.value)))
     if kind.name == "const":
-        return must_be(preview_json(kind.value))
+        return must_fit(preview_json(kind.value))
     if kind.name in _COMPARISONS:
         return must_compare(_COMPARISONS[kind.name], preview_json(kind.value))
     if kind.name in LIMIT_KEYWORDS:
         return must_respect(kind.name, kind.value)
     return message if len(message) <= 300 else f"{message[:300]}…"
-
-
-def _join_path(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name

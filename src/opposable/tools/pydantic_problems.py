@@ -8,7 +8,6 @@ from opposable.domain.argument_problems import (
     Comparison,
     JsonType,
     is_required,
-    must_be,
     must_be_type,
     must_compare,
     unknown_parameter,
@@ -22,6 +21,7 @@ from opposable.tools.schema_phrases import (
     get_alternatives,
     get_choices,
     join_options,
+    join_path,
     must_fit,
     must_respect,
     resolve_references,
@@ -133,7 +133,7 @@ def _follow_branch(
     index = choose_branch([[(len(one.steps), one.kind) for one in errors] for errors in branches.values()])
     if index is None:
         error, phrase = next(iter(branches.values()))[0].error, describe_schema(node, root)
-        problem = FieldProblem(_join(*path), must_fit(phrase or ""), preview_json(error["input"]))
+        problem = FieldProblem(join_path(*path), must_fit(phrase or ""), preview_json(error["input"]))
         yield problem if phrase else _create_problem(path, node, error, root)
         return
     name = list(branches)[index]
@@ -177,17 +177,15 @@ def _create_problem(
     if tag_field and (tag := _get_child(node, tag_field, schema)):
         is_missing = not isinstance(received, Mapping) or tag_field not in received
         problem = is_required() if is_missing else must_fit(describe_schema(tag, schema) or "")
-        return FieldProblem(_join(*path, tag_field), problem, None if is_missing else preview_json(received[tag_field]))
+        return FieldProblem(
+            join_path(*path, tag_field), problem, None if is_missing else preview_json(received[tag_field])
+        )
     message: str
     if error["type"] in _UNKNOWN_FIELD_ERRORS:
         message = unknown_parameter(tuple(schema.get("properties", ()))) if len(path) == 1 else unknown_field()
     else:
         message = _describe_problem(node, error, schema)
-    return FieldProblem(_join(*path), message, None if error["type"] == "missing" else preview_json(received))
-
-
-def _join(*path: Any) -> str:
-    return ".".join(map(str, path))
+    return FieldProblem(join_path(*path), message, None if error["type"] == "missing" else preview_json(received))
 
 
 def _describe_problem(node: Mapping[str, Any], error: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
@@ -212,5 +210,5 @@ def _describe_problem(node: Mapping[str, Any], error: Mapping[str, Any], schema:
         if json_type:
             return must_be_type(json_type)
     if requirement.startswith("be "):
-        return must_be(requirement.removeprefix("be "))
+        return must_fit(requirement.removeprefix("be "))
     return f"must {requirement}" if requirement.startswith(("have ", "match ")) else requirement

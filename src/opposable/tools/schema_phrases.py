@@ -46,6 +46,11 @@ def must_fit(phrase: str) -> LocalizedText:
     return LocalizedText(f"must be {phrase}", f"必须是 {localize(phrase, 'zh')}")
 
 
+def join_path(*steps: Any) -> str:
+    """Return a dotted path in the arguments."""
+    return ".".join(map(str, steps))
+
+
 def must_respect(keyword: str, limit: object) -> LocalizedText:
     """Return the message for a value outside the limit of a keyword, which is one of `LIMIT_KEYWORDS`."""
     english, chinese = _LIMITS[keyword]
