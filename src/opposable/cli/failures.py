@@ -21,7 +21,9 @@ cli = typer.Typer(cls=HelpGroup, help="Manage the failures that earlier runs sto
 @cli.command("list")
 def list_failures(
     tool: Annotated[str, typer.Option("--tool", "-t", help="Only failures of this tool")] = "",
-    agent: Annotated[str | None, typer.Option("--agent", help="Only failures of this agent or scope (see --json)")] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="Only failures of this agent or scope (see --json)")
+    ] = None,
     limit: LimitOption = 50,
     json: JsonOption = False,
 ) -> None:
@@ -79,7 +81,9 @@ def pin_failure(
 def forget_failures(
     failure_id: RecordIdArgument = "",
     tool: Annotated[str, typer.Option("--tool", "-t", help="Delete all failures of this tool")] = "",
-    agent: Annotated[str | None, typer.Option("--agent", help="With --tool: only failures of this agent or scope")] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="With --tool: only failures of this agent or scope")
+    ] = None,
 ) -> None:
     """Delete one stored failure, or all of a tool.
 
