@@ -120,12 +120,13 @@ async def record_in_circuit(
     breakers = tool.circuit_breakers
     for breaker in breakers.values():
         breaker.record_start()
-    answered, failed_key = None, None
+    answered, failed_key = None, None  # a call with invalid arguments does not show whether the tool answers
     try:
         result = await run
-        answered = _did_answer(result)
-        if answered is False:
-            failed_key = tool.action if result.failure == "timeout" else ""
+        if result.failure in NO_ANSWER_FAILURES:
+            answered, failed_key = False, tool.action if result.failure == "timeout" else ""
+        elif result.attempts and result.failure not in ("invalid_arguments", "refused"):
+            answered = True
     finally:
         for key, breaker in breakers.items():
             is_counted = answered or key == failed_key or breaker.state == "half_open"
@@ -137,13 +138,6 @@ async def record_in_circuit(
         new_breaker = CircuitBreaker(options, policy_context.clock)
         tool.entry.state.circuit_breakers.setdefault(failed_key, new_breaker).record_end(answered=False)
     return result
-
-
-def _did_answer(result: InvocationResult) -> bool | None:
-    """Return whether the tool answered; None if the result does not show it."""
-    if result.failure in NO_ANSWER_FAILURES:
-        return False
-    return None if not result.attempts or result.failure in ("invalid_arguments", "refused") else True
 
 
 def _check_circuit(

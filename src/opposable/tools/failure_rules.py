@@ -29,12 +29,9 @@ def is_failure(result: Any, rules: Mapping[str, Any]) -> bool:
 def _matches(value: Any, expected: Any) -> bool:
     if isinstance(expected, Mapping):
         return not _matches(value, expected["not"])
-    return any(_is_equal(value, one) for one in (expected if isinstance(expected, list | tuple) else [expected]))
-
-
-def _is_equal(value: Any, other: Any) -> bool:
-    """Return whether two JSON values are equal; in Python, False equals 0."""
-    return value == other and isinstance(value, bool) == isinstance(other, bool)
+    choices = expected if isinstance(expected, list | tuple) else [expected]
+    # In Python, False equals 0.
+    return any(value == choice and isinstance(value, bool) == isinstance(choice, bool) for choice in choices)
 
 
 def _get_at(value: Any, pointer: str) -> Any:

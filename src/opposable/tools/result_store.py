@@ -42,7 +42,7 @@ def truncate_result(text: str, max_characters: int, language: Language, handle: 
     """Replace the middle of a long text by a note.
 
     Args:
-        text: The whole text.
+        text: The whole text, longer than `max_characters`.
         max_characters: The number of characters to keep.
         language: The language of the note.
         handle: The handle under which the whole text is stored, if it is.
@@ -50,8 +50,6 @@ def truncate_result(text: str, max_characters: int, language: Language, handle: 
     Returns:
         The text, and the number of characters that were omitted.
     """
-    if len(text) <= max_characters:
-        return text, 0
     head = max_characters * 3 // 4
     tail = max_characters - head
     omitted = len(text) - max_characters

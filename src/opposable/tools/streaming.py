@@ -25,7 +25,13 @@ async def collect_stream(
     The generator is closed however this ends: an async one at once, one in a thread after its current delta.
     """
     if isinstance(source, AsyncGenerator):
-        return join_deltas(await _collect_async(source, report))
+        deltas = []
+        async with aclosing(source):
+            async for delta in source:
+                if report is not None:
+                    report(value_to_text(delta))
+                deltas.append(delta)
+        return join_deltas(deltas)
     loop, stop = asyncio.get_running_loop(), threading.Event()
 
     def report_threadsafe(text: str) -> None:
@@ -42,16 +48,6 @@ async def collect_stream(
 def join_deltas(deltas: list[Any]) -> Any:
     """Return the deltas as one text if all are text, else the list."""
     return "".join(deltas) if all(isinstance(delta, str) for delta in deltas) else deltas
-
-
-async def _collect_async(source: AsyncGenerator[Any, None], report: ReportDelta | None) -> list[Any]:
-    deltas = []
-    async with aclosing(source):
-        async for delta in source:
-            if report is not None:
-                report(value_to_text(delta))
-            deltas.append(delta)
-    return deltas
 
 
 def _collect_sync(source: Generator[Any, None, None], report: ReportDelta, stop: threading.Event) -> list[Any]:
