@@ -1,5 +1,6 @@
 """Descriptions of tools as text, for prompts and for people."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -49,10 +50,8 @@ def get_examples(spec: "AnyToolSpec", action: str = "") -> "tuple[Example, ...]"
 
 
 def _get_first_sentence(text: str) -> str:
-    for i, character in enumerate(text):
-        if character in "。！？" or (character in ".!?" and text[i + 1 : i + 2] in ("", " ", "\n")):
-            return text[: i + 1]
-    return text
+    sentence = re.match(r".*?(?:[。！？]|[.!?](?=[ \n]|\Z))", text, re.DOTALL)
+    return sentence[0] if sentence else text
 
 
 def _describe_in_full(entry: RegistryEntry, language: Language) -> str:
