@@ -282,7 +282,7 @@ def remove_patterns(schema: Any) -> Any:
         if key == "properties"
         else remove_patterns(value)
         for key, value in schema.items()
-        if key == "properties" or (key not in ("pattern", "patternProperties"))
+        if key not in ("pattern", "patternProperties")
     }
 
 
