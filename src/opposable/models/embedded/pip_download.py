@@ -78,8 +78,9 @@ async def _run_pip(requirement: str, folder: Path, on_bytes: Callable[[int], Non
                 on_bytes(sum(wheel.stat().st_size for wheel in _find_wheels(folder)))
     finally:
         if process.returncode is None:
+            # process.kill() can reap it, and asyncio then logs that it is unknown
             with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)  # process.kill() can reap it, and asyncio then logs that it is unknown
+                os.kill(process.pid, signal.SIGKILL)
         output, _ = await reading
     if process.returncode != 0:
         error = _find_error(output.decode(errors="replace"))
