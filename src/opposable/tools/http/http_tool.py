@@ -32,6 +32,9 @@ INTERNAL_SCHEME = "internal://"
 class HttpTool:
     """An endpoint described as data, called through the guarded client."""
 
+    takes_context = False
+    """An endpoint does not get the context of a call."""
+
     def __init__(self, spec: HttpToolSpec, client: GuardedClient, environ: Mapping[str, str] = os.environ) -> None:
         """Create the tool.
 
@@ -76,11 +79,6 @@ class HttpTool:
             raise ToolRegistrationError(f"{spec.tool_id}: {error}") from error
         description = spec.description or spec.display_name or spec.tool_id
         self.definition = ToolDefinition(to_safe_name(spec.tool_id), description, schema)
-
-    @property
-    def takes_context(self) -> bool:
-        """False: an endpoint does not get the context of a call."""
-        return False
 
     def check(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments with defaults: of the path's parameters, and of others if the endpoint sends them.

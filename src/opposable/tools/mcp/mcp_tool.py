@@ -60,15 +60,10 @@ class McpTool:
     raise_if_unavailable: Callable[[str], None]
     output_schema: dict[str, Any] | None = None
 
-    @property
-    def takes_context(self) -> bool:
-        """False: a server does not get the context of a call."""
-        return False
-
-    @property
-    def streams(self) -> bool:
-        """True: a server may report the progress of a call."""
-        return True
+    takes_context = False
+    """A server does not get the context of a call."""
+    streams = True
+    """A server may report the progress of a call."""
 
     async def run(self, arguments: dict[str, Any], context: CallContext) -> Any:
         """Call the server and return its value (see `result_to_value`). Progress goes to `context.report`, in order.
