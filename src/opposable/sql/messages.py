@@ -8,6 +8,11 @@ from opposable.domain.localized_text import LocalizedText, join_localized, local
 
 _READ_ONLY_RULE = "only one reading statement (SELECT, WITH … SELECT, VALUES) may run here"
 _KINDS_IN_CHINESE = {"table": "表", "column": "列"}
+_SCHEMA_TOOLS = "schema.list_tables or schema.list_columns"
+_TOOLS_BY_STATEMENT = {
+    "EXPLAIN": "sql.validate",
+    **dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "SUMMARIZE", "PRAGMA"), _SCHEMA_TOOLS),
+}
 
 
 def join_messages(messages: Iterable[LocalizedText]) -> LocalizedText:
@@ -29,16 +34,25 @@ def get_error_message(error: BaseException) -> str:
 
 def statement_not_allowed(statement: str) -> LocalizedText:
     """A statement other than a read."""
-    return LocalizedText(
+    refusal = LocalizedText(
         f"{statement} is not allowed: {_READ_ONLY_RULE}.", f"只能执行读取数据的语句，不允许 {statement}"
     )
+    return _name_tool(refusal, _TOOLS_BY_STATEMENT.get(statement))
 
 
 def clause_not_allowed(clause: str) -> LocalizedText:
     """A clause that a read has no use for."""
-    return LocalizedText(
+    refusal = LocalizedText(
         f"{clause} is not allowed in a query: {_READ_ONLY_RULE}.", f"只能执行读取数据的语句，不允许 {clause}"
     )
+    return _name_tool(refusal, _TOOLS_BY_STATEMENT.get(clause))
+
+
+def _name_tool(refusal: LocalizedText, tool: str | None) -> LocalizedText:
+    if tool is None:
+        return refusal
+    advice = LocalizedText(f"Call {tool} instead.", f"请改用 {tool.replace(' or ', ' 或 ')}")
+    return join_messages([refusal, advice])
 
 
 def several_statements(count: int) -> LocalizedText:
@@ -76,9 +90,10 @@ def length_without_bound(function: str, limit: int) -> LocalizedText:
 
 def system_table(name: str) -> LocalizedText:
     """A table of the engine's own catalog."""
-    return LocalizedText(
+    refusal = LocalizedText(
         f"The system table {name} may not be read: use the tables of this database.", f"不能读取系统表 {name}"
     )
+    return _name_tool(refusal, _SCHEMA_TOOLS)
 
 
 def file_not_readable(name: str) -> LocalizedText:
