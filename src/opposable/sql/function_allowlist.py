@@ -130,7 +130,7 @@ _POSTGRES_NESTED = """array_append array_cat array_dims array_fill array_length 
     jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each
     jsonb_each_text jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object jsonb_object_keys
     jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first
-    jsonb_path_match_tz jsonb_populate_record jsonb_populate_recordset jsonb_to_tsvector json_to_tsvector jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset
+    jsonb_path_match_tz jsonb_populate_record jsonb_populate_record_valid jsonb_populate_recordset jsonb_to_tsvector json_to_tsvector jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset
     jsonb_typeof lower_inc lower_inf range_merge row row_to_json to_json to_jsonb upper_inc upper_inf daterange int4range
     int8range numrange tsrange tstzrange multirange datemultirange int4multirange int8multirange nummultirange tsmultirange
     tstzmultirange unnest hstore akeys avals skeys svals each"""
@@ -174,7 +174,8 @@ _KEYWORDS = """all and any array as asof between by case cast check columns cros
     select semi anti sets similar some struct then to try_cast unbounded union unpivot using values varchar nvarchar
     char character bit when where window with within time timestamp text float real integer int bigint blob glob name
     collate current ignore nulls grouping sample tablesample bernoulli reservoir system percent first last temporal
-    number varying precision bpchar dec enum timestamptz symmetric asymmetric ordinality only repeatable"""
+    number varying precision bpchar dec enum timestamptz symmetric asymmetric ordinality only repeatable zone placing
+    variadic both leading trailing"""
 KEYWORDS_BEFORE_PARENTHESIS = frozenset(_KEYWORDS.split())
 """Keywords that may precede a parenthesis without a function call."""
 KEYWORDS_BY_DIALECT: dict[str, frozenset[str]] = {

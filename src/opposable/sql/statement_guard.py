@@ -67,7 +67,7 @@ _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Bool
     HavingMax HexString Identifier IgnoreNulls In IndexTableHint Intersect Interval IntervalSpan Introducer JSON
     JSONColumnDef JSONKeyValue JSONSchema JSONValue Join Kwarg Lambda Lateral Limit LimitOptions Literal National Null Offset
     OnCondition Order Ordered Parameter Partition Pivot PivotAlias PivotAny Placeholder PositionalColumn PreWhere PropertyEQ
-    Pseudocolumn Qualify RawString RecursiveWithSearch RespectNulls Rollup Select Slice Star Subquery Table TableAlias TableSample Tuple UnicodeString Union Unnest UnpivotColumns Values Var Where Window
+    Pseudocolumn Qualify RawString RecursiveWithSearch RespectNulls Rollup Select Slice Star Subquery Table TableAlias TableSample Tuple UnicodeString Union Unnest UnpivotColumns Values Var Variadic Where Window
     WindowSpec With WithFill WithinGroup"""
 _ALLOWED_NODES = frozenset(_NODE_NAMES.split())
 _STRING_TOKENS = frozenset({"STRING", "NATIONAL_STRING", "RAW_STRING"})
@@ -255,6 +255,8 @@ def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
         if name == "Select" and not node.expressions and not node.args.get("from_"):
             raise build_invalid_sql_error("A SELECT here selects nothing: name its columns.", node.sql())
         if name == "ObjectIdentifier" and node.name == "OID":  # regclass and others look up the catalog
+            continue
+        if name == "Version" and dialect == "mysql":  # FOR SYSTEM_TIME
             continue
         if name not in _ALLOWED_NODES and not isinstance(node, allowed_classes):
             words = "".join(f" {char}" if char.isupper() and i else char for i, char in enumerate(name))
