@@ -18,7 +18,7 @@ _OPENERS: tuple[tuple[str, str, SegmentKind], ...] = (
 )
 _OPENERS_BY_DIALECT: dict[Dialect, tuple[tuple[str, str, SegmentKind], ...]] = {
     "mysql": (
-        *((f"--{space}", "\n", "comment") for space in (" ", "\t", "\r", "\n")),  # 5--1 is a subtraction
+        *((f"--{chr(code)}", "\n", "comment") for code in (*range(33), 127)),  # 5--1 is a subtraction
         ("#", "\n", "comment"),
         ("/*", "*/", "comment"),
         ("'", "'", "string"),
@@ -30,6 +30,7 @@ _OPENERS_BY_DIALECT: dict[Dialect, tuple[tuple[str, str, SegmentKind], ...]] = {
 }
 _ESCAPED_QUOTES: dict[Dialect, str] = {"mysql": "'\"", "clickhouse": "'\"`"}
 """The quotes within which a backslash escapes the next character."""
+_OPENING_SIGNS = frozenset("-#/'\"`[$")
 _LETTER = r"A-Za-z_\x80-\U0010ffff"
 """What begins a name: PostgreSQL also takes spaces and dashes beyond ASCII for letters."""
 _DOLLAR_QUOTE = re.compile(rf"(?<![{_LETTER}0-9$])\$(?:[{_LETTER}][{_LETTER}0-9]*)?\$")
@@ -38,6 +39,8 @@ _ESCAPE_PREFIX = re.compile(rf"(?<![{_LETTER}0-9$])[eE]")
 _ESCAPE_PREFIXED_DIALECTS: frozenset[Dialect] = frozenset({"duckdb", "postgres"})
 """The dialects that read backslashes in `E'…'`, but not in `'…'`. A carriage return ends a comment in them."""
 _NEWLINE = re.compile(r"[\r\n]")
+_NESTED_COMMENT_DIALECTS: frozenset[Dialect] = frozenset({"duckdb", "postgres", "clickhouse"})
+_COMMENT_MARK = re.compile(r"/\*|\*/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,9 @@ def split_segments(sql: str, dialect: Dialect = "sqlite") -> Iterator[Segment]:
     code_start = position = 0
     continues_escapes = False
     while position < len(sql):
+        if sql[position] not in _OPENING_SIGNS:
+            position += 1
+            continue
         opener = next((o for o in openers if sql.startswith(o[0], position)), None)
         if dialect in _DOLLAR_QUOTED_DIALECTS and (mark := _DOLLAR_QUOTE.match(sql, position)):
             opener = (mark[0], mark[0], "string")
@@ -77,6 +83,8 @@ def split_segments(sql: str, dialect: Dialect = "sqlite") -> Iterator[Segment]:
         continues_escapes = prefixed or (continues_escapes and opener[2] == "comment")
         has_escapes = prefixed or opener[1] in escaped_quotes
         end, closed = _find_segment_end(sql, content_start, opener[1], has_escapes=has_escapes)
+        if opener[0] == "/*" and dialect in _NESTED_COMMENT_DIALECTS:
+            end, closed = _find_comment_end(sql, position)
         if opener[1] == "\n" and dialect in _ESCAPE_PREFIXED_DIALECTS and (newline := _NEWLINE.search(sql, position)):
             end = newline.end()
         yield Segment(opener[2], sql[position:end], position, closed or opener[1] == "\n", prefixed)
@@ -98,6 +106,16 @@ def standardize_string(string: Segment, dialect: Dialect) -> str:
     if not string.has_escape_prefix:
         return string.text
     return re.sub(r"\\(['\\])", lambda escaped: "''" if escaped[1] == "'" else r"\x5c", string.text)
+
+
+def _find_comment_end(sql: str, position: int) -> tuple[int, bool]:
+    """Return where a comment with comments in it ends, and whether it is closed."""
+    depth = 0
+    for mark in _COMMENT_MARK.finditer(sql, position):
+        depth += 1 if mark[0] == "/*" else -1
+        if depth == 0:
+            return mark.end(), True
+    return len(sql), False
 
 
 def _find_segment_end(sql: str, position: int, closer: str, *, has_escapes: bool) -> tuple[int, bool]:

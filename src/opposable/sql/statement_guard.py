@@ -60,6 +60,7 @@ _SLICE_WITHOUT_START = re.compile(r"\[\s*::")
 _HEX_PREFIX, _HEX_DIGITS = re.compile(r"(?<!\w)[xX]$"), re.compile("'(?:[0-9a-fA-F]{2})*'")
 """The parts of `x'00'`, which sqlglot does not read in DuckDB's dialect."""
 _NOT_NEWLINE = re.compile(r"[^\n]")
+_COMMENT_DIALECTS = frozenset({"sqlite", "mysql"})
 _SEQUENCE_TABLE = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")
 """The name of a table of numbers, which MariaDB makes when it is read."""
 _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
@@ -117,7 +118,7 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
 def _standardize(sql: str, dialect: Dialect) -> str:
     """Return `sql` without comments, and with strings, names and slices that all parsers read alike.
 
-    SQLite names a column by its text, so the comments within it stay.
+    SQLite and MySQL name a column by its text, so the comments within it stay, except MySQL's hints `/*+ … */`.
     """
     if not sql.strip():
         raise build_invalid_sql_error("The SQL is empty: write one SELECT statement.", sql)
@@ -133,15 +134,13 @@ def _standardize(sql: str, dialect: Dialect) -> str:
             )
         if part.kind == "comment" and part.text.startswith(("/*!", "/*M!")):
             raise ToolRefused("Comments of the form /*! … */ are not allowed: leave them out.")
-        if part.text.startswith("/*") and "/*" in part.text[2:]:
-            raise ToolRefused("Comments within comments are not allowed: leave them out.")
         if part.kind == "code" and dialect == "duckdb":
             code.append(_SLICE_WITHOUT_START.sub("[: :", part.text))
         elif part.kind == "string":
             code.append(standardize_string(part, dialect))
         elif dialect == "duckdb" and part.text.startswith("`"):
             code.append(quote_identifier(unquote_name(part.text)))
-        elif part.kind == "comment" and dialect != "sqlite":
+        elif part.kind == "comment" and (dialect not in _COMMENT_DIALECTS or part.text.startswith("/*+")):
             # strings of two lines are one string
             code.append("\n" if part.text.endswith(("\r", "\n")) else " ")
         else:
@@ -150,13 +149,12 @@ def _standardize(sql: str, dialect: Dialect) -> str:
 
 
 def _mask(sql: str, dialect: Dialect) -> str:
-    """Return `sql` with spaces in place of what sqlglot does not need: SQLite's comments, and the x of DuckDB's `x'00'`."""
+    """Return `sql` with spaces in place of what sqlglot does not need: comments, and the x of DuckDB's `x'00'`."""
     parts: list[str] = []
     for part in split_segments(sql, dialect):
         if dialect == "duckdb" and _HEX_DIGITS.fullmatch(part.text) and _HEX_PREFIX.search("".join(parts[-1:])):
             parts[-1] = parts[-1][:-1] + " "
-        is_comment = dialect == "sqlite" and part.kind == "comment"
-        parts.append(_NOT_NEWLINE.sub(" ", part.text) if is_comment else part.text)
+        parts.append(_NOT_NEWLINE.sub(" ", part.text) if part.kind == "comment" else part.text)
     return "".join(parts)
 
 
