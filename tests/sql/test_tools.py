@@ -1,6 +1,7 @@
 """The SQL tools as a model calls them."""
 
 import json
+import re
 import sqlite3
 
 import duckdb
@@ -137,6 +138,16 @@ async def test_the_limit_is_bounded(shop):
     many = "SELECT number FROM numbers(5000)" if shop.dialect == "clickhouse" else many
     found = await tools.execute(many, limit=10**9)
     assert (found["row_count"], found["truncated"]) == (1000, True)
+    unset = await ToolLibrary(create_sql_tools(shop)).call("sql.execute", {"sql": many, "limit": None})
+    assert unset.data["row_count"] == 100
+
+
+async def test_a_parameter_with_the_mark_of_another_library_is_reported_with_its_form_here(shop):
+    for mark in (":c", "$c", "@c"):
+        if (shop.dialect, mark) == ("mysql", "@c"):  # a variable
+            continue
+        with pytest.raises(InvalidArguments, match="^sql: write {{c}} instead of " + re.escape(mark)):
+            await SqlTools(shop).execute(f"SELECT id FROM orders WHERE note <> '{mark}' AND id = {mark}", {"c": 1})
 
 
 async def test_engine_errors_are_one_sentence_without_paths(shop, shop_files):
@@ -151,7 +162,7 @@ async def test_engine_errors_are_one_sentence_without_paths(shop, shop_files):
         with pytest.raises((ToolFailed, InvalidArguments)) as raised:
             await tools.execute(sql)
         message = str(raised.value)
-        assert message.startswith(("The database says: ", "sql: The SQL has a syntax error near ')'"))
+        assert message.startswith(("The database says: ", "sql: The safety check cannot read the SQL near ')'"))
         assert "sqlglot" not in message
         assert "\n" not in message
         assert "Traceback" not in message

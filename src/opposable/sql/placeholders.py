@@ -16,6 +16,7 @@ from opposable.sql.lexer import split_segments
 from opposable.sql.schema import unquote_name
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([^\W\d]\w*)\s*\}\}")
+_OTHER_MARK = re.compile(r"(?<![\w:$@])[:$@]([^\W\d]\w*)")
 _PARAMETER_PREFIX: dict[Dialect, str] = {"duckdb": "$", "sqlite": ":", "postgres": "$", "mysql": ":"}
 _CLICKHOUSE_TYPES: dict[type, str] = {
     bool: "Bool",
@@ -90,6 +91,13 @@ def bind_placeholders(
     if binder.problems or (problems := binder.list_misspelt()):
         raise InvalidArguments(tuple(dict.fromkeys(binder.problems or problems)))
     return BoundSql(text, binder.values, binder.placeholders, dialect)
+
+
+def find_other_marks(bound: BoundSql, parameters: Container[str]) -> tuple[FieldProblem, ...]:
+    """Return a problem for each name of `parameters` that rejected SQL writes as `:name`, `$name` or `@name`."""
+    code = " ".join(part.text for part in split_segments(bound.sql, bound.dialect) if part.kind == "code")
+    marks = (mark for mark in _OTHER_MARK.finditer(code) if mark[1] in parameters)
+    return tuple(FieldProblem("sql", f"write {{{{{mark[1]}}}}} instead of {mark[0]}") for mark in marks)
 
 
 class _Binder:

@@ -9,7 +9,7 @@ from opposable.sql.errors import QueryTimedOut
 from opposable.sql.name_checker import check_names
 from opposable.sql.name_problems import NameProblem
 from opposable.sql.name_repair import RepairedQuery, repair_names
-from opposable.sql.placeholders import BoundSql, bind_placeholders
+from opposable.sql.placeholders import BoundSql, bind_placeholders, find_other_marks
 from opposable.sql.schema import DatabaseSchema, Table, to_one_line
 from opposable.sql.statement_guard import parse_safe_query
 from opposable.sql.translation import SourceDialect, translate
@@ -148,14 +148,17 @@ class SqlTools:
         repaired_sql = bound.restore_placeholders(repaired.query.sql)
         return {"sql": repaired_sql, "valid": True, "corrections": corrections, "problem": None}
 
-    async def execute(self, sql: str, parameters: dict[str, Any] | None = None, limit: int = 100) -> dict[str, Any]:
+    async def execute(
+        self, sql: str, parameters: dict[str, Any] | None = None, limit: int | None = None
+    ) -> dict[str, Any]:
         """Run one SELECT and return its rows. Wrong names are put right first where that is certain.
 
         Args:
             sql: The query. {{name}} stands for the value of that name in parameters.
             parameters: Values for the {{name}}s in the query.
-            limit: The most rows to return, 1 to 1000.
+            limit: The most rows to return, 1 to 1000 (default: 100).
         """
+        limit = self._limits.max_rows if limit is None else limit
         if limit < 1:
             raise InvalidArguments((FieldProblem("limit", must_be("1 to 1000"), str(limit)),))
         bound = BoundSql(sql, dialect=self._database.dialect)
@@ -163,6 +166,8 @@ class SqlTools:
             names = (await self._database.get_schema()).names
             bound = bind_placeholders(sql, self._database.dialect, parameters, identifiers=names)
         accepted = await self._accept(bound)
+        if not accepted and (problems := find_other_marks(bound, parameters or {})):
+            raise InvalidArguments(problems)
         repaired = accepted or await self._repair(bound)
         bounds = QueryLimits(min(limit, MAX_ROWS), self._limits.max_cell_characters, self._limits.timeout_seconds)
         result = await self._database.run(repaired.query.sql, bound.values, bounds)
