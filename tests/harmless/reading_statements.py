@@ -54,6 +54,8 @@ ENGINE_SCHEMA: dict[str, list[str]] = {
         "CREATE TABLE kinds (id INTEGER PRIMARY KEY, flags SET('a','b','c'), size ENUM('s','l'), raw VARBINARY(10), bits BIT(8), f FLOAT, d DOUBLE, t TINYINT(1), y YEAR, tm TIME(3), dt DATETIME(6), ts TIMESTAMP NULL, j JSON, u UUID, ip INET6, z DATE, big BIGINT UNSIGNED, txt LONGTEXT, dec_ DECIMAL(30,10))",
         "INSERT INTO kinds VALUES (1, 'a,c', 'l', x'00ff', b'101', 1.1, 1.1, 1, 2024, '-10:00:00.5', '2024-01-01 10:00:00.123456', '2024-01-01 00:00:00', '{\"a\": [1, 1.10, null]}', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '::1', '2024-02-29', 18446744073709551615, REPEAT('x', 10), 12345678901234567890.0123456789), (2,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL)",
         'CREATE VIEW v AS SELECT id, name AS "Full Name" FROM emp WHERE id < 4',
+        "CREATE TABLE history (id INTEGER) WITH SYSTEM VERSIONING",
+        "INSERT INTO history VALUES (1)",
     ],
 }
 _LONG_IN = f"SELECT count(*) FROM emp WHERE id IN ({', '.join(map(str, range(1, 3000)))})"
@@ -262,6 +264,7 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
         "SELECT count(*) FROM emp WHERE hired > date('2024-01-01', '-' || 36 || ' months')",
         'SELECT id, CASE WHEN sal > 50 THEN \'✓\' ELSE \'✗\' END AS "✓?" FROM emp ORDER BY id',
         "SELECT substr(name, 1, instr(name || ' ', ' ') - 1), rtrim('a  '), trim('xax', 'x'), upper('é') FROM emp ORDER BY id",
+        'SELECT 1 /* files in data/*.csv */ + 1',
     ],
     ('duckdb',): [
         "SELECT x'00', X'ff10', hex(x'00ff'), octet_length(x'') FROM emp LIMIT 1",
@@ -439,6 +442,10 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
         'SELECT array_agg(x) FROM (SELECT unnest([INTERVAL 1 DAY]) AS x)',
         "SELECT datediff('month', DATE '2024-01-01', hired), datesub('year', DATE '2020-01-01', hired), date_add(hired, INTERVAL 1 MONTH) FROM emp ORDER BY id",
         "SELECT map_from_entries([('a', 1)]), map_entries(MAP {'a': 1}), element_at(MAP {'a': 1}, 'a')",
+        "SELECT 5!, 4 !, (3)! AS f, apply([1, 2], lambda x: x + 1), reduce([1, 2, 3], lambda a, b: a + b)",
+        'SELECT map, list FROM (SELECT 1 AS map, 2 AS list)',
+        "SELECT hired::TIMESTAMP AT TIME ZONE ('UTC'), overlay('abcdef' PLACING ('zz') FROM (2) FOR (2)) FROM emp ORDER BY id",
+        'SELECT id /* a /* nested */ comment */ FROM emp ORDER BY id',
     ],
     ('postgres',): [
         'SELECT id, sum(id) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING EXCLUDE TIES) FROM emp ORDER BY id',
@@ -652,6 +659,13 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
         'SELECT JSON_QUERY(\'{"a": [1]}\'::jsonb, \'$.a\' WITH WRAPPER), JSON_QUERY(\'{"a": 1}\'::jsonb, \'$.a\' WITHOUT ARRAY WRAPPER), JSON_VALUE(\'{}\'::jsonb, \'$.中\' DEFAULT \'无\' ON EMPTY), JSON_VALUE(\'{}\'::jsonb, \'$.b\' RETURNING int DEFAULT 5 ON EMPTY NULL ON ERROR), JSON_QUERY(\'{}\'::jsonb, \'$.c\' EMPTY ARRAY ON EMPTY)',
         'SELECT \'中文\', t.* FROM JSON_TABLE(\'[{"a": 1}, {"b": 2}]\'::jsonb, \'$[*]\' COLUMNS (a text PATH \'$.a\' DEFAULT \'无\' ON EMPTY NULL ON ERROR, has_b boolean EXISTS PATH \'$.b\', c int PATH \'$.c\' DEFAULT 7 ON EMPTY)) AS t',
         'SELECT \'中文\', t.* FROM JSON_TABLE(\'[{"a": 1}, {"b": 2}]\'::jsonb, \'$[*]\' COLUMNS (a text PATH \'$.a\' DEFAULT \'无\' ON EMPTY NULL ON ERROR, has_b boolean EXISTS PATH \'$.b\', c int PATH \'$.c\' DEFAULT 7 ON EMPTY)) AS t ORDER BY c, 2 LIMIT 1',
+        "SELECT inet '10.0.0.1' <<= inet '10.0.0.0/8', inet '10.0.0.0/8' >>= inet '10.0.0.1', point '(1,1)' ~= point '(1,1)', 'b' ~>=~ 'a', 'b' ~<~ 'a', @ -5, @ id FROM emp ORDER BY id",
+        "SELECT mood 'ok', mood 'sad' < m, tsquery 'a & b', box '((0,0),(5,5))' @> point '(1,1)', circle '((0,0),1)', lseg '((0,0),(1,1))', macaddr '08:00:2b:01:02:03', bit varying '101', CASE WHEN true THEN mood 'ok' END FROM odd ORDER BY id",
+        "SELECT SUBSTRING('foobar' SIMILAR '%#\"o_b#\"%' ESCAPE '#'), ?| lseg '((0,0),(0,1))', (SELECT id FROM emp ORDER BY sal USING <, id USING > LIMIT 1)",
+        'SELECT JSON_SERIALIZE(\'{"a": 1}\' RETURNING bytea), json_object(\'{a,1}\'), JSON_ARRAY(1, NULL NULL ON NULL RETURNING jsonb), (SELECT JSON_ARRAYAGG(id ORDER BY id RETURNING jsonb) FROM emp)',
+        "SELECT hired::timestamp AT TIME ZONE ('UTC'), hired::timestamp AT TIME ZONE (SELECT 'Asia/Tokyo'), overlay('abcdef' PLACING ('zz') FROM (2) FOR (2)), trim(BOTH ('x') FROM ('xax')) FROM emp ORDER BY id",
+        "SELECT num_nulls(VARIADIC ARRAY[1, NULL]), concat_ws('-', VARIADIC (ARRAY['a', 'b'])), format('%s', VARIADIC ARRAY['a'])",
+        'SELECT id /* a /* nested */ comment */ FROM emp ORDER BY id',
     ],
     ('mysql',): [
         'SELECT id, SUM(sal) OVER (PARTITION BY dept ORDER BY id RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM emp ORDER BY id',
@@ -755,6 +769,17 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
         'SELECT f, d, t, y, tm, dt, j, u, ip, z, big, dec_ FROM kinds ORDER BY id',
         'SELECT SUM(f), AVG(d), f * 1, f + d FROM kinds WHERE id = 1',
         "SELECT JSON_EXTRACT(j, '$.a[1]'), j FROM kinds ORDER BY id",
+        "VALUES (1, 'a'), (2, 'b')",
+        "WITH t(a, b) AS (VALUES (1, 'x'), (2, 'y')) SELECT b FROM t WHERE a = 2",
+        'SELECT id FROM emp LIMIT ROWS EXAMINED 10000',
+        'SELECT id FROM emp ORDER BY id LIMIT 2 ROWS EXAMINED 10000',
+        'SELECT SQL_NO_CACHE SQL_SMALL_RESULT DISTINCT dept FROM emp ORDER BY dept',
+        'SELECT LAST_VALUE(1, 2)',
+        'SELECT id FROM history FOR SYSTEM_TIME ALL',
+        'SELECT id FROM history FOR SYSTEM_TIME AS OF NOW(6)',
+        "SELECT HEX(WEIGHT_STRING('a' AS CHAR(2))), ST_Within(POINT(1, 1), ST_Buffer(POINT(1, 1), 2)), COLUMN_GET(COLUMN_CREATE('a', 1), 'a' AS INT)",
+        'SELECT SUM(id /* pieces */), COUNT(*) # all\n + 1, 5-- it\'s one\n + 0 FROM emp',
+        'SELECT 1 /* files in data/*.csv */ + 1',
     ],
 }  # fmt: skip
 TEXT_ROWS: dict[str, dict[str, list[list[object]]]] = {

@@ -53,7 +53,7 @@ ATTACKS = [
     "-- SELECT 1\nDELETE FROM orders",
     "SELECT /*! 1; DELETE FROM orders; */ 1",
     "SELECT 1 /*! UNION SELECT load_extension('x') */",
-    "SELECT 1 /* /* */ ; DELETE FROM orders /* */ */",
+    "SELECT 1 /* /* */ */ ; DELETE FROM orders /* */",
     "SELECT 'a\\'; DELETE FROM orders; --'",
     "SELECT 1\0; DELETE FROM orders",
     "DELETE FROM orders",

@@ -18,10 +18,32 @@ SCHEMA = DatabaseSchema((Table("orders", (Column("id", "INT"), Column("note", "T
     ("sql", "english", "chinese"),
     [
         ("DROP TABLE orders", "DROP is not allowed: only one reading", "只能执行读取数据的语句，不允许 DROP"),
+        (
+            "EXPLAIN SELECT 1",
+            "EXPLAIN is not allowed: only one reading statement (SELECT, WITH … SELECT, VALUES) may run here."
+            " Call sql.validate instead.",
+            "只能执行读取数据的语句，不允许 EXPLAIN；请改用 sql.validate",
+        ),
+        (
+            "SHOW TABLES",
+            "SHOW is not allowed: only one reading statement (SELECT, WITH … SELECT, VALUES) may run here."
+            " Call schema.list_tables or schema.list_columns instead.",
+            "只能执行读取数据的语句，不允许 SHOW；请改用 schema.list_tables 或 schema.list_columns",
+        ),
+        (
+            "SELECT * FROM information_schema.tables",
+            "The system table tables may not be read: use the tables of this database."
+            " Call schema.list_tables or schema.list_columns instead.",
+            "不能读取系统表 tables；请改用 schema.list_tables 或 schema.list_columns",
+        ),
         ("SELECT 1; SELECT 2", "The SQL holds 2 statements: only one", "只能执行一条语句，而这里有 2 条"),
         ("SELECT load_extension('x')", "The function load_extension is not", "不能使用函数 load_extension"),
         ("SELECT * FROM sqlite_master", "The system table sqlite_master may", "不能读取系统表 sqlite_master"),
-        ("SELECT (1", "sql: The SQL has a syntax error near '1'", "SQL 在 '1' 附近有语法错误"),
+        (
+            "SELECT (1",
+            "sql: The safety check cannot read the SQL near '1'",
+            "安全检查无法解析 SQL 中 '1' 附近的内容，请改正或换一种写法",
+        ),
         ("SELECT 'a", "sql: A string that begins at character 8", "sql: A string that begins at character 8"),
     ],
 )

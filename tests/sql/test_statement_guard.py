@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from opposable.domain.errors import InvalidArguments
+from opposable.domain.errors import InvalidArguments, ToolRefused
 from opposable.sql.schema import Column, DatabaseSchema, Table
 from opposable.sql.statement_guard import parse_safe_query
 
@@ -16,9 +16,12 @@ SHOP_SCHEMA = DatabaseSchema((Table("orders", (Column("id", "INTEGER"),)),))
     [
         ("", "The SQL is empty: write one SELECT statement."),
         ("SELCT 1", "The SQL must begin with SELECT or WITH, not selct."),
-        ("SELECT (1", "The SQL has a syntax error near '1' (line 1, column 9): Expecting )."),
+        (
+            "SELECT (1",
+            "The safety check cannot read the SQL near '1' (line 1, column 9): Expecting ). Correct it there, or",
+        ),
         ("SELECT 'a", "A string that begins at character 8 is never closed."),
-        ("SELECT 1 FROM", "The SQL has a syntax error"),
+        ("SELECT 1 FROM", "The safety check cannot read the SQL"),
         ("SELECT", "A SELECT here selects nothing: name its columns."),
     ],
 )
@@ -42,3 +45,14 @@ def test_sql_that_sqlglot_cannot_parse_is_refused_in_seconds(tail):
     with pytest.raises(InvalidArguments):
         parse_safe_query("SELECT 1" + tail, "duckdb", SHOP_SCHEMA)
     assert time.perf_counter() - started < 5
+
+
+def test_comments_of_mysql_reach_the_server_without_its_hints():
+    sql = "SELECT /*+ MAX_EXECUTION_TIME(0) */ id /* its key */ FROM orders -- all"
+    assert parse_safe_query(sql, "mysql", SHOP_SCHEMA).sql == "SELECT   id /* its key */ FROM orders -- all"
+
+
+@pytest.mark.parametrize("target", ["OUTFILE '/tmp/x'", "DUMPFILE '/tmp/x'", "@found"])
+def test_a_target_of_a_select_is_refused(target):
+    with pytest.raises(ToolRefused, match=r"^INTO is not allowed in a query: "):
+        parse_safe_query(f"SELECT 1 INTO {target}", "mysql", SHOP_SCHEMA)

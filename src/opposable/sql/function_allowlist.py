@@ -69,7 +69,7 @@ _DUCKDB_NESTED = """aggregate apply array_aggr array_aggregate array_append arra
     list_reduce list_resize list_reverse list_reverse_sort list_select list_sem list_skewness list_slice list_sort
     list_stddev_pop list_stddev_samp list_string_agg list_sum list_transform list_unique list_value list_var_pop
     list_var_samp list_where list_zip map map_concat map_contains map_contains_entry map_contains_value map_entries
-    map_extract map_extract_value map_from_entries map_keys map_values range row struct struct_concat struct_contains
+    map_extract map_extract_value map_from_entries map_keys map_values range reduce row struct struct_concat struct_contains
     struct_extract struct_extract_at struct_has struct_indexof struct_insert struct_keys struct_pack struct_position
     struct_update struct_values union_extract union_tag union_value unnest array generate_subscripts"""
 _DUCKDB_JSON = """array_to_json from_json from_json_strict json json_array json_array_length json_contains json_deep_merge

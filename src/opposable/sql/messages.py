@@ -109,7 +109,7 @@ def unlisted_table(name: str) -> LocalizedText:
     return LocalizedText(f"There is no table {name} here: use the tables of this database.", f"没有表 {name}")
 
 
-# syntax errors
+# SQL that cannot be parsed
 
 
 def unreadable_sql() -> LocalizedText:
@@ -117,17 +117,22 @@ def unreadable_sql() -> LocalizedText:
     return LocalizedText("The SQL cannot be read: check quotes, commas and parentheses.", "SQL 无法解析")
 
 
-def syntax_error_near(excerpt: str, line: int, column: int, description: str) -> LocalizedText:
-    """A syntax error with the SQL around it."""
+def unreadable_sql_near(excerpt: str, line: int, column: int, description: str) -> LocalizedText:
+    """SQL that the parser rejects, with the place. The engine may accept it: the parser lacks some of its forms."""
     return LocalizedText(
-        f"The SQL has a syntax error near {excerpt!r} (line {line}, column {column}): {description}.",
-        f"SQL 在 {excerpt!r} 附近有语法错误",
+        f"The safety check cannot read the SQL near {excerpt!r} (line {line}, column {column}): {description}."
+        " Correct it there, or write it in another way.",
+        f"安全检查无法解析 SQL 中 {excerpt!r} 附近的内容，请改正或换一种写法",
     )
 
 
-def syntax_error_in_line(line: int, description: str) -> LocalizedText:
-    """A syntax error whose line alone is known."""
-    return LocalizedText(f"The SQL has a syntax error in line {line}: {description}.", f"SQL 第 {line} 行有语法错误")
+def unreadable_sql_in_line(line: int, description: str) -> LocalizedText:
+    """SQL that the parser rejects, where the line alone is known."""
+    return LocalizedText(
+        f"The safety check cannot read the SQL in line {line}: {description}."
+        " Correct it there, or write it in another way.",
+        f"安全检查无法解析 SQL 第 {line} 行，请改正或换一种写法",
+    )
 
 
 # names that do not exist

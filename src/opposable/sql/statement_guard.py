@@ -49,12 +49,42 @@ _LAST_CLAUSES = re.compile(
     re.IGNORECASE,
 )
 """ORDER BY and LIMIT at the end of a statement, of columns and numbers only: they read nothing else."""
-_JSON_CLAUSES = re.compile(
-    r"(?<=' )(?:(?:WITH(?:OUT)? (?:(?:UN)?CONDITIONAL )?(?:ARRAY )?WRAPPER"
-    r"|(?:NULL|ERROR|EMPTY ARRAY|EMPTY OBJECT|DEFAULT ['0]) ON (?:EMPTY|ERROR)) )+|(?<= )EXISTS (?=PATH )"
-    r"|(?<= )(?:NULL|ABSENT) ON NULL (?=\.)"
-)
-"""`WITH WRAPPER` and `DEFAULT 'x' ON EMPTY` after a JSON path, `EXISTS PATH` and `NULL ON NULL`, in words: `'` is a string, `0` a number."""
+_OPERAND = r"(?:(?<=[-+*/<>=~!@#&|^(,\[] )|(?<=\bSELECT )|(?<=\bWHERE )|(?<=\b(?:CASE|WHEN|THEN|ELSE) )|(?<=\b(?:AND|NOT) )|(?<=\bOR ))"
+"""The place where an operand begins."""
+_UNREAD_FORMS = {
+    "": {
+        r"(?<=' )(?:(?:WITH(?:OUT)? (?:(?:UN)?CONDITIONAL )?(?:ARRAY )?WRAPPER"
+        r"|(?:NULL|ERROR|EMPTY ARRAY|EMPTY OBJECT|DEFAULT ['0]) ON (?:EMPTY|ERROR)) )+": "",
+        r"EXISTS (?=PATH )|(?:NULL|ABSENT) ON NULL (?=[),] |RETURNING )": "",
+    },
+    "postgres": {
+        r"> >= |< <= |~ [<>]=? ~ |~ = ": "=",
+        _OPERAND + r"(?:@|\?\|) ": "",
+        _OPERAND + r"(?-i:[a-z_]\w*) ' ": "1 :: 0",
+        _OPERAND + r"BIT VARYING ' ": "2 :: 0 1",
+        r"USING [<>]=? (?=[),] |NULLS |LIMIT |$)": "",
+        r"RETURNING (?:TEXT|JSONB?|BYTEA|VARCHAR) (?=\) )": "",
+        r"JSON_OBJECT (?=\( ' \) )": "",
+        r"SIMILAR (?=' ESCAPE ' \) )|(?<=SIMILAR ' )ESCAPE ": ",",
+    },
+    "duckdb": {
+        r"(?<=[0)] )! (?=[),] |AS |FROM |$)": "",
+        r"REDUCE (?=\( )": "list_reduce",
+        r"APPLY (?=\( )": "list_apply",
+        r"MAP (?=[),] |AS |FROM |$)": '"map"',
+    },
+    "mysql": {
+        r"VALUES (?=\( |ROW )": "SELECT",
+        r"LIMIT ROWS EXAMINED 0 |(?<=0 )ROWS EXAMINED 0 ": "",
+        r"(?<=SELECT )(?:SQL_(?:NO_CACHE|CACHE|SMALL_RESULT|BIG_RESULT|BUFFER_RESULT|CALC_FOUND_ROWS) )+": "",
+        r"LAST_VALUE (?=\( [^(),]*+,[^()]*\) (?!OVER ))": "",
+    },
+}
+"""Forms that engines have but sqlglot lacks, and what it reads in their place; a number is a token of the form.
+
+In these, `'` is a string, `0` a number and `"` a quoted name; names are lowercase. A form is an operator, a type or keywords: what is
+replaced names no table and calls no function. The statement itself runs as written.
+"""
 _SLICE_WITHOUT_START = re.compile(r"\[\s*::")
 """The start of a slice of DuckDB, such as `[::-1]`, whose signs sqlglot takes for a cast."""
 _HEX_PREFIX, _HEX_DIGITS = re.compile(r"(?<!\w)[xX]$"), re.compile("'(?:[0-9a-fA-F]{2})*'")
@@ -171,7 +201,7 @@ def _tokenize(sql: str, dialect: Dialect) -> list[Any]:
     try:
         tokens = list(sqlglot.tokenize(sql, dialect=dialect))
     except SqlglotError as error:
-        raise build_invalid_sql_error(_format_syntax_error(error), sql) from error
+        raise build_invalid_sql_error(_format_parse_error(error), sql) from error
     if len(tokens) > MAX_TOKENS:
         raise ToolRefused(messages.too_many(len(tokens), "words and signs", MAX_TOKENS))
     _refuse_depth(tokens)
@@ -201,23 +231,28 @@ def _refuse_depth(tokens: list[Any]) -> None:
 
 
 def _parse(sql: str, tokens: list[Any], dialect: Dialect) -> Any:
-    import sqlglot
+    from sqlglot.dialects.dialect import Dialect as SqlDialect
     from sqlglot.errors import SqlglotError
 
+    parser = SqlDialect.get_or_raise(dialect).parser()
     try:
         try:
-            statements = sqlglot.parse(sql, dialect=dialect)
+            statements = parser.parse(tokens, sql)
         except SqlglotError:
             # sqlglot lacks PIVOT … ORDER BY of DuckDB, and LIMIT 1 BY a LIMIT 2 of ClickHouse.
-            statements = sqlglot.parse(_LAST_CLAUSES.sub("", _blank_json_clauses(sql, tokens)), dialect=dialect)
+            end = len(_LAST_CLAUSES.sub("", sql))
+            read_tokens = [token for token in _replace_unread_forms(tokens, dialect) if token.start < end]
+            statements = parser.parse(read_tokens, sql)
         statements = [tree for tree in statements if tree is not None]
     except SqlglotError as error:
+        if any(token.token_type.name == "INTO" for token in tokens):
+            raise ToolRefused(messages.clause_not_allowed("INTO")) from error
         highlight = next((str(found.get("highlight")) for found in getattr(error, "errors", [])), "").upper()
         word = _get_statement_name(sql)
         if word.casefold() in _PIVOT_WORDS and highlight in _CLAUSES_OUTSIDE_PIVOT:
             sentence = f"Write {highlight} around the {word}: SELECT * FROM ({word} …) {highlight} …"  # noqa: S608 - an error message
             raise build_invalid_sql_error(sentence, sql) from error
-        raise build_invalid_sql_error(_format_syntax_error(error), sql) from error
+        raise build_invalid_sql_error(_format_parse_error(error), sql) from error
     except RecursionError as error:
         raise ToolRefused("The SQL is nested too deeply: simplify it.") from error
     if len(statements) != 1:
@@ -225,16 +260,31 @@ def _parse(sql: str, tokens: list[Any], dialect: Dialect) -> Any:
     return statements[0]
 
 
-def _blank_json_clauses(sql: str, tokens: list[Any]) -> str:
-    """Return `sql` with spaces in place of the clauses of JSON functions that sqlglot lacks: keywords and literals."""
-    marks = {"NUMBER": "0", "IDENTIFIER": "."} | dict.fromkeys(_STRING_TOKENS, "'")
-    words = [marks.get(t.token_type.name) or (t.text.upper() if t.text.isidentifier() else ".") for t in tokens]
-    words = [f"{word} " for word in words]
-    starts = list(accumulate(map(len, words), initial=0))
-    for clause in _JSON_CLAUSES.finditer("".join(words)):
-        first, last = tokens[starts.index(clause.start())], tokens[starts.index(clause.end()) - 1]
-        sql = sql[: first.start] + " " * (last.end + 1 - first.start) + sql[last.end + 1 :]
-    return sql
+def _replace_unread_forms(tokens: list[Any], dialect: Dialect) -> list[Any]:
+    """Return the tokens with forms that sqlglot reads in place of those that it lacks."""
+    import sqlglot
+
+    words = [f"{_describe_token(token)} " for token in tokens]
+    starts = {start: index for index, start in enumerate(accumulate(map(len, words), initial=0))}
+    text, replaced = "".join(words), [[token] for token in tokens]
+    for pattern, replacement in (_UNREAD_FORMS[""] | _UNREAD_FORMS.get(dialect, {})).items():
+        for form in re.finditer(pattern, text, re.IGNORECASE):
+            first, last = starts.get(form.start()), starts.get(form.end())
+            if first is None or last is None or words[first - 1] == ". ":  # within a word, or a name of a schema
+                continue
+            made = [
+                tokens[first + int(token.text)] if token.token_type.name == "NUMBER" else token
+                for token in sqlglot.tokenize(replacement, dialect=dialect)
+            ]
+            replaced[first:last] = [made, *([] for _ in range(first + 1, last))]
+    return [token for group in replaced for token in group]
+
+
+def _describe_token(token: Any) -> str:
+    kind = token.token_type.name
+    if kind.endswith("STRING") or kind in ("NUMBER", "IDENTIFIER"):
+        return {"NUMBER": "0", "IDENTIFIER": '"'}.get(kind, "'")
+    return str(token.text.lower() if kind == "VAR" else token.text.upper()).replace(" ", "_")
 
 
 def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
@@ -390,7 +440,7 @@ def build_invalid_sql_error(sentence: str, sql: str) -> InvalidArguments:
     return InvalidArguments((FieldProblem("sql", sentence, to_one_line(sql)),))
 
 
-def _format_syntax_error(error: Exception) -> str:
+def _format_parse_error(error: Exception) -> str:
     details = getattr(error, "errors", None) or [{}]
     first = details[0]
     description = str(first.get("description") or "it cannot be read").partition(" but got <Token")[0].rstrip(".")
@@ -401,8 +451,8 @@ def _format_syntax_error(error: Exception) -> str:
     )
     excerpt = to_one_line(str(first.get("highlight") or ""))
     if not excerpt:
-        return messages.syntax_error_in_line(first["line"], description)
-    return messages.syntax_error_near(excerpt, first["line"], first["col"], description)
+        return messages.unreadable_sql_in_line(first["line"], description)
+    return messages.unreadable_sql_near(excerpt, first["line"], first["col"], description)
 
 
 def _get_statement_name(sql: str) -> str:
