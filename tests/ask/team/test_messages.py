@@ -62,7 +62,7 @@ async def test_corrections_are_in_both_languages(shop):
         ("SELECT wages FROM payroll", "reliably: There is no table payroll. Tables: department, person", "没有表 payroll；现有的是 department、person"),
         ("DROP TABLE person", "DROP is not allowed", "不允许 DROP"),
         ("SELECT load_extension('x')", "The function load_extension is not available here", "不能使用函数 load_extension"),
-        ("SELECT (name FROM person", "reliably: The SQL has a syntax error", "语法错误"),
+        ("SELECT (name FROM person", "reliably: The safety check cannot read the SQL", "安全检查无法解析 SQL"),
         ("SELECT abs(-9223372036854775807 - 1)", "The database says: ", "数据库报错："),
     ],
 )  # fmt: skip
