@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+import orjson
+
 from opposable.ask.sql_trees import exp, parse_query
 from opposable.domain.events import Reply
 from opposable.domain.messages import system_message, user_message
 from opposable.models.base import Model, ModelOptions, adapt_options, request_reply
-from opposable.models.callable import extract_text
 from opposable.parsers.token_escaping import WORD_JOINER
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.lexer import split_segments
@@ -21,14 +22,17 @@ Reply with the SQL alone, in a ```sql block."""
 
 _MAX_CLOSING_FENCES = 20
 """Most fences that are tried as the end of a block."""
-_OPENING_FENCE_PATTERN = re.compile(r"```([a-zA-Z]*)\s*\n")
-_CLOSING_FENCE_PATTERN = re.compile(r"(?<!`)```(?!`)")
+_OPENING_FENCE_PATTERN = re.compile(
+    r"(```|~~~)[^\S\n]*([\w+-]*)(?:\s+(?=\(*(?:SELECT|WITH)\b)|[^\n`]*\n)", re.IGNORECASE
+)
+_CLOSING_FENCE_PATTERNS = {"```": re.compile(r"(?<!`)```(?!`)"), "~~~": re.compile("~~~")}
 """Three backticks; a longer run is part of a name of MySQL, whose backticks are doubled."""
 _FENCED_STATEMENT_PATTERN = re.compile(
     r"(?>\s|--[^\n]*|/\*.*?\*/)*+\(?\s*(?:VALUES|FROM|TABLE|WITH|PIVOT|UNPIVOT)\b|.*\bSELECT\b",
     re.DOTALL | re.IGNORECASE,
 )
 _STATEMENT_PATTERN = re.compile(r"\b(?:SELECT\b|WITH\b(?=.*\bSELECT\b)).*", re.DOTALL | re.IGNORECASE)
+_STATEMENT_END_PATTERN = re.compile(r"\n\s*\n|;[^\S\n]*\n(?!\s*\(*(?:SELECT|WITH)\b)", re.IGNORECASE)
 _LINE_STATEMENT_PATTERN = re.compile(r"^[ \t]*\(*(?:SELECT|WITH)\b", re.MULTILINE | re.IGNORECASE)
 
 
@@ -53,7 +57,7 @@ def extract_sql(text: str, dialect: Dialect, *, reads_prose: bool = True) -> str
     the reply; with `reads_prose`, the statement that begins with the first SELECT, or the first WITH before a SELECT.
     Otherwise it is in the blocks marked as SQL: the database says why it does not run them.
     """
-    text = extract_text(text).replace(WORD_JOINER, "")  # the prompt adds it to names that look like special tokens
+    text = _unwrap_json(text).replace(WORD_JOINER, "")  # the prompt adds it to names that look like special tokens
     blocks = [*_iter_sql_blocks(text, dialect)]
     queries = [block for _, block in blocks if _FENCED_STATEMENT_PATTERN.match(block)]
     if not queries and reads_prose and (statement := _STATEMENT_PATTERN.search(text)):
@@ -62,10 +66,19 @@ def extract_sql(text: str, dialect: Dialect, *, reads_prose: bool = True) -> str
     return ";\n".join(dict.fromkeys(query.strip().rstrip(";").rstrip() for query in queries))
 
 
+def _unwrap_json(text: str) -> str:
+    """Return the field `sql` of a text that is a JSON object with it, else the text."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return value["sql"] if isinstance(value, dict) and isinstance(value.get("sql"), str) else text
+
+
 def _find_query(text: str, dialect: Dialect) -> list[str]:
-    """Return the first query from the start of a line to the end of its paragraph or of the text, if there is one."""
+    """Return the first query from the start of a line to the end of its paragraph, its line or the text, if any."""
     starts = [match.start() for match in _LINE_STATEMENT_PATTERN.finditer(text)]
-    texts = (part for start in starts for part in (text[start:], re.split(r"\n\s*\n", text[start:])[0]))
+    texts = (part for start in starts for part in (text[start:], _STATEMENT_END_PATTERN.split(text[start:])[0]))
     return [*islice((part for part in texts if isinstance(parse_query(part, dialect), exp.Query)), 1)]
 
 
@@ -74,12 +87,16 @@ def _iter_sql_blocks(text: str, dialect: Dialect) -> Iterator[tuple[str, str]]:
     position = 0
     while opening := _OPENING_FENCE_PATTERN.search(text, position):
         rest = text[opening.end() :]
-        pattern = _CLOSING_FENCE_PATTERN if _CLOSING_FENCE_PATTERN.search(rest) else re.compile("```")
+        pattern = _CLOSING_FENCE_PATTERNS[opening[1]]
+        pattern = pattern if pattern.search(rest) else re.compile(opening[1])
         ends = [fence.start() for fence in islice(pattern.finditer(rest), _MAX_CLOSING_FENCES)]
         outside_quotes = (end for end in ends if all(part.is_closed for part in split_segments(rest[:end], dialect)))
         end = next(outside_quotes, ends[0] if ends else len(rest))
-        if "sql" in opening[1].lower() or opening[1].lower() in ("", dialect):
-            yield opening[1], rest[:end]
+        language = opening[2].lower()
+        if "sql" in language or language in ("", dialect, "mariadb"):
+            yield language, rest[:end]
+        elif language == "json" and (sql := _unwrap_json(rest[:end])) != rest[:end]:
+            yield language, sql
         position = opening.end() + end + 3
 
 

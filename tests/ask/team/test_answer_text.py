@@ -1,4 +1,4 @@
-"""The sentence of an answer names columns as people do and rounds numbers."""
+"""The sentence of an answer names columns as people do and states numbers as they are."""
 
 import pytest
 
@@ -8,12 +8,13 @@ from opposable.ask.team.answer_text import build_chart, format_answer_sentence
 @pytest.mark.parametrize(
     ("columns", "row", "english", "chinese"),
     [
-        (["avg(price)"], [1234.56789], "The answer is 1,234.57.", "答案是 1,234.57。"),
-        (["share"], [0.123456], "The answer is 0.1235.", "答案是 0.1235。"),
-        (["n"], [12345], "The answer is 12,345.", "答案是 12,345。"),
+        (["avg(price)"], [1234.5678912], "The answer is 1,234.57.", "答案是 1,234.57。"),
+        (["share"], [0.12345678], "The answer is 0.1235.", "答案是 0.1235。"),
+        (["count(*)"], [12345], "The answer is 12,345.", "答案是 12,345。"),
+        (["zip"], [12345], "The answer is 12345.", "答案是 12345。"),
         (
             ["count(*)", "SUM(o.net_amount)", "AVG(price)"],
-            [3, 20.0, 6.6666667],
+            [3, 20.0, 6.66666667],
             "count 3, total net amount 20, average price 6.67.",
             "数量 3，net amount 合计 20，平均 price 6.67。",
         ),
@@ -63,8 +64,8 @@ COUNTRIES = [("USA", 13), ("Canada", 8), ("France", 5), ("Brazil", 5), ("Germany
             ["name", "city", "total", "day", "note"],
             [("Ann", "Bonn", 2.5, "2024-01-01", "x"), ("Bo", None, 10000, "2024-01-02", "y")],
             False,
-            "2 rows (name: city, total, day, …): Ann: Bonn, 2.5, 2024-01-01, …; Bo: nothing, 10,000, 2024-01-02, ….",
-            "共 2 行（name：city、total、day、…）：Ann：Bonn、2.5、2024-01-01、…；Bo：空、10,000、2024-01-02、…。",
+            "2 rows (name: city, total, day, …): Ann: Bonn, 2.5, 2024-01-01, …; Bo: nothing, 10000, 2024-01-02, ….",
+            "共 2 行（name：city、total、day、…）：Ann：Bonn、2.5、2024-01-01、…；Bo：空、10000、2024-01-02、…。",
         ),
     ],
 )
@@ -78,12 +79,33 @@ def test_several_rows_are_listed_with_the_names_of_their_columns(columns, rows, 
     [
         (["count(*)", "status"], [(1234567, "a"), (20000, "b")], "2 rows (count: status): 1,234,567 a, 20,000 b."),
         (["SUM(x)", "COUNT(*)"], [(12345, 1), (20000, 2)], "2 rows (total x: count): 12,345 1, 20,000 2."),
-        (["amount", "n"], [(12345, 1), (12345, 2)], "2 rows (amount: n): 12,345 1, 12,345 2."),
-        (["zip", "n"], [(10115, 1), (10117, 20000)], "2 rows (zip: n): 10115 1, 10117 20,000."),
+        (["max(order_no)", "n"], [(12345, 1), (20000, 2)], "2 rows (highest order no: n): 12345 1, 20000 2."),
+        (["zip", "count(*)"], [(10115, 1), (10117, 20000)], "2 rows (zip: count): 10115 1, 10117 20,000."),
     ],
 )
-def test_the_digits_of_the_first_column_are_not_grouped_only_if_it_names_the_rows(columns, rows, text):
+def test_the_digits_of_amounts_are_grouped_and_those_of_codes_are_not(columns, rows, text):
     assert format_answer_sentence(columns, rows, False, "en") == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (99.99567, "99.99567"),
+        (0.99996, "0.99996"),
+        (1.08765, "1.08765"),
+        (121.473701, "121.473701"),
+        (0.1 + 0.2, "0.3"),
+        (100 / 3, "33.33"),
+        (299.9999 / 3, "99.999967"),
+        (0.99999949, "0.999999"),
+        (1e-7, "1e-07"),
+        (1234567.0, "1,234,567"),
+        (2e15, "2,000,000,000,000,000"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_a_number_is_rounded_only_if_it_is_long_and_never_to_an_integer(value, text):
+    assert format_answer_sentence(["x"], [[value]], False, "en") == f"The answer is {text}."
 
 
 @pytest.mark.parametrize("rows", [[], [[None]]])

@@ -17,12 +17,14 @@ async def test_a_follow_up_question_is_completed_and_stated(shop):
     answer, end = await Team(model, shop).answer("那销售部呢？", ["有哪些部门？", "行政管理有多少人？"])
     assert (answer.rows, answer.assumptions, end.usage.requests) == (((2,),), ("问题理解为：销售部有多少人？",), 2)
     assert "- 行政管理有多少人？\n\nLast question: 那销售部呢？" in model.requests[0].messages[-1].content
-    assert "销售部有多少人？" in model.requests[1].messages[-1].content
+    assert model.requests[1].messages[-1].content == "那销售部呢？\n\n销售部有多少人？"
 
 
-async def test_a_complete_question_stays_as_it_is(shop):
-    model = ScriptedModel('"How many people?"', format_sql_reply("SELECT count(*) FROM person"))
-    answer, _ = await Team(model, shop).answer("How many people?", ["Which departments are there?"])
+@pytest.mark.parametrize("question", ["How many people?", "How many people:\n- in sales\n- in all?"])
+async def test_a_complete_question_stays_as_it_is(shop, question):
+    model = ScriptedModel(f'"{question}"', format_sql_reply("SELECT count(*) FROM person"))
+    answer, _ = await Team(model, shop).answer(question, ["Which departments are there?"])
+    assert model.requests[1].messages[-1].content == question
     assert (answer.rows, answer.assumptions) == (((3,),), ())
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.ask.team.shop import format_sql_reply
 
 from opposable.ask.team.factory import open_team
-from opposable.ask.team.literals import find_missing_literals
+from opposable.ask.team.literals import TextLiteral, find_missing_literals, find_near_values
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.database import Database
 from opposable.sql.factory import open_database
@@ -92,3 +92,16 @@ async def test_a_condition_is_no_reason_if_the_tables_join_no_rows(orders):
     async with open_team(ScriptedModel(format_sql_reply(sql)), orders) as team:
         answer, _ = await team.answer("Which visits?")
     assert (answer.text, answer.rows) == ("No rows match.", ())
+
+
+@pytest.mark.parametrize(
+    ("value", "near"), [("ORD-1005", []), ("ODR-1004", ["ORD-1004"]), ("2024-01-03", []), ("2024-1-2", ["2024-01-02"])]
+)
+async def test_a_text_with_other_numbers_is_not_near(tmp_path, value, near):
+    with sqlite3.connect(tmp_path / "o.sqlite") as connection:
+        connection.executescript("CREATE TABLE o (v TEXT); INSERT INTO o VALUES ('ORD-1004'), ('2024-01-02');")
+    connection.close()
+    database = await open_database(str(tmp_path / "o.sqlite"))
+    table = (await database.get_schema()).tables[0]
+    assert await find_near_values(database, TextLiteral(table, "v", value)) == near
+    await database.close()

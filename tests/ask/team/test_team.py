@@ -1,5 +1,7 @@
 """The team answers questions on a real database with a scripted model."""
 
+import asyncio
+
 import pytest
 from tests.ask.team.shop import format_sql_reply
 
@@ -81,6 +83,25 @@ async def test_a_model_may_insist_on_its_value(shop):
     answer, end = await Team(ScriptedModel(*[format_sql_reply(query)] * 2), shop).answer("How many sales?")
     assert (answer.rows, answer.sql, end.usage.requests) == (((0,),), query, 2)
     assert answer.warnings == ("no row has name = 'sales'; near are 'Sales'",)
+
+
+async def test_a_model_may_insist_on_its_value_in_words(shop):
+    words = "There is no department 'sales'; 'Sales' is another one."
+    model = ScriptedModel(format_sql_reply("SELECT count(*) FROM department WHERE name = 'sales'"), words)
+    answer, _ = await Team(model, shop).answer("How many sales?")
+    assert (answer.text, answer.rows, answer.success) == (words, ((0,),), True)
+    assert "not right" not in model.requests[1].messages[-1].content
+
+
+async def test_lookups_for_an_empty_result_end_in_time(shop, monkeypatch):
+    async def wait_forever(*_):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("opposable.ask.team.team.MAX_LOOKUP_SECONDS", 0.01)
+    monkeypatch.setattr("opposable.ask.team.literals.find_missing_literals", wait_forever)
+    model = ScriptedModel(format_sql_reply("SELECT name FROM department WHERE name = 'Legal'"))
+    answer, _ = await Team(model, shop).answer("Is there a legal department?")
+    assert (answer.text, answer.warnings) == ("No rows match.", ())
 
 
 @pytest.mark.parametrize(
@@ -241,7 +262,11 @@ async def test_each_turn_is_reported_by_events(shop):
     assert [e.turn for e in events if isinstance(e, ModelReplied)] == [1]
 
 
-ANSWERS = ["The database has no weather. Do you want the people with a department?", "你是指在职的人吗？"]
+ANSWERS = [
+    "The database has no weather. Do you want the people with a department?",
+    "你是指在职的人吗？",
+    "Which one do you mean?\n```\n1. pay\n2. bonus\n```",
+]
 
 
 @pytest.mark.parametrize("text", ANSWERS)

@@ -28,8 +28,8 @@ def _repair_columns(select: Any, dialect: Dialect, schema: DatabaseSchema) -> li
     sources = {alias: table for alias, table in resolved.items() if table is not None}
     if len(sources) < len(resolved):
         return []
-    for column in _find_columns(select):
-        if _is_resolved(column, sources, select):
+    for column in [*select.find_all(exp.Column)]:
+        if column.find_ancestor(exp.Select) is not select or _is_resolved(column, sources, select):
             continue
         owners = [alias for alias, table in sources.items() if table.find_column(column.name)]
         if len(owners) == 1 and not _is_join_condition(column):
@@ -93,11 +93,6 @@ def _find_join_paths(
             for key, other_key in [*_find_foreign_keys(source, table), *backward]:
                 paths.setdefault(table.full_name, (alias, key, table, other_key))
     return list(paths.values())
-
-
-def _find_columns(select: Any) -> list[Any]:
-    """Return the columns that belong to the SELECT itself, not to a subquery."""
-    return [column for column in select.find_all(exp.Column) if column.find_ancestor(exp.Select) is select]
 
 
 def _find_foreign_keys(source: Table, target: Table) -> list[tuple[str, str]]:

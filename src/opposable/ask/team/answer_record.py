@@ -54,7 +54,7 @@ def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *
         confidence /= 2
     if assisted and best.candidate.source != "semantics":
         confidence, doubts = estimate_confidence(best.sql, best.rows)
-    text = answer_text.format_answer_sentence(
+    text = state.reply_text or answer_text.format_answer_sentence(
         best.columns,
         best.rows,
         best.truncated,

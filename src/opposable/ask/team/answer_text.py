@@ -15,6 +15,8 @@ _DATE_PATTERN = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}�
 _SIGNS: dict[Language, tuple[str, str, str, str]] = {"en": (", ", "; ", ": ", "."), "zh": ("，", "；", "：", "。")}
 """The comma, the semicolon, the colon and the full stop."""
 _AGGREGATE_PATTERN = re.compile(r"(count|sum|avg|min|max)\((?:distinct\s+)?(?:\w+\.)?(\*|\w+)\)", re.IGNORECASE)
+_AMOUNT_PATTERN = re.compile(r"(count|sum|avg)\(", re.IGNORECASE)
+_KEY_PATTERN = re.compile(r"(.*[_ ])?id", re.IGNORECASE)
 _QUALIFIER_PATTERN = re.compile(r"^[^\W\d]\w*\.(?=\w+$)")
 _AGGREGATE_LABELS: dict[Language, dict[str, str]] = {
     "en": {"count": "count", "sum": "total {}", "avg": "average {}", "min": "lowest {}", "max": "highest {}"},
@@ -42,8 +44,8 @@ def format_answer_sentence(
     if not rows or (empty_reason and all(cell is None for row in rows for cell in row)):
         text = "没有符合条件的数据" if language == "zh" else "No rows match"
         return text + (colon + empty_reason if empty_reason else "") + stop
-    is_key = [_is_key_column(name) or (at == 0 and _begins_with_keys(columns, rows)) for at, name in enumerate(columns)]
-    cells = [[_format_cell(cell, language, key) for cell, key in zip(row, is_key, strict=True)] for row in rows]
+    is_amount = [_AMOUNT_PATTERN.match(name) is not None for name in columns]
+    cells = [[_format_cell(cell, language, *at) for cell, *at in zip(row, is_amount, strict=True)] for row in rows]
     if len(rows) == 1 and len(columns) == 1:
         return f"{'答案是' if language == 'zh' else 'The answer is'} {cells[0][0]}{stop}"
     labels = [_format_label(column, language) for column in columns]
@@ -129,7 +131,7 @@ def build_chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[s
     axis = next(iter(date_columns or label_columns), None)
     if axis is None or len(set(map(str, cells[axis]))) < len(rows):
         return None
-    names = [columns[at] for at in numeric_columns if at != axis and not _is_key_column(columns[at])]
+    names = [columns[at] for at in numeric_columns if at != axis and not _KEY_PATTERN.fullmatch(columns[at])]
     names = [name for name in names if name not in _find_growth_columns(columns)]
     return {"type": "line" if axis in date_columns else "bar", "x": columns[axis], "y": names[:4]} if names else None
 
@@ -143,16 +145,21 @@ def _format_label(column: str, language: Language) -> str:
     return _AGGREGATE_LABELS[language][aggregate[1].casefold()].format(name).strip()
 
 
-def _format_cell(value: Any, language: Language, is_key: bool) -> str:
-    """Return a cell as text; the digits of a key are not grouped, and up to four decimals are not rounded."""
+def _format_cell(value: Any, language: Language, is_amount: bool) -> str:
+    """Return a cell as text. Only fractions of more than six decimals are rounded, and never to an integer.
+
+    The digits of an integer that is not an amount are not grouped: it may be a code.
+    """
     if value is None:
         return "空" if language == "zh" else "nothing"
     if isinstance(value, float):
-        if abs(value) < 1 and round(value, 4) != value:
-            return f"{value:.4g}"
-        return f"{value:,.{4 if round(value, 4) == value else 2}f}".rstrip("0").rstrip(".")
+        exact = f"{value:,.15g}" if abs(value) < 1e15 else f"{value:,.0f}"
+        if len(exact.partition(".")[2]) <= 6:
+            return exact
+        rounded = round(value, 2) if abs(value) >= 1 else float(f"{value:.4g}")
+        return f"{value:,.6f}" if rounded == round(rounded) else f"{rounded:,}"
     if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}" if abs(value) >= 10_000 and not is_key else str(value)
+        return f"{value:,}" if abs(value) >= 10_000 and is_amount else str(value)
     text = " ".join(str(value).split()) or ("空文本" if language == "zh" else "an empty text")
     return text if len(text) <= 120 else text[:119] + "…"
 
@@ -167,15 +174,3 @@ def _is_date(value: Any) -> bool:
     if isinstance(value, int) and not isinstance(value, bool):
         return 1900 <= value <= 2100
     return isinstance(value, str) and bool(_DATE_PATTERN.fullmatch(value))
-
-
-def _begins_with_keys(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bool:
-    """Return whether the first cells name the rows: no two are equal, none is aggregated, the others are numbers."""
-    keys, *others = zip(*rows, strict=True)
-    is_distinct = len(rows) > 1 and len(set(map(str, keys))) == len(rows)
-    is_aggregate = _AGGREGATE_PATTERN.fullmatch(columns[0]) is not None
-    return is_distinct and not is_aggregate and bool(others) and all(map(_are_all_numbers, others))
-
-
-def _is_key_column(column: str) -> bool:
-    return column.casefold() == "id" or column.casefold().endswith(("_id", " id"))

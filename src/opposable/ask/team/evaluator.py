@@ -97,23 +97,20 @@ async def warn_of_ties(database: Database, outcome: CandidateOutcome) -> Candida
 
 
 async def warn_of_row_explosion(database: Database, outcome: CandidateOutcome) -> CandidateOutcome:
-    """Add a warning to rows of joined tables that are more than any table has: a join condition may be missing."""
+    """Add a warning to rows of joined tables that are more than any table has: a join condition may be missing.
+
+    The row counts of all tables must be exact.
+    """
     schema = await database.get_schema()
-    max_table_rows = _get_max_table_rows(schema)
-    if max_table_rows is None or len(outcome.rows) <= max(max_table_rows, 20):
+    tables = [table for table in schema.tables if table.kind == "table"]
+    counts = [table.row_count for table in tables if table.row_count is not None and table.is_row_count_exact]
+    max_table_rows = max(counts, default=0)
+    if len(counts) != len(tables) or len(outcome.rows) <= max(max_table_rows, 20):
         return outcome
-    tree = parse_query(outcome.sql, database.dialect)
-    if not _joins_tables_by_equality(tree, schema):
+    if not counts or not _joins_tables_by_equality(parse_query(outcome.sql, database.dialect), schema):
         return outcome
     warning = messages.ROW_EXPLOSION.format(row_count=len(outcome.rows), max_table_rows=max_table_rows)
     return replace(outcome, warnings=(*outcome.warnings, warning))
-
-
-def _get_max_table_rows(schema: DatabaseSchema) -> int | None:
-    """Return the row count of the largest table, or None if a count is unknown or estimated."""
-    tables = [table for table in schema.tables if table.kind == "table"]
-    counts = [table.row_count for table in tables if table.row_count is not None and table.is_row_count_exact]
-    return max(counts, default=None) if len(counts) == len(tables) else None
 
 
 def _joins_tables_by_equality(tree: Any, schema: DatabaseSchema) -> bool:
@@ -124,7 +121,8 @@ def _joins_tables_by_equality(tree: Any, schema: DatabaseSchema) -> bool:
     clauses = ("with_", "laterals", "group", "distinct")
     if not isinstance(tree, exp.Select) or any(tree.args.get(clause) for clause in clauses):
         return False
-    conditions = [join.args.get("on") or join.args.get("using") for join in tree.args.get("joins") or ()]
+    joins = tree.args.get("joins") or ()
+    conditions = [join.args.get("using") or (join.args.get("on") or exp.true()).find(exp.EQ) for join in joins]
     pairs = [*tree.find_all(exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)]
     is_pair = any(isinstance(pair.this, exp.Column) and isinstance(pair.expression, exp.Column) for pair in pairs)
     return bool(conditions) and all(conditions) and not is_pair and None not in resolve_sources(tree, schema).values()

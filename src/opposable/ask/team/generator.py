@@ -49,7 +49,8 @@ def parse_rewrite(reply: Reply, question: str) -> str:
     complete = complete.removeprefix("Last question:").strip()
     quoted = re.fullmatch(r"([\"'`])((?:(?!\1).)+)\1|“([^“”]+)”", complete)
     complete = (quoted[2] or quoted[3]) if quoted else complete
-    return question if reply.finish in CUT_OFF else complete or question
+    is_new = complete and complete != to_one_line(question, len(complete) + len(question))
+    return complete if is_new and reply.finish not in CUT_OFF else question
 
 
 def build_draft_messages(dialect: Dialect, state: TeamState, failed_attempts: Sequence[str] = ()) -> list[Message]:
@@ -58,7 +59,7 @@ def build_draft_messages(dialect: Dialect, state: TeamState, failed_attempts: Se
     The part that is the same for every question of a database comes first, so that servers can cache it. Confirmed
     examples are earlier turns of the conversation.
     """
-    parts = [state.question, *state.notes]
+    parts = [state.follow_up, state.question, *state.notes] if state.follow_up else [state.question, *state.notes]
     if failed_attempts:
         parts.append("What was tried did not do; write it another way:\n" + "\n".join(failed_attempts))
     turns = [
@@ -75,8 +76,9 @@ def build_correction_messages(dialect: Dialect, state: TeamState) -> list[Messag
     """Build the prompt that asks for the smallest correction of the last candidate."""
     outcome = state.outcomes[-1]
     sql = outcome.sql or outcome.candidate.sql
-    problem = outcome.problem or outcome.suspicion
-    request = f"That is not right: {problem}\nChange only what is wrong, and reply with the whole corrected SQL."
+    request = f"The result is empty: {outcome.suspicion}.\nCorrect the SQL if another value is meant, else repeat it."
+    if problem := outcome.problem:
+        request = f"That is not right: {problem}\nChange only what is wrong, and reply with the whole corrected SQL."
     draft_messages = build_draft_messages(dialect, state)
     return [*draft_messages, assistant_message(f"```sql\n{sql}\n```"), user_message(request)]
 
@@ -89,8 +91,3 @@ def parse_candidate(
     sql = extract_sql(text, dialect, reads_prose=in_prose)
     is_incomplete = reply.finish in CUT_OFF and text.replace(WORD_JOINER, "").rstrip().endswith(sql)
     return Candidate(sql, source=source) if sql and not is_incomplete else None
-
-
-def is_plain_answer(reply: Reply) -> bool:
-    """Return whether a reply without SQL is an answer in words: a question, or why there is no SQL."""
-    return reply.finish == "stop" and "```" not in reply.message.content

@@ -1,5 +1,6 @@
 """Finds the text values a query compares columns with, and similar values of the database."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class TextLiteral:
 async def find_near_values(database: Database, literal: TextLiteral) -> list[str]:
     """Return the values of the column that are similar to a text, nearest first; empty if the query fails.
 
-    They contain the text or occur in it, in any case. If none does, they are spelled like it.
+    They contain the text or occur in it, in any case. If none does, they are spelled like it, with the same numbers.
     """
     name, path = literal.quote_names()
     folded = literal.value.casefold().strip()
@@ -53,8 +54,14 @@ async def find_near_values(database: Database, literal: TextLiteral) -> list[str
     if values:
         return sorted(values, key=lambda one: (one.casefold() != folded, abs(len(one) - len(literal.value)), one))
     others = await _fetch_texts(database, f"{sql} LIMIT {LOOKUP_LIMITS.max_rows}")
-    similar = suggest_names(literal.value, others or ())
+    comparable = [other for other in others or () if _list_numbers(other) == _list_numbers(literal.value)]
+    similar = suggest_names(literal.value, comparable)
     return [other for other in similar if compute_similarity(literal.value, other) > MIN_SPELLING_SIMILARITY]
+
+
+def _list_numbers(text: str) -> list[int]:
+    """Return the numbers in a text: codes and dates with other numbers are other ones, not misspelt ones."""
+    return [int(number) for number in re.findall(r"\d+", text)]
 
 
 async def find_locations(database: Database, literal: TextLiteral) -> list[str]:

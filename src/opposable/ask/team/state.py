@@ -79,6 +79,7 @@ class TeamState:
         correction_count: Corrections of the current candidate.
         draft_count: Times the generator was asked for new SQL.
         intent: The question in the ids of the semantic model.
+        follow_up: The question as it was asked, if the model completed it; else "".
         reply_text: A reply of the model without SQL, which is its answer: a question, or why there is no SQL.
     """
 
@@ -95,6 +96,7 @@ class TeamState:
     draft_count: int = 0
     turns: list[TeamTurn] = field(default_factory=list)
     intent: dict[str, Any] | None = None
+    follow_up: str = ""
     reply_text: str = ""
     assumptions: list[str] = field(default_factory=list)
     usage: Usage = NO_USAGE

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import uuid4
@@ -27,6 +28,8 @@ EventStream = AsyncGenerator[events.Event, None]
 
 MAX_TURNS = 16
 """The limit of turns per question."""
+MAX_LOOKUP_SECONDS = 5.0
+"""The time limit of all lookups that explain an empty result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +147,7 @@ class Team:
         yield events.ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
         complete_question = generator.parse_rewrite(reply, state.question)
         if complete_question != state.question:
-            state.question = complete_question
+            state.follow_up, state.question = state.question, complete_question
             state.assumptions.append(messages.QUESTION_COMPLETED.format(question=complete_question))
 
     def _decide_next_turn(self, state: TeamState) -> events.DecisionMade:
@@ -191,7 +194,7 @@ class Team:
         if candidate is None or (is_correction and candidate.sql in tried_sql):
             problem = messages.SAME_SQL_AGAIN if candidate else messages.NO_SQL_IN_REPLY
             state.outcomes.append(CandidateOutcome(Candidate(""), "", problem=problem, problem_kind=problem))
-            if not self._assisted and candidate is None and reply is not None and generator.is_plain_answer(reply):
+            if not self._assisted and candidate is None and reply is not None and reply.finish == "stop":
                 state.reply_text = reply.message.content.strip()
         else:
             state.pending_candidates.append(candidate)
@@ -206,7 +209,11 @@ class Team:
         started_at = time.perf_counter()
         outcome = await evaluator.run_candidate(self._database, candidate, assisted=self._assisted)
         if self._options.check_values:
-            outcome = await evaluator.explain_empty_result(self._database, outcome, self._options.private_columns)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(MAX_LOOKUP_SECONDS, state.remaining_seconds)):
+                    outcome = await evaluator.explain_empty_result(
+                        self._database, outcome, self._options.private_columns
+                    )
         outcome = await evaluator.warn_of_ties(self._database, outcome)
         outcome = await evaluator.warn_of_row_explosion(self._database, outcome)
         state.outcomes.append(outcome)
