@@ -32,6 +32,7 @@ from opposable.domain.records import AgentRecord, Conversation, Run, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
 from opposable.domain.usage import Price
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
+from opposable.models.factory import normalize_model_name
 from opposable.models.profile import adapt_media
 from opposable.service.background import run_in_background
 from opposable.service.remote_runs import RemoteRuns
@@ -319,7 +320,8 @@ class Service:
         The cost limit applies if the price of the model is known.
         """
         model_name = agent.model or next(iter(self.models))
-        per_million = self.settings.prices.get(model_name)
+        prices = self.settings.prices
+        per_million = prices.get(model_name) or prices.get(normalize_model_name(model_name))
         price = Price(*per_million) if per_million else FREE_PRICE if model_name == "local" else None
         limits = agent.limits.model_dump(exclude={"cost"} if price is None else None)
         return Limits(**limits, price=price)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:  # importing SQLAlchemy takes half a second, so it waits until
     from opposable.store.store import Store
 
 _EXTRA_MODULES = {
-    "store": ("sqlalchemy", "alembic", "aiosqlite", "limits"),
+    "store": ("sqlalchemy", "alembic", "aiosqlite"),
     "postgres": ("psycopg",),
-    "valkey": ("valkey",),
+    "valkey": ("valkey", "limits"),
 }
 
 

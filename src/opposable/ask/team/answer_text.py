@@ -146,10 +146,7 @@ def _format_label(column: str, language: Language) -> str:
 
 
 def _format_cell(value: Any, language: Language, is_amount: bool) -> str:
-    """Return a cell as text. Only fractions of more than six decimals are rounded, and never to an integer.
-
-    The digits of an integer that is not an amount are not grouped: it may be a code.
-    """
+    """Return a cell as text: digits of possible codes are not grouped, up to six decimals not rounded."""
     if value is None:
         return "空" if language == "zh" else "nothing"
     if isinstance(value, float):

@@ -15,6 +15,7 @@ from opposable.domain.errors import ToolError
 from opposable.domain.localized_text import LocalizedText, localize
 from opposable.parsers import escape_special_tokens
 from opposable.sql.database import Database
+from opposable.sql.errors import QueryTimedOut
 from opposable.sql.messages import get_error_message
 from opposable.sql.schema import DatabaseSchema, to_one_line
 from opposable.sql.tools import SqlTools
@@ -35,11 +36,10 @@ async def run_candidate(database: Database, candidate: Candidate, *, assisted: b
 
 async def _execute(database: Database, candidate: Candidate) -> CandidateOutcome:
     try:
-        tools = SqlTools(database, binds_placeholders=False)
-        result = await tools.execute(candidate.sql, limit=MAX_RESULT_ROWS)
+        result = await SqlTools(database, binds_placeholders=False).execute(candidate.sql, limit=MAX_RESULT_ROWS)
     except (ToolError, TimeoutError) as error:
         problem = _sanitize_message(get_error_message(error) or messages.QUERY_TIMED_OUT)
-        kind = "timeout" if isinstance(error, TimeoutError) else normalize_problem(str(error))
+        kind = "timeout" if isinstance(error, QueryTimedOut | TimeoutError) else normalize_problem(str(error))
         return CandidateOutcome(candidate, "", problem=problem, problem_kind=kind)
     columns, rows = tuple(result["columns"]), tuple(map(tuple, result["rows"]))
     corrections = tuple(result["corrections"])
@@ -97,10 +97,7 @@ async def warn_of_ties(database: Database, outcome: CandidateOutcome) -> Candida
 
 
 async def warn_of_row_explosion(database: Database, outcome: CandidateOutcome) -> CandidateOutcome:
-    """Add a warning to rows of joined tables that are more than any table has: a join condition may be missing.
-
-    The row counts of all tables must be exact.
-    """
+    """Add a warning to rows of joined tables that are more than any table has, if the exact counts are known."""
     schema = await database.get_schema()
     tables = [table for table in schema.tables if table.kind == "table"]
     counts = [table.row_count for table in tables if table.row_count is not None and table.is_row_count_exact]

@@ -54,14 +54,9 @@ async def find_near_values(database: Database, literal: TextLiteral) -> list[str
     if values:
         return sorted(values, key=lambda one: (one.casefold() != folded, abs(len(one) - len(literal.value)), one))
     others = await _fetch_texts(database, f"{sql} LIMIT {LOOKUP_LIMITS.max_rows}")
-    comparable = [other for other in others or () if _list_numbers(other) == _list_numbers(literal.value)]
-    similar = suggest_names(literal.value, comparable)
+    numbers = {one: [*map(int, re.findall(r"\d+", one))] for one in (literal.value, *(others or ()))}
+    similar = suggest_names(literal.value, [one for one in others or () if numbers[one] == numbers[literal.value]])
     return [other for other in similar if compute_similarity(literal.value, other) > MIN_SPELLING_SIMILARITY]
-
-
-def _list_numbers(text: str) -> list[int]:
-    """Return the numbers in a text: codes and dates with other numbers are other ones, not misspelt ones."""
-    return [int(number) for number in re.findall(r"\d+", text)]
 
 
 async def find_locations(database: Database, literal: TextLiteral) -> list[str]:

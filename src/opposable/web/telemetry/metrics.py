@@ -99,7 +99,7 @@ class Metrics:
                 "1 while the recorder can write.",
                 lambda: float(service.recorder.status.is_writing),
             ),
-            "opposable_runs_going": ("Active runs of this process.", lambda: service.runner.active_count),
+            "opposable_active_runs": ("Active runs of this process.", lambda: service.runner.active_count),
         }
         for name, (description, read_value) in state.items():
             mode: Literal["livemin", "livesum"] = "livemin" if name == "opposable_recorder_up" else "livesum"
