@@ -91,6 +91,9 @@ async def test_a_model_may_insist_on_its_value_in_words(shop):
     answer, _ = await Team(model, shop).answer("How many sales?")
     assert (answer.text, answer.rows, answer.success) == (words, ((0,),), True)
     assert "not right" not in model.requests[1].messages[-1].content
+    small = ScriptedModel(format_sql_reply("SELECT count(*) FROM department WHERE name = 'sales'"), words, words, words)
+    await Team(small, shop, options=ASSISTED_OPTIONS).answer("How many sales?")
+    assert small.requests[1].messages[-1].content.startswith("That is not right: no row has name = 'sales'")
 
 
 async def test_lookups_for_an_empty_result_end_in_time(shop, monkeypatch):

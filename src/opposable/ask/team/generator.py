@@ -72,12 +72,12 @@ def build_draft_messages(dialect: Dialect, state: TeamState, failed_attempts: Se
     return [system, *turns, user_message("\n\n".join(parts))]
 
 
-def build_correction_messages(dialect: Dialect, state: TeamState) -> list[Message]:
-    """Build the prompt that asks for the smallest correction of the last candidate."""
+def build_correction_messages(dialect: Dialect, state: TeamState, *, assisted: bool = False) -> list[Message]:
+    """Build the prompt that asks for the smallest correction; without `assisted`, an empty result may be right."""
     outcome = state.outcomes[-1]
     sql = outcome.sql or outcome.candidate.sql
     request = f"The result is empty: {outcome.suspicion}.\nCorrect the SQL if another value is meant, else repeat it."
-    if problem := outcome.problem:
+    if problem := outcome.problem or (assisted and outcome.suspicion):
         request = f"That is not right: {problem}\nChange only what is wrong, and reply with the whole corrected SQL."
     draft_messages = build_draft_messages(dialect, state)
     return [*draft_messages, assistant_message(f"```sql\n{sql}\n```"), user_message(request)]

@@ -79,7 +79,7 @@ class TeamState:
         correction_count: Corrections of the current candidate.
         draft_count: Times the generator was asked for new SQL.
         intent: The question in the ids of the semantic model.
-        follow_up: The question as it was asked, if the model completed it; else "".
+        follow_up: The question as it was asked, if a model without assistance completed it; else "".
         reply_text: A reply of the model without SQL, which is its answer: a question, or why there is no SQL.
     """
 

@@ -147,7 +147,7 @@ class Team:
         yield events.ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
         complete_question = generator.parse_rewrite(reply, state.question)
         if complete_question != state.question:
-            state.follow_up, state.question = state.question, complete_question
+            state.follow_up, state.question = "" if self._assisted else state.question, complete_question
             state.assumptions.append(messages.QUESTION_COMPLETED.format(question=complete_question))
 
     def _decide_next_turn(self, state: TeamState) -> events.DecisionMade:
@@ -172,22 +172,21 @@ class Team:
     async def _generate_candidate(self, state: TeamState, decision: events.DecisionMade) -> EventStream:
         """Request SQL: a correction of the last candidate, or new SQL, after a failure at a higher temperature."""
         is_correction = decision.action == "result_evaluator"
-        options = generator.FIRST_DRAFT_OPTIONS
+        options, dialect = generator.FIRST_DRAFT_OPTIONS, self._database.dialect
         if is_correction:
             state.correction_count += 1
-            prompt_messages = generator.build_correction_messages(self._database.dialect, state)
+            prompt_messages = generator.build_correction_messages(dialect, state, assisted=self._assisted)
         else:
             state.draft_count += 1
             state.correction_count = 0
             failed_attempts = planner.list_failed_attempts(state)
-            prompt_messages = generator.build_draft_messages(self._database.dialect, state, failed_attempts)
+            prompt_messages = generator.build_draft_messages(dialect, state, failed_attempts)
             if state.outcomes:
                 options = replace(generator.LATER_DRAFT_OPTIONS, seed=state.draft_count)
         reply = await self._request_reply(state, prompt_messages, options)
         if reply is not None:
             yield events.ModelReplied(state.model_turn_count, reply.message, reply.finish, reply.usage)
         source: Literal["correction", "generator"] = "correction" if is_correction else "generator"
-        dialect = self._database.dialect
         candidate = generator.parse_candidate(reply, dialect, source, in_prose=self._assisted) if reply else None
         tried_sql = {outcome.sql or outcome.candidate.sql for outcome in state.outcomes}
         problem = ""
