@@ -21,6 +21,7 @@ from opposable.ask.single_prompt import extract_sql
         ("```sql\nUNPIVOT t ON a INTO NAME n VALUE v\n```", "UNPIVOT t ON a INTO NAME n VALUE v"),
         ("```sql\n-- all rows\n/* of t */ FROM t\n```", "-- all rows\n/* of t */ FROM t"),
         ('{"sql": "SELECT 1", "explanation": "one"}', "SELECT 1"),
+        ('{"response": "SELECT 1"}', "SELECT 1"),
         ('```json\n{"sql": "SELECT 1"}\n```', "SELECT 1"),
         ('Only these:\n```json\n["id", "status"]\n```\nWhich?', ""),
         ("```sqlite3\nSELECT 1\n```", "SELECT 1"),

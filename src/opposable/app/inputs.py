@@ -28,6 +28,12 @@ def validate_task(text: str, *, is_question: bool = False) -> str:
     return text
 
 
+def get_model_price(settings: Settings, name: str) -> Price | None:
+    """Return the price of a model, which is set under its name as given or in full; None if it is unknown."""
+    per_million = settings.prices.get(name) or settings.prices.get(normalize_model_name(name))
+    return Price(*per_million) if per_million else FREE_PRICE if name == "local" else None
+
+
 def create_limits(settings: Settings, model: str | None = None) -> Limits:
     """Create the limits of one run with a model.
 
@@ -35,8 +41,7 @@ def create_limits(settings: Settings, model: str | None = None) -> Limits:
         BadInput: There is a cost limit, but the price of the model is unknown.
     """
     name = model or settings.model
-    per_million = settings.prices.get(name) or settings.prices.get(normalize_model_name(name))
-    price = Price(*per_million) if per_million else FREE_PRICE if name == "local" else None
+    price = get_model_price(settings, name)
     if settings.cost is not None and price is None:
         raise BadInput(
             f"A cost limit is set, but the price of {name!r} is unknown. Set the price of a million input and output "

@@ -10,6 +10,7 @@ from opposable.ask.sql_trees import exp, parse_query
 from opposable.domain.events import Reply
 from opposable.domain.messages import system_message, user_message
 from opposable.models.base import Model, ModelOptions, adapt_options, request_reply
+from opposable.models.callable import extract_text
 from opposable.parsers.token_escaping import WORD_JOINER
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.lexer import split_segments
@@ -57,7 +58,7 @@ def extract_sql(text: str, dialect: Dialect, *, reads_prose: bool = True) -> str
     the reply; with `reads_prose`, the statement that begins with the first SELECT, or the first WITH before a SELECT.
     Otherwise it is in the blocks marked as SQL: the database says why it does not run them.
     """
-    text = _unwrap_json(text).replace(WORD_JOINER, "")  # the prompt adds it to names that look like special tokens
+    text = extract_text(_unwrap_json(text)).replace(WORD_JOINER, "")  # the prompt adds it to names like special tokens
     blocks = [*_iter_sql_blocks(text, dialect)]
     queries = [block for _, block in blocks if _FENCED_STATEMENT_PATTERN.match(block)]
     if not queries and reads_prose and (statement := _STATEMENT_PATTERN.search(text)):

@@ -15,7 +15,7 @@ from opposable.agent.limits import Limits
 from opposable.app.agent_check import AgentWarning, find_agent_warnings
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
 from opposable.app.ask import TeamPool, create_ask_data_tool
-from opposable.app.inputs import FREE_PRICE
+from opposable.app.inputs import get_model_price
 from opposable.app.spec_loader import SpecLoader
 from opposable.app.stored_tools import (
     load_stored_specs,
@@ -30,9 +30,7 @@ from opposable.domain.language import detect_language
 from opposable.domain.messages import Message, system_message, user_message
 from opposable.domain.records import AgentRecord, Conversation, Run, get_utc_now, scope_conversation_id
 from opposable.domain.specs import AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
-from opposable.domain.usage import Price
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
-from opposable.models.factory import normalize_model_name
 from opposable.models.profile import adapt_media
 from opposable.service.background import run_in_background
 from opposable.service.remote_runs import RemoteRuns
@@ -319,10 +317,7 @@ class Service:
 
         The cost limit applies if the price of the model is known.
         """
-        model_name = agent.model or next(iter(self.models))
-        prices = self.settings.prices
-        per_million = prices.get(model_name) or prices.get(normalize_model_name(model_name))
-        price = Price(*per_million) if per_million else FREE_PRICE if model_name == "local" else None
+        price = get_model_price(self.settings, agent.model or next(iter(self.models)))
         limits = agent.limits.model_dump(exclude={"cost"} if price is None else None)
         return Limits(**limits, price=price)
 

@@ -30,7 +30,6 @@ _OPENERS_BY_DIALECT: dict[Dialect, tuple[tuple[str, str, SegmentKind], ...]] = {
 }
 _ESCAPED_QUOTES: dict[Dialect, str] = {"mysql": "'\"", "clickhouse": "'\"`"}
 """The quotes within which a backslash escapes the next character."""
-_OPENING_SIGNS = frozenset("-#/'\"`[$")
 _LETTER = r"A-Za-z_\x80-\U0010ffff"
 """What begins a name: PostgreSQL also takes spaces and dashes beyond ASCII for letters."""
 _DOLLAR_QUOTE = re.compile(rf"(?<![{_LETTER}0-9$])\$(?:[{_LETTER}][{_LETTER}0-9]*)?\$")
@@ -61,11 +60,12 @@ class Segment:
 def split_segments(sql: str, dialect: Dialect = "sqlite") -> Iterator[Segment]:
     """Yield the segments of `sql` in order; their texts joined are `sql`."""
     openers = _OPENERS_BY_DIALECT.get(dialect, _OPENERS)
+    signs = {"$"} | {opener[0] for opener, _, _ in openers}
     escaped_quotes = _ESCAPED_QUOTES.get(dialect, "")
     code_start = position = 0
     continues_escapes = False
     while position < len(sql):
-        if sql[position] not in _OPENING_SIGNS:
+        if sql[position] not in signs:
             position += 1
             continue
         opener = next((o for o in openers if sql.startswith(o[0], position)), None)

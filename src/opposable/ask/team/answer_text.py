@@ -45,7 +45,7 @@ def format_answer_sentence(
         text = "没有符合条件的数据" if language == "zh" else "No rows match"
         return text + (colon + empty_reason if empty_reason else "") + stop
     is_amount = [_AMOUNT_PATTERN.match(name) is not None for name in columns]
-    cells = [[_format_cell(cell, language, *at) for cell, *at in zip(row, is_amount, strict=True)] for row in rows]
+    cells = [[_format_cell(cell, language, flag) for cell, flag in zip(row, is_amount, strict=True)] for row in rows]
     if len(rows) == 1 and len(columns) == 1:
         return f"{'答案是' if language == 'zh' else 'The answer is'} {cells[0][0]}{stop}"
     labels = [_format_label(column, language) for column in columns]
