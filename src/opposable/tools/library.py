@@ -18,7 +18,7 @@ from opposable.tools.bindings import BoundRegistry, BuildTools
 from opposable.tools.call_policies import PolicyContext, record_in_circuit, run_with_policies
 from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.descriptions import Detail, describe_entries, get_examples
-from opposable.tools.disclosure import ToolDisclosure
+from opposable.tools.disclosure import DEFAULT_CONTEXT_TOKENS, ToolDisclosure
 from opposable.tools.health import ToolHealthReport, create_health_report
 from opposable.tools.invocation import CheckedArguments, InvocationResult, check_arguments, invoke, result_from_error
 from opposable.tools.meta_tools import SEARCH_TOOLS, MetaTools
@@ -36,7 +36,9 @@ if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AgentToolBinding, AnyToolSpec, Example, Registration, ToolType
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
-DEFAULT_MAX_RESULT_CHARACTERS = 20_000
+MIN_RESULT_CHARACTERS, MAX_RESULT_BYTES = 20_000, 100_000
+"""The smallest and the largest default limit of a result. In UTF-8, 4 bytes are about a token in most languages."""
+
 DEFAULT_CIRCUIT_BREAKER = CircuitBreakerOptions()
 DEFAULT_RETRIES = ToolRetryOptions()
 DEFAULT_DISCLOSURE = ToolDisclosure()
@@ -59,7 +61,7 @@ class ToolLibrary:
         tools: Iterable[Tool | Callable[..., Any]] = (),
         *,
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
-        max_result_characters: int = DEFAULT_MAX_RESULT_CHARACTERS,
+        max_result_characters: int | None = None,
         approve: ApprovalHandler | None = None,
         rate_limiter: RateLimiter | None = None,
         circuit_breaker: CircuitBreakerOptions | None = DEFAULT_CIRCUIT_BREAKER,
@@ -72,7 +74,8 @@ class ToolLibrary:
         Args:
             tools: Tools and functions to register.
             timeout: Seconds a call may take, for tools that set no time-out.
-            max_result_characters: Characters of a result that a model gets at once.
+            max_result_characters: Characters of a result that a model gets at once; None for as many bytes as its context
+                window has tokens, at most 100,000, or for 20,000 characters if these are more.
             approve: Asks for human approval, if the call's context has no handler of its own.
             rate_limiter: Counts calls (default: within this process).
             circuit_breaker: When a tool that does not answer is taken out of service; None for never.
@@ -85,6 +88,7 @@ class ToolLibrary:
         """
         self.disclosure = disclosure
         self._context_window: int | None = None
+        self._has_local_model = False
         self._timeout = timeout
         self._max_result_characters = max_result_characters
         self._clock = clock
@@ -170,18 +174,21 @@ class ToolLibrary:
         )
         return view
 
-    def for_model(self, context_window: int | None, disclosure: ToolDisclosure | None = None) -> "ToolLibrary":
+    def for_model(
+        self, context_window: int | None, disclosure: ToolDisclosure | None = None, *, is_local: bool = False
+    ) -> "ToolLibrary":
         """Return a view for one model; it follows the changes of this library.
 
         Args:
             context_window: Tokens of the model's context window, None if unknown.
             disclosure: When the model gets only some of the tools (default: as in this library).
+            is_local: Whether the model runs on an own server, whose unknown window may be small.
         """
         disclosure = disclosure or self.disclosure
-        if (context_window, disclosure) == (self._context_window, self.disclosure):
+        if (context_window, disclosure, is_local) == (self._context_window, self.disclosure, self._has_local_model):
             return self
         view = copy.copy(self)
-        view.disclosure = disclosure
+        view.disclosure, view._has_local_model = disclosure, is_local  # noqa: SLF001
         view._context_window, view._meta_tools = context_window, None  # noqa: SLF001
         return view
 
@@ -439,10 +446,11 @@ class ToolLibrary:
     ) -> ToolResult:
         """Truncate a long result, store the whole text for the run, and return the result for the model."""
         content, cut, handle = result.content, 0, ""
-        if len(content) > self._max_result_characters:
+        max_characters = self._get_max_result_characters(content)
+        if len(content) > max_characters:
             if context.result_scope and result.failure is None:
                 handle = self._result_store.put(context.result_scope, content)
-            content, cut = truncate_result(content, self._max_result_characters, context.language, handle)
+            content, cut = truncate_result(content, max_characters, context.language, handle)
         return ToolResult(
             context.call_id,
             tool.name,
@@ -459,6 +467,16 @@ class ToolLibrary:
         )
 
     # Internals
+
+    def _get_max_result_characters(self, text: str) -> int:
+        """Return how many characters of `text` the model gets at once."""
+        if self._max_result_characters is not None:
+            return self._max_result_characters
+        if len(text) <= MIN_RESULT_CHARACTERS:
+            return MIN_RESULT_CHARACTERS
+        window = self._context_window or (0 if self._has_local_model else DEFAULT_CONTEXT_TOKENS)
+        byte_count = len(text.encode("utf-8", "replace"))
+        return max(MIN_RESULT_CHARACTERS, min(window, MAX_RESULT_BYTES) * len(text) // byte_count)
 
     def _get_writable_registry(self) -> Registry:
         if isinstance(self._registry, BoundRegistry):
@@ -485,7 +503,7 @@ class ToolLibrary:
         if name not in RESERVED_NAMES:
             return self._registry.get_current_registry().find_tool(name)
         if self._meta_tools is None:
-            meta_tools = MetaTools(self._search_tools, self._result_store, self._max_result_characters)
+            meta_tools = MetaTools(self._search_tools, self._result_store, self._get_max_result_characters)
             self._meta_tools = meta_tools.to_registered_tools()
         return self._meta_tools[name]
 

@@ -25,15 +25,18 @@ _CONTEXT_CHARACTERS = 150
 class MetaTools:
     """The library's own tools. The docstrings and parameters of the two tools are sent to the model.
 
-    `search` finds tools by a description of what they should do. `max_characters` limits the text of one result.
+    `search` finds tools by a description of what they should do. `get_max_characters` limits the shown part of a result.
     """
 
     def __init__(
-        self, search: Callable[[str], Awaitable[list[RegisteredTool]]], result_store: ResultStore, max_characters: int
+        self,
+        search: Callable[[str], Awaitable[list[RegisteredTool]]],
+        result_store: ResultStore,
+        get_max_characters: Callable[[str], int],
     ) -> None:
         self._search = search
         self._result_store = result_store
-        self._page_characters = max(1, max_characters - 200)
+        self._get_max_characters = get_max_characters
 
     async def search_tools(self, need: str, context: CallContext) -> dict[str, Any]:
         """Find tools that are not listed here. Say in a few words what you need to do; what is found can be called.
@@ -63,7 +66,7 @@ class MetaTools:
         start = min(max(offset, 0), len(text))
         if find:
             return self._show_matches(text, start, find, context.language)
-        end = min(start + self._page_characters, len(text))
+        end = min(start + self._get_page_characters(text), len(text))
         header = failure_messages.result_page_header(start, end, len(text), context.language)
         return f"{header}\n{text[start:end]}"
 
@@ -77,6 +80,9 @@ class MetaTools:
             for tool in tools
         }
 
+    def _get_page_characters(self, text: str) -> int:
+        return max(1, self._get_max_characters(text) - 200)
+
     def _show_matches(self, text: str, start: int, find: str, language: Language) -> str:
         positions: list[int] = []
         position = text.find(find, start)
@@ -89,4 +95,4 @@ class MetaTools:
             first = max(0, position - _CONTEXT_CHARACTERS)
             last = position + len(find[:_CONTEXT_CHARACTERS]) + _CONTEXT_CHARACTERS
             lines.append(f"{position}: …{text[first:last]}…")
-        return "\n".join(lines)[: self._page_characters]
+        return "\n".join(lines)[: self._get_page_characters(text)]

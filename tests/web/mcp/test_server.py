@@ -296,7 +296,7 @@ async def test_structured_content_fits_the_output_schema():
 
 
 async def test_long_results_are_sent_in_full_and_truncated_by_the_agent():
-    text, table = "0123456789" * 5000, {"rows": list(range(9000))}
+    text, table = "0123456789" * 20_000, {"rows": list(range(9000))}
 
     def report() -> str:
         """Report."""
@@ -313,7 +313,7 @@ async def test_long_results_are_sent_in_full_and_truncated_by_the_agent():
             rows = await library.call("far.list_rows", {})
             result = await library.call("far.report", {}, CallContext(run_id="r"))
             page = await library.call(
-                "read_result", {"handle": result.handle, "offset": 40_000}, CallContext(run_id="r")
+                "read_result", {"handle": result.handle, "offset": 190_000}, CallContext(run_id="r")
             )
         finally:
             await server.aclose()
