@@ -33,8 +33,8 @@ AfterUntrusted = Literal["allow", "approve", "refuse"]
 class ToolDefinition:
     """A tool as it is described to a model.
 
-    `name` fits `^[a-zA-Z0-9_-]{1,64}$`; `parameters` is a JSON Schema of type object, which `strict` asks the server to
-    enforce.
+    `name` fits `^[a-zA-Z0-9_-]{1,64}$`, but those of the gateway's clients may be longer and have dots. `parameters` is
+    a JSON Schema of type object, which `strict` asks the server to enforce.
     """
 
     name: str

@@ -12,6 +12,9 @@ from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models import text_protocol_prompts as protocol_texts
 from opposable.models.base import ForcedTool, ModelOptions
 from opposable.models.python_protocol import prompts as python_texts
+from opposable.models.scripted import ScriptedModel
+from opposable.models.text_protocol import TextProtocolModel
+from opposable.web.gateway.completions import stream_reply
 from opposable.web.gateway.request import CompletionRequest, parse_body, parse_json_object
 from opposable.web.gateway.tool_calls import resolve_native_calls
 from opposable.web.gateway.tool_schemas import normalize_tools
@@ -272,7 +275,7 @@ REFUSED = {
     "functions of old": ({"functions": [{"name": "f"}]}, "functions"),
     "tools that are no list": ({"tools": {}}, "tools"),
     "a tool of another kind": ({"tools": [ADD, {"type": "web_search"}]}, "tools[1]"),
-    "a name with a dot": ({"tools": build_function_tools(name="a.b")}, "tools[0].function.name"),
+    "a name with a space": ({"tools": build_function_tools(name="a b")}, "tools[0].function.name"),
     "a name too long": ({"tools": build_function_tools(name="a" * 65)}, "tools[0].function.name"),
     "two tools of one name": ({"tools": [ADD, ADD]}, "tools[1].function.name"),
     "parameters that are no schema": ({"tools": build_function_tools(parameters=[1])}, "tools[0].function.parameters"),
@@ -317,6 +320,14 @@ UNUSUAL_SCHEMAS["anchored"] = ANCHORED
 def test_a_schema_is_not_changed_for_a_natively_calling_model(schema):
     [tool] = parse(tools=build_function_tools(parameters=schema)).tools
     assert tool.parameters == {**({"type": "object"} if "$ref" in schema else EMPTY), **schema}
+
+
+@pytest.mark.anyio
+async def test_a_call_of_a_tool_with_a_dot_in_its_name_is_valid():
+    request = parse(tools=build_function_tools(name="orders.cancel"))
+    model = TextProtocolModel(ScriptedModel('<tool_call>{"name": "orders.cancel", "arguments": {}}</tool_call>'))
+    *_, reply = [part async for part in stream_reply(model, request)]
+    assert [call.name for call in reply.message.tool_calls] == ["orders.cancel"]
 
 
 @pytest.mark.parametrize("name", ["shared", "chained", "wide", "anchored"])

@@ -17,7 +17,8 @@ MAX_SCHEMA_NODES = 2000
 
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 
-_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_-]+")
+_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_.-]+")
+"""Some models take names with dots; the servers of others reject them."""
 _DEFINITION_KEYWORDS = ("$defs", "definitions")
 _SCHEMA_MAPPING_KEYWORDS = ("properties", "patternProperties", "dependentSchemas")
 _SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
@@ -72,7 +73,7 @@ def _parse_tool(tool: Any, path: str, max_name_length: int) -> ToolDefinition:
     if not isinstance(name, str) or not _NAME_PATTERN.fullmatch(name) or len(name) > max_name_length:
         raise bad_request_error(
             f"{path}.function.name",
-            f"{path} has the name {name!r}. A name has 1 to {max_name_length} letters, digits, underscores and dashes.",
+            f"{path} has the name {name!r}. A name has 1 to {max_name_length} letters, digits, underscores, dashes and dots.",
         )
     description = function.get("description")
     parameters = _parse_parameters(function.get("parameters"), f"{path}.function.parameters", name)
