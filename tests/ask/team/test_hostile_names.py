@@ -63,14 +63,13 @@ def names(database: Database) -> list[str]:
     return list_hostile_names(database.dialect)
 
 
-async def fetch_rows(database: Database, catalog: Catalog, sql: str) -> object:
-    """What the team makes of this SQL, or why it gave up."""
-    team = Team(
-        ScriptedModel(f"Here it is:\n```sql\n{sql};\n```\nIt's done."),
-        database,
-    )
-    answer, _ = await team.answer("What is it?")
-    return answer.rows or answer.text
+async def fetch_rows(database: Database, *statements: str) -> list[object]:
+    """What the team makes of each SQL statement, or why it gave up."""
+    model = ScriptedModel(*(f"Here it is:\n```sql\n{sql};\n```\nIt's done." for sql in statements))
+    team = Team(model, database)
+    answers = [(await team.answer("What is it?"))[0] for _ in statements]
+    assert len(model.requests) == len(statements)
+    return [answer.rows or answer.text for answer in answers]
 
 
 async def test_values_of_hostile_tables_are_read(database: Database, catalog: Catalog, names: list[str]):
@@ -89,31 +88,28 @@ async def test_each_name_stays_on_its_line_of_the_prompt(database: Database, cat
     assert "<tool_call>" not in view.to_ddl()
 
 
-async def test_each_name_can_be_queried_in_quotes(database: Database, catalog: Catalog, names: list[str]):
-    wrong = {}
+async def test_each_name_can_be_queried_in_quotes(database: Database, names: list[str]):
+    statements = []
     for number, name in enumerate(names):
         column = quote_name(name, database.dialect)
         plain = f"SELECT {column} FROM {column} WHERE n = {number} AND {column} LIKE 'Value%'"
         aliased = f"SELECT t.{column} FROM {column} AS t WHERE t.{column} = 'Value {number}'"
-        sql = aliased if number % 3 == 0 else plain
-        if (result_rows := await fetch_rows(database, catalog, sql)) != ((f"Value {number}",),):
-            wrong[sql] = result_rows
-    assert wrong == {}
+        statements.append(aliased if number % 3 == 0 else plain)
+    rows = dict(zip(statements, await fetch_rows(database, *statements), strict=True))
+    assert rows == {sql: ((f"Value {number}",),) for number, sql in enumerate(statements)}
 
 
 async def test_each_name_can_be_queried_as_the_prompt_writes_it(database: Database, catalog: Catalog, names: list[str]):
     view = await catalog.select_schema("What is it?", budget_tokens=100_000)
-    wrong = {}
+    expected = {}
     for table_view in view.tables:
         head, column, *_ = table_view.to_ddl(database.dialect).splitlines()
         table = head.removeprefix("CREATE TABLE ").partition(" ( -- ")[0]
         name = re.split(r" (?:varchar|nullable\(string\)),", column.strip().lower())[0]
         name = column.strip()[: len(name)]
         number = names.index(table_view.table.name)
-        result_rows = await fetch_rows(database, catalog, f"SELECT {name} FROM {table} WHERE n = {number}")
-        if result_rows != ((f"Value {number}",),):
-            wrong[name] = result_rows
-    assert wrong == {}
+        expected[f"SELECT {name} FROM {table} WHERE n = {number}"] = ((f"Value {number}",),)
+    assert dict(zip(expected, await fetch_rows(database, *expected), strict=True)) == expected
 
 
 async def test_the_tools_return_hostile_names_and_their_values(database: Database, names: list[str]):
@@ -132,12 +128,16 @@ async def test_the_tools_return_hostile_names_and_their_values(database: Databas
     assert wrong == {}
 
 
-async def test_names_that_look_alike_are_not_confused(database: Database, catalog: Catalog, names: list[str]):
+async def test_names_that_look_alike_are_not_confused(database: Database, names: list[str]):
     quoted = quote_name("straße", database.dialect)
-    rows = await fetch_rows(database, catalog, f"SELECT {quoted} FROM {quoted}")
+    [rows] = await fetch_rows(database, f"SELECT {quoted} FROM {quoted}")
     assert rows == ((f"Value {names.index('straße')}",),)
-    for system in ("sqlite_master", "pragma_database_list", "duckdb_settings", "pg_shadow"):
-        assert "may not be read" in str(await fetch_rows(database, catalog, f"SELECT * FROM {system}"))
+
+
+@pytest.mark.parametrize("system", ["sqlite_master", "pragma_database_list", "duckdb_settings", "pg_shadow"])
+async def test_system_tables_may_not_be_read(database: Database, system: str):
+    answer, _ = await Team(ScriptedModel(f"```sql\nSELECT * FROM {system}\n```"), database).answer("What is it?")
+    assert "may not be read" in answer.text
 
 
 async def test_a_semantic_model_of_hostile_names_has_no_errors(database: Database, names: list[str]):
