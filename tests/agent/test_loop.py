@@ -554,6 +554,18 @@ async def test_a_full_window_is_met_by_leaving_out_the_oldest():
     assert model.requests[2].messages[-1].content == "and now?"
 
 
+async def test_a_first_result_that_does_not_fit_is_cut():
+    def book() -> str:
+        """A book."""
+        return "word " * 10_000
+
+    model = ScriptedModel(reply_with_calls(tool_call("book")), ContextFull("too long"), ContextFull("too long"), "fine")
+    events = [event async for event in run(model, ToolLibrary([book]), [user_message("read")])]
+    assert events[-1].text == "fine"
+    sizes = [len(request.messages[-1].content) for request in model.requests[1:]]
+    assert sizes[0] > 1.9 * sizes[1] > 3.6 * sizes[2]
+
+
 async def test_a_history_that_cannot_be_trimmed_raises():
     with pytest.raises(ContextFull):
         await collect_events(ScriptedModel(ContextFull("too long")))

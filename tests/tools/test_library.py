@@ -145,22 +145,21 @@ async def test_long_output_is_cut_in_the_middle_and_says_so():
 
 
 @pytest.mark.parametrize(
-    ("window", "is_local", "character", "characters"),
+    ("window", "character", "characters"),
     [
-        (None, False, "a", 100_000),
-        (None, False, "数", 33_333),
-        (None, True, "a", 20_000),
-        (16_384, False, "a", 20_000),
-        (32_768, True, "a", 32_768),
-        (32_768, True, "数", 20_000),
-        (1_000_000, False, "a", 100_000),
+        (None, "a", 100_000),
+        (None, "数", 33_333),
+        (16_384, "a", 20_000),
+        (32_768, "a", 32_768),
+        (32_768, "数", 20_000),
+        (1_000_000, "a", 100_000),
     ],
 )
-async def test_the_length_of_a_result_depends_on_the_context_window(window, is_local, character, characters):
+async def test_the_length_of_a_result_depends_on_the_context_window(window, character, characters):
     def much() -> str:
         return character * 120_000
 
-    library = ToolLibrary([much]).for_model(window, is_local=is_local)
+    library = ToolLibrary([much]).for_model(window)
     assert (await library.call("much", {})).cut == 120_000 - characters
 
 

@@ -154,7 +154,7 @@ def run_agent(
     """
     profile = get_profile(model)
     guards = profile.assisted if assistance is None else assistance
-    library = library.for_model(limits.context or profile.context, disclosure, is_local=profile.local)
+    library = library.for_model(limits.context or profile.context, disclosure)
     policies: list[RunPolicy] = [LoopDetection(limits)]
     if after_untrusted != "allow":
         policies.append(UntrustedTextPolicy(library, messages, after_untrusted))

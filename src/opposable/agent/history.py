@@ -14,7 +14,7 @@ MISSING_RESULT = {
 }
 """The content of a missing result. It names no cause, so that the model draws no conclusion from it."""
 
-OMITTED_RESULT = {"en": "[This result was left out to make room.]", "zh": "[为节省空间，此结果已省略。]"}
+OMITTED_RESULT = {"en": "[Text of this result was left out to make room.]", "zh": "[为节省空间，此结果的内容有省略。]"}
 
 OMITTED_MESSAGES_NOTE = {
     "en": "[Earlier messages were left out here to make room.]",
@@ -57,8 +57,8 @@ def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Messa
 
     First the results of earlier exchanges are left out, then whole exchanges: a request never stays without what was
     done for it. System messages and the last user message always stay. What follows the last user message goes only
-    when nothing else is left to drop: first the results, then the calls, the oldest first. The first system message
-    says that messages were left out.
+    when nothing else is left to drop: first the results, then the calls, the oldest first. The latest results are cut
+    at last. The first system message says that messages were left out.
     """
     if max_tokens is None:
         return messages
@@ -66,13 +66,15 @@ def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Messa
     last = next((n for n in reversed(range(len(units))) if messages[units[n][0]].role == "user"), -1)
     parts = (units[: max(last, 0)], units[last + 1 : -1])
     steps = [(unit, is_whole) for part in parts for is_whole in (False, True) for unit in part]
+    steps += [(unit, False) for unit in units[-1:]]
     remaining: list[Message | None] = [*messages]
     excess_tokens = estimate_tokens(messages) - max_tokens
     for unit, is_whole in steps:
         if excess_tokens <= 0:
             break
         for n in unit:
-            shorter = None if is_whole else _omit_result(messages[n])
+            kept_tokens = estimate_tokens([messages[n]]) - excess_tokens if unit is units[-1] else 0
+            shorter = None if is_whole else _shorten_result(messages[n], kept_tokens)
             excess_tokens -= estimate_tokens(filter(None, [remaining[n]])) - estimate_tokens(filter(None, [shorter]))
             remaining[n] = shorter
     trimmed = [message for message in remaining if message is not None]
@@ -101,11 +103,8 @@ def _add_missing_results(reply: Message, *results: Message) -> list[Message]:
         return [reply, *results]
     by_id = {result.call_id: result for result in reversed(results)}
     missing = MISSING_RESULT[detect_language(reply.content)]
-    completed = [
-        by_id.pop(call.id) if call.id in by_id else tool_message(call.id, call.name, missing)
-        for call in reply.tool_calls
-    ]
-    return [reply, *completed]
+    calls = reply.tool_calls
+    return [reply, *(by_id.pop(c.id) if c.id in by_id else tool_message(c.id, c.name, missing) for c in calls)]
 
 
 def _split_into_units(messages: Sequence[Message]) -> list[list[int]]:
@@ -122,8 +121,10 @@ def _split_into_units(messages: Sequence[Message]) -> list[list[int]]:
     return [unit for unit in units if unit]
 
 
-def _omit_result(message: Message) -> Message:
-    """Return a message without the content of a result, if that is long."""
-    note = OMITTED_RESULT[detect_language(message.content)]
-    is_long = message.role == "tool" and (bool(message.parts) or len(message.content) > len(note))
-    return replace(message, content=note, parts=()) if is_long else message
+def _shorten_result(message: Message, kept_tokens: int) -> Message:
+    """Return a message without the middle of a result, if that is long."""
+    note, content = OMITTED_RESULT[detect_language(message.content)], message.content
+    side = max(0, kept_tokens * len(content) // (2 * estimate_tokens([message])) - len(note))
+    is_long = message.role == "tool" and (bool(message.parts) or len(content) > len(note) + 2 * side)
+    shorter = f"{content[:side]}{note}{content[len(content) - side :]}"
+    return replace(message, content=shorter, parts=()) if is_long else message

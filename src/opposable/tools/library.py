@@ -88,7 +88,6 @@ class ToolLibrary:
         """
         self.disclosure = disclosure
         self._context_window: int | None = None
-        self._has_local_model = False
         self._timeout = timeout
         self._max_result_characters = max_result_characters
         self._clock = clock
@@ -174,21 +173,18 @@ class ToolLibrary:
         )
         return view
 
-    def for_model(
-        self, context_window: int | None, disclosure: ToolDisclosure | None = None, *, is_local: bool = False
-    ) -> "ToolLibrary":
+    def for_model(self, context_window: int | None, disclosure: ToolDisclosure | None = None) -> "ToolLibrary":
         """Return a view for one model; it follows the changes of this library.
 
         Args:
             context_window: Tokens of the model's context window, None if unknown.
             disclosure: When the model gets only some of the tools (default: as in this library).
-            is_local: Whether the model runs on an own server, whose unknown window may be small.
         """
         disclosure = disclosure or self.disclosure
-        if (context_window, disclosure, is_local) == (self._context_window, self.disclosure, self._has_local_model):
+        if (context_window, disclosure) == (self._context_window, self.disclosure):
             return self
         view = copy.copy(self)
-        view.disclosure, view._has_local_model = disclosure, is_local  # noqa: SLF001
+        view.disclosure = disclosure
         view._context_window, view._meta_tools = context_window, None  # noqa: SLF001
         return view
 
@@ -474,9 +470,8 @@ class ToolLibrary:
             return self._max_result_characters
         if len(text) <= MIN_RESULT_CHARACTERS:
             return MIN_RESULT_CHARACTERS
-        window = self._context_window or (0 if self._has_local_model else DEFAULT_CONTEXT_TOKENS)
-        byte_count = len(text.encode("utf-8", "replace"))
-        return max(MIN_RESULT_CHARACTERS, min(window, MAX_RESULT_BYTES) * len(text) // byte_count)
+        max_bytes = min(self._context_window or DEFAULT_CONTEXT_TOKENS, MAX_RESULT_BYTES)
+        return max(MIN_RESULT_CHARACTERS, max_bytes * len(text) // len(text.encode("utf-8", "replace")))
 
     def _get_writable_registry(self) -> Registry:
         if isinstance(self._registry, BoundRegistry):

@@ -37,9 +37,9 @@ async def run_candidate(database: Database, candidate: Candidate, *, assisted: b
 async def _execute(database: Database, candidate: Candidate) -> CandidateOutcome:
     try:
         result = await SqlTools(database, binds_placeholders=False).execute(candidate.sql, limit=MAX_RESULT_ROWS)
-    except (ToolError, TimeoutError) as error:
-        problem = _sanitize_message(get_error_message(error) or messages.QUERY_TIMED_OUT)
-        kind = "timeout" if isinstance(error, QueryTimedOut | TimeoutError) else normalize_problem(str(error))
+    except ToolError as error:
+        problem = _sanitize_message(get_error_message(error))
+        kind = "timeout" if isinstance(error, QueryTimedOut) else normalize_problem(str(error))
         return CandidateOutcome(candidate, "", problem=problem, problem_kind=kind)
     columns, rows = tuple(result["columns"]), tuple(map(tuple, result["rows"]))
     corrections = tuple(result["corrections"])

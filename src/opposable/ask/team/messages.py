@@ -23,7 +23,6 @@ TIME_LIMIT_REACHED = LocalizedText("the time is up", "时间用完了")
 CORRECTIONS_DISABLED = LocalizedText("corrections are off", "没有启用修改")
 NO_SQL_IN_REPLY = LocalizedText("the reply contains no SQL", "模型没有写出 SQL")
 SAME_SQL_AGAIN = LocalizedText("the reply repeats the same SQL", "模型一再写出同样的 SQL")
-QUERY_TIMED_OUT = LocalizedText("it took too long", "查询用时过长")
 INTENT_COMPILED = LocalizedText("the question is understood as {intent}", "问题理解为 {intent}")
 QUESTION_COMPLETED = LocalizedText("the question is: {question}", "问题理解为：{question}")
 ROW_EXPLOSION = LocalizedText(
