@@ -131,7 +131,9 @@ def test_the_latest_results_are_cut_where_nothing_else_is_left_to_drop(word):
     messages = [user_message("the task"), reply_wanting_calls("a", "b")]
     messages += [tool_message("a", "f", "short"), tool_message("b", "f", f"begin {word * 4000} end")]
     trimmed = trim_messages(messages, 1000)
-    assert 900 < estimate_tokens(trimmed) <= 1000 + estimate_tokens(trimmed[:1])  # with the note about left-out messages
+    assert (
+        900 < estimate_tokens(trimmed) <= 1000 + estimate_tokens(trimmed[:1])
+    )  # with the note about left-out messages
     assert [message.content for message in trimmed[:3]] == [message.content for message in messages[:3]]
     assert trimmed[3].content.startswith("begin ")
     assert trimmed[3].content.endswith(" end")
