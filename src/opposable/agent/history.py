@@ -73,8 +73,8 @@ def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Messa
         if excess_tokens <= 0:
             break
         for n in unit:
-            kept_tokens = estimate_tokens([messages[n]]) - excess_tokens if unit is units[-1] else 0
-            shorter = None if is_whole else _shorten_result(messages[n], kept_tokens)
+            remaining_tokens = estimate_tokens([messages[n]]) - excess_tokens if unit is units[-1] else 0
+            shorter = None if is_whole else _shorten_result(messages[n], remaining_tokens)
             excess_tokens -= estimate_tokens(filter(None, [remaining[n]])) - estimate_tokens(filter(None, [shorter]))
             remaining[n] = shorter
     trimmed = [message for message in remaining if message is not None]
@@ -121,10 +121,10 @@ def _split_into_units(messages: Sequence[Message]) -> list[list[int]]:
     return [unit for unit in units if unit]
 
 
-def _shorten_result(message: Message, kept_tokens: int) -> Message:
+def _shorten_result(message: Message, remaining_tokens: int) -> Message:
     """Return a message without the middle of a result, if that is long."""
     note, content = OMITTED_RESULT[detect_language(message.content)], message.content
-    side = max(0, kept_tokens * len(content) // (2 * estimate_tokens([message])) - len(note))
+    side = max(0, remaining_tokens * len(content) // (2 * estimate_tokens([message])) - len(note))
     is_long = message.role == "tool" and (bool(message.parts) or len(content) > len(note) + 2 * side)
     shorter = f"{content[:side]}{note}{content[len(content) - side :]}"
     return replace(message, content=shorter, parts=()) if is_long else message
