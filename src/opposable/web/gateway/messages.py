@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import orjson
 
+from opposable.agent.model_requests import estimate_prompt_tokens
 from opposable.domain.events import Reply
 from opposable.models.base import Model
 from opposable.models.upstream import ClientRequest, find_upstream
@@ -15,7 +16,7 @@ from opposable.web.gateway.messages_request import parse_messages_request
 from opposable.web.gateway.messages_response import MessageEventSerializer, serialize_message
 from opposable.web.gateway.parameters import report_ignored_parameters
 from opposable.web.gateway.raw_relay import drop_cut_off_calls, fetch_raw, hold_calls, stream_raw
-from opposable.web.gateway.request import CompletionRequest, estimate_request_tokens
+from opposable.web.gateway.request import CompletionRequest
 
 
 async def create_message(model: Model, client: ClientRequest, signatures: CallSignatures) -> bytes:
@@ -69,4 +70,4 @@ async def count_tokens(model: Model, client: ClientRequest) -> bytes:
     if upstream is not None:
         return await fetch_raw(upstream, model, client)
     request = parse_messages_request(client.body, is_count=True)
-    return orjson.dumps({"input_tokens": estimate_request_tokens(request)})
+    return orjson.dumps({"input_tokens": estimate_prompt_tokens(request.messages, request.tools)})

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from opposable.agent.history import estimate_text_tokens, estimate_tokens, match_results_to_calls
+from opposable.agent.history import match_results_to_calls
 from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart, join_text, parse_data_url
 from opposable.domain.errors import BadInput
 from opposable.domain.json_text import dump_json, parse_json
@@ -60,15 +60,6 @@ class CompletionRequest:
     def is_without_tools(self) -> bool:
         """Whether the request has no tools, calls or tool results."""
         return not self.tools and not any(message.tool_calls or message.role == "tool" for message in self.messages)
-
-
-def estimate_request_tokens(request: CompletionRequest) -> int:
-    """Estimate the tokens of the messages and tools of a request."""
-    tools = sum(
-        estimate_text_tokens(tool.description) + estimate_text_tokens(dump_json(tool.parameters).decode())
-        for tool in request.tools
-    )
-    return estimate_tokens(request.messages) + tools
 
 
 def parse_json_object(raw: bytes) -> dict[str, Any]:

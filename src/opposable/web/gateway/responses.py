@@ -6,6 +6,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+from opposable.agent.model_requests import estimate_prompt_tokens
 from opposable.domain.events import Reply
 from opposable.domain.json_text import dump_json
 from opposable.models.base import Model
@@ -16,7 +17,7 @@ from opposable.web.gateway.call_signatures import CallSignatures
 from opposable.web.gateway.completions import fetch_reply, stream_reply
 from opposable.web.gateway.parameters import report_ignored_parameters
 from opposable.web.gateway.raw_relay import drop_cut_off_calls, fetch_raw, hold_calls, read_ids, stream_raw
-from opposable.web.gateway.request import estimate_request_tokens, parse_model_name
+from opposable.web.gateway.request import parse_model_name
 from opposable.web.gateway.response_store import ResponseStore, build_missing_error
 from opposable.web.gateway.responses_request import ResponseRequest, parse_response_request
 from opposable.web.gateway.responses_response import ResponseSerializer
@@ -73,7 +74,7 @@ async def count_input_tokens(
     if upstream is not None:
         return await _fetch_relayed("/input_tokens", model, client, upstream, store, owner)
     request = await _prepare(model, client, store, owner, signatures)
-    tokens = estimate_request_tokens(request.completion)
+    tokens = estimate_prompt_tokens(request.completion.messages, request.completion.tools)
     return dump_json({"object": "response.input_tokens", "input_tokens": tokens})
 
 
