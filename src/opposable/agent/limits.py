@@ -25,8 +25,8 @@ class Limits:
         tool_calls: Tool calls.
         tokens: Tokens of all requests, input and output together.
         seconds: Wall time, without the time in which calls wait for human approval.
-        context: Tokens of the context window. Older messages are left out to fit it. By default they are left out
-            only when the server reports that the messages do not fit.
+        context: Tokens of the context window. To fit it, older messages are left out, then the latest results are cut;
+            by default only when the server reports that the messages do not fit.
         input_tokens: Input tokens of all requests.
         output_tokens: Output tokens of all requests.
         cost: Cost of all requests, in the currency of `price`.
