@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opposable.agent.history import estimate_tokens, match_results_to_calls, trim_messages
+from opposable.domain.content import ImagePart
 from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.anthropic import build_request
@@ -116,7 +117,7 @@ def test_results_go_before_exchanges_and_no_request_stays_without_what_was_done_
         tool_message("c", "f", "short"),
     ]
     trimmed_start = [system_message("be brief\n\n[Earlier messages were left out here to make room.]")]
-    short_a, short_b = (tool_message(i, "f", "[Text of this result was left out to make room.]") for i in "ab")
+    short_a, short_b = (tool_message(i, "f", "[This result was left out to make room.]") for i in "ab")
     assert trim_messages(messages, 10_000) == messages
     tokens = estimate_tokens(messages)
     assert trim_messages(messages, tokens - 100) == [*messages[:3], short_a, *messages[4:]]
@@ -131,12 +132,19 @@ def test_the_latest_results_are_cut_where_nothing_else_is_left_to_drop(word):
     messages = [user_message("the task"), reply_wanting_calls("a", "b")]
     messages += [tool_message("a", "f", "short"), tool_message("b", "f", f"begin {word * 4000} end")]
     trimmed = trim_messages(messages, 1000)
-    assert (
-        900 < estimate_tokens(trimmed) <= 1000 + estimate_tokens(trimmed[:1])
-    )  # with the note about left-out messages
+    assert 900 < estimate_tokens(trimmed) <= 1050  # with the note in the middle
     assert [message.content for message in trimmed[:3]] == [message.content for message in messages[:3]]
     assert trimmed[3].content.startswith("begin ")
     assert trimmed[3].content.endswith(" end")
+
+
+def test_of_the_latest_results_the_longest_is_cut_first_and_others_keep_their_images():
+    image = tool_message("a", "f", "a chart of " + "some " * 20, (ImagePart("", b"png", "image/png"),))
+    messages = [user_message("the task"), reply_wanting_calls("a", "b"), image, tool_message("b", "f", "word " * 4000)]
+    trimmed = trim_messages(messages, 1000)
+    assert trimmed[2] == image
+    assert trimmed[3].content.count("left out here") == 1
+    assert len(trimmed[3].content) < 4000
 
 
 def test_a_system_message_within_an_exchange_does_not_divide_it():
@@ -148,7 +156,7 @@ def test_a_system_message_within_an_exchange_does_not_divide_it():
 def test_a_chinese_result_is_left_out_with_a_chinese_note():
     messages = [user_message("做"), reply_wanting_calls("a"), tool_message("a", "f", "结果" * 400)]
     messages += [reply_wanting_calls("b"), tool_message("b", "f", "好")]
-    assert trim_messages(messages, 100)[2].content == "[为节省空间，此结果的内容有省略。]"
+    assert trim_messages(messages, 100)[2].content == "[为节省空间，此结果已省略。]"
 
 
 @pytest.mark.parametrize("mode", ["native", "auto", "text", "prompted", "constrained", "python"])

@@ -7,6 +7,7 @@ from opposable.domain.content import TextPart
 from opposable.domain.language import Language, detect_language
 from opposable.domain.messages import Message, add_instructions, tool_message
 from opposable.domain.tools import ToolResult
+from opposable.tools.result_store import truncate_result
 
 MISSING_RESULT = {
     "en": "There is no result: the call was not finished, but it may have taken effect.",
@@ -14,7 +15,7 @@ MISSING_RESULT = {
 }
 """The content of a missing result. It names no cause, so that the model draws no conclusion from it."""
 
-OMITTED_RESULT = {"en": "[Text of this result was left out to make room.]", "zh": "[为节省空间，此结果的内容有省略。]"}
+OMITTED_RESULT = {"en": "[This result was left out to make room.]", "zh": "[为节省空间，此结果已省略。]"}
 
 OMITTED_MESSAGES_NOTE = {
     "en": "[Earlier messages were left out here to make room.]",
@@ -56,9 +57,9 @@ def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Messa
     """Return the messages that fit into about `max_tokens`, without the oldest ones; None keeps all.
 
     First the results of earlier exchanges are left out, then whole exchanges: a request never stays without what was
-    done for it. System messages and the last user message always stay. What follows the last user message goes only
-    when nothing else is left to drop: first the results, then the calls, the oldest first. The latest results are cut
-    at last. The first system message says that messages were left out.
+    done for it. System messages and the last user message always stay. What follows it goes only when nothing else is
+    left: first the results, then the calls, the oldest first. At last, the latest results are cut, the longest first.
+    The first system message says that messages were left out.
     """
     if max_tokens is None:
         return messages
@@ -66,15 +67,16 @@ def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Messa
     last = next((n for n in reversed(range(len(units))) if messages[units[n][0]].role == "user"), -1)
     parts = (units[: max(last, 0)], units[last + 1 : -1])
     steps = [(unit, is_whole) for part in parts for is_whole in (False, True) for unit in part]
-    steps += [(unit, False) for unit in units[-1:]]
+    steps += [([n], False) for unit in units[-1:] for n in sorted(unit, key=lambda n: -len(messages[n].content))]
     remaining: list[Message | None] = [*messages]
     excess_tokens = estimate_tokens(messages) - max_tokens
     for unit, is_whole in steps:
         if excess_tokens <= 0:
             break
         for n in unit:
-            remaining_tokens = estimate_tokens([messages[n]]) - excess_tokens if unit is units[-1] else 0
-            shorter = None if is_whole else _shorten_result(messages[n], remaining_tokens)
+            shorter = (
+                None if is_whole else _shorten_result(messages[n], excess_tokens if n in units[-1] else float("inf"))
+            )
             excess_tokens -= estimate_tokens(filter(None, [remaining[n]])) - estimate_tokens(filter(None, [shorter]))
             remaining[n] = shorter
     trimmed = [message for message in remaining if message is not None]
@@ -121,10 +123,10 @@ def _split_into_units(messages: Sequence[Message]) -> list[list[int]]:
     return [unit for unit in units if unit]
 
 
-def _shorten_result(message: Message, remaining_tokens: int) -> Message:
-    """Return a message without the middle of a result, if that is long."""
-    note, content = OMITTED_RESULT[detect_language(message.content)], message.content
-    side = max(0, remaining_tokens * len(content) // (2 * estimate_tokens([message])) - len(note))
-    is_long = message.role == "tool" and (bool(message.parts) or len(content) > len(note) + 2 * side)
-    shorter = f"{content[:side]}{note}{content[len(content) - side :]}"
-    return replace(message, content=shorter, parts=()) if is_long else message
+def _shorten_result(message: Message, cut_tokens: float) -> Message:
+    """Return a message with a result, if that is long, cut by some tokens; with a note alone if it has no more."""
+    note = OMITTED_RESULT[language := detect_language(message.content)]
+    size = len(message.content) * (1 - cut_tokens / estimate_tokens([message])) - 2 * len(note)
+    content = truncate_result(message.content, int(size), language)[0] if size >= 1 else note
+    is_long = message.role == "tool" and (bool(message.parts) or len(message.content) > len(note))
+    return replace(message, content=content, parts=()) if is_long else message

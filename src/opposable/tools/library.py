@@ -18,14 +18,14 @@ from opposable.tools.bindings import BoundRegistry, BuildTools
 from opposable.tools.call_policies import PolicyContext, record_in_circuit, run_with_policies
 from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.descriptions import Detail, describe_entries, get_examples
-from opposable.tools.disclosure import DEFAULT_CONTEXT_TOKENS, ToolDisclosure
+from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.health import ToolHealthReport, create_health_report
 from opposable.tools.invocation import CheckedArguments, InvocationResult, check_arguments, invoke, result_from_error
 from opposable.tools.meta_tools import SEARCH_TOOLS, MetaTools
 from opposable.tools.registry import RESERVED_NAMES, RegisteredTool, Registry, RegistryEntry
 from opposable.tools.result_cache import ResultCache
 from opposable.tools.result_media import find_media
-from opposable.tools.result_store import ResultStore, truncate_result
+from opposable.tools.result_store import ResultStore, get_max_characters, truncate_result
 from opposable.tools.retries import ToolRetryOptions
 from opposable.tools.spec_registration import register_spec, register_tool, to_tool
 from opposable.tools.tool_match import ToolMatch, find_alternatives, search_by_meaning, search_by_words
@@ -36,9 +36,6 @@ if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AgentToolBinding, AnyToolSpec, Example, Registration, ToolType
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
-MIN_RESULT_CHARACTERS, MAX_RESULT_BYTES = 20_000, 100_000
-"""The smallest and the largest default limit of a result. In UTF-8, 4 bytes are about a token in most languages."""
-
 DEFAULT_CIRCUIT_BREAKER = CircuitBreakerOptions()
 DEFAULT_RETRIES = ToolRetryOptions()
 DEFAULT_DISCLOSURE = ToolDisclosure()
@@ -465,13 +462,8 @@ class ToolLibrary:
     # Internals
 
     def _get_max_result_characters(self, text: str) -> int:
-        """Return how many characters of `text` the model gets at once."""
-        if self._max_result_characters is not None:
-            return self._max_result_characters
-        if len(text) <= MIN_RESULT_CHARACTERS:
-            return MIN_RESULT_CHARACTERS
-        max_bytes = min(self._context_window or DEFAULT_CONTEXT_TOKENS, MAX_RESULT_BYTES)
-        return max(MIN_RESULT_CHARACTERS, max_bytes * len(text) // len(text.encode("utf-8", "replace")))
+        limit = self._max_result_characters
+        return get_max_characters(text, self._context_window) if limit is None else limit
 
     def _get_writable_registry(self) -> Registry:
         if isinstance(self._registry, BoundRegistry):

@@ -6,8 +6,11 @@ from secrets import token_hex
 from opposable.domain.call_context import ResultScope
 from opposable.domain.language import Language
 from opposable.tools import failure_messages
+from opposable.tools.disclosure import DEFAULT_CONTEXT_TOKENS
 
 MAX_STORED_CHARACTERS = 32_000_000
+MIN_RESULT_CHARACTERS, MAX_RESULT_BYTES = 20_000, 100_000
+"""The smallest and the largest default limit of a result. In UTF-8, 4 bytes are about a token in most languages."""
 
 
 class ResultStore:
@@ -36,6 +39,14 @@ class ResultStore:
     def get(self, scope: ResultScope, handle: str) -> str | None:
         """Return the whole text to the scope that stored it; None to any other, and after its removal."""
         return self._texts.get((scope, handle)) if scope else None
+
+
+def get_max_characters(text: str, context_window: int | None) -> int:
+    """Return how many characters of a result a model gets at once, with a context window of this many tokens."""
+    if len(text) <= MIN_RESULT_CHARACTERS:
+        return MIN_RESULT_CHARACTERS
+    max_bytes = min(context_window or DEFAULT_CONTEXT_TOKENS, MAX_RESULT_BYTES)
+    return max(MIN_RESULT_CHARACTERS, max_bytes * len(text) // len(text.encode("utf-8", "replace")))
 
 
 def truncate_result(text: str, max_characters: int, language: Language, handle: str = "") -> tuple[str, int]:
