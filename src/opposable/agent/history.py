@@ -74,9 +74,7 @@ def trim_messages(messages: list[Message], max_tokens: int | None) -> list[Messa
         if excess_tokens <= 0:
             break
         for n in unit:
-            shorter = (
-                None if is_whole else _shorten_result(messages[n], excess_tokens if n in units[-1] else float("inf"))
-            )
+            shorter = None if is_whole else _shorten(messages[n], excess_tokens if n in units[-1] else float("inf"))
             excess_tokens -= estimate_tokens(filter(None, [remaining[n]])) - estimate_tokens(filter(None, [shorter]))
             remaining[n] = shorter
     trimmed = [message for message in remaining if message is not None]
@@ -123,7 +121,7 @@ def _split_into_units(messages: Sequence[Message]) -> list[list[int]]:
     return [unit for unit in units if unit]
 
 
-def _shorten_result(message: Message, cut_tokens: float) -> Message:
+def _shorten(message: Message, cut_tokens: float) -> Message:
     """Return a message with a result, if that is long, cut by some tokens; with a note alone if it has no more."""
     note = OMITTED_RESULT[language := detect_language(message.content)]
     size = len(message.content) * (1 - cut_tokens / estimate_tokens([message])) - 2 * len(note)
