@@ -49,7 +49,8 @@ class RecordedModel:
             yield Reply(assistant_message("(an answer)"))
             return
         asked = [[message.role, message.content] for message in messages]
-        terms = json.dumps([asked, list(options.stop), options.max_tokens, dict(options.extra_body)])
+        sampling = [options.temperature, options.seed]
+        terms = json.dumps([asked, list(options.stop), options.max_tokens, dict(options.extra_body), sampling])
         key = hashlib.sha256(terms.encode()).hexdigest()[:24]
         if key not in self._replies:
             self._record(key, await self._ask(messages, tools, options))

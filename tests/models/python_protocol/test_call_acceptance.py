@@ -54,10 +54,8 @@ def test_without_probabilities_the_no_call_option_is_what_the_model_wrote(conten
     [
         ("weather in Oslo", 'city="Oslo"', 1.0),
         ("weather in New York", 'city="New York City"', 2 / 3),
-        ("weather in California", 'city="CA"', 1.0),
-        ("weather in New York", 'city="NY"', 1.0),
         ("weather in district two", 'city="District 2"', 1.0),
-        ("weather in mc murdo station", 'city="McMurdo\'s Station"', 2 / 3),
+        ("weather in mc murdo station", 'city="McMurdo\'s Station"', 1 / 3),
         ("tell me a joke", 'city="Paris"', 0.0),
         ("the forecast for Norwegian towns", 'city="Norway"', 1.0),
         ("奥斯陆的天气", 'city="奥斯陆"', 1.0),

@@ -21,7 +21,10 @@ def build_reply(
     code: str, out: float = -6.0, finish="stop", begun: str = texts.REPLY_PREFIX, sure: float = -0.05
 ) -> Reply:
     """What llama.cpp gives: the reply with what was begun for it, and its tokens: `out` is the way out's log p, `sure` the rest's."""
-    tokens = (Token(code[:3], (("get", sure), ("pass", out), (" pass", -12.0))), Token(code[3:], ((code[3:], sure),)))
+    tokens = (
+        Token(code[:3], ((code[:3], sure), ("pass", out), (" pass", -12.0))),
+        Token(code[3:], ((code[3:], sure),)),
+    )
     return Reply(assistant_message(begun + code), finish, Usage(100, 20, 1), tokens)
 
 

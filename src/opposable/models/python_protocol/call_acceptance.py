@@ -11,11 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from opposable.domain.events import Reply, Token
+from opposable.domain.events import Reply
 from opposable.domain.language import extract_numbers, split_words
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.python_protocol import prompts as texts
-from opposable.models.python_protocol.request_grounding import get_word_overlap
 from opposable.parsers.schema_coercion import SchemaNode
 
 UNSEEN_LOGPROB = -12.0
@@ -39,11 +38,6 @@ def drop_dependent_calls(
     return grounded or calls
 
 
-def is_no_call_chosen(choice: Reply) -> bool:
-    """Return whether the model chose the no-call option so clearly that it need not write calls."""
-    return -get_no_call_logprob(choice) < load_weights()["min_no_call_distance"]
-
-
 def is_acceptable(
     choice: Reply, reply: Reply, calls: Sequence[ToolCall], tools: Sequence[ToolDefinition], conversation: str
 ) -> bool:
@@ -53,7 +47,8 @@ def is_acceptable(
         return False
     weights = load_weights()
     no_call_distance = min(weights["max_no_call_distance"], -get_no_call_logprob(choice))
-    confidence = get_mean_logprob(reply.tokens)
+    likeliest = [token.alternatives[0][1] for token in reply.tokens if token.alternatives] or [UNSEEN_LOGPROB]
+    confidence = sum(likeliest) / len(likeliest)
     if no_call_distance >= weights["clear_no_call_distance"]:
         confidence = max(confidence, weights["min_clear_confidence"])
     score = (
@@ -82,10 +77,11 @@ def get_no_call_logprob(choice: Reply) -> float:
     return math.log(mass) if mass > 0 else UNSEEN_LOGPROB
 
 
-def get_mean_logprob(tokens: Sequence[Token]) -> float:
-    """Return the mean log-probability of the likeliest token at each position."""
-    likeliest = [token.alternatives[0][1] for token in tokens if token.alternatives]
-    return sum(likeliest) / len(likeliest) if likeliest else UNSEEN_LOGPROB
+def get_total_logprob(reply: Reply) -> float:
+    """Return the log-probability of a reply without a grammar, that of a truncated one as -inf."""
+    if reply.finish == "length":
+        return -math.inf
+    return sum(dict(token.alternatives).get(token.text, UNSEEN_LOGPROB) for token in reply.tokens if token.alternatives)
 
 
 def count_ungrounded_numbers(calls: Sequence[ToolCall], conversation: str) -> int:
@@ -112,24 +108,35 @@ def get_grounding_score(calls: Sequence[ToolCall], tools: Sequence[ToolDefinitio
 
 
 def _get_grounded_shares(call: ToolCall, schema: SchemaNode, conversation_words: Sequence[str]) -> list[float]:
-    given: dict[str, Any] = dict(call.arguments)
-    shares = []
+    shares: list[float | None] = []
     for name in schema.required_names():
-        about, value = schema.get_property(name), given.get(name)
+        about, value = schema.get_property(name), call.arguments.get(name)
+        if isinstance(value, list):
+            about = about.get_alternative("array").get_item_schema(0)
+            if value and all(type(item) is int for item in value):
+                shares.append(float(bool(extract_numbers(conversation_words))))
+            value = " ".join(item for item in value if isinstance(item, str))
         if isinstance(value, str) and not about.choices():
-            shares.append(get_word_overlap(value, conversation_words))
-        elif isinstance(value, list) and not about.get_alternative("array").get_item_schema(0).choices():
-            shares.append(_get_list_share(value, conversation_words))
+            shares.append(_get_word_overlap(value, conversation_words))
     return [share for share in shares if share is not None]
 
 
-def _get_list_share(items: Sequence[Any], conversation_words: Sequence[str]) -> float | None:
-    """Return the share of the texts of a list that the conversation contains."""
-    if items and all(type(item) is int for item in items):
-        return 1.0 if extract_numbers(conversation_words) else 0.0
-    return (
-        get_word_overlap(" ".join(items), conversation_words) if all(isinstance(item, str) for item in items) else None
-    )
+def _get_word_overlap(value: str, text_words: Sequence[str]) -> float | None:
+    """Return the share of the words of a value that the text contains, or words that begin alike. None without words."""
+    words = split_words(value)
+    if not words or _is_other_script(words, text_words):
+        return None
+    spoken = {*text_words, *extract_numbers(text_words)}
+    starts = {word[:4] for word in spoken if len(word) > 3}
+    return sum(word in spoken or word[:4] in starts for word in words) / len(words)
+
+
+def _is_other_script(value_words: Sequence[str], text_words: Sequence[str]) -> bool:
+    """Return whether a text is in another script than the request, such as Shanghai for 上海."""
+    latin = any(word.isascii() and word.isalpha() for word in value_words)
+    foreign = any(not word.isascii() for word in value_words)
+    is_foreign_text = any(not word.isascii() for word in text_words)
+    return latin != foreign and latin == is_foreign_text and set(value_words).isdisjoint(text_words)
 
 
 def _get_significant_digits(number: str) -> str:

@@ -11,7 +11,13 @@ from opposable.domain.events import Reply
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import Model, ModelOptions, request_reply
-from opposable.models.python_protocol.call_acceptance import drop_dependent_calls, is_acceptable, is_no_call_chosen
+from opposable.models.python_protocol.call_acceptance import (
+    drop_dependent_calls,
+    get_no_call_logprob,
+    get_total_logprob,
+    is_acceptable,
+    load_weights,
+)
 from opposable.models.python_protocol.call_reader import read_calls
 from opposable.models.python_protocol.grammar import build_grammar
 from opposable.models.python_protocol.prompts import CODE_FENCE, REPLY_PREFIX
@@ -19,7 +25,12 @@ from opposable.models.python_protocol.prompts import CODE_FENCE, REPLY_PREFIX
 TOP_LOGPROBS = 20
 """Alternatives requested for each token."""
 
-OPTIONAL_STEPS = ("dependent_calls", "acceptance")
+UNLIKELY_LOGPROB = -4.0
+"""Below this log-probability (2 %) a reply is sampled again: a grammar can leave only unlikely ends of a likely begin."""
+SAMPLE_COUNT = 8
+SAMPLING_TEMPERATURE = 0.8
+
+OPTIONAL_STEPS = ("samples", "dependent_calls", "acceptance")
 """The steps that can be left out."""
 
 
@@ -57,11 +68,13 @@ async def generate_calls(
     choice = None
     if choice_prompt:
         choice = await request_reply(model, [*choice_prompt, begun], (), replace(options, max_tokens=1))
-        if is_no_call_chosen(choice):
-            return choice, ()
+        if -get_no_call_logprob(choice) < load_weights()["min_no_call_distance"]:
+            return choice, ()  # the model need not write calls
     try:
         constrained = replace(options, extra_body={**options.extra_body, "grammar": build_grammar(tools)})
         reply = await request_reply(model, [*prompt, begun], (), constrained)
+        if "samples" not in without and reply.finish != "length":
+            reply = await _sample_unlikely(reply, model, [*prompt, begun], constrained)
     except ModelRejected:
         reply = await request_reply(model, [*prompt, begun], (), options)
     code = reply.message.content.removeprefix(REPLY_PREFIX)
@@ -73,3 +86,14 @@ async def generate_calls(
         if "acceptance" not in without and not is_acceptable(choice, reply, calls, tools, conversation):
             calls = ()
     return reply, calls
+
+
+async def _sample_unlikely(reply: Reply, model: Model, prompt: Sequence[Message], options: ModelOptions) -> Reply:
+    """Return the likeliest of an unlikely reply and its samples, with the usage of all."""
+    best, usage = reply, reply.usage
+    for seed in range(1, SAMPLE_COUNT + 1):
+        if get_total_logprob(best) >= UNLIKELY_LOGPROB:
+            break
+        sample = await request_reply(model, prompt, (), replace(options, temperature=SAMPLING_TEMPERATURE, seed=seed))
+        best, usage = max(best, sample, key=get_total_logprob), usage + sample.usage
+    return replace(best, usage=usage)
