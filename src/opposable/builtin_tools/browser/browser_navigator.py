@@ -208,7 +208,7 @@ class BrowserNavigator:
         return ToolFailed(first_line.partition(": ")[2][:500] or first_line[:500])
 
     async def _find_element(self, page: Any, selector: str) -> tuple[Any, dict[str, Any]]:
-        """Return the first visible_elements element of a selector, and a note when suggestion are several.
+        """Return the first visible element of a selector, and a note if it has several elements.
 
         Raises:
             ToolFailed: Nothing matches. The error suggests selectors of the page.

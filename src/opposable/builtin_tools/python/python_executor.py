@@ -171,7 +171,7 @@ async def _run_in_sandbox(sandbox: Sandbox, code: str, limits: ExecutorLimits) -
     if process.breach:
         raise ToolFailed(f"The code was stopped, it used too much ({process.breach}).{_format_earlier_output(printed)}")
     lines = process.stderr.strip().splitlines()
-    last_frame = next((line_number.strip() for line_number in reversed(lines) if 'File "code.py"' in line_number), "")
+    last_frame = next((line.strip() for line in reversed(lines) if 'File "code.py"' in line), "")
     error_line = lines[-1] if lines else f"It ended with exit code {process.exit_code}."
     line_number = last_frame.rpartition("line ")[2].split(",")[0] if last_frame else ""
     raise ToolFailed(f"{error_line}{f' (line {line_number})' if line_number else ''}{_format_earlier_output(printed)}")
