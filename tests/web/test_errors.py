@@ -1,4 +1,4 @@
-"""Requests that cannot be used get an error that says why, and no 500."""
+"""Bad requests get an error that says why, and no 500."""
 
 import json
 
