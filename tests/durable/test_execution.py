@@ -10,6 +10,14 @@ from tests.models.chat_server import build_delta, chat_server
 from tests.service.processes import serve_process
 
 from opposable.client import Client
+from opposable.domain.batches import BatchTask
+from opposable.domain.specs import AgentSpec, RateLimit
+from opposable.durable.call_slots import CallSlots
+from opposable.durable.execution import RunExecutor
+from opposable.models.scripted import ScriptedModel
+from opposable.service.batches import create_batch
+from opposable.service.service import open_service
+from opposable.settings import Settings
 
 pytestmark = pytest.mark.anyio
 
@@ -95,3 +103,25 @@ async def test_a_run_streams_from_any_replica_and_outlives_its_worker(url, tmp_p
 
 def get_content(events) -> str:
     return "".join(event.content for event in events if event.kind == "text")
+
+
+async def test_the_limits_of_a_batch_delay_no_other_batch(url, tmp_path):
+    settings = Settings(_env_file=None, home=tmp_path, database_url=url)
+    async with open_service(settings, {"m": ScriptedModel()}) as service, CallSlots(url) as slots:
+
+        async def add_batch(owner, seconds):
+            agent, tasks = AgentSpec(agent_id="a"), [BatchTask("1", "task")]
+            rates = {"search": RateLimit(calls=1, seconds=seconds)}
+            return await create_batch(
+                service.store, agent, tasks, owner=owner, tool_rates=rates, tool_concurrency={"search": 1}
+            )
+
+        async def set_owner(key_id):
+            pass
+
+        executor = RunExecutor(service, slots, set_owner)
+        slow, fast = await add_batch("one", 9_000_000), await add_batch("other", 0.01)
+        async with asyncio.timeout(10), executor._limit_call(slow, "m", "search"):
+            for _ in range(2):
+                async with executor._limit_call(fast, "m", "search"):
+                    pass

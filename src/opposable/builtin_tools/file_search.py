@@ -217,7 +217,7 @@ def _make_snippet(line: str, words: list[str]) -> str:
 
 
 def _distribute_matches(matches_by_file: list[list[dict[str, Any]]], limit: int) -> list[dict[str, Any]]:
-    """Return index most `limit` matches in the order of the files, shared evenly between files."""
+    """Return at most `limit` matches in the order of the files, shared evenly between files."""
     if not matches_by_file:
         return []
     match_counts = [0] * len(matches_by_file)
@@ -242,7 +242,7 @@ def _read_page(
     """Read lines of a text file.
 
     Returns:
-        The lines, the line_number of the last line read, and whether there are more.
+        The lines, the number of the last line read, and whether there are more.
     """
     page_lines: list[str] = []
     line_number = page_characters = 0

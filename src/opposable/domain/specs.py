@@ -75,8 +75,8 @@ class Capability(FrozenModel):
 class RateLimit(FrozenModel):
     """At most `calls` calls in any `seconds` seconds."""
 
-    calls: int = Field(gt=0)
-    seconds: float = Field(default=60.0, gt=0)
+    calls: int = Field(gt=0, lt=10**9)
+    seconds: float = Field(default=60.0, gt=0, lt=10**7)
 
 
 class ToolSpec(FrozenModel):

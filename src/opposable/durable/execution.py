@@ -254,7 +254,7 @@ class RunExecutor:
         if batch is None:
             yield
             return
-        key = f"tool {tool_id}" if tool_id else f"model {model_name}"
+        key = f"{batch.batch_id} " + (f"tool {tool_id}" if tool_id else f"model {model_name}")
         rate = batch.tool_rates.get(tool_id) if tool_id else batch.model_rate
         count = batch.tool_concurrency.get(tool_id) if tool_id else batch.model_concurrency
         async with nullcontext() if count is None else self._slots.hold(key, count):

@@ -1,6 +1,7 @@
 """Factory of databases, from a URL or a file path."""
 
 import logging
+import os
 import re
 from pathlib import Path
 from typing import Literal
@@ -53,7 +54,7 @@ def _parse_location(url: str) -> tuple[str, Path]:
     if not text:
         raise BadInput(f"No database is given. Use {DATABASE_URL_FORMS}.")
     scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]+):", text)
-    if scheme is None or Path(text).exists():
+    if scheme is None or os.path.exists(text):  # noqa: PTH110 - it is False for a path that is too long
         return "", _expand_home(text)
     kind = scheme.group(1).lower().partition("+")[0]
     if kind not in ("duckdb", "sqlite", "clickhouse"):
@@ -80,7 +81,7 @@ def _find_existing_path(url_path: str) -> Path:
     relative = url_path.removeprefix("/")
     absolute = "/" + relative.lstrip("/")
     candidates = [_expand_home(relative), Path(absolute), Path(unquote(relative)), Path(unquote(absolute))]
-    return next((path for path in candidates if path.exists()), candidates[1 if "/" in relative else 0])
+    return next((path for path in candidates if os.path.exists(path)), candidates[1 if "/" in relative else 0])  # noqa: PTH110 - as above
 
 
 def _silence_sqlglot_warnings() -> None:

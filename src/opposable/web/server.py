@@ -17,6 +17,7 @@ from opposable.domain.errors import BadInput, OpposableError
 from opposable.models.base import Model
 from opposable.service.service import Service
 from opposable.web.api.routes import add_routes
+from opposable.web.api.serializers import ApiResponse
 from opposable.web.api_docs import install_api_docs
 from opposable.web.application import ServedPart, install_admin
 from opposable.web.errors import ApiError, to_api_error
@@ -60,6 +61,7 @@ def create_app(
         version=version("opposable"),
         docs_url=None,
         redoc_url=None,
+        default_response_class=ApiResponse,
         generate_unique_id_function=lambda route: route.name,
     )
     if isinstance(backend, Service):

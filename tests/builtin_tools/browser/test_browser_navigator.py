@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import shutil
+import socket
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -269,6 +270,19 @@ async def test_redirects_scripts_and_frames_do_not_bypass_the_guard(browser, sit
             )
         assert outcome == ["refused", "refused", "refused"]
         assert inner.hits == []
+
+
+async def test_an_unreachable_page_is_not_reported_with_the_refusals_of_another_run(site, one):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        closed_port = listening.getsockname()[1]
+    async with BrowserNavigator(allowed_hosts=["127.0.0.1"]) as browser:
+        await browser.navigate(site.url, one)
+        async with browser._sessions.use_page(("", one.run_id)) as page:
+            await page.evaluate("() => { setInterval(() => fetch('http://10.9.8.7/payroll').catch(() => {}), 20) }")
+            await asyncio.sleep(0.2)
+        with pytest.raises(ToolUnavailable) as caught:
+            await browser.navigate(f"http://127.0.0.1:{closed_port}/", CallContext(run_id="other"))
+        assert "10.9.8.7" not in str(caught.value)
 
 
 async def test_unresolvable_host_is_unavailable(browser, one):

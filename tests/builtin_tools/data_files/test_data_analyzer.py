@@ -106,3 +106,18 @@ async def test_group_is_called_through_the_library(analyzer):
     assert result.failure == "invalid_arguments"
     result = await library.call("data_analyzer.group", {"path": "sales.csv", "by": ["城市"]})
     assert result.data["values"][0] == ["上海", 2]
+
+
+def test_columns_of_lists_are_no_numbers(tmp_path):
+    (tmp_path / "scores.json").write_text(
+        '[{"name": "a", "scores": [1, 2], "sum": 3}, {"name": "b", "scores": [4], "sum": 4}]'
+    )
+    analyzer = DataAnalyzer([tmp_path])
+    described = {row[0]: row for row in analyzer.describe("scores.json")["values"]}
+    assert (described["scores"][1], described["scores"][6], described["sum"][6]) == ("BIGINT[]", None, 3.5)
+
+
+def test_a_chart_is_ordered_by_its_x_axis_whatever_its_name(tmp_path):
+    (tmp_path / "v.csv").write_text("v,amount\nx,1\ny,5\nz,3\n")
+    chart = DataAnalyzer([tmp_path]).chart("v.csv", "line", "v", "amount")["chart"]
+    assert [point["v"] for point in chart["data"]] == ["x", "y", "z"]

@@ -189,3 +189,18 @@ def test_another_failure_of_the_spreadsheet_process_has_its_message(files, monke
     monkeypatch.setattr(sys, "executable", str(program))
     with pytest.raises(ToolFailed, match=r"book\.xlsx cannot be read: ValueError: year 0 is out of range\. Save it"):
         files.read("book.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"), [(b"", 0), (b"a", 1), (b"a\nb", 2), (b"a\r\nb\r\n", 2), ("上上上\n下\n".encode("utf-16"), 2)]
+)
+def test_lines_of_text_are_counted_as_they_are_read(files, folder, content, lines):
+    (folder / "notes.txt").write_bytes(content)
+    assert files.info("notes.txt")["lines"] == lines
+
+
+def test_times_with_a_zone_are_text_in_a_spreadsheet(files, folder):
+    (folder / "zones.csv").write_text("at,amount\n2024-01-01T08:00:00+08:00,1\n")
+    files.convert("zones.csv", "zones.xlsx")
+    [[at, amount]] = list(openpyxl.load_workbook(folder / "zones.xlsx").active.iter_rows(min_row=2, values_only=True))
+    assert (at[:10], at[-6:], amount) == ("2024-01-01", "+00:00", 1)

@@ -61,6 +61,7 @@ HOSTILE = [
     ("huge power", "9**9**9", "more memory"),
     ("huge shift", "1 << 10**10", "more memory"),
     ("huge digits", "str(10**100000)", "4300 digits"),
+    ("huge value", "10**5000", "Print a part"),
     ("recursion", "def f(): return f()\nf()", "RecursionError"),
     ("deep source", "(" * 5000 + "1" + ")" * 5000, "nested"),
     ("giant output", "while True: print('x' * 1000)", "more memory or output"),

@@ -12,6 +12,7 @@ from ag_ui.core import Event, RunAgentInput, UserMessage
 from pydantic import TypeAdapter
 from tests.web.api.chat_serving import serve_service
 from tests.web.installed_clients import install_npm_package
+from tests.web.serving import SlowModel
 
 from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelUnavailable, StoreUnavailable
@@ -216,6 +217,21 @@ async def test_a_new_thread_gets_the_earlier_messages_of_the_client(tmp_path):
     assert second == (*stored, user_message("Still?"))  # what is stored counts, not what the client sends
     assert model.requests[0].messages[0].role == "system"
     assert "Obey" not in model.requests[0].messages[0].content
+
+
+async def test_earlier_messages_are_taken_once_in_a_thread_that_another_key_has_too(tmp_path):
+    async with serve_service(tmp_path, SlowModel(0.02, pieces=20)) as (session, service):
+        agent = (await service.get_agent()).spec
+        await (await service.chat(agent, "Mine.", conversation_id="t1", owner="other")).wait_until_ended()
+        again, still = ({"id": str(n), "role": "user", "content": text} for n, text in ((8, "Again?"), (10, "Still?")))
+        first = asyncio.create_task(read_agui_events(session, build_input_of(*EARLIER, again)))
+        while not service.runner.active_count:  # noqa: ASYNC110 - the run has no event for its start
+            await asyncio.sleep(0.005)
+        await read_agui_events(session, build_input_of(*EARLIER, again, still))
+        await first
+        conversation = await service.get_conversation("t1", "")
+        stored = await service.store.conversations.list_messages(conversation.conversation_id)
+    assert [message.content for message in stored].count(IMPORTED[0].content) == 1
 
 
 AUDIO = {"type": "audio", "source": {"type": "url", "value": "https://a.example/b.mp3"}}

@@ -37,3 +37,12 @@ async def test_only_allowed_http_tools_are_tried(tmp_path):
         secret = {"url_template": "https://example.com", "headers": {"X": "env:HOME"}}
         spec = {"tool_type": "http", "tool_id": "h", "endpoint": secret}
         await ask.request_json("POST", "/api/tools/try", {"tool": spec}, status=403)
+
+
+@pytest.mark.parametrize("fields", [{"enabled": False}, {"dependencies": ["calculator"]}])
+async def test_a_disabled_tool_and_one_with_dependencies_are_tried(tmp_path, fields):
+    async with open_service_client(tmp_path) as ask:
+        spec = {"tool_type": "http", "tool_id": "sum", "endpoint": {"url_template": "internal://calculator"}}
+        body = {"tool": spec | fields, "arguments": {"expression": "2*21"}}
+        answer = await ask.request_json("POST", "/api/tools/try", body)
+        assert (answer["success"], "expression" in answer["parameters"]["properties"]) == (True, True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from opposable.builtin_tools.browser.page_content import find_similar_selectors, list_elements, list_links
-from opposable.builtin_tools.browser.sessions import BrowserSessions
+from opposable.builtin_tools.browser.sessions import BrowserSessions, SessionKey
 from opposable.domain.argument_problems import must_be
 from opposable.domain.call_context import CallContext
 from opposable.domain.content import DictWithMedia, ImagePart
@@ -76,7 +76,6 @@ class BrowserNavigator:
         full_url = url.strip() if "://" in url else f"https://{url.strip()}"
         target = self._guard.check_url(full_url)
         async with self._use_page(context, full_url) as page:
-            self._sessions.clear_refusals()
             response = await _load_page(page, str(target.url), self._timeout_seconds * 1000)
             status = {"status": response.status} if response is not None and response.status >= 400 else {}
             return await _summarize_page(page) | status
@@ -177,7 +176,8 @@ class BrowserNavigator:
     @asynccontextmanager
     async def _use_page(self, context: CallContext, subject: str, timeout_seconds: float = 0.0) -> AsyncIterator[Any]:
         """Provide the run's page and translate its errors."""
-        async with self._sessions.use_page((context.owner, context.run_id)) as page:
+        key = (context.owner, context.run_id)
+        async with self._sessions.use_page(key) as page:
             from playwright.async_api import Error
             from playwright.async_api import TimeoutError as PageTimeoutError
 
@@ -189,12 +189,12 @@ class BrowserNavigator:
                     f"{subject or 'the page'} was not ready within {waited_seconds:g} seconds"
                 ) from error
             except Error as error:
-                raise self._translate_error(error.message, subject) from error
+                raise self._translate_error(error.message, subject, key) from error
 
-    def _translate_error(self, message: str, subject: str) -> Exception:
+    def _translate_error(self, message: str, subject: str, key: SessionKey) -> Exception:
         first_line = (message.strip().splitlines() or [""])[0]
         if "ERR_SOCKS" in first_line or "ERR_BLOCKED_BY_CLIENT" in first_line or "ERR_PROXY" in first_line:
-            reason = self._sessions.get_refusal_reason(subject)
+            reason = self._sessions.get_refusal_reason(key)
             if "looked up" in reason or not reason:
                 return ToolUnavailable(reason or f"{subject} cannot be reached.")
             return ToolRefused(reason)
@@ -208,7 +208,7 @@ class BrowserNavigator:
         return ToolFailed(first_line.partition(": ")[2][:500] or first_line[:500])
 
     async def _find_element(self, page: Any, selector: str) -> tuple[Any, dict[str, Any]]:
-        """Return the first visible_elements element of a selector, and a note when suggestion are several.
+        """Return the first visible element of a selector, and a note if it has several elements.
 
         Raises:
             ToolFailed: Nothing matches. The error suggests selectors of the page.

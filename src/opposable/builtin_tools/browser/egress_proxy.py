@@ -72,12 +72,12 @@ class EgressProxy:
             address = await self._resolve_allowed_address(host, port)
             upstream = await asyncio.wait_for(asyncio.open_connection(address, port), _TIMEOUT_SECONDS)
         except ToolRefused as error:
-            self._record_refusal(host, str(error))
+            self.record_refusal(host, str(error))
             writer.write(_REPLY_NOT_ALLOWED + _REPLY_BOUND_ADDRESS)
             return None
         except (OSError, TimeoutError, ToolUnavailable) as error:
             if isinstance(error, ToolUnavailable):
-                self._record_refusal(host, str(error))
+                self.record_refusal(host, str(error))
             writer.write(_REPLY_UNREACHABLE + _REPLY_BOUND_ADDRESS)
             return None
         writer.write(b"\x05\x00" + _REPLY_BOUND_ADDRESS)
@@ -92,7 +92,8 @@ class EgressProxy:
         addresses = await self._resolver.resolve(target.host, port, socket.AF_UNSPEC)
         return addresses[0]["host"]
 
-    def _record_refusal(self, host: str, reason: str) -> None:
+    def record_refusal(self, host: str, reason: str) -> None:
+        """Store the reason of a refused connection. Many of them replace the earlier ones."""
         if len(self.refusals) >= _MAX_REFUSALS:
             self.refusals.clear()
         self.refusals[host] = reason

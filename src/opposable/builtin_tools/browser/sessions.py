@@ -24,6 +24,12 @@ class BrowserSession:
         self.context = context
         self.lock = asyncio.Lock()
         self.last_used = time.monotonic()
+        self.failed_url = ""  # of the last page that could not be loaded, after redirects
+
+    def note_failure(self, request: Any) -> None:
+        """Note a request that failed, if it is for a page."""
+        if request.is_navigation_request():
+            self.failed_url = request.url
 
     async def get_page(self) -> Any:
         """Return the page that was opened last, for example by a link to a new tab."""
@@ -63,19 +69,12 @@ class BrowserSessions:
             yield await session.get_page()
             session.last_used = time.monotonic()
 
-    def get_refusal_reason(self, url: str) -> str:
-        """Return why a page or one of its resources was refused, "" when unknown."""
-        if self._proxy is None:
+    def get_refusal_reason(self, key: SessionKey) -> str:
+        """Return why the last page that a session could not load was refused, "" when unknown."""
+        session = self._sessions_by_key.get(key)
+        if self._proxy is None or session is None:
             return ""
-        refusals = self._proxy.refusals
-        return next((refusals[host] for host in reversed(list(refusals)) if host in url), "") or next(
-            (reason for _, reason in reversed(list(refusals.items()))), ""
-        )
-
-    def clear_refusals(self) -> None:
-        """Forget the refused connections so far."""
-        if self._proxy is not None:
-            self._proxy.refusals.clear()
+        return next((reason for host, reason in self._proxy.refusals.items() if host in session.failed_url), "")
 
     async def close(self) -> None:
         """Close every page, the browser and the proxy."""
@@ -130,6 +129,7 @@ class BrowserSessions:
         await context.route("**/*", self._filter_request)
         session = BrowserSession(context)
         context.on("page", session.close_excess_tab)
+        context.on("requestfailed", session.note_failure)
         return session
 
     async def _filter_request(self, route: Any) -> None:
@@ -138,7 +138,7 @@ class BrowserSessions:
             self._guard.check_url(route.request.url)
         except ToolRefused as error:
             if self._proxy is not None:
-                self._proxy.refusals[route.request.url[:200]] = str(error)
+                self._proxy.record_refusal(route.request.url[:200], str(error))
             await route.abort("blockedbyclient")
             return
         await route.continue_()

@@ -177,7 +177,7 @@ def _query_groups(
     keys = [table.find_column(name, "by") for name in by]
     name, value_sql = _build_value_sql(table.find_column(column) if column else None, aggregate)
     keys_sql = ", ".join(key.quoted_name for key in keys)
-    sql = f"SELECT {keys_sql}, {value_sql} AS v FROM data GROUP BY {keys_sql} ORDER BY v DESC NULLS LAST, {keys_sql} LIMIT ?"  # noqa: S608
+    sql = f"SELECT {keys_sql}, {value_sql} FROM data GROUP BY {keys_sql} ORDER BY {len(keys) + 1} DESC NULLS LAST, {keys_sql} LIMIT ?"  # noqa: S608
     rows = table.fetch_rows(sql, [limit + 1])
     return (*(key.name for key in keys), name), rows[:limit], len(rows) > limit
 
@@ -209,7 +209,7 @@ def _query_chart_rows(
     keys = [x, *([series] if series else [])]
     keys_sql = ", ".join(key.quoted_name for key in keys)
     group_sql = f" GROUP BY {keys_sql}" if is_grouped else ""
-    sql = f"SELECT {keys_sql}, {named_value_sql[1]} AS v FROM data{group_sql} ORDER BY {keys_sql} LIMIT ?"  # noqa: S608 - names in quotes
+    sql = f"SELECT {keys_sql}, {named_value_sql[1]} FROM data{group_sql} ORDER BY {keys_sql} LIMIT ?"  # noqa: S608 - names in quotes
     rows = table.fetch_rows(sql, [_MAX_ROWS + 1])
     names = [*(key.name for key in keys), named_value_sql[0]]
     return [dict(zip(names, row, strict=True)) for row in rows[:_MAX_ROWS]], len(rows) > _MAX_ROWS

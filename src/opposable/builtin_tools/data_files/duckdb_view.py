@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,7 @@ class DataFileColumn:
     @property
     def is_numeric(self) -> bool:
         """Whether the column holds numbers."""
-        return self.type.startswith(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "U", "FLOAT", "DOUBLE", "DECIMAL")) and not self.type.startswith(("UUID", "UNION"))  # fmt: skip
+        return re.fullmatch(r"U?(?:TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)", self.type) is not None
 
     @property
     def quoted_name(self) -> str:

@@ -96,7 +96,9 @@ class FileProcessor:
             result["encoding"] = encoding
         if get_suffix(display_path) not in (*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES):
             return result | (
-                {"kind": "binary"} if encoding is None else {"kind": "text", "lines": self._count_lines(rooted_path)}
+                {"kind": "binary"}
+                if encoding is None
+                else {"kind": "text", "lines": self._count_lines(rooted_path, display_path)}
             )
         with open_table(self._roots, path, sheet) as table:
             result |= {"kind": get_suffix(display_path)[1:], "rows": table.count_rows()}
@@ -150,9 +152,13 @@ class FileProcessor:
             result["more"] = f"There are more lines; read on with offset={offset + len(page_lines)}."
         return result | {"text": "\n".join(page_lines)}
 
-    def _count_lines(self, rooted_path: RootedPath) -> int:
+    def _count_lines(self, rooted_path: RootedPath, display_path: str) -> int:
+        lines, last = 0, "\n"
         with self._roots.open_file(rooted_path) as file:
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.stream.read(1_000_000), b""))
+            reader = self._open_text_reader(file.stream, display_path)
+            while chunk := reader.read(1_000_000):
+                lines, last = lines + chunk.count("\n"), chunk[-1]
+        return lines + (last != "\n")
 
     def _open_text_reader(self, stream: BinaryIO, display_path: str) -> io.TextIOWrapper:
         sample = stream.read(65536)
@@ -196,6 +202,8 @@ def _write_spreadsheet(table: DataFileTable, stream: BinaryIO) -> int:
     sheet = workbook.create_sheet("data")
 
     def to_cell(value: Any) -> Any:
+        if getattr(value, "tzinfo", None) is not None:  # spreadsheets have no time zones
+            value = value.isoformat()
         if not isinstance(value, str):
             return value if isinstance(value, int | float | None) or hasattr(value, "isoformat") else str(value)
         cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("", value)[:32_767])

@@ -34,7 +34,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def format_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Format rows as aligned columns. Cells are clipped index 40 characters."""
+    """Format rows as aligned columns. Cells have at most 40 characters."""
     lines = [[_format_cell(value) for value in cells] for cells in (columns, *rows)]
     widths = [max(_get_display_width(cells[index]) for cells in lines) for index in range(len(columns))]
     text_lines = [

@@ -171,7 +171,7 @@ async def _run_in_sandbox(sandbox: Sandbox, code: str, limits: ExecutorLimits) -
     if process.breach:
         raise ToolFailed(f"The code was stopped, it used too much ({process.breach}).{_format_earlier_output(printed)}")
     lines = process.stderr.strip().splitlines()
-    last_frame = next((line_number.strip() for line_number in reversed(lines) if 'File "code.py"' in line_number), "")
+    last_frame = next((line.strip() for line in reversed(lines) if 'File "code.py"' in line), "")
     error_line = lines[-1] if lines else f"It ended with exit code {process.exit_code}."
     line_number = last_frame.rpartition("line ")[2].split(",")[0] if last_frame else ""
     raise ToolFailed(f"{error_line}{f' (line {line_number})' if line_number else ''}{_format_earlier_output(printed)}")
@@ -207,7 +207,11 @@ def _format_earlier_output(printed: str) -> str:
 
 
 def to_plain_value(value: Any) -> Any:
-    """Return a value as JSON if it is small and simple, otherwise its text, at most 20,000 characters."""
+    """Return a value as JSON if it is small and simple, otherwise its text, at most 20,000 characters.
+
+    Raises:
+        ToolFailed: It has an integer that is too long to be written.
+    """
     try:
         simple = _to_simple_value(value, _MAX_VALUE_DEPTH)
         if len(orjson.dumps(simple)) <= _MAX_VALUE_CHARACTERS:
@@ -219,7 +223,10 @@ def to_plain_value(value: Any) -> Any:
     short = reprlib.Repr()
     short.maxlevel, short.maxlist, short.maxtuple, short.maxdict, short.maxset = 8, 200, 200, 200, 200
     short.maxstring = short.maxother = short.maxlong = 2000
-    return short.repr(value)[:_MAX_VALUE_CHARACTERS]
+    try:
+        return short.repr(value)[:_MAX_VALUE_CHARACTERS]
+    except ValueError as error:
+        raise ToolFailed(f"{error}{get_hint(str(error))}.") from error
 
 
 def _to_simple_value(value: Any, depth: int) -> Any:

@@ -66,8 +66,8 @@ def parse_url(text: str) -> UrlTarget:
         raise ToolRefused(f"{_quote_for_message(text)} has no usable port.")
     url_host = f"[{host}]" if isinstance(address, IPv6Address) else host
     suffix = "" if port is None or port == DEFAULT_PORTS[scheme] else f":{port}"
-    path = quote(parts.path, safe=_PATH_SAFE) or "/"
-    query = f"?{quote(parts.query, safe=_QUERY_SAFE)}" if parts.query else ""
+    path = quote(parts.path, safe=_PATH_SAFE, errors="replace") or "/"
+    query = f"?{quote(parts.query, safe=_QUERY_SAFE, errors='replace')}" if parts.query else ""
     url = URL(f"{scheme}://{url_host}{suffix}{path}{query}", encoded=True)
     return UrlTarget(url, scheme, host, port or DEFAULT_PORTS[scheme], address)
 

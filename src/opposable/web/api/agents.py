@@ -11,11 +11,13 @@ from opposable.app.agent_check import WarningId
 from opposable.domain.errors import BadInput
 from opposable.domain.records import AgentRecord
 from opposable.domain.specs import AgentSpec
+from opposable.safety.redaction import redact
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, AgentIdPath, LimitQuery, PageResponse
 from opposable.web.api.spec_authorization import authorize_agent
 from opposable.web.errors import conflict_error, error_responses, not_found_error, to_api_error
+from opposable.web.principal import Principal
 
 router = APIRouter(prefix="/api/agents", tags=["agents"])
 REQUIRE_READ, REQUIRE_WRITE = [Depends(RequireScope("tools:read"))], [Depends(RequireScope("tools:write"))]
@@ -67,11 +69,11 @@ class AgentResponse(BaseModel):
 
 @router.get("", dependencies=REQUIRE_READ, responses=error_responses(), summary="List agents")
 async def list_agents(
-    service: ServiceDep, after: AfterQuery = "", limit: LimitQuery = 100
+    service: ServiceDep, principal: PrincipalDep, after: AfterQuery = "", limit: LimitQuery = 100
 ) -> PageResponse[AgentResponse]:
     """List the agents, the last changed first."""
     page = await service.store.agents.list(after=after, limit=limit)
-    return PageResponse(items=[to_agent_response(record) for record in page.items], next=page.next_cursor)
+    return PageResponse(items=[to_agent_response(record, principal) for record in page.items], next=page.next_cursor)
 
 
 @router.post("", status_code=201, dependencies=REQUIRE_WRITE, responses=error_responses(409), summary="Create an agent")
@@ -82,7 +84,7 @@ async def create_agent(service: ServiceDep, principal: PrincipalDep, spec: Agent
         raise conflict_error(
             f"The agent {spec.agent_id!r} already exists. Change it with PUT, or use another agent_id."
         )
-    return to_agent_response(await service.store.agents.add(spec), service)
+    return to_agent_response(await service.store.agents.add(spec), principal, service)
 
 
 @router.post(
@@ -99,15 +101,17 @@ async def import_agent(request: Request, service: ServiceDep, principal: Princip
         raise BadInput(f"The YAML has {len(body):,} bytes. The maximum is {MAX_YAML_BYTES:,} bytes.")
     spec = await asyncio.to_thread(_parse_agent, body)
     previous = await service.store.agents.get(spec.agent_id)
+    if previous is not None:
+        spec = _restore_database(spec, previous.spec)
     await authorize_agent(spec, service, principal, None if previous is None else previous.spec)
     record = await service.store.agents.update(spec) or await service.store.agents.add(spec)
-    return to_agent_response(record, service)
+    return to_agent_response(record, principal, service)
 
 
 @router.get("/{agent_id}", dependencies=REQUIRE_READ, responses=error_responses(404), summary="Get an agent")
-async def get_agent(service: ServiceDep, agent_id: AgentIdPath) -> AgentResponse:
-    """Get the current version of an agent."""
-    return to_agent_response(await load_agent(service, agent_id), service)
+async def get_agent(service: ServiceDep, principal: PrincipalDep, agent_id: AgentIdPath) -> AgentResponse:
+    """Get the current version of an agent. Without the scope `admin`, the password of its database is redacted."""
+    return to_agent_response(await load_agent(service, agent_id), principal, service)
 
 
 @router.put("/{agent_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404, 409), summary="Update an agent")
@@ -124,9 +128,10 @@ async def update_agent(
     if spec.agent_id != agent_id:
         raise BadInput(f"The path has the id {agent_id!r} and the body {spec.agent_id!r}. The id cannot change.")
     previous = await load_agent(service, agent_id)
+    spec = _restore_database(spec, previous.spec)
     await authorize_agent(spec, service, principal, previous.spec)
     record = require_agent(agent_id, await service.store.agents.update(spec, expected_version=expected))
-    return to_agent_response(record, service)
+    return to_agent_response(record, principal, service)
 
 
 @router.delete(
@@ -152,12 +157,14 @@ async def delete_agent(service: ServiceDep, agent_id: AgentIdPath) -> Response:
     responses=error_responses(404),
     summary="List the versions of an agent",
 )
-async def list_agent_versions(service: ServiceDep, agent_id: AgentIdPath) -> PageResponse[AgentResponse]:
+async def list_agent_versions(
+    service: ServiceDep, principal: PrincipalDep, agent_id: AgentIdPath
+) -> PageResponse[AgentResponse]:
     """List the versions, newest first. `updated_at` is when a version was created."""
     records = await service.store.agents.list_versions(agent_id)
     if not records:
         raise _agent_not_found_error(agent_id)
-    return PageResponse(items=[to_agent_response(record) for record in records])
+    return PageResponse(items=[to_agent_response(record, principal) for record in records])
 
 
 @router.get(
@@ -167,11 +174,11 @@ async def list_agent_versions(service: ServiceDep, agent_id: AgentIdPath) -> Pag
     response_class=Response,
     summary="Export an agent as YAML",
 )
-async def export_agent(service: ServiceDep, agent_id: AgentIdPath) -> Response:
+async def export_agent(service: ServiceDep, principal: PrincipalDep, agent_id: AgentIdPath) -> Response:
     """Export an agent as YAML that `/api/agents/import` accepts."""
     import yaml
 
-    spec = (await load_agent(service, agent_id)).spec
+    spec = to_agent_response(await load_agent(service, agent_id), principal).agent
     data = spec.model_dump(mode="json", exclude_defaults=True)
     return Response(yaml.safe_dump(data, allow_unicode=True, sort_keys=False), media_type=YAML_MEDIA_TYPE)
 
@@ -196,10 +203,11 @@ def require_agent(agent_id: str, record: AgentRecord | None) -> AgentRecord:
     return record
 
 
-def to_agent_response(record: AgentRecord, service: Service | None = None) -> AgentResponse:
-    """Return a record in the form of the API, with warnings where the service is given."""
+def to_agent_response(record: AgentRecord, principal: Principal, service: Service | None = None) -> AgentResponse:
+    """Return a record as the principal may see it, with warnings where the service is given."""
+    is_admin = principal.has_scope("admin")
     return AgentResponse(
-        agent=record.spec,
+        agent=record.spec if is_admin else record.spec.model_copy(update={"database": redact(record.spec.database)}),
         version=record.version,
         created_at=record.created_at,
         updated_at=record.updated_at,
@@ -208,6 +216,12 @@ def to_agent_response(record: AgentRecord, service: Service | None = None) -> Ag
             for warning in (service.find_agent_warnings(record.spec) if service is not None else ())
         ],
     )
+
+
+def _restore_database(spec: AgentSpec, previous: AgentSpec) -> AgentSpec:
+    """Return a spec with the password of its database, if a client sends back what `to_agent_response` redacted."""
+    is_redacted = spec.database != previous.database and spec.database == redact(previous.database)
+    return spec.model_copy(update={"database": previous.database}) if is_redacted else spec
 
 
 def _parse_agent(body: bytes) -> AgentSpec:

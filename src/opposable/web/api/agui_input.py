@@ -65,10 +65,8 @@ def _has_content(message: Message) -> bool:
 
 
 def _read_call(call: AguiCall) -> ToolCall:
-    arguments = _replace_surrogates(call.function.arguments)
-    return make_sendable(
-        ToolCall.from_json(call.id, call.function.name, arguments), to_safe_name(call.function.name or "unnamed")
-    )
+    name, arguments = _replace_surrogates(call.function.name), _replace_surrogates(call.function.arguments)
+    return make_sendable(ToolCall.from_json(call.id, name, arguments), to_safe_name(name or "unnamed"))
 
 
 def _read_result(message: AguiToolMessage) -> str:

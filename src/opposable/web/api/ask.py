@@ -57,6 +57,7 @@ class AskRequest(BaseModel):
     semantics: str = Field(
         default="",
         max_length=2000,
+        pattern=r"^[^\x00]*$",
         description="The path of a semantic model; default: that of the agent. Needs the scope admin.",
     )
     history: list[str] = Field(

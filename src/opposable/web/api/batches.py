@@ -43,7 +43,7 @@ class TaskRequest(BaseModel):
 
 
 class BatchRequest(BaseModel):
-    """Tasks for one agent. The limits hold for all workers together."""
+    """Tasks for one agent. The limits hold for this batch, over all workers together."""
 
     model_config = {"extra": "forbid"}
 

@@ -86,17 +86,21 @@ async def change_binding(
 @router.delete(
     "/{tool_id}", dependencies=REQUIRE_WRITE, responses=error_responses(404), summary="Unbind a tool from an agent"
 )
-async def unbind_tool(service: ServiceDep, agent_id: AgentIdPath, tool_id: ToolIdPath) -> AgentResponse:
+async def unbind_tool(
+    service: ServiceDep, principal: PrincipalDep, agent_id: AgentIdPath, tool_id: ToolIdPath
+) -> AgentResponse:
     """Unbind a tool. This creates the next version of the agent."""
     await _load_binding(service, agent_id, tool_id)
-    return to_agent_response(require_agent(agent_id, await service.store.agents.unbind(agent_id, tool_id)), service)
+    record = require_agent(agent_id, await service.store.agents.unbind(agent_id, tool_id))
+    return to_agent_response(record, principal, service)
 
 
 async def _save_binding(
     service: Service, principal: PrincipalDep, agent_id: str, binding: AgentToolBinding
 ) -> AgentResponse:
     await authorize_binding(binding.tool_id, binding.config, service, principal)
-    return to_agent_response(require_agent(agent_id, await service.store.agents.bind(agent_id, binding)), service)
+    record = require_agent(agent_id, await service.store.agents.bind(agent_id, binding))
+    return to_agent_response(record, principal, service)
 
 
 async def _load_binding(service: Service, agent_id: str, tool_id: str) -> AgentToolBinding:

@@ -18,7 +18,7 @@ from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.serializers import dump_json
-from opposable.web.errors import error_responses, forbidden_error, not_found_error
+from opposable.web.errors import error_responses, forbidden_error, not_found_error, validation_error
 from opposable.web.principal import Principal
 
 router = APIRouter(prefix="/api/executions", tags=["executions"], dependencies=[Depends(RequireScope("tools:read"))])
@@ -74,8 +74,13 @@ async def parse_execution_filter(
     since: Annotated[datetime | None, Query(description="The start, included; UTC without a time zone.")] = None,
     until: Annotated[datetime | None, Query(description="The end, excluded; UTC without a time zone.")] = None,
 ) -> ExecutionFilter:
-    """Return the filter of a request. An execution must match all its fields."""
-    return ExecutionFilter(tool_id, agent_id, run_id, conversation_id, failure, _to_utc(since), _to_utc(until))
+    """Return the filter of a request. An execution must match all its fields.
+
+    Raises:
+        ApiError: 422, if a time is outside of the years 1 to 9999 in UTC.
+    """
+    times = _to_utc("since", since), _to_utc("until", until)
+    return ExecutionFilter(tool_id, agent_id, run_id, conversation_id, failure, *times)
 
 
 ExecutionFilterDep = Annotated[ExecutionFilter, Depends(parse_execution_filter)]
@@ -206,7 +211,10 @@ def _to_public_json(execution: Execution) -> dict[str, Any]:
     return execution_to_json(execution) | {"conversation_id": get_public_conversation_id(execution.conversation_id)}
 
 
-def _to_utc(time: datetime | None) -> datetime | None:
-    if time is None or time.tzinfo is not None:
-        return time
-    return time.replace(tzinfo=UTC)
+def _to_utc(name: str, time: datetime | None) -> datetime | None:
+    if time is None or time.tzinfo is None:
+        return time and time.replace(tzinfo=UTC)
+    try:
+        return time.astimezone(UTC)
+    except OverflowError as error:
+        raise validation_error([(f"query.{name}", "must be a time in the years 1 to 9999 in UTC")]) from error

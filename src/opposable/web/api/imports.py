@@ -1,6 +1,7 @@
 """The routes that import OpenAPI documents, MCP configurations and skills."""
 
 import asyncio
+import os
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -198,7 +199,7 @@ def _resolve_folder(path: str, service: Service) -> Path:
         raise BadInput("The path contains a null character.")
     for root in service.settings.skills:
         folder = (root / path).resolve()
-        if folder.is_relative_to(root.resolve()) and folder.is_dir():
+        if folder.is_relative_to(root.resolve()) and os.path.isdir(folder):  # noqa: PTH112 - False for a path that is too long
             return folder
     if not service.settings.skills:
         raise forbidden_error(

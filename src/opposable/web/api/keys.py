@@ -12,7 +12,7 @@ from opposable.store.keys import generate_key
 from opposable.web.api.dependencies import RequireScope, ServiceDep
 from opposable.web.api.pagination import PageResponse
 from opposable.web.errors import error_responses, not_found_error
-from opposable.web.principal import Scope
+from opposable.web.principal import SCOPES, Scope
 
 log = logging.getLogger("opposable.keys")
 router = APIRouter(prefix="/api/keys", tags=["keys"], dependencies=[Depends(RequireScope("admin"))])
@@ -24,7 +24,7 @@ class CreateKeyRequest(BaseModel):
     model_config = {"extra": "forbid"}
 
     name: str = Field(min_length=1, max_length=100, examples=["front end"])
-    scopes: list[Scope] = Field(default=["chat"], min_length=1, max_length=4)
+    scopes: list[Scope] = Field(default=["chat"], min_length=1, max_length=len(SCOPES))
     rate_limit: RateLimit | None = None
     token_budget: int | None = Field(
         default=None, ge=0, le=2**53, description="The total number of tokens that the key may use."

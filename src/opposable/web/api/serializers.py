@@ -3,7 +3,7 @@
 from typing import Any
 
 import orjson
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from opposable.domain.events import ToolFinished
 from opposable.domain.records import Conversation, get_public_conversation_id
@@ -18,6 +18,14 @@ def dump_json(value: Any) -> bytes:
         return orjson.dumps(value, default=encode_value, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # an integer beyond 64 bits
         return to_json(encode_value(value)).encode()
+
+
+class ApiResponse(JSONResponse):
+    """The response of a route that returns a model. Pydantic's own JSON rejects lone surrogates."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the body."""
+        return dump_json(content)
 
 
 def json_response(value: Any, status: int = 200) -> Response:

@@ -155,7 +155,10 @@ async def _check_resolved_addresses(guard: Any, host: str, port: int) -> None:
 
 def _check_folder(path: Path, settings: Settings) -> None:
     """Reject a skill outside the folders in OPPOSABLE_SKILLS."""
-    skill_path = path.resolve()
+    try:
+        skill_path = path.resolve()
+    except ValueError as error:
+        raise BadInput(f"{str(path)!r} is not a valid path.") from error
     if not any(skill_path.is_relative_to(folder.resolve()) for folder in settings.skills):
         raise forbidden_error(
             "The skill is outside the allowed folders. The owner of the server can list folders in OPPOSABLE_SKILLS."

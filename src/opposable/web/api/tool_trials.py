@@ -51,7 +51,8 @@ async def try_tool(
     await authorize_spec(body.tool, service, principal)
     await check_loadable(service, body.tool)
     library = ToolLibrary()
-    library.register(body.tool, service.spec_loader.create_tools(body.tool))
+    spec = body.tool.model_copy(update={"enabled": True, "dependencies": ()})  # checked above; not in this library
+    library.register(spec, service.spec_loader.create_tools(spec))
     result = await library.call_action(body.tool.tool_id, "", body.arguments, CallContext(call_id=new_call_id()))
     return TrialResponse(
         success=result.failure is None,
