@@ -613,7 +613,7 @@ export interface paths {
         };
         /**
          * Get an agent
-         * @description Get the current version of an agent.
+         * @description Get the current version of an agent. Without the scope `admin`, the password of its database is redacted.
          */
         get: operations["get_agent"];
         /**
@@ -2240,7 +2240,7 @@ export interface components {
         };
         /**
          * BatchRequest
-         * @description Tasks for one agent. The limits hold for all workers together.
+         * @description Tasks for one agent. The limits hold for this batch, over all workers together.
          */
         BatchRequest: {
             /**
