@@ -12,7 +12,7 @@ from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
-from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions, ToolChoice
+from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
 from opposable.models.http_client import DONE, Endpoint, RetryPolicy, parse_chunk, to_model_error
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
@@ -143,20 +143,19 @@ class OpenAICompatibleModel:
         """Return the request body: the settings, then the encoded messages and tools."""
         sent = messages if not any(message.parts for message in messages) else move_result_media(messages)
         encoded_messages = [message.encode_once(self._memo_key, self._encode_message) for message in sent]
-        ending = _encode_tools(tools, options.tool_choice) if tools else b"}"
+        ending = _encode_tools(tools, options) if tools or options.extra_body.get("tools") else b"}"
         return b"".join((self._encode_settings(options), b',"messages":[', b",".join(encoded_messages), b"]", ending))
 
     def _encode_settings(self, options: ModelOptions) -> bytes:
         settings = encode_options(options, self._quirks.max_tokens_key)
         body: dict[str, Any] = {**self._quirks.extra_body, **options.extra_body, "model": self.name, **settings}
-        if options.stream:
-            body["stream_options"] = {"include_usage": True}
+        body |= {"stream_options": {"include_usage": True}} if options.stream else {}
         if options.top_logprobs is not None:
             body |= {"logprobs": True, "top_logprobs": options.top_logprobs}
         if options.response_schema is not None:
             schema = encode_schema(options.response_schema)
             body["response_format"] = {"type": "json_schema", "json_schema": schema} if schema else JSON_OBJECT
-        return dump_json(body)[:-1]
+        return dump_json({name: value for name, value in body.items() if name != "tools"})[:-1]
 
     def _encode_message(self, message: Message) -> bytes:
         """Return the wire form of a message."""
@@ -423,9 +422,10 @@ def _encode_part(part: ContentPart) -> dict[str, Any]:
     return {"type": "file", "file": {"filename": part.name or "file", "file_data": to_data_url(part)}}
 
 
-def _encode_tools(tools: Sequence[ToolDefinition], choice: ToolChoice) -> bytes:
-    """Return the end of a request body, with the tools and their choice."""
-    encoded_tools = b",".join([definition.encode_once("chat", _encode_tool) for definition in tools])
+def _encode_tools(tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
+    """Return the end of a request body, with the tools, those that the server runs first, and their choice."""
+    hosted, choice = options.extra_body.get("tools", ()), options.tool_choice
+    encoded_tools = b",".join([*map(dump_json, hosted), *(tool.encode_once("chat", _encode_tool) for tool in tools)])
     wire = {"type": "function", "function": {"name": choice.name}} if isinstance(choice, ForcedTool) else choice
     encoded_choice = b',"tool_choice":' + dump_json(wire) if choice != "auto" else b""
     return b',"tools":[' + encoded_tools + b"]" + encoded_choice + b"}"
