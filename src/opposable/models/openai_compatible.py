@@ -311,18 +311,19 @@ class StreamAccumulator:
     def _is_another_call(self, raw: dict[str, Any], position: int) -> bool:
         """Return whether a delta begins another call than the one at `position`.
 
-        Some servers give every call the index 0. Others give each delta of a call another id, but no name.
+        Some servers give every call the index 0, and some no id. Others give each delta of a call another id, but no name.
         """
-        call_id = self._call_fields[position].get("id")
-        return bool((raw.get("function") or {}).get("name") and call_id and raw.get("id") and raw["id"] != call_id)
+        call_id, name = self._call_fields[position].get("id"), (raw.get("function") or {}).get("name")
+        if name and not call_id and not raw.get("id"):
+            return ToolCall.from_json("", "", "".join(self._calls[position][2:])).has_valid_arguments
+        return bool(name and call_id and raw.get("id") and raw["id"] != call_id)
 
     def to_reply(self) -> Reply:
         """Return the complete reply."""
         is_cut_off = self.finish == "length"
-        last = len(self._calls) - 1
         calls = tuple(
-            ToolCall.from_json(call[0], call[1], "".join(call[2:]), truncated=is_cut_off and index == last)
-            for index, call in enumerate(self._calls)
+            ToolCall.from_json(call[0], call[1], "".join(call[2:]), truncated=is_cut_off and call is self._calls[-1])
+            for call in self._calls
         )
         text, thinking = "".join(self.text), "".join(self._thinking)
         fields: _Fields = {"reasoning_details": list(self._details.values())} if self._details else {}
@@ -433,5 +434,4 @@ def _encode_tools(tools: Sequence[ToolDefinition], options: ModelOptions) -> byt
 
 def _encode_tool(tool: ToolDefinition) -> bytes:
     function = {"name": tool.name, "description": tool.description, "parameters": tool.flat_parameters}
-    strict = {"strict": True} if tool.strict else {}
-    return dump_json({"type": "function", "function": {**function, **strict}})
+    return dump_json({"type": "function", "function": function | ({"strict": True} if tool.strict else {})})
