@@ -458,3 +458,22 @@ async def test_an_overload_in_a_stream_is_no_fault_of_the_request(create_model, 
 async def test_a_rate_limit_in_a_stream_is_one(create_model, event):
     error, answer = await stream_and_fall_back(create_model, event, kinds=("rate_limited",))
     assert (answer, to_gateway_error(error).status) == ("Hello", 429)
+
+
+@pytest.mark.parametrize("create_model", [AnthropicModel, create_chat, create_responses])
+async def test_tools_that_a_server_runs_are_sent_with_those_of_the_agent(create_model):
+    def add(a: int) -> int:
+        """Add one."""
+        return a + 1
+
+    items = [{"type": "message", "content": [{"type": "output_text", "text": "Hello"}]}]
+    whole = {create_chat: build_completion("Hello"), create_responses: respond_json({"output": items})}
+    hosted = {"type": "web_search", "name": "web_search"}
+    options = ModelOptions(extra_body={"tools": [hosted]})
+    async with chat_server(whole.get(create_model, respond_json(MESSAGE))) as server:
+        async with Agent(create_model("c", "k", server.url), [add], options=options) as agent:
+            await agent.run("hi")
+        async with Agent(create_model("c", "k", server.url), options=options) as agent:
+            await agent.run("hi")
+    sent, alone = (body["tools"] for body in server.bodies)
+    assert (sent[0], len(sent), alone) == (hosted, 2, [hosted])

@@ -147,12 +147,34 @@ async def test_a_stream_with_one_index_for_all_calls_keeps_them_apart(index):
     assert [(c.id, c.arguments_json) for c in reply.message.tool_calls] == [("x", '{"a": 0}'), ("y", '{"a": 1}')]
 
 
+@pytest.mark.parametrize("call_id", [{}, {"id": None}, {"id": ""}])
+@pytest.mark.parametrize("index", [{}, {"index": 0}])
+async def test_a_stream_without_ids_keeps_its_whole_calls_apart(index, call_id):
+    texts = ["{}", '{"a": 1}', '{"a": 1}']
+    functions = [{"name": "add", "arguments": text} for text in texts]
+    parts = [{"name": "add", "arguments": '{"a"'}, {"name": "add", "arguments": ": 2}"}, {"arguments": ""}]
+    chunks = [build_delta(tool_calls=[{**index, **call_id, "function": one}]) for one in (*functions, *parts)]
+    async with chat_server(respond_events(*chunks, build_delta("tool_calls"))) as server:
+        reply = (await collect_parts(server, tools=(ADD,)))[-1]
+    assert [call.arguments_json for call in reply.message.tool_calls] == [*texts, '{"a": 2}']
+    assert len({call.id for call in reply.message.tool_calls}) == 4
+
+
 async def test_a_call_with_another_id_in_each_delta_stays_one():
     deltas = [{"name": "add"}, {"arguments": '{"a"'}, {"arguments": ": 1}"}]
     chunks = [build_delta(tool_calls=[{"index": 0, "id": f"x{n}", "function": f}]) for n, f in enumerate(deltas)]
     async with chat_server(respond_events(*chunks, build_delta("tool_calls"))) as server:
         reply = (await collect_parts(server, tools=(ADD,)))[-1]
     assert [(c.id, c.arguments_json) for c in reply.message.tool_calls] == [("x0", '{"a": 1}')]
+
+
+@pytest.mark.parametrize("texts", [['{"a": 1}', ""], ["", '{"a": 1}'], ['{"a":', " 1}", ""]])
+async def test_deltas_without_ids_may_repeat_the_name(texts):
+    deltas = [{"index": 0, "function": {"name": "add", "arguments": text}} for text in texts]
+    chunks = [build_delta(tool_calls=[delta]) for delta in deltas]
+    async with chat_server(respond_events(*chunks, build_delta("tool_calls"))) as server:
+        reply = (await collect_parts(server, tools=(ADD,)))[-1]
+    assert [c.arguments for c in reply.message.tool_calls] == [{"a": 1}]
 
 
 THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}

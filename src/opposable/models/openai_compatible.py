@@ -12,7 +12,7 @@ from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
-from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions, ToolChoice
+from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
 from opposable.models.http_client import DONE, Endpoint, RetryPolicy, parse_chunk, to_model_error
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
@@ -143,20 +143,19 @@ class OpenAICompatibleModel:
         """Return the request body: the settings, then the encoded messages and tools."""
         sent = messages if not any(message.parts for message in messages) else move_result_media(messages)
         encoded_messages = [message.encode_once(self._memo_key, self._encode_message) for message in sent]
-        ending = _encode_tools(tools, options.tool_choice) if tools else b"}"
+        ending = _encode_tools(tools, options) if tools or options.extra_body.get("tools") else b"}"
         return b"".join((self._encode_settings(options), b',"messages":[', b",".join(encoded_messages), b"]", ending))
 
     def _encode_settings(self, options: ModelOptions) -> bytes:
         settings = encode_options(options, self._quirks.max_tokens_key)
         body: dict[str, Any] = {**self._quirks.extra_body, **options.extra_body, "model": self.name, **settings}
-        if options.stream:
-            body["stream_options"] = {"include_usage": True}
+        body |= {"stream_options": {"include_usage": True}} if options.stream else {}
         if options.top_logprobs is not None:
             body |= {"logprobs": True, "top_logprobs": options.top_logprobs}
         if options.response_schema is not None:
             schema = encode_schema(options.response_schema)
             body["response_format"] = {"type": "json_schema", "json_schema": schema} if schema else JSON_OBJECT
-        return dump_json(body)[:-1]
+        return dump_json({name: value for name, value in body.items() if name != "tools"})[:-1]
 
     def _encode_message(self, message: Message) -> bytes:
         """Return the wire form of a message."""
@@ -247,8 +246,7 @@ def parse_completion(response: Any, model: str = "") -> Reply:
     fields = {name: message[name] for name in RETURNED_FIELDS if message.get(name)}
     reply_message = _create_message(model, content, thinking, calls, raw_calls, fields)
     finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
-    usage = parse_usage(response.get("usage") or {})
-    return Reply(reply_message, finish, usage, _parse_tokens(choice.get("logprobs")))
+    return Reply(reply_message, finish, parse_usage(response.get("usage") or {}), _parse_tokens(choice.get("logprobs")))
 
 
 class StreamAccumulator:
@@ -312,18 +310,21 @@ class StreamAccumulator:
     def _is_another_call(self, raw: dict[str, Any], position: int) -> bool:
         """Return whether a delta begins another call than the one at `position`.
 
-        Some servers give every call the index 0. Others give each delta of a call another id, but no name.
+        Some servers give every call the index 0, and some no id. Others give each delta of a call another id, but no name.
         """
-        call_id = self._call_fields[position].get("id")
-        return bool((raw.get("function") or {}).get("name") and call_id and raw.get("id") and raw["id"] != call_id)
+        call_id, function = self._call_fields[position].get("id"), raw.get("function") or {}
+        name, (_, earlier_name, *parts) = function.get("name"), self._calls[position]
+        if name and not call_id and not raw.get("id"):
+            is_new = name != earlier_name or bool(function.get("arguments"))
+            return is_new and ToolCall.from_json("", "", "".join(parts)).has_valid_arguments
+        return bool(name and call_id and raw.get("id") and raw["id"] != call_id)
 
     def to_reply(self) -> Reply:
         """Return the complete reply."""
         is_cut_off = self.finish == "length"
-        last = len(self._calls) - 1
         calls = tuple(
-            ToolCall.from_json(call[0], call[1], "".join(call[2:]), truncated=is_cut_off and index == last)
-            for index, call in enumerate(self._calls)
+            ToolCall.from_json(call[0], call[1], "".join(call[2:]), truncated=is_cut_off and call is self._calls[-1])
+            for call in self._calls
         )
         text, thinking = "".join(self.text), "".join(self._thinking)
         fields: _Fields = {"reasoning_details": list(self._details.values())} if self._details else {}
@@ -352,8 +353,7 @@ def _parse_call(raw: dict[str, Any]) -> ToolCall:
     call_id, name = raw.get("id") or new_call_id(), function.get("name") or ""
     if isinstance(arguments, dict) or (not arguments and not isinstance(arguments, str)):
         return ToolCall(call_id, name, arguments or {})
-    text = arguments if isinstance(arguments, str) else dump_json(arguments).decode()
-    return ToolCall.from_json(call_id, name, text)
+    return ToolCall.from_json(call_id, name, arguments if isinstance(arguments, str) else dump_json(arguments).decode())
 
 
 def _create_message(
@@ -423,9 +423,10 @@ def _encode_part(part: ContentPart) -> dict[str, Any]:
     return {"type": "file", "file": {"filename": part.name or "file", "file_data": to_data_url(part)}}
 
 
-def _encode_tools(tools: Sequence[ToolDefinition], choice: ToolChoice) -> bytes:
-    """Return the end of a request body, with the tools and their choice."""
-    encoded_tools = b",".join([definition.encode_once("chat", _encode_tool) for definition in tools])
+def _encode_tools(tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
+    """Return the end of a request body, with the tools, those that the server runs first, and their choice."""
+    hosted, choice = options.extra_body.get("tools", ()), options.tool_choice
+    encoded_tools = b",".join([*map(dump_json, hosted), *(tool.encode_once("chat", _encode_tool) for tool in tools)])
     wire = {"type": "function", "function": {"name": choice.name}} if isinstance(choice, ForcedTool) else choice
     encoded_choice = b',"tool_choice":' + dump_json(wire) if choice != "auto" else b""
     return b',"tools":[' + encoded_tools + b"]" + encoded_choice + b"}"
@@ -433,5 +434,4 @@ def _encode_tools(tools: Sequence[ToolDefinition], choice: ToolChoice) -> bytes:
 
 def _encode_tool(tool: ToolDefinition) -> bytes:
     function = {"name": tool.name, "description": tool.description, "parameters": tool.flat_parameters}
-    strict = {"strict": True} if tool.strict else {}
-    return dump_json({"type": "function", "function": {**function, **strict}})
+    return dump_json({"type": "function", "function": function | ({"strict": True} if tool.strict else {})})

@@ -2,13 +2,16 @@
 
 import aiohttp
 import pytest
-from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events
+from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events, respond_json
 from tests.web.gateway.test_stored_responses import serve_keys
+from tests.web.serving import serve_models
 
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.tools import ToolCall
+from opposable.models.anthropic import AnthropicModel
 from opposable.models.openai_compatible import OpenAICompatibleModel
-from opposable.web.gateway.call_signatures import MAX_CALLS, CallSignatures
+from opposable.models.openai_responses import OpenAIResponsesModel
+from opposable.web.gateway.call_signatures import MAX_BYTES, MAX_CALLS, CallSignatures
 
 pytestmark = pytest.mark.anyio
 
@@ -68,8 +71,116 @@ async def test_the_signature_of_a_call_returns_to_its_server(exchange, stream, t
         assert "extra_content" not in sent
 
 
-def build_reply(call_id, value, native=None):
-    return Message("assistant", "", tool_calls=(ToolCall(call_id, "add", {"a": value}),), native=native)
+REASONED_CALLS = [{**CALL, "id": call_id} for call_id in ("c1", "c2")]
+THOUGHT = {"type": "thinking", "thinking": "Add.", "signature": "c2ln"}
+USES = [{"type": "tool_use", "id": call_id, "name": "add", "input": {"a": 1}} for call_id in ("c1", "c2")]
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "ZW5j"}
+COMMENTARY = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "I add."}],
+    "phase": "commentary",
+}
+FUNCTION_CALLS = [
+    {"type": "function_call", "id": f"fc_{call_id}", "call_id": call_id, "name": "add", "arguments": '{"a": 1}'}
+    for call_id in ("c1", "c2")
+]
+
+
+def create_chat(url):
+    return OpenAICompatibleModel("upstream", url)
+
+
+def create_anthropic(url):
+    return AnthropicModel("upstream", "k", url)
+
+
+def create_responses(url):
+    return OpenAIResponsesModel("upstream", url)
+
+
+async def send_message_back(url):
+    """Let a client of Anthropic's API send a whole reply back with the results of its calls."""
+    options = {"model": "m", "max_tokens": 9, "tools": [{"name": "add", "input_schema": SCHEMA}]}
+    messages = [{"role": "user", "content": "add"}]
+    async with aiohttp.ClientSession() as session:
+        async with session.post(f"{url}/messages", json={**options, "messages": messages}) as response:
+            content = (await response.json())["content"]
+        results = [{"type": "tool_result", "tool_use_id": call_id, "content": "1"} for call_id in ("c1", "c2")]
+        messages += [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
+        async with session.post(f"{url}/messages", json={**options, "messages": messages}) as response:
+            assert response.status == 200
+
+
+async def send_response_back(url):
+    """Let a client of the responses API send all items of a reply back with the results of its calls."""
+    options = {"model": "m", "tools": [{"type": "function", "name": "add", "parameters": SCHEMA}], "store": False}
+    items = [{"role": "user", "content": "add"}]
+    async with aiohttp.ClientSession() as session:
+        async with session.post(f"{url}/responses", json={**options, "input": items}) as response:
+            items += (await response.json())["output"]
+        items += [{"type": "function_call_output", "call_id": call_id, "output": "1"} for call_id in ("c1", "c2")]
+        async with session.post(f"{url}/responses", json={**options, "input": items}) as response:
+            assert response.status == 200
+
+
+@pytest.mark.parametrize("field", [{"reasoning_content": "Add."}, {"reasoning_details": [{"type": "x", "data": "e"}]}])
+@pytest.mark.parametrize("send_back", [send_message_back, send_response_back])
+async def test_the_reasoning_of_calls_returns_to_a_server_of_chat_completions(send_back, field):
+    """DeepSeek, Kimi and OpenRouter reject calls without it."""
+    answer = build_completion("I add.", REASONED_CALLS, "tool_calls", **field)
+    async with chat_server(answer) as server, serve_models(create_chat(server.url)) as url:
+        await send_back(url)
+    reply = server.bodies[1]["messages"][1]
+    assert {name: reply.get(name) for name in field} == field
+    assert [call["id"] for call in reply["tool_calls"]] == ["c1", "c2"]
+
+
+@pytest.mark.parametrize(
+    ("create_model", "answer", "send_back", "key", "sent"),
+    [
+        (
+            create_anthropic,
+            {"content": [THOUGHT, {"type": "text", "text": "I add."}, *USES], "stop_reason": "tool_use"},
+            send_response_back,
+            "messages",
+            [{"role": "assistant", "content": [THOUGHT, {"type": "text", "text": "I add."}, *USES]}],
+        ),
+        (
+            create_responses,
+            {"status": "completed", "output": [REASONING, COMMENTARY, *FUNCTION_CALLS]},
+            send_message_back,
+            "input",
+            [REASONING, COMMENTARY, *FUNCTION_CALLS],
+        ),
+    ],
+)
+async def test_encrypted_reasoning_returns_to_its_server(create_model, answer, send_back, key, sent):
+    async with chat_server(respond_json(answer)) as server, serve_models(create_model(server.url)) as url:
+        await send_back(url)
+    assert server.bodies[1][key][1 : 1 + len(sent)] == sent
+
+
+def test_an_edited_reply_is_sent_as_edited():
+    signatures = CallSignatures()
+    items = (REASONING, COMMENTARY, FUNCTION_CALLS[0])
+    signatures.save(build_reply("c1", 1, NativeReply("m", items), "I add."))
+    assert signatures.restore([build_reply("c1", 1, text="I add.")])[0].get_native_items("m") == items
+    assert signatures.restore([build_reply("c1", 1, text="Edited.")])[0].get_native_items("m") == ()
+
+
+def test_the_size_of_stored_replies_is_bounded():
+    signatures = CallSignatures()
+    for call_id in ("c1", "c2", "c2"):
+        items = ({"type": "reply", "reasoning_content": "x" * (MAX_BYTES * 3 // 5)},)
+        signatures.save(build_reply(call_id, 1, NativeReply("m", items)))
+    assert signatures.restore([build_reply("c1", 1)])[0].native is None
+    assert signatures.restore([build_reply("c2", 1)])[0].native is not None
+
+
+def build_reply(call_id, value, native=None, text=""):
+    return Message("assistant", text, tool_calls=(ToolCall(call_id, "add", {"a": value}),), native=native)
 
 
 def test_numbers_beyond_64_bits_have_fields_too():

@@ -141,6 +141,22 @@ async def test_tools_of_a_namespace_are_called_by_their_names_in_it():
     assert model.requests[1].messages[-1] == tool_message("call_crm__add", "crm__add", "2")
 
 
+async def test_long_names_of_a_namespace_stay_apart():
+    names = [f"search_calendar_events_by_attendee_and_{last}" for last in ("date", "location")]
+    namespace = {"type": "namespace", "name": "mcp__codex_apps__google_calendar", "description": "Events."}
+    tool = {**namespace, "tools": [{**ADD, "name": name} for name in names]}
+    model = ScriptedModel(lambda messages: reply_with_calls(tool_call(model.requests[-1].tools[1].name, '{"a": 1}')))
+    async with serve_models(model) as url, openai.AsyncOpenAI(base_url=url, api_key="none") as sdk:
+        [call] = (await sdk.responses.create(model="m", input="hi", tools=[tool])).output
+        assert (call.namespace, call.name) == (namespace["name"], names[1])
+        result = {"type": "function_call_output", "call_id": call.call_id, "output": "2"}
+        await sdk.responses.create(model="m", input=[{"role": "user", "content": "hi"}, call, result], tools=[tool])
+    sent = [definition.name for definition in model.requests[1].tools]
+    assert len(set(sent)) == 2
+    assert max(map(len, sent)) <= 64
+    assert model.requests[1].messages[1].tool_calls[0].name == sent[1]
+
+
 async def test_the_events_of_a_stream_are_numbered_and_in_order():
     model = ScriptedModel(reply_with_calls(tool_call("add", '{"a": 1}'), text="I add."))
     async with serve_models(model) as url:

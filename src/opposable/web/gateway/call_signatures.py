@@ -1,13 +1,12 @@
-"""Fields of calls that only their server understands, such as Gemini's thought signatures.
+"""What only the server of a reply understands, such as Gemini's thought signatures and encrypted reasoning.
 
-The APIs of Anthropic and of responses have no place for them, so they are stored here until the client sends the calls
-of the reply back.
+The APIs of Anthropic and of responses have no place for it, so it is stored here until the client sends the calls of
+the reply back.
 """
 
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply
@@ -15,35 +14,46 @@ from opposable.domain.tools import ToolCall
 from opposable.web.middleware.authentication import CURRENT_CALLER
 
 MAX_CALLS = 2000
+MAX_BYTES = 50_000_000
 
 
 class CallSignatures:
-    """The fields of the last calls, for the API key that received them."""
+    """The last replies with calls as their servers returned them, for the API key that received them."""
 
     def __init__(self) -> None:
-        self._fields: OrderedDict[tuple[str, str, str, int], tuple[str, dict[str, Any]]] = OrderedDict()
+        self._replies: OrderedDict[tuple[str, str, str, int], tuple[Message, int]] = OrderedDict()
+        self._size = 0  # in bytes
 
     def save(self, message: Message) -> None:
-        """Store the further fields of the calls of a reply."""
-        native = message.native
-        items = {item["id"]: item for item in native.items if item.get("type") == "function"} if native else {}
+        """Store a reply with calls, if its server returned more than its text and calls."""
+        if message.native is None:
+            return
+        size = len(dump_json(message.native.items))
         for call in message.tool_calls:
-            if native and call.id in items:
-                self._fields[_build_key(call)] = (native.model, items[call.id])
-        while len(self._fields) > MAX_CALLS:
-            self._fields.popitem(last=False)
+            _, old_size = self._replies.pop(key := _build_key(call), (None, 0))
+            self._replies[key] = message, size
+            self._size += size - old_size
+        while len(self._replies) > MAX_CALLS or self._size > MAX_BYTES:
+            _, (_, old_size) = self._replies.popitem(last=False)
+            self._size -= old_size
 
     def restore(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the messages, with the further fields of calls that the client sends back unchanged."""
-        if not self._fields:
+        """Return the messages, with what only their server understands where the client sends calls back unchanged."""
+        if not self._replies:
             return tuple(messages)
         return tuple(self._restore_message(message) if message.tool_calls else message for message in messages)
 
     def _restore_message(self, message: Message) -> Message:
-        found = [stored for call in message.tool_calls if (stored := self._fields.get(_build_key(call)))]
-        if not found:
+        found = {call.id: stored[0] for call in message.tool_calls if (stored := self._replies.get(_build_key(call)))}
+        reply = next(iter(found.values()), None)
+        if reply is None or reply.native is None:
             return message
-        return replace(message, native=NativeReply(found[0][0], tuple(item for _, item in found)))
+        is_whole = len(found) == len(message.tool_calls) and all(one is reply for one in found.values())
+        if is_whole and message.content == reply.content:
+            return replace(message, native=reply.native)
+        items = [item for one in found.values() if one.native for item in one.native.items]
+        own_items = tuple(item for item in items if item.get("type") == "reply" or item.get("id") in found)
+        return replace(message, native=NativeReply(reply.native.model, own_items))
 
 
 def _build_key(call: ToolCall) -> tuple[str, str, str, int]:

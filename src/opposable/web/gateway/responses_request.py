@@ -12,6 +12,7 @@ from opposable.domain.content import ContentPart, FilePart, TextPart
 from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
 from opposable.domain.tools import ToolCall
 from opposable.models.base import ModelOptions
+from opposable.tools.tool_names import to_hashed_name
 from opposable.web.gateway.parameters import select_parameters
 from opposable.web.gateway.request import (
     CompletionRequest,
@@ -40,6 +41,7 @@ _OWNED = frozenset(
     | {"temperature", "text", "store", "previous_response_id", "stream", *UNSUPPORTED}
     | {"reasoning", "metadata", "service_tier"}
 )
+MAX_NAME_CHARACTERS = 64
 _CUSTOM_INPUT = {
     "type": "object",
     "properties": {"input": {"type": "string", "description": "The whole input of the tool, as text."}},
@@ -169,8 +171,9 @@ def _flatten_namespaces(tools: Any) -> tuple[Any, dict[str, tuple[str, str]]]:
 
 
 def _join_namespace(namespace: Any, name: str) -> str:
-    """Return the name that the model gets for a tool in a namespace, of at most 64 characters."""
-    return f"{namespace}__{name}"[:64] if namespace else name
+    """Return the name that the model gets for a tool in a namespace; a longer one than servers accept is hashed."""
+    flat_name = f"{namespace}__{name}" if namespace else name
+    return to_hashed_name(flat_name) if namespace and len(flat_name) > MAX_NAME_CHARACTERS else flat_name
 
 
 def _to_chat_tools(tools: Any) -> tuple[Any, frozenset[str]]:
