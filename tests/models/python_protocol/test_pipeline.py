@@ -82,7 +82,7 @@ async def test_a_truncated_reply_is_not_sampled_again_and_no_sample_to_take():
     assert call.arguments == {"text": "first"}
 
 
-async def test_an_unlikely_reply_stands_without_assistance():
+async def test_an_unlikely_reply_is_used_without_assistance():
     model = PythonProtocolModel(ScriptedModel(write_note("first", -9.0)), ModelProfile("constrained"))
     stream = model.stream((user_message("Hello"),), (NOTE,), ModelOptions(tool_choice="required"))
     assert [part async for part in stream][-1].message.tool_calls[0].arguments == {"text": "first"}
