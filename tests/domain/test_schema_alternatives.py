@@ -88,7 +88,7 @@ def test_what_is_malformed_is_left_out(malformed):
 def test_every_hosted_api_gets_the_flat_schema():
     tool = ToolDefinition("find", "Find.", {"type": "object", "anyOf": [BY_ID, BY_NAME]})
     claude = orjson.loads(anthropic.build_request("m", [user_message("hi")], [tool], DEFAULT_OPTIONS))
-    chat = orjson.loads(b"{" + openai_compatible._encode_tools([tool], "auto")[1:])
+    chat = orjson.loads(b"{" + openai_compatible._encode_tools([tool], DEFAULT_OPTIONS)[1:])
     responses = openai_responses._encode_tool(tool)
     schemas = [claude["tools"][0]["input_schema"], chat["tools"][0]["function"]["parameters"], responses["parameters"]]
     assert schemas == [tool.flat_parameters] * 3
