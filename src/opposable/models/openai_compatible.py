@@ -425,7 +425,7 @@ def _encode_part(part: ContentPart) -> dict[str, Any]:
 
 def _encode_tools(tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
     """Return the end of a request body, with the tools, those that the server runs first, and their choice."""
-    hosted, choice = options.extra_body.get("tools", ()), options.tool_choice
+    hosted, choice = options.extra_body.get("tools") or (), options.tool_choice
     encoded_tools = b",".join([*map(dump_json, hosted), *(tool.encode_once("chat", _encode_tool) for tool in tools)])
     wire = {"type": "function", "function": {"name": choice.name}} if isinstance(choice, ForcedTool) else choice
     encoded_choice = b',"tool_choice":' + dump_json(wire) if choice != "auto" else b""

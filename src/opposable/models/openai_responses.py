@@ -100,7 +100,7 @@ class OpenAIResponsesModel:
             reply_format = {"type": "json_schema", **schema} if schema else JSON_OBJECT
             body["text"] = {**body.get("text", {}), "format": reply_format}
         if tools:
-            body["tools"] = [*body.get("tools", ()), *map(_encode_tool, tools)]
+            body["tools"] = [*(body.get("tools") or ()), *map(_encode_tool, tools)]
             choice = options.tool_choice
             wire = {"type": "function", "name": choice.name} if isinstance(choice, ForcedTool) else choice
             body |= {"tool_choice": wire} if choice != "auto" else {}

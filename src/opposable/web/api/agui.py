@@ -89,9 +89,9 @@ async def run_agui_agent(
     message = await read_new_message(body)
     spec = await resolve_agent(service, agent_id)
     conversation = await service.get_conversation(body.thread_id, principal.key_id)
-    stored_id = await service.find_stored_conversation_id(body.thread_id, principal.key_id)
-    has_messages = conversation is not None and conversation.messages > 0
-    is_known = has_messages or service.runner.has_active_run(stored_id, principal.key_id)
+    is_known = (conversation is not None and conversation.messages > 0) or service.runner.has_active_run(
+        await service.find_stored_conversation_id(body.thread_id, principal.key_id), principal.key_id
+    )
     active_run = await service.chat(
         spec,
         message.content,
