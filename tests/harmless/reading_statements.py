@@ -289,6 +289,7 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
         'FROM emp e, prices p SELECT e.id, p.sym ORDER BY ALL LIMIT 2',
         "PIVOT emp ON dept IN ('eng', 'ops') USING sum(sal) AS total, count(*) AS n GROUP BY mgr ORDER BY mgr",
         "SELECT * FROM (PIVOT emp ON dept IN ('eng', 'ops') USING count(*) GROUP BY mgr) ORDER BY mgr",
+        "PIVOT emp ON dept USING sum(sal) GROUP BY mgr ORDER BY mgr",
         "WITH p AS (PIVOT emp ON dept IN ('eng', 'ops') USING max(sal) GROUP BY mgr) SELECT * FROM p ORDER BY mgr",
         'UNPIVOT (SELECT id, sal, mgr FROM emp) ON sal, mgr INTO NAME k VALUE v ORDER BY id, k',
         'SELECT * FROM (SELECT id, id * 2 AS a, id * 3 AS b FROM emp) UNPIVOT (v FOR k IN (a, b)) ORDER BY id, k',

@@ -110,7 +110,7 @@ ATTACKS = [
     "SUMMARIZE orders",
     "SELECT * FROM (SHOW TABLES)",
     "SELECT * FROM (DESCRIBE orders)",
-    "PIVOT orders ON note USING sum(amount)",
+    "PIVOT orders ON note || getenv(note) USING sum(amount)",
     "PIVOT duckdb_settings() ON name IN ('a') USING count(*)",
     "PIVOT information_schema.tables ON table_name IN ('a') USING count(*)",
     "PIVOT '{dir}/secret.csv' ON word IN ('a') USING count(*)",

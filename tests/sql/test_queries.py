@@ -4,10 +4,12 @@ import json
 import sqlite3
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from opposable.domain.errors import InvalidArguments, ToolError, ToolRefused
 from opposable.sql.database import Database
+from opposable.sql.duckdb.parse_tree_guard import check_parse_tree
 from opposable.sql.factory import open_database
 from opposable.sql.tools import SqlTools
 
@@ -665,9 +667,22 @@ async def test_expressions_after_a_pivot_are_written_around_it(duckdb_shop, clau
     assert (await tools.execute(f"SELECT * FROM ({pivot}) {clause}"))["rows"]
 
 
-async def test_a_pivot_on_an_expression_says_what_runs(duckdb_shop):
-    with pytest.raises(ToolRefused, match="must be ON a column, and list its values"):
-        await SqlTools(duckdb_shop).execute("PIVOT orders ON note || 'x' IN ('ax') USING count(*)")
+async def test_a_pivot_without_values_runs_as_written(duckdb_shop):
+    for pivot in (
+        "PIVOT orders ON note || 'x' IN ('ax') USING count(*)",
+        "PIVOT orders ON CASE WHEN amount > 1 THEN 'a' END, note USING sum(amount) GROUP BY customer_id LIMIT 9",
+        "WITH p AS (PIVOT (FROM orders) ON note USING max(amount) GROUP BY id) SELECT * FROM p ORDER BY id",
+    ):
+        found = await SqlTools(duckdb_shop).execute(pivot)
+        assert (found["sql"], found["corrections"]) == (pivot, [])
+        assert found["rows"]
+
+
+@pytest.mark.parametrize("call", ["getenv(note)", "repeat(note, 999999999)"])
+@pytest.mark.parametrize("pivot", ["ON {} USING count(*)", "ON note, {} USING count(*)", "ON note USING max({})"])
+def test_the_tree_of_a_pivot_without_values_is_checked(call, pivot):
+    with duckdb.connect() as connection, pytest.raises(ToolRefused, match=r"not available|blow text up"):
+        check_parse_tree(connection, f"PIVOT orders {pivot.format(call)}")
 
 
 async def test_infinite_dates_are_text(duckdb_shop):

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from opposable.sql import messages
 from opposable.sql.function_allowlist import DUCKDB_FUNCTIONS, DUCKDB_TABLE_FUNCTIONS
 from opposable.sql.schema import fold_name, to_one_line
 
+_ENDS_OF_PIVOT_ON = frozenset({"R_PAREN", "GROUP_BY", "ORDER_BY", "LIMIT", "EOF"})
 _QUERY_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _REFUSED_NODES = frozenset({"SHOW_REF", "TABLE_REF_SHOW", "BOUND_TABLE_REF"})
 _INTERNAL_FUNCTIONS = frozenset({"count_star", "create_sort_key", "struct_extract_at", "collate"})
@@ -48,15 +50,15 @@ def check_parse_tree(
     import duckdb
 
     statements = cursor.extract_statements(sql)
+    value, count = secrets.token_hex(8), 0
     if len(statements) == 1 and statements[0].type == duckdb.StatementType.MULTI:
-        raise _build_refusal(
-            "a PIVOT must be ON a column, and list its values: PIVOT t ON x IN ('a', 'b') USING sum(y)."
-        )
+        sql, count = _add_pivot_values(sql, value)  # else DuckDB looks for the values, and shows no tree
+        statements = cursor.extract_statements(sql)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise _build_refusal("only one SELECT statement may run here.")
     (text,) = cursor.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
     tree = json.loads(text)
-    if tree.get("error"):
+    if tree.get("error") or text.count(value) != count:
         raise _build_refusal(f"{tree.get('error_message')}")
     items, longest = 1.0, 1
     distance_function = ""
@@ -86,6 +88,34 @@ def is_allowed_node(node: dict[str, Any]) -> bool:
     except ToolRefused:
         return False
     return True
+
+
+def _add_pivot_values(sql: str, value: str) -> tuple[str, int]:
+    """Return `sql` with each expression of PIVOT … ON in brackets before a list of one value, and the number of lists."""
+    import sqlglot
+
+    tokens = sqlglot.tokenize(sql, dialect="duckdb")
+    kinds = [*(token.token_type.name for token in tokens), "EOF", ""]
+    spans: list[tuple[int, int]] = []
+    starts: list[int | None] = [None]  # by depth of brackets: of an expression, -1 in a PIVOT before ON
+    for number, kind in enumerate(kinds[:-1]):
+        is_end = kind in _ENDS_OF_PIVOT_ON or (kind == "USING" and kinds[number + 1] != "L_PAREN")  # not that of a JOIN
+        start = starts[-1]
+        if start is not None and start >= 0 and (is_end or kind == "COMMA"):
+            spans.append((start, tokens[number - 1].end + 1))
+        if kind == "PIVOT":
+            starts[-1] = -1
+        elif is_end:
+            starts[-1] = None
+        elif start is not None and (kind == "ON" or (kind == "COMMA" and start >= 0)):
+            starts[-1] = tokens[number].end + 1
+        if kind.startswith("L_"):
+            starts.append(None)
+        elif kind.startswith("R_") and len(starts) > 1:
+            starts.pop()
+    for start, end in sorted(spans, reverse=True):
+        sql = f"{sql[:start]} ({sql[start:end]}) IN ('{value}'){sql[end:]}"
+    return sql, len(spans)
 
 
 def _refuse_untrusted_names(
