@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from tests.cli.program import run_program
 
+from opposable.agent.limits import Limits
 from opposable.app.stored_tools import open_default_store
-from opposable.domain.specs import McpServerSpec
+from opposable.domain.specs import AgentLimits, McpServerSpec
 from opposable.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -91,3 +92,12 @@ async def test_a_program_of_a_store_in_an_env_file_is_not_started(tmp_path):
     )
     await run_program(project, "tools", "list", env={"OPPOSABLE_DATABASE_URL": store_url})
     assert traces.exists()
+
+
+@pytest.mark.parametrize("name", ["turns", "tool_calls", "seconds"])
+def test_the_library_the_service_and_the_command_line_have_the_same_limits(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    defaults = {getattr(limits, name) for limits in (Limits(), AgentLimits(), Settings())}
+    assert len(defaults) == 1

@@ -59,8 +59,8 @@ class Settings(BaseSettings):
     images: Literal["accept", "reject", "placeholder"] | None = None
     home: Path | None = None
     roots: tuple[Path, ...] = (Path(),)
-    turns: int = Field(default=20, gt=0)
-    tool_calls: int = Field(default=50, ge=0)
+    turns: int = Field(default=50, gt=0)
+    tool_calls: int = Field(default=200, ge=0)
     seconds: float = Field(default=600.0, gt=0, allow_inf_nan=False)
     tokens: int | None = Field(default=None, gt=0)
     cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)

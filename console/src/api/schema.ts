@@ -1734,7 +1734,7 @@ export interface components {
             turns: number | null;
             /**
              * Tool Calls
-             * @default 50
+             * @default 200
              */
             tool_calls: number | null;
             /** Tokens */
@@ -1829,7 +1829,7 @@ export interface components {
             /**
              * @default {
              *       "turns": 50,
-             *       "tool_calls": 50,
+             *       "tool_calls": 200,
              *       "seconds": 600,
              *       "noted_repeats": 10,
              *       "repeats": 30

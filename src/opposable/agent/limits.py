@@ -39,7 +39,7 @@ class Limits:
     """
 
     turns: int | None = 50
-    tool_calls: int | None = 50
+    tool_calls: int | None = 200
     tokens: int | None = None
     seconds: float | None = 600.0
     context: int | None = None

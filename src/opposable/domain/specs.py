@@ -377,7 +377,7 @@ class AgentLimits(FrozenModel):
     """
 
     turns: int | None = Field(default=50, gt=0)
-    tool_calls: int | None = Field(default=50, ge=0)
+    tool_calls: int | None = Field(default=200, ge=0)
     tokens: int | None = Field(default=None, gt=0)
     seconds: float | None = Field(default=600.0, gt=0, allow_inf_nan=False)
     cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
