@@ -25,6 +25,7 @@ MODULES_BY_EXTRA: Mapping[str, tuple[str, ...]] = {
     "serve": ("fastapi", "uvicorn", "prometheus_client"),
     "store": ("sqlalchemy", "alembic", "aiosqlite"),
     "postgres": ("psycopg",),
+    "durable": ("dbos",),
     "mysql": ("pymysql",),
     "clickhouse": ("chdb",),
     "valkey": ("valkey", "limits"),

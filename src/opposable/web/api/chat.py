@@ -1,5 +1,6 @@
 """The routes that send a message to an agent."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
@@ -130,8 +131,8 @@ async def start_run(
         StoreError: If the store fails.
     """
     message = validate_task(body.message)
-    parts = await _load_attachments(message, body.attachments)
     spec = await resolve_agent(service, agent_id)
+    parts = await _load_attachments(message, body.attachments)
     if body.model:
         spec = spec.model_copy(update={"model": body.model})
     is_new_conversation = create_conversation and body.conversation_id is None
@@ -152,7 +153,7 @@ async def _load_attachments(text: str, attachments: Sequence[Attachment]) -> tup
     """Return the text, images and files of a message, () for text alone. URLs may have public addresses only."""
     if not attachments:
         return ()
-    media = [await load_media_from_url(attachment.url, name=attachment.name) for attachment in attachments]
+    media = await asyncio.gather(*(load_media_from_url(each.url, name=each.name) for each in attachments))
     return (TextPart(text), *media)
 
 
