@@ -238,13 +238,13 @@ def _parse(sql: str, tokens: list[Any], dialect: Dialect) -> Any:
     try:
         try:
             statements = parser.parse(tokens, sql)
-        except SqlglotError:
+        except failures:
             # sqlglot lacks PIVOT … ORDER BY of DuckDB, and LIMIT 1 BY a LIMIT 2 of ClickHouse.
             end = len(_LAST_CLAUSES.sub("", sql))
             read_tokens = [token for token in _replace_unread_forms(tokens, dialect) if token.start < end]
             statements = parser.parse(read_tokens, sql)
         statements = [tree for tree in statements if tree is not None]
-    except SqlglotError as error:
+    except failures as error:
         if any(token.token_type.name == "INTO" for token in tokens):
             raise ToolRefused(messages.clause_not_allowed("INTO")) from error
         highlight = next((str(found.get("highlight")) for found in getattr(error, "errors", [])), "").upper()
@@ -254,6 +254,7 @@ def _parse(sql: str, tokens: list[Any], dialect: Dialect) -> Any:
             raise build_invalid_sql_error(sentence, sql) from error
         raise build_invalid_sql_error(_format_parse_error(error), sql) from error
     except RecursionError as error:
+    failures = (SqlglotError, AttributeError, TypeError, ValueError)  # the others where an operand is missing
         raise ToolRefused("The SQL is nested too deeply: simplify it.") from error
     if len(statements) != 1:
         raise ToolRefused(messages.several_statements(len(statements)))
