@@ -51,10 +51,18 @@ _LAST_CLAUSES = re.compile(
 """ORDER BY and LIMIT at the end of a statement, of columns and numbers only: they read nothing else."""
 _OPERAND = r"(?:(?<=[-+*/<>=~!@#&|^(,\[] )|(?<=\bSELECT )|(?<=\bWHERE )|(?<=\b(?:CASE|WHEN|THEN|ELSE) )|(?<=\b(?:AND|NOT) )|(?<=\bOR ))"
 """The place where an operand begins."""
+_PASSED_VALUE = r"(?:['0]|[\w\"]+(?: \. [\w\"]+)?) AS [\w\"]+ "
+_JSON_OPTION = (
+    rf"(?:PASSING {_PASSED_VALUE}(?:, {_PASSED_VALUE})*"
+    r"|RETURNING (?:TEXT|VARCHAR|JSONB?|BYTEA|INT|INTEGER|BIGINT|NUMERIC|BOOL|BOOLEAN|DATE|TIMESTAMP|FLOAT8) "
+    r"(?:\[ \] )?(?:FORMAT JSON )?"
+    r"|WITH(?:OUT)? (?:(?:UN)?CONDITIONAL )?(?:ARRAY )?WRAPPER |(?:KEEP|OMIT) QUOTES (?:ON SCALAR STRING )?"
+    r"|(?:NULL|ERROR|TRUE|FALSE|UNKNOWN|EMPTY(?: ARRAY| OBJECT)?|DEFAULT (?:- )?['0]) ON (?:EMPTY|ERROR) )"
+)
+"""What SQL/JSON allows after a path: values for the path are literals and columns."""
 _UNREAD_FORMS = {
     "": {
-        r"(?<=' )(?:(?:WITH(?:OUT)? (?:(?:UN)?CONDITIONAL )?(?:ARRAY )?WRAPPER"
-        r"|(?:NULL|ERROR|EMPTY ARRAY|EMPTY OBJECT|DEFAULT ['0]) ON (?:EMPTY|ERROR)) )+": "",
+        rf"(?<=' ){_JSON_OPTION}+|(?<=\) )(?:EMPTY|ERROR) ON ERROR (?=\) )": "",
         r"EXISTS (?=PATH )|(?:NULL|ABSENT) ON NULL (?=[),] |RETURNING )": "",
     },
     "postgres": {
@@ -66,6 +74,7 @@ _UNREAD_FORMS = {
         r"RETURNING (?:TEXT|JSONB?|BYTEA|VARCHAR) (?=\) )": "",
         r"JSON_OBJECT (?=\( ' \) )": "",
         r"SIMILAR (?=' ESCAPE ' \) )|(?<=SIMILAR ' )ESCAPE ": ",",
+        r"(?:(?<=FIRST BY )|(?<=\) CYCLE ))(?:[\w\"]+ , )+(?=[\w\"]+ SET )": "",
     },
     "duckdb": {
         r"(?<=[0)] )! (?=[),] |AS |FROM |$)": "",
@@ -91,6 +100,8 @@ _HEX_PREFIX, _HEX_DIGITS = re.compile(r"(?<!\w)[xX]$"), re.compile("'(?:[0-9a-fA
 """The parts of `x'00'`, which sqlglot does not read in DuckDB's dialect."""
 _NOT_NEWLINE = re.compile(r"[^\n]")
 _COMMENT_DIALECTS = frozenset({"sqlite", "mysql"})
+_GROUPED_DIGITS = re.compile(r"(?<![\w$.])\d+(?:_\d+)+")
+"""An integer such as `1_000`, of which sqlglot reads only `1` in PostgreSQL's dialect."""
 _SEQUENCE_TABLE = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")
 """The name of a table of numbers, which MariaDB makes when it is read."""
 _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
@@ -179,12 +190,18 @@ def _standardize(sql: str, dialect: Dialect) -> str:
 
 
 def _mask(sql: str, dialect: Dialect) -> str:
-    """Return `sql` with spaces in place of what sqlglot does not need: comments, and the x of DuckDB's `x'00'`."""
+    """Return `sql` with spaces in place of what sqlglot does not need.
+
+    That is comments, the x of DuckDB's `x'00'`, and the signs between the digits of PostgreSQL's `1_000`.
+    """
     parts: list[str] = []
     for part in split_segments(sql, dialect):
         if dialect == "duckdb" and _HEX_DIGITS.fullmatch(part.text) and _HEX_PREFIX.search("".join(parts[-1:])):
             parts[-1] = parts[-1][:-1] + " "
-        parts.append(_NOT_NEWLINE.sub(" ", part.text) if part.kind == "comment" else part.text)
+        text = _NOT_NEWLINE.sub(" ", part.text) if part.kind == "comment" else part.text
+        if part.kind == "code" and dialect == "postgres":
+            text = _GROUPED_DIGITS.sub(lambda number: number[0].replace("_", "").rjust(len(number[0])), text)
+        parts.append(text)
     return "".join(parts)
 
 
