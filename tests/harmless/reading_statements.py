@@ -786,6 +786,9 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
         "SELECT HEX(WEIGHT_STRING('a' AS CHAR(2))), ST_Within(POINT(1, 1), ST_Buffer(POINT(1, 1), 2)), COLUMN_GET(COLUMN_CREATE('a', 1), 'a' AS INT)",
         'SELECT SUM(id /* pieces */), COUNT(*) # all\n + 1, 5-- it\'s one\n + 0 FROM emp',
         'SELECT 1 /* files in data/*.csv */ + 1',
+        'SELECT dept, mgr, SUM(sal) FROM emp GROUP BY dept DESC, mgr ASC WITH ROLLUP',
+        "SELECT {d '2024-01-01'}, {ts '2024-01-01 10:00:00'} FROM emp",
+        "SELECT ST_NumPoints(LINESTRING(POINT(0, 0), POINT(1, 1))), ST_GeometryType(POINT(1, 1)), ST_Area(ST_Intersection(ST_GeomFromText('POLYGON((0 0,2 0,2 2,0 2,0 0))'), ST_GeomFromText('POLYGON((1 1,3 1,3 3,1 3,1 1))')))",
     ],
 }  # fmt: skip
 TEXT_ROWS: dict[str, dict[str, list[list[object]]]] = {

@@ -87,6 +87,8 @@ _UNREAD_FORMS = {
         r"LIMIT ROWS EXAMINED 0 |(?<=0 )ROWS EXAMINED 0 ": "",
         r"(?<=SELECT )(?:SQL_(?:NO_CACHE|CACHE|SMALL_RESULT|BIG_RESULT|BUFFER_RESULT|CALC_FOUND_ROWS) )+": "",
         r"LAST_VALUE (?=\( [^(),]*+,[^()]*\) (?!OVER ))": "",
+        r"(?:ASC|DESC) ": "",
+        r"\{ (?:d|ts?) ' \} ": "2",
     },
 }
 """Forms that engines have but sqlglot lacks, and what it reads in their place; a number is a token of the form.
@@ -98,10 +100,10 @@ _SLICE_WITHOUT_START = re.compile(r"\[\s*::")
 """The start of a slice of DuckDB, such as `[::-1]`, whose signs sqlglot takes for a cast."""
 _HEX_PREFIX, _HEX_DIGITS = re.compile(r"(?<!\w)[xX]$"), re.compile("'(?:[0-9a-fA-F]{2})*'")
 """The parts of `x'00'`, which sqlglot does not read in DuckDB's dialect."""
-_NOT_NEWLINE = re.compile(r"[^\n]")
-_COMMENT_DIALECTS = frozenset({"sqlite", "mysql"})
 _GROUPED_DIGITS = re.compile(r"(?<![\w$.])\d+(?:_\d+)+")
 """An integer such as `1_000`, of which sqlglot reads only `1` in PostgreSQL's dialect."""
+_NOT_NEWLINE = re.compile(r"[^\n]")
+_COMMENT_DIALECTS = frozenset({"sqlite", "mysql"})
 _SEQUENCE_TABLE = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")
 """The name of a table of numbers, which MariaDB makes when it is read."""
 _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
@@ -252,6 +254,7 @@ def _parse(sql: str, tokens: list[Any], dialect: Dialect) -> Any:
     from sqlglot.errors import SqlglotError
 
     parser = SqlDialect.get_or_raise(dialect).parser()
+    failures = (SqlglotError, AttributeError, TypeError, ValueError)  # the others where an operand is missing
     try:
         try:
             statements = parser.parse(tokens, sql)
@@ -271,7 +274,6 @@ def _parse(sql: str, tokens: list[Any], dialect: Dialect) -> Any:
             raise build_invalid_sql_error(sentence, sql) from error
         raise build_invalid_sql_error(_format_parse_error(error), sql) from error
     except RecursionError as error:
-    failures = (SqlglotError, AttributeError, TypeError, ValueError)  # the others where an operand is missing
         raise ToolRefused("The SQL is nested too deeply: simplify it.") from error
     if len(statements) != 1:
         raise ToolRefused(messages.several_statements(len(statements)))
