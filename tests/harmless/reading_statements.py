@@ -666,6 +666,12 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
         'SELECT JSON_SERIALIZE(\'{"a": 1}\' RETURNING bytea), json_object(\'{a,1}\'), JSON_ARRAY(1, NULL NULL ON NULL RETURNING jsonb), (SELECT JSON_ARRAYAGG(id ORDER BY id RETURNING jsonb) FROM emp)',
         "SELECT hired::timestamp AT TIME ZONE ('UTC'), hired::timestamp AT TIME ZONE (SELECT 'Asia/Tokyo'), overlay('abcdef' PLACING ('zz') FROM (2) FOR (2)), trim(BOTH ('x') FROM ('xax')) FROM emp ORDER BY id",
         "SELECT num_nulls(VARIADIC ARRAY[1, NULL]), concat_ws('-', VARIADIC (ARRAY['a', 'b'])), format('%s', VARIADIC ARRAY['a'])",
+        "SELECT JSON_VALUE(j, '$.a ? (@ > $x)' PASSING id AS x RETURNING int DEFAULT -1 ON EMPTY DEFAULT -2 ON ERROR) FROM emp, (SELECT '{\"a\": 2}'::jsonb AS j) q ORDER BY id",
+        "SELECT JSON_EXISTS(jsonb '[1]', 'strict $.a ? (@ > $x)' PASSING 1 AS x UNKNOWN ON ERROR), JSON_QUERY(jsonb '{\"a\": \"x\"}', '$.a' RETURNING text OMIT QUOTES), JSON_QUERY(jsonb '[1, 2]', '$[*]' RETURNING int[] WITH WRAPPER)",
+        "SELECT * FROM JSON_TABLE(jsonb '[\"a\", \"b\"]', '$[*] ? (@ > $x)' PASSING 'a' AS x COLUMNS (s text FORMAT JSON PATH '$' OMIT QUOTES) ERROR ON ERROR) t",
+        'WITH RECURSIVE t(id, mgr) AS (SELECT id, mgr FROM emp WHERE mgr IS NULL UNION ALL SELECT e.id, e.mgr FROM emp e JOIN t ON e.mgr = t.id) SEARCH DEPTH FIRST BY mgr, id SET o SELECT id, mgr FROM t ORDER BY o',
+        'WITH RECURSIVE t(id, mgr) AS (SELECT id, mgr FROM emp WHERE mgr IS NULL UNION ALL SELECT e.id, e.mgr FROM emp e JOIN t ON e.mgr = t.id) CYCLE id, mgr SET c USING p SELECT id, c FROM t ORDER BY id',
+        'SELECT id, 1_000.5, 2_0 AS n FROM emp WHERE sal < 1_000_000.50 ORDER BY id LIMIT 1_000',
         'SELECT id /* a /* nested */ comment */ FROM emp ORDER BY id',
     ],
     ('mysql',): [
@@ -781,6 +787,9 @@ READING_SQL: dict[tuple[str, ...], list[str]] = {
         "SELECT HEX(WEIGHT_STRING('a' AS CHAR(2))), ST_Within(POINT(1, 1), ST_Buffer(POINT(1, 1), 2)), COLUMN_GET(COLUMN_CREATE('a', 1), 'a' AS INT)",
         'SELECT SUM(id /* pieces */), COUNT(*) # all\n + 1, 5-- it\'s one\n + 0 FROM emp',
         'SELECT 1 /* files in data/*.csv */ + 1',
+        'SELECT dept, mgr, SUM(sal) FROM emp GROUP BY dept DESC, mgr ASC WITH ROLLUP',
+        "SELECT {d '2024-01-01'}, {ts '2024-01-01 10:00:00'} FROM emp",
+        "SELECT ST_NumPoints(LINESTRING(POINT(0, 0), POINT(1, 1))), ST_GeometryType(POINT(1, 1)), ST_Area(ST_Intersection(ST_GeomFromText('POLYGON((0 0,2 0,2 2,0 2,0 0))'), ST_GeomFromText('POLYGON((1 1,3 1,3 3,1 3,1 1))')))",
     ],
 }  # fmt: skip
 TEXT_ROWS: dict[str, dict[str, list[list[object]]]] = {

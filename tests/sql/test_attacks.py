@@ -46,6 +46,7 @@ EXPENSIVE_QUERIES = {
         "SELECT * FROM generate_series(1, 100000000000)",
         "SELECT generate_series(1, 100000000000)",
         "SELECT repeat('a', 900000000)",
+        "SELECT repeat('a', 900_000_000)",
         "SELECT repeat(repeat('a', 30000), 30000)",
         "SELECT repeat(note, amount::int * 1000000) FROM orders",
         "SELECT lpad('a', 900000000, 'b')",

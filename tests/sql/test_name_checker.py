@@ -165,6 +165,11 @@ def test_double_quoted_text_is_text_in_sqlite_and_a_problem_in_duckdb():
     assert problem.message.endswith("Text belongs in single quotes, not double quotes.")
 
 
+def test_names_near_a_json_path_that_sqlglot_cannot_write_are_checked():
+    query = parse_safe_query("SELECT id, amount -> '$..k' FROM ordes", "duckdb", SHOP_SCHEMA)
+    assert [problem.name for problem in check_names(query, SHOP_SCHEMA)] == ["ordes"]
+
+
 def test_nothing_is_guessed_between_two_names():
     near = DatabaseSchema((build_table("t", "prénom", "PRÉNOM"), build_table("a_x", "id")))
     assert repair_names("SELECT prÉnom FROM t", "sqlite", near).corrections == ()

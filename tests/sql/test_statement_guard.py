@@ -34,6 +34,20 @@ def test_invalid_sql_is_reported_in_one_sentence(sql, sentence):
     assert "Token" not in problem.problem
 
 
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("postgres", "SELECT id ? FROM orders"),
+        ("duckdb", "SELECT {: 1} FROM orders"),
+        ("sqlite", "SELECT id ->> FROM orders"),
+        ("mysql", "SELECT date_add(, INTERVAL 1 DAY)"),
+    ],
+)
+def test_an_expression_without_an_operand_is_invalid_sql(dialect, sql):
+    with pytest.raises(InvalidArguments, match=r"^sql: The (SQL cannot be read|safety check cannot read the SQL)"):
+        parse_safe_query(sql, dialect, SHOP_SCHEMA)
+
+
 def test_a_json_value_with_a_default_is_accepted():
     sql = """SELECT JSON_VALUE('{"a": 1}', '$.a' RETURNING int DEFAULT 0 ON EMPTY)"""
     assert parse_safe_query(sql, "postgres", SHOP_SCHEMA).sql == sql

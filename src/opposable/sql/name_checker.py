@@ -291,13 +291,21 @@ class _NameChecker:
         if not isinstance(star, exp.Star):
             if isinstance(item, exp.Columns | exp.Explode | exp.Unnest):
                 return None
-            return [get_output_name(item, self.dialect) or item.sql(dialect=self.dialect)]
+            return [get_output_name(item, self.dialect) or _write_expression(item, self.dialect)]
         owner = item.table if isinstance(item, exp.Column) else ""
         owner_source = scope.find_source(owner) if owner else None
         sources = [owner_source] if owner_source else list(scope.sources.values())
         if any(source is None or source.columns is None for source in sources) or star.args.get("rename"):
             return None
         return [column for source in sources for column in source.columns or ()]
+
+
+def _write_expression(item: Any, dialect: str) -> str:
+    """Return the SQL of an expression, which names its column; "" where sqlglot can read it but not write it."""
+    try:
+        return str(item.sql(dialect=dialect))
+    except (TypeError, ValueError):
+        return ""
 
 
 def _is_comparison_operand(name: Any) -> bool:

@@ -51,10 +51,18 @@ _LAST_CLAUSES = re.compile(
 """ORDER BY and LIMIT at the end of a statement, of columns and numbers only: they read nothing else."""
 _OPERAND = r"(?:(?<=[-+*/<>=~!@#&|^(,\[] )|(?<=\bSELECT )|(?<=\bWHERE )|(?<=\b(?:CASE|WHEN|THEN|ELSE) )|(?<=\b(?:AND|NOT) )|(?<=\bOR ))"
 """The place where an operand begins."""
+_PASSED_VALUE = r"(?:['0]|[\w\"]+(?: \. [\w\"]+)?) AS [\w\"]+ "
+_JSON_OPTION = (
+    rf"(?:PASSING {_PASSED_VALUE}(?:, {_PASSED_VALUE})*"
+    r"|RETURNING (?:TEXT|VARCHAR|JSONB?|BYTEA|INT|INTEGER|BIGINT|NUMERIC|BOOL|BOOLEAN|DATE|TIMESTAMP|FLOAT8) "
+    r"(?:\[ \] )?(?:FORMAT JSON )?"
+    r"|WITH(?:OUT)? (?:(?:UN)?CONDITIONAL )?(?:ARRAY )?WRAPPER |(?:KEEP|OMIT) QUOTES (?:ON SCALAR STRING )?"
+    r"|(?:NULL|ERROR|TRUE|FALSE|UNKNOWN|EMPTY(?: ARRAY| OBJECT)?|DEFAULT (?:- )?['0]) ON (?:EMPTY|ERROR) )"
+)
+"""What SQL/JSON allows after a path: values for the path are literals and columns."""
 _UNREAD_FORMS = {
     "": {
-        r"(?<=' )(?:(?:WITH(?:OUT)? (?:(?:UN)?CONDITIONAL )?(?:ARRAY )?WRAPPER"
-        r"|(?:NULL|ERROR|EMPTY ARRAY|EMPTY OBJECT|DEFAULT ['0]) ON (?:EMPTY|ERROR)) )+": "",
+        rf"(?<=' ){_JSON_OPTION}+|(?<=\) )(?:EMPTY|ERROR) ON ERROR (?=\) )": "",
         r"EXISTS (?=PATH )|(?:NULL|ABSENT) ON NULL (?=[),] |RETURNING )": "",
     },
     "postgres": {
@@ -66,6 +74,7 @@ _UNREAD_FORMS = {
         r"RETURNING (?:TEXT|JSONB?|BYTEA|VARCHAR) (?=\) )": "",
         r"JSON_OBJECT (?=\( ' \) )": "",
         r"SIMILAR (?=' ESCAPE ' \) )|(?<=SIMILAR ' )ESCAPE ": ",",
+        r"(?:(?<=FIRST BY )|(?<=\) CYCLE ))(?:[\w\"]+ , )+(?=[\w\"]+ SET )": "",
     },
     "duckdb": {
         r"(?<=[0)] )! (?=[),] |AS |FROM |$)": "",
@@ -78,6 +87,8 @@ _UNREAD_FORMS = {
         r"LIMIT ROWS EXAMINED 0 |(?<=0 )ROWS EXAMINED 0 ": "",
         r"(?<=SELECT )(?:SQL_(?:NO_CACHE|CACHE|SMALL_RESULT|BIG_RESULT|BUFFER_RESULT|CALC_FOUND_ROWS) )+": "",
         r"LAST_VALUE (?=\( [^(),]*+,[^()]*\) (?!OVER ))": "",
+        r"(?:ASC|DESC) ": "",
+        r"\{ (?:d|ts?) ' \} ": "2",
     },
 }
 """Forms that engines have but sqlglot lacks, and what it reads in their place; a number is a token of the form.
@@ -89,6 +100,8 @@ _SLICE_WITHOUT_START = re.compile(r"\[\s*::")
 """The start of a slice of DuckDB, such as `[::-1]`, whose signs sqlglot takes for a cast."""
 _HEX_PREFIX, _HEX_DIGITS = re.compile(r"(?<!\w)[xX]$"), re.compile("'(?:[0-9a-fA-F]{2})*'")
 """The parts of `x'00'`, which sqlglot does not read in DuckDB's dialect."""
+_GROUPED_DIGITS = re.compile(r"(?<![\w$.])\d+(?:_\d+)+")
+"""An integer such as `1_000`, of which sqlglot reads only `1` in PostgreSQL's dialect."""
 _NOT_NEWLINE = re.compile(r"[^\n]")
 _COMMENT_DIALECTS = frozenset({"sqlite", "mysql"})
 _SEQUENCE_TABLE = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")
@@ -179,12 +192,18 @@ def _standardize(sql: str, dialect: Dialect) -> str:
 
 
 def _mask(sql: str, dialect: Dialect) -> str:
-    """Return `sql` with spaces in place of what sqlglot does not need: comments, and the x of DuckDB's `x'00'`."""
+    """Return `sql` with spaces in place of what sqlglot does not need.
+
+    That is comments, the x of DuckDB's `x'00'`, and the signs between the digits of PostgreSQL's `1_000`.
+    """
     parts: list[str] = []
     for part in split_segments(sql, dialect):
         if dialect == "duckdb" and _HEX_DIGITS.fullmatch(part.text) and _HEX_PREFIX.search("".join(parts[-1:])):
             parts[-1] = parts[-1][:-1] + " "
-        parts.append(_NOT_NEWLINE.sub(" ", part.text) if part.kind == "comment" else part.text)
+        text = _NOT_NEWLINE.sub(" ", part.text) if part.kind == "comment" else part.text
+        if part.kind == "code" and dialect == "postgres":
+            text = _GROUPED_DIGITS.sub(lambda number: number[0].replace("_", "").rjust(len(number[0])), text)
+        parts.append(text)
     return "".join(parts)
 
 
@@ -235,16 +254,17 @@ def _parse(sql: str, tokens: list[Any], dialect: Dialect) -> Any:
     from sqlglot.errors import SqlglotError
 
     parser = SqlDialect.get_or_raise(dialect).parser()
+    failures = (SqlglotError, AttributeError, TypeError, ValueError)  # the others where an operand is missing
     try:
         try:
             statements = parser.parse(tokens, sql)
-        except SqlglotError:
+        except failures:
             # sqlglot lacks PIVOT … ORDER BY of DuckDB, and LIMIT 1 BY a LIMIT 2 of ClickHouse.
             end = len(_LAST_CLAUSES.sub("", sql))
             read_tokens = [token for token in _replace_unread_forms(tokens, dialect) if token.start < end]
             statements = parser.parse(read_tokens, sql)
         statements = [tree for tree in statements if tree is not None]
-    except SqlglotError as error:
+    except failures as error:
         if any(token.token_type.name == "INTO" for token in tokens):
             raise ToolRefused(messages.clause_not_allowed("INTO")) from error
         highlight = next((str(found.get("highlight")) for found in getattr(error, "errors", [])), "").upper()
