@@ -148,6 +148,19 @@ async def test_a_reply_whose_calls_were_changed_is_sent_without_its_reasoning():
     assert server.bodies[0]["input"][1:3] == [{"role": "assistant", "content": "So:"}, call]
 
 
+HOSTED = {"type": "mcp_call", "id": "m1", "name": "roll", "server_label": "dice", "arguments": "{}", "output": "6"}
+
+
+@BOTH
+@pytest.mark.parametrize("item", [HOSTED, {**message_item("I add."), "phase": "commentary"}])
+async def test_what_the_servers_tools_did_and_the_phase_of_a_text_are_sent_back_without_reasoning_too(options, item):
+    answers = respond_response(item, call_item("c1", '{"a": 1}')), respond_response(message_item("1"))
+    async with chat_server(*answers) as server:
+        message = (await collect_parts(server, options, (ADD,)))[-1].message
+        await collect_parts(server, WHOLE, (ADD,), (user_message("hi"), message, tool_message("c1", "add", "1")))
+    assert server.bodies[1]["input"][1:3] == [item, call_item("c1", '{"a": 1}')]
+
+
 @BOTH
 async def test_reasoning_that_only_the_server_could_read_is_not_sent_back(options):
     async with chat_server(respond_response(reasoning_item(None, "Hm."), message_item("1"))) as server:
