@@ -161,6 +161,18 @@ async def test_what_the_servers_tools_did_and_the_phase_of_a_text_are_sent_back_
     assert server.bodies[1]["input"][1:3] == [item, call_item("c1", '{"a": 1}')]
 
 
+async def test_a_reply_with_a_call_that_gets_no_result_is_sent_as_its_text():
+    shell = {"type": "shell_call", "id": "s1", "call_id": "s", "action": {"commands": ["ls"]}, "status": "completed"}
+    output = {"type": "shell_call_output", "id": "o1", "call_id": "s", "output": [], "status": "completed"}
+    custom = {"type": "custom_tool_call", "id": "x1", "call_id": "x", "name": "draw", "input": "circle"}
+    async with chat_server(respond_response(message_item("1"))) as server:
+        for items in ([shell, output], [custom]):
+            message = Message("assistant", "So:", native=NativeReply("gpt-5", (reasoning_item(), *items)))
+            await collect_parts(server, WHOLE, (), (user_message("hi"), message))
+    assert server.bodies[0]["input"][1:] == [reasoning_item(), shell, output]
+    assert server.bodies[1]["input"][1:] == [{"role": "assistant", "content": "So:"}]
+
+
 @BOTH
 async def test_reasoning_that_only_the_server_could_read_is_not_sent_back(options):
     async with chat_server(respond_response(reasoning_item(None, "Hm."), message_item("1"))) as server:

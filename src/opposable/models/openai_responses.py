@@ -113,9 +113,9 @@ class OpenAIResponsesModel:
 
     def _build_items(self, message: Message) -> list[dict[str, Any]]:
         items = list(message.get_native_items(self.name))
-        native_ids = [item["call_id"] for item in items if item["type"] == "function_call"]
-        if items and native_ids == [call.id for call in message.tool_calls]:  # each needs a result
-            return items
+        ids = [item["call_id"] for item in items if "call_id" in item]  # also of the outputs of the server's tools
+        if items and [one for one in ids if ids.count(one) == 1] == [call.id for call in message.tool_calls]:
+            return items  # each call has a result in it, or gets one
         content: Any = [_encode_part(part) for part in message.ordered_parts] if message.parts else message.content
         if message.role == "tool":
             return [{"type": "function_call_output", "call_id": message.call_id, "output": content}]
