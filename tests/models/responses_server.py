@@ -111,7 +111,7 @@ def _empty(item: dict[str, Any]) -> dict[str, Any]:
     """An item as it is when it is added."""
     empty = {"reasoning": {"summary": []}, "message": {"content": []}, "function_call": {"arguments": ""}}
     status = {"status": "in_progress"} if item["type"] != "reasoning" else {}
-    return {**item, **empty[item["type"]], **status}
+    return {**item, **empty.get(item["type"], {}), **status}
 
 
 def _split(text: str, count: int) -> list[str]:

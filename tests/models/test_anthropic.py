@@ -192,6 +192,23 @@ def test_images_and_files_are_sent_as_blocks():
     assert message["content"][3]["content"] == [{"type": "text", "text": "done"}, image]
 
 
+def test_files_are_sent_as_the_api_takes_them_and_blank_texts_are_left_out():
+    files = [
+        FilePart("", b"%PDF-1", "application/pdf", "report.pdf"),
+        FilePart("", "a,b\n1,é".encode(), "text/csv", "rows.csv"),
+        FilePart("", b"\xff\xfe", "application/msword"),
+    ]
+    body = orjson.loads(build_request("m", [user_message("", (TextPart(""), *files))], (), ModelOptions()))
+    data = ["JVBERi0x", "a,b\n1,é", "//4="]
+    kinds = [("base64", "application/pdf"), ("text", "text/plain"), ("base64", "application/msword")]
+    sources = [{"type": kind[0], "media_type": kind[1], "data": one} for kind, one in zip(kinds, data, strict=True)]
+    assert body["messages"][0]["content"] == [
+        {"type": "document", "source": sources[0], "title": "report.pdf"},
+        {"type": "document", "source": sources[1], "title": "rows.csv"},
+        {"type": "document", "source": sources[2]},
+    ]
+
+
 @pytest.mark.parametrize(
     "given", [["functions.add:0", "functions.add:1"], ["a.0", "a:0", "a_0"], ["甲", "乙"], ["toolu_01Ab-c"]]
 )
@@ -217,10 +234,10 @@ def stream_blocks(*blocks):
     for index, block in enumerate(blocks):
         deltas = {
             "thinking": [{"thinking": block.get("thinking")}, {"signature": block.get("signature")}],
-            "text": [{"text": block.get("text")}],
+            "text": [{"text": block.get("text")}, *({"citation": one} for one in block.get("citations", ()))],
             "tool_use": [{"partial_json": orjson.dumps(block.get("input")).decode()}],
         }.get(block["type"], [])
-        empty = {"thinking": "", "signature": "", "text": "", "input": {}}
+        empty = {"thinking": "", "signature": "", "text": "", "citations": [], "input": {}}
         start = {**block, **{key: value for key, value in empty.items() if key in block}}
         events.append({"type": "content_block_start", "index": index, "content_block": start})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
@@ -257,6 +274,44 @@ def test_signed_thinking_goes_back_with_the_id_of_its_result():
     assert reply["content"][1]["id"] == results["content"][0]["tool_use_id"] == "functions_2e_add_3a_0"
 
 
+def test_blank_texts_of_a_reply_are_not_passed_back():
+    blocks = [THINKING, {"type": "text", "text": "\n\n"}, USE, {"type": "text", "text": ""}]
+    message = parse_reply({"content": blocks, "stop_reason": "tool_use", "usage": {}}, "m").message
+    history = (user_message("add"), message, tool_message("c1", "add", "1"))
+    _, reply, _ = orjson.loads(build_request("m", history, (ADD,), ModelOptions()))["messages"]
+    assert reply["content"] == [THINKING, USE]
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_texts_are_apart_where_other_blocks_come_between_them(is_streamed):
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+    cited = {
+        "type": "text",
+        "text": "1916",
+        "citations": [{"type": "web_search_result_location", "encrypted_index": "E"}],
+    }
+    texts = [{"type": "text", "text": text} for text in ("I look.", "", "Born in ", ".")]
+    blocks = [THINKING, texts[0], search, found, texts[1], texts[2], cited, texts[3], {**THINKING, "thinking": "ok"}]
+    whole = respond_json({"content": blocks, "stop_reason": "end_turn", "usage": {}})
+    answer = respond_events(*stream_blocks(*blocks), done=False) if is_streamed else whole
+    async with chat_server(answer) as server:
+        *parts, reply = await collect_parts(server, ModelOptions(stream=is_streamed))
+    assert (reply.message.content, reply.message.thinking) == ("I look.\n\nBorn in 1916.", "hm\n\nok")
+    assert list(reply.message.get_native_items("claude")) == blocks
+    if is_streamed:
+        assert "".join(part.text for part in parts if type(part) is TextDelta) == reply.message.content
+        assert "".join(part.text for part in parts if type(part) is ThinkingDelta) == reply.message.thinking
+
+
+async def test_a_whole_message_is_read_from_a_server_that_does_not_stream():
+    answer = {"type": "message", "content": [{"type": "text", "text": "3"}, USE], "stop_reason": "tool_use"}
+    async with chat_server(respond_json({**answer, "usage": {"input_tokens": 9, "output_tokens": 1}})) as server:
+        delta, reply = await collect_parts(server)
+    assert delta == TextDelta("3")
+    assert reply == Reply(assistant_message("3", (ToolCall("c1", "add", {"a": 1}),)), "tool_calls", Usage(9, 1, 1))
+
+
 @pytest.mark.parametrize("is_streamed", [False, True])
 async def test_a_paused_reply_is_continued(is_streamed):
     search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
@@ -282,8 +337,8 @@ async def test_a_paused_reply_is_continued(is_streamed):
     options = ModelOptions(stream=is_streamed, extra_body={"tools": [own]})
     async with chat_server(respond(paused, "pause_turn"), respond(ended, "end_turn")) as server:
         *parts, reply = await collect_parts(server, options)
-    assert (reply.message.content, reply.finish, reply.usage) == ("Searching. Found.", "stop", Usage(6, 4, 2))
-    assert [part.text for part in parts] == (["Searching. ", "Found."] if is_streamed else [])
+    assert (reply.message.content, reply.finish, reply.usage) == ("Searching. \n\nFound.", "stop", Usage(6, 4, 2))
+    assert [part.text for part in parts] == (["Searching. ", "\n\nFound."] if is_streamed else [])
     assert list(reply.message.get_native_items("claude")) == [*paused, *ended]
     assert server.bodies[1]["messages"] == [*server.bodies[0]["messages"], {"role": "assistant", "content": paused}]
     assert [tool["name"] for tool in server.bodies[0]["tools"]] == ["web_search", "add"]

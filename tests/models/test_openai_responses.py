@@ -148,9 +148,35 @@ async def test_a_reply_whose_calls_were_changed_is_sent_without_its_reasoning():
     assert server.bodies[0]["input"][1:3] == [{"role": "assistant", "content": "So:"}, call]
 
 
+HOSTED = {"type": "mcp_call", "id": "m1", "name": "roll", "server_label": "dice", "arguments": "{}", "output": "6"}
+
+
 @BOTH
-async def test_reasoning_that_only_the_server_could_read_is_not_sent_back(options):
-    async with chat_server(respond_response(reasoning_item(None, "Hm."), message_item("1"))) as server:
+@pytest.mark.parametrize("item", [HOSTED, {**message_item("I add."), "phase": "commentary"}])
+async def test_what_the_servers_tools_did_and_the_phase_of_a_text_are_sent_back_without_reasoning_too(options, item):
+    answers = respond_response(item, call_item("c1", '{"a": 1}')), respond_response(message_item("1"))
+    async with chat_server(*answers) as server:
+        message = (await collect_parts(server, options, (ADD,)))[-1].message
+        await collect_parts(server, WHOLE, (ADD,), (user_message("hi"), message, tool_message("c1", "add", "1")))
+    assert server.bodies[1]["input"][1:3] == [item, call_item("c1", '{"a": 1}')]
+
+
+async def test_a_reply_with_a_call_that_gets_no_result_is_sent_as_its_text():
+    shell = {"type": "shell_call", "id": "s1", "call_id": "s", "action": {"commands": ["ls"]}, "status": "completed"}
+    output = {"type": "shell_call_output", "id": "o1", "call_id": "s", "output": [], "status": "completed"}
+    custom = {"type": "custom_tool_call", "id": "x1", "call_id": "x", "name": "draw", "input": "circle"}
+    async with chat_server(respond_response(message_item("1"))) as server:
+        for items in ([shell, output], [custom]):
+            message = Message("assistant", "So:", native=NativeReply("gpt-5", (reasoning_item(), *items)))
+            await collect_parts(server, WHOLE, (), (user_message("hi"), message))
+    assert server.bodies[0]["input"][1:] == [reasoning_item(), shell, output]
+    assert server.bodies[1]["input"][1:] == [{"role": "assistant", "content": "So:"}]
+
+
+@BOTH
+@pytest.mark.parametrize("hosted", [[], [HOSTED]])
+async def test_reasoning_that_only_the_server_could_read_is_not_sent_back(options, hosted):
+    async with chat_server(respond_response(reasoning_item(None, "Hm."), *hosted, message_item("1"))) as server:
         assert (await collect_parts(server, options))[-1].message == assistant_message("1", thinking="Hm.")
 
 

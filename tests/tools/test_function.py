@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import json
 import threading
 from collections.abc import Iterable
 from datetime import date
@@ -222,6 +223,14 @@ def _refuse(kind):
         raise PydanticCustomError(kind, "needs three")
 
     return BeforeValidator(check)
+
+
+def test_the_schema_of_alternatives_names_no_definition_that_it_does_not_have():
+    def pay(by: Annotated[Card | Iban, Field(discriminator="kind")], discriminator: str) -> None: ...
+
+    parameters = FunctionTool(pay).definition.parameters
+    assert "$defs" not in json.dumps(parameters)
+    assert parameters["properties"]["discriminator"] == {"type": "string"}
 
 
 WRONG_VALUES = [

@@ -62,10 +62,12 @@ class DictWithMedia(dict[str, Any]):
     Attributes:
         media: The images and files.
         text: The text for the model instead of the object as JSON, if any.
+        blocks: The content of an MCP result as its server sent it, if the object comes from one.
     """
 
     media: tuple[ImagePart | FilePart, ...] = ()
     text: str = ""
+    blocks: tuple[dict[str, Any], ...] = ()
 
 
 def join_text(parts: Sequence[ContentPart]) -> str:

@@ -4,11 +4,11 @@ import base64
 import itertools
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
-from opposable.domain.content import FilePart, ImagePart, TextPart
+from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelRejected
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
@@ -54,10 +54,9 @@ class AnthropicModel:
     ) -> None:
         self.name = model
         self._base_url = (base_url or "https://api.anthropic.com/v1").rstrip("/")
-        url = self._base_url + "/messages"
         headers = {"x-api-key": api_key, "anthropic-version": API_VERSION}
         hint = "The base URL of Anthropic's API ends in /v1."
-        self._endpoint = Endpoint(url, headers, api_key, retry_policy or RetryPolicy(), hint)
+        self._endpoint = Endpoint(f"{self._base_url}/messages", headers, api_key, retry_policy or RetryPolicy(), hint)
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
@@ -70,7 +69,7 @@ class AnthropicModel:
         sent, usage = messages, Usage()
         for _ in range(MAX_PAUSES + 1):
             body = build_request(self.name, sent, tools, options)
-            accumulator = _StreamAccumulator(self._endpoint)
+            accumulator = _StreamAccumulator(self._endpoint, blocks)
             if options.stream:
                 async with aclosing(self._endpoint.stream_data(body)) as received:
                     async for payloads in received:
@@ -109,18 +108,13 @@ def build_request(
         **extra_body,
         "model": model,
         "max_tokens": options.max_tokens or (DEFAULT_MAX_TOKENS if is_recent else OLD_DEFAULT_MAX_TOKENS),
-        "messages": _merge_same_role(
-            [_encode_message(message, model) for message in messages if message.role != "system"]
-        ),
+        "messages": _encode_messages(messages, model),
     }
     if instructions := "\n\n".join(message.content for message in messages if message.role == "system"):
         body["system"] = instructions
-    fields = {
-        "stream": options.stream or None,
-        "temperature": options.temperature,
-        "stop_sequences": options.stop or None,
-    }
-    body |= {name: value for name, value in fields.items() if value is not None}
+    if options.temperature is not None:
+        body["temperature"] = options.temperature
+    body |= {name: value for name, value in (("stream", options.stream), ("stop_sequences", options.stop)) if value}
     if tools:
         body["tools"] = [*body.get("tools", ())] + [
             {"name": tool.name, "description": tool.description, "input_schema": tool.flat_parameters} for tool in tools
@@ -136,8 +130,7 @@ def parse_reply(response: Any, model: str, paused_blocks: Sequence[dict[str, Any
     """
     try:
         blocks = [*paused_blocks, *response["content"]]
-        text = "".join(block["text"] for block in blocks if block["type"] == "text")
-        thinking = "".join(block.get("thinking", "") for block in blocks if block["type"] == "thinking")
+        text, thinking = _join_blocks(blocks, "text"), _join_blocks(blocks, "thinking")
         finish = FINISH_REASONS.get(response.get("stop_reason"), "stop")
         uses = [block for block in blocks if block["type"] == "tool_use"]
         calls = tuple(_parse_call(use, truncated=finish == "length" and use is uses[-1]) for use in uses)
@@ -151,6 +144,13 @@ def parse_reply(response: Any, model: str, paused_blocks: Sequence[dict[str, Any
         items = ({**block, "input": inputs[block["id"]]} if block["type"] == "tool_use" else block for block in blocks)
         message = replace(message, native=NativeReply(model, tuple(items)))
     return Reply(message, finish, usage)
+
+
+def _join_blocks(blocks: Sequence[Mapping[str, Any]], kind: str) -> str:
+    """Return the texts of the blocks of a kind, apart where other blocks come between them: citations split a text."""
+    groups = itertools.groupby(blocks, lambda block: block["type"])
+    texts = ("".join(block.get(kind) or "" for block in group) for found, group in groups if found == kind)
+    return "\n\n".join(filter(None, texts))
 
 
 def _parse_usage(counts: Mapping[str, Any]) -> Usage:
@@ -169,16 +169,18 @@ def _parse_call(block: dict[str, Any], *, truncated: bool) -> ToolCall:
 
 
 class _StreamAccumulator:
-    """The accumulated parts of a streamed reply."""
+    """The accumulated parts of a streamed reply, which may continue one with `paused_blocks`."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, paused_blocks: Sequence[dict[str, Any]]) -> None:
         self._endpoint = endpoint
         self._blocks: dict[int, dict[str, Any]] = {}
         self._received: dict[tuple[int, str], list[str]] = {}  # the deltas of a field of a block
         self._call_positions: dict[int, int] = {}
         self._usage: dict[str, Any] = {}
         self._stop_reason: str | None = None
-        self._has_ended = False
+        self._has_ended = self._is_apart = False
+        self._last_kind = paused_blocks[-1]["type"] if paused_blocks else ""
+        self._written = {block["type"] for block in paused_blocks if block.get(block["type"])}
 
     def add_event(self, event: dict[str, Any]) -> list[ModelEvent]:
         """Add an event and return its parts.
@@ -198,12 +200,18 @@ class _StreamAccumulator:
                 self._usage |= {name: count for name, count in counts.items() if count is not None}
             case "message_stop":
                 self._has_ended = True
+            case "message":  # a whole response to a streamed request
+                self._blocks, self._usage = dict(enumerate(event["content"])), event.get("usage") or {}
+                self._stop_reason, self._has_ended = event.get("stop_reason"), True
+                return [TextDelta(text)] if (text := _join_blocks(event["content"], "text")) else []
             case "error":
                 raise to_model_error(event["error"], self._endpoint)
         return []
 
     def _open_block(self, index: int, block: dict[str, Any]) -> list[ModelEvent]:
         self._blocks[index] = block
+        self._is_apart |= block["type"] != self._last_kind
+        self._last_kind = block["type"]
         if block["type"] != "tool_use":
             return []
         self._blocks[index] = {"input": {}, **block}
@@ -215,12 +223,22 @@ class _StreamAccumulator:
             if value := delta.get(name):
                 self._received.setdefault((index, field), []).append(value)
         if text := delta.get("text"):
-            return [TextDelta(text)]
+            return [TextDelta(self._separate("text") + text)]
         if thought := delta.get("thinking"):
-            return [ThinkingDelta(thought)]
+            return [ThinkingDelta(self._separate("thinking") + thought)]
+        if citation := delta.get("citation"):
+            block = self._blocks[index]
+            block["citations"] = [*(block.get("citations") or ()), citation]
         if (partial_json := delta.get("partial_json")) and index in self._call_positions:
             return [CallDelta(self._call_positions[index], arguments=partial_json)]
         return []
+
+    def _separate(self, kind: str) -> str:
+        """Return what separates a text or thought from an earlier one; see `_join_blocks`."""
+        separator = "\n\n" if self._is_apart and kind in self._written else ""
+        self._is_apart = False
+        self._written.add(kind)
+        return separator
 
     def to_response(self) -> dict[str, Any]:
         """Return the complete response."""
@@ -234,22 +252,26 @@ class _StreamAccumulator:
         return {"content": blocks, "stop_reason": stop_reason, "usage": self._usage}
 
 
+def _encode_messages(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:
+    """Encode messages, those of the same role in a row as one, without empty replies, which the API rejects."""
+    encoded = [_encode_message(message, model) for message in messages if message.role != "system"]
+    groups = itertools.groupby((one for one in encoded if one["content"]), lambda one: one["role"])
+    return [{"role": role, "content": [block for one in group for block in one["content"]]} for role, group in groups]
+
+
 def _encode_message(message: Message, model: str) -> dict[str, Any]:
-    items = message.get_native_items(model)
-    if items and _has_calls(items, message.tool_calls):
-        blocks = [{**one, "id": _encode_id(one["id"])} if one["type"] == "tool_use" else one for one in items]
-        return {"role": "assistant", "content": blocks}
     if message.role == "tool":
         content = _encode_parts(message) if message.parts else message.content
-        block: dict[str, Any] = {"type": "tool_result", "tool_use_id": _encode_id(message.call_id), "content": content}
-        if message.is_error:
-            block["is_error"] = True
-        return {"role": "user", "content": [block]}
-    blocks = _encode_parts(message)
-    blocks += [
-        {"type": "tool_use", "id": _encode_id(call.id), "name": call.name, "input": dict(call.arguments)}
+        block = {"type": "tool_result", "tool_use_id": _encode_id(message.call_id), "content": content}
+        return {"role": "user", "content": [block | ({"is_error": True} if message.is_error else {})]}
+    blocks = [one for one in message.get_native_items(model) if one["type"] != "text" or one["text"].strip()]
+    if [one["id"] for one in blocks if one["type"] == "tool_use"] != [call.id for call in message.tool_calls]:
+        blocks = []  # each call needs a result, and each result a call
+    blocks = blocks or _encode_parts(message) + [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
+    blocks = [{**one, "id": _encode_id(one["id"])} if one["type"] == "tool_use" else one for one in blocks]
     empty = [{"type": "text", "text": message.content}] if message.role == "user" else []  # the server rejects it
     return {"role": message.role, "content": blocks or empty}
 
@@ -262,36 +284,24 @@ def _encode_id(call_id: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", lambda match: f"_{ord(match[0]):x}_", call_id)
 
 
-def _has_calls(blocks: Sequence[dict[str, Any]], calls: Sequence[ToolCall]) -> bool:
-    """Return whether the blocks have these calls: each needs a result, and each result a call."""
-    return [block["id"] for block in blocks if block["type"] == "tool_use"] == [call.id for call in calls]
-
-
 def _encode_parts(message: Message) -> list[dict[str, Any]]:
-    if not message.parts:
-        return [{"type": "text", "text": message.content}] if message.content.strip() else []
-    return [
-        {"type": "text", "text": part.text} if isinstance(part, TextPart) else _encode_media(part)
-        for part in message.ordered_parts
-    ]
+    """Return the parts of a message as blocks, without blank texts, which the API rejects."""
+    parts = message.ordered_parts
+    return [_encode_part(part) for part in parts if not isinstance(part, TextPart) or part.text.strip()]
 
 
-def _encode_media(part: ImagePart | FilePart) -> dict[str, Any]:
+def _encode_part(part: ContentPart) -> dict[str, Any]:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    source = {"type": "base64", "media_type": part.media_type, "data": base64.b64encode(part.data).decode()}
     if part.url:
         source = {"type": "url", "url": part.url}
-    else:
-        data = base64.b64encode(part.data).decode()
-        source = {"type": "base64", "media_type": part.media_type, "data": data}
-    return {"type": "image" if isinstance(part, ImagePart) else "document", "source": source}
-
-
-def _merge_same_role(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Merge consecutive messages of the same role, without empty replies, which the API rejects."""
-    sent = [message for message in messages if message["content"]]
-    return [
-        {"role": role, "content": [block for message in group for block in message["content"]]}
-        for role, group in itertools.groupby(sent, lambda message: message["role"])
-    ]
+    elif isinstance(part, FilePart) and part.media_type != "application/pdf":  # the API takes other files as text
+        with suppress(UnicodeDecodeError):
+            source = {"type": "text", "media_type": "text/plain", "data": part.data.decode()}
+    if isinstance(part, ImagePart):
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source} | ({"title": part.name} if part.name else {})
 
 
 def _encode_tool_choice(choice: ToolChoice, *, is_single_call: bool) -> dict[str, Any]:

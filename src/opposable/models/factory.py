@@ -51,10 +51,7 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
     "qwen": Provider("https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", "DASHSCOPE_BASE_URL"),
     "deepseek": Provider(
-        "https://api.deepseek.com/v1",
-        "DEEPSEEK_API_KEY",
-        "DEEPSEEK_BASE_URL",
-        ServerQuirks(images=False),
+        "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "DEEPSEEK_BASE_URL", ServerQuirks(images=False)
     ),
 }
 

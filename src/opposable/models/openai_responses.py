@@ -112,12 +112,11 @@ class OpenAIResponsesModel:
         return dump_json(self._build_items(message))[1:-1]
 
     def _build_items(self, message: Message) -> list[dict[str, Any]]:
-        items = message.get_native_items(self.name)
-        if items and _has_calls(items, message.tool_calls):
-            return list(items)
-        content: Any = message.content
-        if message.parts:
-            content = [_encode_part(part) for part in message.ordered_parts]
+        items = list(message.get_native_items(self.name))
+        ids = [item["call_id"] for item in items if "call_id" in item]  # also of the outputs of the server's tools
+        if items and [one for one in ids if ids.count(one) == 1] == [call.id for call in message.tool_calls]:
+            return items  # each call has a result in it, or gets one
+        content: Any = [_encode_part(part) for part in message.ordered_parts] if message.parts else message.content
         if message.role == "tool":
             return [{"type": "function_call_output", "call_id": message.call_id, "output": content}]
         calls = [
@@ -187,16 +186,15 @@ def _join_parts(parts: Sequence[Mapping[str, Any]], separator: str) -> str:
 
 
 def _select_native_items(items: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Return the items to send back, () for a reply without reasoning that its model can read."""
-    readable = [
-        item for item in items if item.get("encrypted_content") or (item["type"] == "reasoning" and item.get("content"))
-    ]
-    return tuple(item for item in items if item["type"] != "reasoning" or item in readable) if readable else ()
+    """Return the items to send back, () where the text and calls are all there is.
 
-
-def _has_calls(items: Sequence[Mapping[str, Any]], calls: Sequence[ToolCall]) -> bool:
-    """Return whether the items have these calls: each needs a result, and each result a call."""
-    return [item["call_id"] for item in items if item["type"] == "function_call"] == [call.id for call in calls]
+    More are reasoning that the model can read, what the server's tools did, and the phases of messages. The server
+    rejects items without their reasoning.
+    """
+    sent = [one for one in items if one["type"] != "reasoning" or one.get("encrypted_content") or one.get("content")]
+    is_plain = all(one["type"] in ("message", "function_call") and not one.get("phase") for one in sent)
+    lacks_reasoning = len(sent) < len(items) and all(one["type"] != "reasoning" for one in sent)
+    return () if is_plain or lacks_reasoning else tuple(sent)
 
 
 class _StreamAccumulator:

@@ -385,7 +385,7 @@ def _simplify_node(node: Any, inlined: dict[str, Any]) -> Any:
             simplified[key] = {name: _simplify_node(inner, inlined) for name, inner in value.items()}
         elif key in ("enum", "const", "default", "examples"):
             simplified[key] = value
-        elif key != "$defs":
+        elif key not in ("$defs", "discriminator"):  # whose mapping names definitions that are inlined
             simplified[key] = _simplify_node(value, inlined)
     return simplified
 

@@ -225,6 +225,14 @@ async def test_a_script_that_fails_says_so_in_a_sentence(tmp_path, sandbox, scri
     assert "Traceback" not in result.content
 
 
+async def test_a_script_that_fails_has_its_whole_output(tmp_path, sandbox):
+    script = "import sys\nprint('\\n'.join(f'line {n} is too long' for n in range(200)))\nsys.stderr.write('old version')\nsys.exit(1)"
+    folder = write_skill(tmp_path, "x", {"SKILL.md": BODY, "scripts/go.py": script})
+    result = await ToolLibrary(create_skill_tools(load_skill(folder), sandbox)).call("x.go", {})
+    lines = [f"line {n} is too long" for n in range(200)]
+    assert result.content == "\n".join(["x.go ended with exit code 1: line 0 is too long", *lines[1:], "old version"])
+
+
 async def test_reading_stays_inside_the_folder(tmp_path, sandbox):
     (tmp_path / "secret.txt").write_text("secret")
     folder = write_skill(tmp_path, "x", {"SKILL.md": BODY, "a.md": "inside"})

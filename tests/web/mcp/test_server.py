@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import AudioContent, CallToolResult, ResourceLink, TextContent
 from pydantic import BaseModel, Field
 from tests.web.mcp.serving import add, create_library, 问候
 from tests.web.serving import serve_app
@@ -25,7 +26,7 @@ from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 from opposable.tools.mcp.registration import register_server
 from opposable.tools.mcp.remote_server import McpServer
-from opposable.tools.mcp.result_content import McpContent
+from opposable.tools.mcp.result_content import McpContent, result_to_value
 from opposable.tools.traits import ToolTraits
 from opposable.web.mcp.http import create_mcp_app, serve_mcp_http
 from opposable.web.mcp.server import LibraryServer, to_mcp_tool
@@ -218,6 +219,25 @@ async def test_images_and_files_follow_the_text():
             ["text", "image"],
             {"url": "http://example.org"},
         )
+
+
+async def test_the_result_of_another_server_is_passed_on_with_all_its_blocks():
+    sent = CallToolResult(
+        content=[
+            TextContent(text='{"count": 2}'),
+            AudioContent(data="UklGRg==", mime_type="audio/wav"),
+            ResourceLink(name="report", uri="file:///r.pdf"),
+        ],
+        structured_content={"count": 2},
+    )
+
+    def count() -> dict:
+        """Count."""
+        return result_to_value(sent, set())
+
+    async with connect_client("http", ToolLibrary([count])) as client:
+        received = await client.call_tool("count", {})
+    assert (received.content, received.structured_content) == (sent.content, sent.structured_content)
 
 
 async def test_results_with_known_fields_have_an_output_schema():

@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opposable.ask.intent import messages, periods
-from opposable.ask.intent.intent import (
-    PERIOD_COLUMN,
-    Comparison,
-    StructuredIntent,
-    TimeIntent,
-    find_intent_problems,
-)
+from opposable.ask.intent.intent import PERIOD_COLUMN, Comparison, StructuredIntent, TimeIntent, find_intent_problems
 from opposable.ask.intent.query_plan import MetricGroup, QueryPlan, build_comparison, group_metrics, to_operand
 from opposable.ask.semantics.expressions import BoundModel
 from opposable.ask.semantics.join_graph import find_root_table

@@ -62,7 +62,8 @@ def result_to_value(result: "CallToolResult", secrets: set[str]) -> Any:
         if (is_text and not text) or not isinstance(value, dict):
             return value
         value = DictWithMedia(value)
-        value.media = _create_content("", result, secrets).media
+        content = _create_content("", result, secrets)
+        value.media, value.blocks = content.media, content.blocks
         value.text = _remove_secrets(text, secrets)
         return value
     text = _remove_secrets(blocks_to_text(result.content), secrets)

@@ -23,7 +23,6 @@ from opposable.tools.tool_names import to_safe_name
 
 _SANDBOX_FOLDER = "/skill"
 _PAGE_CHARACTERS = 15_000
-_MAX_ERROR_CHARACTERS = 2_000
 _NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
 _READ_PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -197,7 +196,7 @@ def _parse_output(tool_id: str, finished: ProcessResult) -> Any:
         TimeoutError: It took too long.
     """
     is_traceback = finished.stderr.lstrip().startswith("Traceback")
-    stderr = finished.stderr.strip()[-_MAX_ERROR_CHARACTERS:]
+    stderr = finished.stderr.strip()
     if finished.breach in ("time", "cpu"):
         raise TimeoutError(f"the script took too long and was stopped after {finished.seconds:g} seconds")
     if finished.breach == "output":
@@ -205,8 +204,8 @@ def _parse_output(tool_id: str, finished: ProcessResult) -> Any:
     if finished.breach is not None:
         raise ToolFailed(f"{tool_id} was killed, perhaps for using too much. {stderr}".rstrip())
     if finished.exit_code:
-        lines = (stderr or finished.stdout.strip()[-_MAX_ERROR_CHARACTERS:] or "It said nothing.").splitlines()
-        message = lines[-1] if is_traceback else "\n".join(lines)
+        error = stderr.splitlines()[-1] if is_traceback else stderr
+        message = "\n".join(filter(None, (finished.stdout.strip(), error))) or "It said nothing."
         raise ToolFailed(f"{tool_id} ended with exit code {finished.exit_code}: {message}")
     text = finished.stdout.strip()
     if not text:

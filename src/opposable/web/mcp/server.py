@@ -37,7 +37,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from opposable.app.execution_log import RecordCall
 from opposable.domain.call_context import CallContext
-from opposable.domain.content import FilePart, ImagePart
+from opposable.domain.content import DictWithMedia, FilePart, ImagePart
 from opposable.domain.json_text import parse_json
 from opposable.domain.specs import HttpToolSpec
 from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
@@ -242,13 +242,14 @@ def to_mcp_result(result: ToolResult, tool: Tool | None = None) -> CallToolResul
     content += [_media_to_block(part) for part in result.media if part.data]
     if result.failure is not None:
         return CallToolResult(content=content, is_error=True)
+    blocks = result.data.blocks if isinstance(result.data, McpContent | DictWithMedia) else ()
     if isinstance(result.data, McpContent):
-        return CallToolResult.model_validate({"content": list(result.data.blocks)})
+        return CallToolResult.model_validate({"content": list(blocks)})
     function_tool = _unwrap_tool(tool)
     data = function_tool.to_output(result.data) if isinstance(function_tool, FunctionTool) else result.data
     if isinstance(data, dict):
         value = parse_json(value_to_text(dict(data)))  # without what only the text has
-        return CallToolResult(content=content, structured_content=value)
+        return CallToolResult.model_validate({"content": blocks or content, "structured_content": value})
     return CallToolResult(content=content, is_error=tool is not None and get_output_schema(tool) is not None)
 
 
