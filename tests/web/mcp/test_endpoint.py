@@ -46,7 +46,7 @@ async def serve(folder: Path, **options: Any) -> AsyncIterator[tuple[str, Servic
 async def connect(url: str, key: str = "", mode: str = "auto") -> AsyncIterator[Client]:
     headers = {"authorization": f"Bearer {key}"} if key else {}
     async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False) as http_client,
+        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=30) as http_client,
         Client(streamable_http_client(url, http_client=http_client), mode=mode) as client,
     ):
         yield client
@@ -81,7 +81,7 @@ async def test_keys_need_the_scope_and_keep_their_limits(tmp_path):
         "tools": generate_key("tools", ("tools:write",)),
         "limited": generate_key("limited", ("tools:write",), RateLimit(calls=1, seconds=600)),
     }
-    async with serve(tmp_path) as (url, service), httpx2.AsyncClient(trust_env=False) as http_client:
+    async with serve(tmp_path) as (url, service), httpx2.AsyncClient(trust_env=False, timeout=30) as http_client:
         for _, stored_key in keys.values():
             await service.store.keys.add(stored_key)
 
@@ -108,14 +108,16 @@ async def test_tools_get_the_owner_of_the_key(tmp_path, mode):
         await service.store.keys.add(stored_key)
         async with connect(url, key, mode) as client:
             result = await client.call_tool("get_owner", {})
-        async with httpx2.AsyncClient(headers={"authorization": f"Bearer {key}"}, trust_env=False) as http_client:
+        async with httpx2.AsyncClient(
+            headers={"authorization": f"Bearer {key}"}, trust_env=False, timeout=30
+        ) as http_client:
             response = await http_client.post(f"{url.removesuffix('/mcp')}/api/tools/get_owner/call", json={})
     assert (result.content[0].text, response.json()["output"]) == (stored_key.key_id, stored_key.key_id)
 
 
 @pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"origin": "https://evil.example"}])
 async def test_without_keys_other_hosts_and_origins_are_rejected(tmp_path, headers):
-    async with serve(tmp_path) as (url, _), httpx2.AsyncClient(trust_env=False) as http_client:
+    async with serve(tmp_path) as (url, _), httpx2.AsyncClient(trust_env=False, timeout=30) as http_client:
         response = await http_client.post(url, json=INITIALIZE, headers=ACCEPTED | headers)
     assert response.status_code == 403
 
@@ -125,7 +127,7 @@ async def test_any_replica_answers_the_next_request_of_a_client(tmp_path):
     async with (
         serve(tmp_path) as (first, _),
         serve(tmp_path) as (second, _),
-        httpx2.AsyncClient(trust_env=False) as http_client,
+        httpx2.AsyncClient(trust_env=False, timeout=30) as http_client,
     ):
         response = await http_client.post(first, json=INITIALIZE, headers=ACCEPTED)
         assert "mcp-session-id" not in response.headers
@@ -161,7 +163,10 @@ async def test_a_client_that_leaves_cancels_its_call(tmp_path, mode):
 
 
 async def test_only_the_gateway_has_no_tools(tmp_path):
-    async with serve(tmp_path, only="gateway") as (url, _), httpx2.AsyncClient(trust_env=False) as http_client:
+    async with (
+        serve(tmp_path, only="gateway") as (url, _),
+        httpx2.AsyncClient(trust_env=False, timeout=30) as http_client,
+    ):
         assert (await http_client.post(url, json=INITIALIZE, headers=ACCEPTED)).status_code == 404
 
 

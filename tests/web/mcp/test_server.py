@@ -466,7 +466,7 @@ class TestAuthentication:
             for key in ("one", "two"):
                 headers = {"authorization": f"Bearer {key}"}
                 async with (
-                    httpx2.AsyncClient(headers=headers, trust_env=False) as http_client,
+                    httpx2.AsyncClient(headers=headers, trust_env=False, timeout=30) as http_client,
                     Client(streamable_http_client(url, http_client=http_client), mode=mode) as client,
                 ):
                     owners.append((await client.call_tool("get_owner", {})).content[0].text)
