@@ -30,11 +30,13 @@ _OPENERS_BY_DIALECT: dict[Dialect, tuple[tuple[str, str, SegmentKind], ...]] = {
 }
 _ESCAPED_QUOTES: dict[Dialect, str] = {"mysql": "'\"", "clickhouse": "'\"`"}
 """The quotes within which a backslash escapes the next character."""
-_LETTER = r"A-Za-z_\x80-\U0010ffff"
+LETTER = r"[^\x00-@\[-^`{-\x7f]"
 """What begins a name: PostgreSQL also takes spaces and dashes beyond ASCII for letters."""
-_DOLLAR_QUOTE = re.compile(rf"(?<![{_LETTER}0-9$])\$(?:[{_LETTER}][{_LETTER}0-9]*)?\$")
+NAME_SIGN = r"[^\x00-#%-/:-@\[-^`{-\x7f]"
+"""What continues a name: a letter, a digit or `$`."""
+_DOLLAR_QUOTE = re.compile(rf"(?<!{NAME_SIGN})\$(?:{LETTER}(?:(?!\$){NAME_SIGN})*)?\$")
 _DOLLAR_QUOTED_DIALECTS: frozenset[Dialect] = frozenset({"duckdb", "postgres", "clickhouse"})
-_ESCAPE_PREFIX = re.compile(rf"(?<![{_LETTER}0-9$])[eE]")
+_ESCAPE_PREFIX = re.compile(rf"(?<!{NAME_SIGN})[eE]")
 _ESCAPE_PREFIXED_DIALECTS: frozenset[Dialect] = frozenset({"duckdb", "postgres"})
 """The dialects that read backslashes in `E'…'`, but not in `'…'`. A carriage return ends a comment in them."""
 _NEWLINE = re.compile(r"[\r\n]")

@@ -8,15 +8,15 @@ from typing import Any
 from opposable.domain.errors import ToolRefused
 from opposable.sql import messages
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.lexer import split_segments
+from opposable.sql.lexer import LETTER, NAME_SIGN, split_segments
 from opposable.sql.name_scopes import get_alias_columns, get_output_name, resolve_identifier
 from opposable.sql.schema import DatabaseSchema, fold_name, to_one_line, unquote_name
 
-_DOLLAR_QUOTE = re.compile(r"\$[\w\x80-\U0010ffff]*\$")
+_DOLLAR_QUOTE = re.compile(rf"\$(?:(?!\$){NAME_SIGN})*\$")
 _LOOKALIKE_SIGNS = re.compile("[‘’“”−]")
 """Signs that ClickHouse reads as quotes and minus."""
 _STRING_PREFIX = re.compile(r"(?:^|\W)(e|u&|b|x|n)$", re.IGNORECASE)
-_FIELD = re.compile(r"\.\s*(\"(?:[^\"]|\"\")*\"|[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*)")
+_FIELD = re.compile(rf"\.\s*(\"(?:[^\"]|\"\")*\"|{LETTER}{NAME_SIGN}*)")
 _MAX_NAME_BYTES = 63
 """Where PostgreSQL cuts off a name."""
 _OPERATOR_SIGNS = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
