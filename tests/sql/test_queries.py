@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from opposable.domain.errors import InvalidArguments, ToolError, ToolRefused
+from opposable.domain.errors import InvalidArguments, ToolError, ToolFailed, ToolRefused
 from opposable.sql.database import Database
 from opposable.sql.duckdb.parse_tree_guard import check_parse_tree
 from opposable.sql.factory import open_database
@@ -676,6 +676,11 @@ async def test_a_pivot_without_values_runs_as_written(duckdb_shop):
         found = await SqlTools(duckdb_shop).execute(pivot)
         assert (found["sql"], found["corrections"]) == (pivot, [])
         assert found["rows"]
+
+
+async def test_a_pivot_to_more_columns_than_can_be_planned_in_time_fails(duckdb_shop):
+    with pytest.raises(ToolFailed, match="Pivot column limit"):
+        await SqlTools(duckdb_shop).execute("PIVOT (FROM range(20000) AS r(i)) ON i USING count(*)")
 
 
 @pytest.mark.parametrize("call", ["getenv(note)", "repeat(note, 999999999)"])

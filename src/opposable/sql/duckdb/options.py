@@ -9,4 +9,5 @@ RESTRICTED_OPTIONS: dict[str, str | bool | int | float | list[str]] = {
     "threads": "2",
     "temp_directory": "",
     "max_execution_time": "15000",
+    "pivot_limit": "10000",  # planning more columns takes longer than a query may, and cannot be interrupted
 }
