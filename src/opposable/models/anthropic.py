@@ -112,9 +112,9 @@ def build_request(
     }
     if instructions := "\n\n".join(message.content for message in messages if message.role == "system"):
         body["system"] = instructions
-    if options.temperature is not None:
-        body["temperature"] = options.temperature
-    body |= {name: value for name, value in (("stream", options.stream), ("stop_sequences", options.stop)) if value}
+    body |= {"stream": True} if options.stream else {}
+    body |= {"stop_sequences": options.stop} if options.stop else {}
+    body |= {"temperature": options.temperature} if options.temperature is not None else {}
     if tools:
         body["tools"] = [*body.get("tools", ())] + [
             {"name": tool.name, "description": tool.description, "input_schema": tool.flat_parameters} for tool in tools

@@ -19,16 +19,17 @@ _JSON = """json_array json_array_append json_array_insert json_compact json_cont
     json_equals json_exists json_extract json_insert json_keys json_length json_loose json_merge_patch json_merge_preserve
     json_normalize json_object json_overlaps json_pretty json_query json_quote json_remove json_replace json_search json_set
     json_table json_type json_unquote json_valid json_value"""
-_SHAPES = """geometrycollection linestring mbrcontains mbrdisjoint mbrintersects mbroverlaps mbrtouches
-    mbrwithin multilinestring multipoint multipolygon polygon st_asbinary st_aswkb st_aswkt st_convexhull
-    st_difference st_dimension st_endpoint st_exteriorring st_geometryn st_geometrytype st_geomfromgeojson
-    st_geomfromwkb st_interiorringn st_intersection st_isclosed st_isempty st_issimple st_linefromtext
-    st_numgeometries st_numinteriorrings st_numpoints st_pointfromtext st_pointn st_polyfromtext st_startpoint
-    st_symdifference st_union"""
-_OTHER = """bin_to_uuid cast charset coalesce collation column_check column_create column_exists column_get column_list current_user database exists if ifnull inet6_aton inet6_ntoa inet_aton inet_ntoa interval is_ipv4 is_ipv4_compat is_ipv4_mapped is_ipv6 is_uuid isnull nullif
-    nvl nvl2 point row st_area st_asgeojson st_astext st_buffer st_centroid st_contains st_crosses st_disjoint st_distance st_distance_sphere st_envelope st_equals st_geomfromtext st_intersects
-    st_latitude st_length st_longitude st_overlaps st_srid st_touches st_within st_x st_y user uuid uuid_to_bin
-    version schema weight_string"""
+_SHAPES = """geometrycollection linestring mbrcontains mbrdisjoint mbrintersects mbroverlaps mbrtouches mbrwithin
+    multilinestring multipoint multipolygon point polygon st_area st_asbinary st_asgeojson st_astext st_aswkb
+    st_aswkt st_buffer st_centroid st_contains st_convexhull st_crosses st_difference st_dimension st_disjoint
+    st_distance st_distance_sphere st_endpoint st_envelope st_equals st_exteriorring st_geometryn st_geometrytype
+    st_geomfromgeojson st_geomfromtext st_geomfromwkb st_interiorringn st_intersection st_intersects st_isclosed
+    st_isempty st_issimple st_latitude st_length st_linefromtext st_longitude st_numgeometries st_numinteriorrings
+    st_numpoints st_overlaps st_pointfromtext st_pointn st_polyfromtext st_srid st_startpoint st_symdifference
+    st_touches st_union st_within st_x st_y"""
+_OTHER = """bin_to_uuid cast charset coalesce collation column_check column_create column_exists column_get column_list
+    current_user database exists if ifnull inet6_aton inet6_ntoa inet_aton inet_ntoa interval is_ipv4 is_ipv4_compat
+    is_ipv4_mapped is_ipv6 is_uuid isnull nullif nvl nvl2 row schema user uuid uuid_to_bin version weight_string"""
 MYSQL_FUNCTIONS = frozenset(f"{_AGGREGATES} {_NUMBERS} {_TEXT} {_TIME} {_JSON} {_SHAPES} {_OTHER}".split())
 MYSQL_TABLE_FUNCTIONS = frozenset({"json_table"})
 MYSQL_KEYWORDS = frozenset(

@@ -40,7 +40,7 @@ def choose_free_name(name: str, taken: Container[str]) -> str:
 def normalize_name(name: str) -> str:
     """Remove what models confuse in names: case, dots, dashes, underscores, and prefixes such as `functions.`."""
     name = re.sub(r"^(functions|function|tools|tool)[.:/]", "", name.strip().lower())
-    return re.sub(r"[^0-9a-z\u0080-\U0010ffff]+", "", name)
+    return re.sub(r"[\x00-/:-`{-\x7f]+", "", name)
 
 
 def find_nearest_names(name: str, candidates: Iterable[str], limit: int = 3) -> list[str]:

@@ -58,8 +58,10 @@ def check_parse_tree(
         raise _build_refusal("only one SELECT statement may run here.")
     (text,) = cursor.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
     tree = json.loads(text)
-    if tree.get("error") or text.count(value) != count:
+    if tree.get("error"):
         raise _build_refusal(f"{tree.get('error_message')}")
+    if text.count(value) != count:
+        raise _build_refusal("its PIVOT cannot be read: list the values, as in ON x IN ('a', 'b').")
     items, longest = 1.0, 1
     distance_function = ""
     for node, in_from in iter_nodes(tree["statements"]):

@@ -1,6 +1,6 @@
 """The messages of an AG-UI request as messages of a conversation."""
 
-from collections.abc import Sequence
+import asyncio
 
 from ag_ui.core import AssistantMessage, DataSource, DocumentPart, ImagePart, RunAgentInput, UrlSource, UserMessage
 from ag_ui.core import ContentPart as AguiPart
@@ -83,20 +83,17 @@ async def _read_user_message(message: UserMessage) -> Message:
         return user_message(_replace_surrogates(message.content))
     if sum(not isinstance(part, AguiTextPart) for part in message.content) > MAX_ATTACHMENTS:
         raise bad_input_error(f"A message may have up to {MAX_ATTACHMENTS} images and documents.")
-    parts = await _load_parts(message.content)
+    written = [part for part in message.content if not isinstance(part, AguiTextPart) or part.text]
+    parts = tuple(await asyncio.gather(*map(_load_part, written)))
     has_media = any(not isinstance(part, TextPart) for part in parts)
     return user_message(join_text(parts), parts if has_media else ())
 
 
-async def _load_parts(parts: Sequence[AguiPart]) -> tuple[ContentPart, ...]:
-    """Return the parts without empty texts. URLs may have public addresses only."""
-    loaded: list[ContentPart] = []
-    for part in parts:
-        if not isinstance(part, AguiTextPart):
-            loaded.append(await load_media_from_url(_get_url(part)))
-        elif part.text:
-            loaded.append(TextPart(_replace_surrogates(part.text)))
-    return tuple(loaded)
+async def _load_part(part: AguiPart) -> ContentPart:
+    """Return a part with its data. Its URL may have a public address only."""
+    if isinstance(part, AguiTextPart):
+        return TextPart(_replace_surrogates(part.text))
+    return await load_media_from_url(_get_url(part))
 
 
 def _get_url(part: AguiPart) -> str:
