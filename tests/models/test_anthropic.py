@@ -10,7 +10,14 @@ from tests.models.chat_server import chat_server, respond_events, respond_json, 
 from opposable.domain.content import FilePart, ImagePart, TextPart
 from opposable.domain.errors import ModelRefusedKey, ModelRejected
 from opposable.domain.events import CallDelta, Reply, TextDelta, ThinkingDelta
-from opposable.domain.messages import Message, assistant_message, system_message, tool_message, user_message
+from opposable.domain.messages import (
+    Message,
+    NativeReply,
+    assistant_message,
+    system_message,
+    tool_message,
+    user_message,
+)
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.anthropic import AnthropicModel, build_request, parse_reply
@@ -282,6 +289,13 @@ def test_blank_texts_of_a_reply_are_not_passed_back():
     assert reply["content"] == [THINKING, USE]
 
 
+def test_a_reply_of_a_model_of_the_same_name_in_another_api_is_passed_back_as_text():
+    native = NativeReply("m", ({"type": "reply", "reasoning_content": "hm"},), "chat")
+    history = (user_message("hi"), Message("assistant", "Hello.", native=native), user_message("add"))
+    _, reply, _ = orjson.loads(build_request("m", history, (), ModelOptions()))["messages"]
+    assert reply["content"] == [{"type": "text", "text": "Hello."}]
+
+
 @pytest.mark.parametrize("is_streamed", [False, True])
 async def test_texts_are_apart_where_other_blocks_come_between_them(is_streamed):
     search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
@@ -298,7 +312,7 @@ async def test_texts_are_apart_where_other_blocks_come_between_them(is_streamed)
     async with chat_server(answer) as server:
         *parts, reply = await collect_parts(server, ModelOptions(stream=is_streamed))
     assert (reply.message.content, reply.message.thinking) == ("I look.\n\nBorn in 1916.", "hm\n\nok")
-    assert list(reply.message.get_native_items("claude")) == blocks
+    assert list(reply.message.get_native_items("claude", "messages")) == blocks
     if is_streamed:
         assert "".join(part.text for part in parts if type(part) is TextDelta) == reply.message.content
         assert "".join(part.text for part in parts if type(part) is ThinkingDelta) == reply.message.thinking
@@ -339,7 +353,7 @@ async def test_a_paused_reply_is_continued(is_streamed):
         *parts, reply = await collect_parts(server, options)
     assert (reply.message.content, reply.finish, reply.usage) == ("Searching. \n\nFound.", "stop", Usage(6, 4, 2))
     assert [part.text for part in parts] == (["Searching. ", "\n\nFound."] if is_streamed else [])
-    assert list(reply.message.get_native_items("claude")) == [*paused, *ended]
+    assert list(reply.message.get_native_items("claude", "messages")) == [*paused, *ended]
     assert server.bodies[1]["messages"] == [*server.bodies[0]["messages"], {"role": "assistant", "content": paused}]
     assert [tool["name"] for tool in server.bodies[0]["tools"]] == ["web_search", "add"]
 

@@ -114,7 +114,7 @@ async def test_a_streamed_reply_is_the_same_however_the_bytes_are_cut(pieces):
                 "你好 world",
                 tool_calls=calls,
                 thinking="hm",
-                native=NativeReply("m", ({"type": "reply", "reasoning_content": "hm"},)),
+                native=NativeReply("m", ({"type": "reply", "reasoning_content": "hm"},), "chat"),
             ),
             "tool_calls",
             Usage(5, 3, 1),

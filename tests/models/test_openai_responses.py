@@ -72,7 +72,7 @@ async def test_a_reply_has_text_reasoning_calls_and_usage(options):
     async with chat_server(respond_response(*items)) as server:
         parts = await collect_parts(server, options, (ADD,))
     message = Message(
-        "assistant", "Let me add.", (CALL,), thinking="First.\n\nThen.", native=NativeReply("gpt-5", items)
+        "assistant", "Let me add.", (CALL,), thinking="First.\n\nThen.", native=NativeReply("gpt-5", items, "responses")
     )
     assert parts[-1] == Reply(message, "tool_calls", USAGE)
     deltas = [ThinkingDelta("First."), ThinkingDelta("\n\n"), ThinkingDelta("Then.")]
@@ -171,6 +171,13 @@ async def test_a_reply_with_a_call_that_gets_no_result_is_sent_as_its_text():
             await collect_parts(server, WHOLE, (), (user_message("hi"), message))
     assert server.bodies[0]["input"][1:] == [reasoning_item(), shell, output]
     assert server.bodies[1]["input"][1:] == [{"role": "assistant", "content": "So:"}]
+
+
+async def test_a_reply_of_a_model_of_the_same_name_in_another_api_is_sent_as_its_text():
+    native = NativeReply("gpt-5", ({"type": "reply", "reasoning_content": "hm"},), "chat")
+    async with chat_server(respond_response(message_item("1"))) as server:
+        await collect_parts(server, WHOLE, (), (user_message("hi"), Message("assistant", "Hello.", native=native)))
+    assert server.bodies[0]["input"][1:] == [{"role": "assistant", "content": "Hello."}]
 
 
 @BOTH

@@ -77,7 +77,8 @@ def message_to_json(message: Message, *, include_parsing: bool = False) -> dict[
     if message.parts:
         form["parts"] = [part_to_json(part) for part in message.parts]
     if include_parsing and message.native is not None:
-        form["native"] = {"model": message.native.model, "items": list(message.native.items)}
+        native = message.native
+        form["native"] = {"model": native.model, "items": list(native.items), "api": native.api}
     if include_parsing and message.is_error:
         form["is_error"] = True
     return form | {name: value for name in ("call_id", "name", "thinking") if (value := getattr(message, name))}
@@ -98,7 +99,9 @@ def message_from_json(form: dict[str, Any]) -> Message:
     )
     parts = tuple(part_from_json(part) for part in form.get("parts", ()))
     native = form.get("native")
-    native_reply = None if native is None else NativeReply(native["model"], tuple(native["items"]))
+    native_reply = (
+        None if native is None else NativeReply(native["model"], tuple(native["items"]), native.get("api", ""))
+    )
     return Message(**{**form, "tool_calls": calls, "parts": parts, "native": native_reply})
 
 

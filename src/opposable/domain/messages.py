@@ -17,10 +17,12 @@ class NativeReply:
     Attributes:
         model: The name of the model on its server.
         items: The items of the reply, in the form of the API.
+        api: The API, "" if it is not known: a model of the same name may be asked by another one.
     """
 
     model: str
     items: tuple[dict[str, Any], ...]
+    api: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,10 @@ class Message:
     is_error: bool = False
     _wire_cache: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def get_native_items(self, model: str) -> tuple[dict[str, Any], ...]:
-        """Return the items of `native` if this model wrote them, else none."""
-        return self.native.items if self.native is not None and self.native.model == model else ()
+    def get_native_items(self, model: str, api: str) -> tuple[dict[str, Any], ...]:
+        """Return the items of `native` if this model wrote them by this API, else none."""
+        native = self.native
+        return native.items if native is not None and native.model == model and native.api in ("", api) else ()
 
     @property
     def media(self) -> tuple[ImagePart | FilePart, ...]:

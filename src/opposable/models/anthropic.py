@@ -82,7 +82,7 @@ class AnthropicModel:
             if response.get("stop_reason") != "pause_turn":
                 break
             blocks += response["content"]
-            sent = (*messages, replace(reply.message, native=NativeReply(self.name, tuple(blocks))))
+            sent = (*messages, replace(reply.message, native=NativeReply(self.name, tuple(blocks), "messages")))
         yield replace(reply, usage=usage)
 
     def get_upstream(self, path: ApiPath) -> Upstream | None:
@@ -142,7 +142,7 @@ def parse_reply(response: Any, model: str, paused_blocks: Sequence[dict[str, Any
     if is_native and finish not in CUT_OFF:  # the model gets its signed thinking and the results of its server back
         inputs = {call.id: dict(call.arguments) for call in calls}
         items = ({**block, "input": inputs[block["id"]]} if block["type"] == "tool_use" else block for block in blocks)
-        message = replace(message, native=NativeReply(model, tuple(items)))
+        message = replace(message, native=NativeReply(model, tuple(items), "messages"))
     return Reply(message, finish, usage)
 
 
@@ -264,7 +264,8 @@ def _encode_message(message: Message, model: str) -> dict[str, Any]:
         content = _encode_parts(message) if message.parts else message.content
         block = {"type": "tool_result", "tool_use_id": _encode_id(message.call_id), "content": content}
         return {"role": "user", "content": [block | ({"is_error": True} if message.is_error else {})]}
-    blocks = [one for one in message.get_native_items(model) if one["type"] != "text" or one["text"].strip()]
+    native = message.get_native_items(model, "messages")
+    blocks = [one for one in native if one["type"] != "text" or one["text"].strip()]
     if [one["id"] for one in blocks if one["type"] == "tool_use"] != [call.id for call in message.tool_calls]:
         blocks = []  # each call needs a result, and each result a call
     blocks = blocks or _encode_parts(message) + [

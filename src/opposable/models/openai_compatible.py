@@ -164,7 +164,7 @@ class OpenAICompatibleModel:
             wire["content"] = [_encode_part(part) for part in message.ordered_parts]
         if message.role == "tool":
             wire["tool_call_id"] = message.call_id
-        items = message.get_native_items(self.name)  # those of another API have other types
+        items = message.get_native_items(self.name, "chat")
         wire |= next(({name: item[name] for name in item.keys() & RETURNED_FIELDS} for item in items), {})
         if message.tool_calls:
             wire["content"] = message.content or None
@@ -364,7 +364,7 @@ def _create_message(
     call_fields = [{k: v for k, v in raw.items() if k not in CALL_FIELDS and v is not None} for raw in raw_calls]
     if any(call_fields):
         items += [{"type": "function", "id": call.id, **one} for call, one in zip(calls, call_fields, strict=True)]
-    native = NativeReply(model, tuple(items)) if items else None
+    native = NativeReply(model, tuple(items), "chat") if items else None
     return Message("assistant", text, tool_calls=calls, thinking=thinking, native=native)
 
 

@@ -112,7 +112,7 @@ class OpenAIResponsesModel:
         return dump_json(self._build_items(message))[1:-1]
 
     def _build_items(self, message: Message) -> list[dict[str, Any]]:
-        items = list(message.get_native_items(self.name))
+        items = list(message.get_native_items(self.name, "responses"))
         ids = [item["call_id"] for item in items if "call_id" in item]  # also of the outputs of the server's tools
         if items and [one for one in ids if ids.count(one) == 1] == [call.id for call in message.tool_calls]:
             return items  # each call has a result in it, or gets one
@@ -153,7 +153,7 @@ def parse_response(response: Any, model: str, endpoint: Endpoint) -> Reply:
         "\n\n".join(filter(None, texts)),
         tool_calls=calls,
         thinking="\n\n".join(filter(None, thoughts)),
-        native=NativeReply(model, native) if native else None,
+        native=NativeReply(model, native, "responses") if native else None,
     )
     return Reply(message, finish, usage)
 

@@ -166,8 +166,8 @@ def test_an_edited_reply_is_sent_as_edited():
     signatures = CallSignatures()
     items = (REASONING, COMMENTARY, FUNCTION_CALLS[0])
     signatures.save(build_reply("c1", 1, NativeReply("m", items), "I add."))
-    assert signatures.restore([build_reply("c1", 1, text="I add.")])[0].get_native_items("m") == items
-    assert signatures.restore([build_reply("c1", 1, text="Edited.")])[0].get_native_items("m") == ()
+    assert signatures.restore([build_reply("c1", 1, text="I add.")])[0].get_native_items("m", "chat") == items
+    assert signatures.restore([build_reply("c1", 1, text="Edited.")])[0].get_native_items("m", "chat") == ()
 
 
 def test_the_size_of_stored_replies_is_bounded():
@@ -188,7 +188,7 @@ def test_numbers_beyond_64_bits_have_fields_too():
     items = ({"type": "function", "id": "c1", "x": 1},)
     signatures.save(build_reply("c1", 2**70, NativeReply("m", items)))
     assert signatures.restore([build_reply("c1", 2**70 + 1)])[0].native is None
-    assert signatures.restore([build_reply("c1", 2**70)])[0].get_native_items("m") == items
+    assert signatures.restore([build_reply("c1", 2**70)])[0].get_native_items("m", "chat") == items
 
 
 def test_the_fields_of_changed_calls_and_of_old_ones_are_gone():
@@ -200,7 +200,7 @@ def test_the_fields_of_changed_calls_and_of_old_ones_are_gone():
     save("c1")
     assert signatures.restore([build_reply("c1", 2)]) == (build_reply("c1", 2),)
     [restored] = signatures.restore([build_reply("c1", 1)])
-    assert restored.get_native_items("m") == ({"type": "function", "id": "c1", "x": 1},)
+    assert restored.get_native_items("m", "chat") == ({"type": "function", "id": "c1", "x": 1},)
     for n in range(MAX_CALLS):
         save(f"later{n}")
     assert signatures.restore([build_reply("c1", 1)])[0].native is None

@@ -61,7 +61,7 @@ class CallSignatures:
             return replace(message, native=reply.native)
         items = [item for one in found.values() for item in one.native.items]
         own_items = tuple(item for item in items if item.get("type") == "reply" or item.get("id") in found)
-        return replace(message, native=NativeReply(reply.native.model, own_items))
+        return replace(message, native=replace(reply.native, items=own_items))
 
 
 def _build_key(call: ToolCall) -> tuple[str, str, str, int]:
