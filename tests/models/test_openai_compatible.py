@@ -229,7 +229,13 @@ async def test_the_history_is_sent_in_the_wire_format():
 
 @pytest.mark.parametrize("options", [WHOLE, ModelOptions()])
 @pytest.mark.parametrize(
-    "sent", [{"reasoning_content": "because"}, {"reasoning_details": [{"type": "reasoning.encrypted", "data": "c2ln"}]}]
+    "sent",
+    [
+        {"reasoning_content": "because"},
+        {"reasoning": "because"},
+        {"reasoning_content": "because", "reasoning": "because"},
+        {"reasoning_details": [{"type": "reasoning.encrypted", "data": "c2ln"}]},
+    ],
 )
 async def test_the_reasoning_of_a_reply_goes_back_in_its_field_to_its_model_alone(options, sent):
     if options.stream:

@@ -28,8 +28,8 @@ FINISH_REASONS = {name: reason for reason, names in _REASON_NAMES.items() for na
 _Fields = dict[str, Any]
 CALL_FIELDS = frozenset({"id", "index", "type", "function"})
 """The fields of a call. Further ones, such as the signature of its reasoning, go back to the model unchanged."""
-RETURNED_FIELDS = frozenset({"reasoning_content", "reasoning_details"})
-"""The reasoning of a reply that goes back to the model unchanged: Kimi and DeepSeek reject calls without it."""
+RETURNED_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+"""The reasoning of a reply goes back to its model unchanged: Kimi and DeepSeek reject calls without it."""
 JSON_OBJECT = {"type": "json_object"}
 """The format of a reply that is any JSON object."""
 
@@ -259,7 +259,7 @@ class StreamAccumulator:
         self.usage = Usage(requests=1)
         self._thinking: list[str] = []
         self._details: dict[Any, _Fields] = {}  # items of `reasoning_details`, by index and type
-        self._returns_reasoning = False
+        self._reasoning_names: set[str] = set()
         self._calls: list[list[str]] = []  # [id, name, arguments…] in order of appearance
         self._call_positions: dict[Any, int] = {}  # index of the server -> position in _calls
         self._call_fields: list[dict[str, Any]] = []  # further fields of each of the _calls
@@ -275,7 +275,7 @@ class StreamAccumulator:
         delta = choice.get("delta") or choice.get("message") or {}
         parts: list[ModelEvent] = []
         text, thought = _read_text(delta)
-        self._returns_reasoning |= bool(delta.get("reasoning_content"))
+        self._reasoning_names |= {name for name in ("reasoning_content", "reasoning") if delta.get(name)}
         for part in delta.get("reasoning_details") or ():
             key = (part.get("type"), len(self._details) if part.get("index") is None else part["index"])
             item, new = self._details.setdefault(key, {}), {k: v for k, v in part.items() if v is not None}
@@ -328,7 +328,7 @@ class StreamAccumulator:
         )
         text, thinking = "".join(self.text), "".join(self._thinking)
         fields: _Fields = {"reasoning_details": list(self._details.values())} if self._details else {}
-        fields |= {"reasoning_content": thinking} if self._returns_reasoning else {}
+        fields |= dict.fromkeys(self._reasoning_names, thinking)
         message = _create_message(self._model, text, thinking, calls, self._call_fields, fields)
         finish = "incomplete" if self.finish is None else _parse_finish_reason(self.finish, bool(calls))
         return Reply(message, finish, self.usage)
