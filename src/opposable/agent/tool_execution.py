@@ -98,11 +98,11 @@ async def execute_calls(
         context: The context of the run.
         turn: The turn of the run, part of each idempotency key: call ids can recur in a run.
     """
-    queue: asyncio.Queue[ToolDelta | asyncio.Task[ToolResult]] = asyncio.Queue()
-    if len(resolved_calls) == 1 and not resolved_calls[0].can_stream:
-        result = await _execute_call(resolved_calls[0], library, context, turn, queue)
+    if len(resolved_calls) == 1 and not resolved_calls[0].can_stream:  # the most frequent case needs no queue
+        result = await _execute_call(resolved_calls[0], library, context, turn, None)
         yield ToolFinished(resolved_calls[0].call, result)
         return
+    queue: asyncio.Queue[ToolDelta | asyncio.Task[ToolResult]] = asyncio.Queue()
     tasks: dict[asyncio.Task[ToolResult], ToolCall] = {}
     for resolved_call in resolved_calls:
         task = asyncio.create_task(_execute_call(resolved_call, library, context, turn, queue))
@@ -184,7 +184,7 @@ def _reject_call(call: ToolCall, name: str, message: str, failure: FailureKind =
 
 
 async def _execute_call(
-    resolved_call: ResolvedCall, library: ToolLibrary, run_context: CallContext, turn: int, queue: asyncio.Queue[Any]
+    resolved_call: ResolvedCall, library: ToolLibrary, run_context: CallContext, turn: int, queue: Any
 ) -> ToolResult:
     """Return the result of a call; what the tool reports while it runs goes to the queue."""
     call = resolved_call.call
