@@ -328,3 +328,31 @@ async def test_braces_in_a_text_are_text(shop):
     query = "SELECT count(*) FROM person WHERE name <> '{{name}}'"
     answer, end = await Team(ScriptedModel(format_sql_reply(query)), shop).answer("Whose name is no template?")
     assert (answer.sql, answer.rows, end.usage.requests) == (query, ((3,),), 1)
+
+
+@pytest.mark.parametrize("question", ["How many people are there?", "有多少人？"])
+async def test_a_database_that_is_gone_causes_no_further_request(shop, question):
+    query = format_sql_reply("SELECT count(*) FROM person")
+    model = ScriptedModel(*[query] * 9)
+    team = Team(model, shop)
+    await team.answer(question)
+    await shop.close()
+    answer, end = await team.answer(question)
+    assert (answer.success, end.usage.requests, len(model.requests)) == (False, 1, 2)
+    assert answer.error == "The database shop.sqlite is closed."
+
+
+async def test_an_answer_stays_if_the_database_is_gone_while_it_is_corrected(shop):
+    class ClosingModel(ScriptedModel):
+        """A model that takes so long for its second reply that the database is closed."""
+
+        async def stream(self, *arguments):
+            if self.requests:
+                await shop.close()
+            async for event in super().stream(*arguments):
+                yield event
+
+    query = "SELECT count(*) FROM department WHERE name = '{}'"
+    model = ClosingModel(*(format_sql_reply(query.format(name)) for name in ("sales", "Sales", "SALES")))
+    answer, end = await Team(model, shop).answer("How many sales?")
+    assert (answer.rows, answer.success, end.usage.requests) == (((0,),), True, 2)

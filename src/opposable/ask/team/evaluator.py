@@ -11,7 +11,7 @@ from opposable.ask.catalog.table_samples import is_private_column
 from opposable.ask.sql_trees import exp, parse_query, resolve_sources
 from opposable.ask.team import literals, messages
 from opposable.ask.team.state import Candidate, CandidateOutcome
-from opposable.domain.errors import ToolError
+from opposable.domain.errors import ToolError, ToolUnavailable
 from opposable.domain.localized_text import LocalizedText, localize
 from opposable.parsers import escape_special_tokens
 from opposable.sql.database import Database
@@ -39,7 +39,9 @@ async def _execute(database: Database, candidate: Candidate) -> CandidateOutcome
         result = await SqlTools(database, binds_placeholders=False).execute(candidate.sql, limit=MAX_RESULT_ROWS)
     except ToolError as error:
         problem = _sanitize_message(get_error_message(error))
-        kind = "timeout" if isinstance(error, QueryTimedOut) else normalize_problem(str(error))
+        kind = {QueryTimedOut: "timeout", ToolUnavailable: "unavailable"}.get(type(error)) or normalize_problem(
+            str(error)
+        )
         return CandidateOutcome(candidate, "", problem=problem, problem_kind=kind)
     columns, rows = tuple(result["columns"]), tuple(map(tuple, result["rows"]))
     corrections = tuple(result["corrections"])

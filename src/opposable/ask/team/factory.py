@@ -34,11 +34,5 @@ async def open_team(
         parser = SemanticParser(semantics, await load_dimension_values(semantics, database))
         interpret = partial(interpret_question, parser=parser, dialect=database.dialect, today=today)
         synonyms = {table.source: table.synonyms for table in semantics.tables.values()}
-    yield Team(
-        model,
-        database,
-        synonyms=synonyms,
-        interpret=interpret,
-        options=options or TeamOptions(),
-        load_examples=load_examples,
-    )
+    options = options or TeamOptions()
+    yield Team(model, database, synonyms=synonyms, interpret=interpret, options=options, load_examples=load_examples)

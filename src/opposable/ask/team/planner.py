@@ -26,6 +26,8 @@ def decide_turn(state: TeamState, has_semantics: bool) -> DecisionMade:
         return DecisionMade("result_evaluator", compiled if is_compiled else messages.CANDIDATE_PENDING)
     if last is None:
         return DecisionMade("sql_generator", messages.NO_SQL_YET)
+    if last.problem_kind == "unavailable" and not state.best_outcome:
+        return DecisionMade("give_up", last.problem)
     if state.correction_count and state.best_outcome:
         return DecisionMade("finish", messages.CORRECTION_NOT_BETTER)
     if last.candidate.sql and not state.has_repeated_problem() and state.correction_count < MAX_CORRECTIONS:
