@@ -9,7 +9,7 @@ from opposable.ask.team.state import Candidate, TeamState
 from opposable.domain.events import CUT_OFF, Reply
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
 from opposable.models.base import ModelOptions
-from opposable.parsers.token_escaping import WORD_JOINER
+from opposable.parsers.token_escaping import WORD_JOINER, escape_special_tokens
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import to_one_line
 
@@ -61,7 +61,8 @@ def build_draft_messages(dialect: Dialect, state: TeamState, failed_attempts: Se
     """
     parts = [state.follow_up, state.question, *state.notes] if state.follow_up else [state.question, *state.notes]
     if failed_attempts:
-        parts.append("What was tried did not do; write it another way:\n" + "\n".join(failed_attempts))
+        attempts = escape_special_tokens("\n".join(failed_attempts))
+        parts.append(f"What was tried did not do; write it another way:\n{attempts}")
     turns = [
         message
         for example in state.examples
@@ -80,7 +81,7 @@ def build_correction_messages(dialect: Dialect, state: TeamState, *, assisted: b
     if problem := outcome.problem or (assisted and outcome.suspicion):
         request = f"That is not right: {problem}\nChange only what is wrong, and reply with the whole corrected SQL."
     draft_messages = build_draft_messages(dialect, state)
-    return [*draft_messages, assistant_message(f"```sql\n{sql}\n```"), user_message(request)]
+    return [*draft_messages, assistant_message(f"```sql\n{sql}\n```"), user_message(escape_special_tokens(request))]
 
 
 def parse_candidate(
