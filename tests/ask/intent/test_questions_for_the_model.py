@@ -18,7 +18,7 @@ metrics:
   daily: {expr: SUM(fee) / 30, table: visits, synonyms: [日均费用]}
   weekly_minutes: {expr: SUM(minutes), table: visits}
   average_minutes: {expr: AVG(minutes), table: visits, synonyms: [average duration, 平均时长]}
-  newest: {expr: MAX(day), table: visits}
+  newest: {expr: MAX(day), table: visits, synonyms: [最晚就诊]}
 dimensions:
   doctor: {expr: name, table: doctors, synonyms: [医生]}
   ward: {expr: ward, table: doctors, synonyms: [病区]}
@@ -95,6 +95,7 @@ QUESTIONS_FOR_THE_MODEL = {
             "就诊最高的医生",
         ),
     ],
+    "the one group of an extreme value": ["最晚就诊的医生", "费用的医生", "2024年最晚就诊的患者"],
     "groups without rows": [
         *("Which doctor has the fewest visits?", "Which month had the fewest visits?", "bottom 2 wards by visits"),
         *("doctors with at most 1 visit", "which doctors have fewer than 2 visits", "wards with 1 or less visits"),
