@@ -111,10 +111,9 @@ def _is_requested_grouping(state: RuleState, position: int) -> bool:
         return True
     after = state.find_neighbor(position, 1)
     if after is None:
-        is_of = state.is_at(position - 1, "of") and state.phrases[position - 1].text == "的"
-        bound = state.find_neighbor(position - 2, -1)  # 超过2次就诊的医生 are groups, 最大订单的客户 is one customer
-        is_bounded = bound is not None and state.phrases[bound].number is not None
-        return is_of and (is_bounded or not state.is_at(position - 2, "metric"))
+        at = state.find_neighbor(position - 2, -1)  # 超过2次就诊的医生 are groups, 最大订单的客户 is one customer
+        is_listed = not state.is_at(position - 2, "metric") or (at is not None and state.phrases[at].number is not None)
+        return is_listed and state.is_at(position - 1, "of") and state.phrases[position - 1].text == "的"
     bound = state.find_neighbor(after, 1) if state.is_at(after, "metric") else after
     return state.is_at(after, "breakdown") or (before is None and state.is_at(bound, *OPERATORS_BEFORE_NUMBER))
 
