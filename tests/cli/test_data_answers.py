@@ -1,10 +1,12 @@
 """How answers about data are printed."""
 
+import io
 from decimal import Decimal
 
 import pytest
+from rich.console import Console
 
-from opposable.cli.data_answers import format_csv, format_sql, round_number
+from opposable.cli.data_answers import format_csv, format_sql, print_answer, round_number
 from opposable.domain.answers import DataAnswer
 
 LONG = (
@@ -55,3 +57,12 @@ def test_csv_has_exact_values_and_null_is_empty() -> None:
     answer = DataAnswer("x", columns=("a", "b,c"), rows=((1.23456, None), ("x,y", 2)))
     assert format_csv(answer) == 'a,"b,c"\n1.23456,\n"x,y",2\n'
     assert format_csv(answer, 1) == 'a,"b,c"\n1.23456,\n'
+
+
+def test_the_chart_shows_a_decimal_that_is_text() -> None:
+    chart = {"type": "bar", "x": "status", "y": ["avg"]}
+    rows = (("paid", "25.9733333333333333"), ("open", None))
+    out = io.StringIO()
+    print_answer(Console(file=out, width=80), DataAnswer("x", "SELECT 1", ("status", "avg"), rows, chart=chart), "en")
+    assert "█ 25.9733\n" in out.getvalue()
+    assert "25.9733333333333333" in out.getvalue()

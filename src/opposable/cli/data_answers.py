@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from opposable.ask.team.answer_text import to_number
 from opposable.cli.rendering import render_chart, render_table, style_text
 from opposable.domain.answers import DataAnswer
 from opposable.domain.language import Language
@@ -39,7 +40,8 @@ def print_answer(out: Console, answer: DataAnswer, language: Language, limit: in
         rows = [[round_number(cell) for cell in row] for row in answer.rows]
         out.print(render_table(answer.columns, rows, limit, language=language))
     if answer.chart is not None:
-        out.print(render_chart(answer.chart, answer.columns, answer.rows, language=language))
+        numbers = [[to_number(cell) for cell in row] for row in answer.rows]
+        out.print(render_chart(answer.chart, answer.columns, numbers, language=language))
     if answer.truncated:
         out.print(style_text((left_out, "yellow")))
     out.print(style_text(answer.text))

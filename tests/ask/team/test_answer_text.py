@@ -80,6 +80,7 @@ def test_several_rows_are_listed_with_the_names_of_their_columns(columns, rows, 
         (["count(*)", "status"], [(1234567, "a"), (20000, "b")], "2 rows (count: status): 1,234,567 a, 20,000 b."),
         (["SUM(x)", "COUNT(*)"], [(12345, 1), (20000, 2)], "2 rows (total x: count): 12,345 1, 20,000 2."),
         (["max(order_no)", "n"], [(12345, 1), (20000, 2)], "2 rows (highest order no: n): 12345 1, 20000 2."),
+        (["count_star()", "status"], [(1234567, "a"), (1, "b")], "2 rows (count: status): 1,234,567 a, 1 b."),
         (["zip", "count(*)"], [(10115, 1), (10117, 20000)], "2 rows (zip: count): 10115 1, 10117 20,000."),
     ],
 )
@@ -102,6 +103,11 @@ def test_the_digits_of_amounts_are_grouped_and_those_of_codes_are_not(columns, r
         (1234567.0, "1,234,567"),
         (2e15, "2,000,000,000,000,000"),
         (float("inf"), "inf"),
+        ("25.9733333333333333", "25.97"),
+        ("-0.66666666666666666667", "-0.6667"),
+        ("3.33333333333333333E-7", "3.333e-07"),
+        ("12345678901234567890.123456789", "12345678901234567890.123456789"),
+        ("1.2.3", "1.2.3"),
     ],
 )
 def test_a_number_is_rounded_only_if_it_is_long_and_never_to_an_integer(value, text):
@@ -124,3 +130,8 @@ def test_the_growth_that_was_asked_for_is_in_the_sentence_and_the_current_period
     text = format_answer_sentence(columns, rows[:1], False, "zh", is_compiled=True)
     assert text == "city Berlin，revenue 100，revenue growth +25.0%。"
     assert build_chart(columns, rows) == {"type": "bar", "x": "city", "y": ["revenue", "revenue_previous"]}
+
+
+def test_a_decimal_that_is_text_is_a_number_of_the_chart():
+    rows = [("25.9733333333333333", "paid"), (3, "open")]
+    assert build_chart(("avg", "status"), rows) == {"type": "bar", "x": "status", "y": ["avg"]}

@@ -54,13 +54,9 @@ def build_answer(state: TeamState, dialect: Dialect, give_up_reason: str = "", *
         confidence /= 2
     if assisted and best.candidate.source != "semantics":
         confidence, doubts = estimate_confidence(best.sql, best.rows)
+    reason, is_compiled = localize(best.empty_reason, state.language), best.candidate.source == "semantics"
     text = state.reply_text or answer_text.format_answer_sentence(
-        best.columns,
-        best.rows,
-        best.truncated,
-        state.language,
-        localize(best.empty_reason, state.language),
-        is_compiled=best.candidate.source == "semantics",
+        best.columns, best.rows, best.truncated, state.language, reason, is_compiled=is_compiled
     )
     return replace(
         answer,

@@ -14,8 +14,10 @@ _MAX_PLAIN_COLUMNS = 2
 _DATE_PATTERN = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?|\d{4}-?Q[1-4]|\d{4}年.*")
 _SIGNS: dict[Language, tuple[str, str, str, str]] = {"en": (", ", "; ", ": ", "."), "zh": ("，", "；", "：", "。")}
 """The comma, the semicolon, the colon and the full stop."""
-_AGGREGATE_PATTERN = re.compile(r"(count|sum|avg|min|max)\((?:distinct\s+)?(?:\w+\.)?(\*|\w+)\)", re.IGNORECASE)
-_AMOUNT_PATTERN = re.compile(r"(count|sum|avg)\(", re.IGNORECASE)
+_AGGREGATE_PATTERN = re.compile(r"(?i)(count|sum|avg|min|max)(?:_star)?\((?:distinct\s+)?(?:\w+\.)?(\*|\w*)\)")
+_AMOUNT_PATTERN = re.compile(r"(count|count_star|sum|avg)\(", re.IGNORECASE)
+_LONG_DECIMAL_PATTERN = re.compile(r"(?=(?:\D?\d){16})-?\d{1,10}\.\d{7,}(?:E-\d+)?", re.ASCII)
+"""A decimal with more digits than a float, which is text in rows: PostgreSQL averages to 25.9733333333333333."""
 _KEY_PATTERN = re.compile(r"(.*[_ ])?id", re.IGNORECASE)
 _QUALIFIER_PATTERN = re.compile(r"^[^\W\d]\w*\.(?=\w+$)")
 _AGGREGATE_LABELS: dict[Language, dict[str, str]] = {
@@ -124,7 +126,7 @@ def build_chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[s
     """
     if not 2 <= len(rows) <= 200 or len(columns) < 2:
         return None
-    cells = [[row[at] for row in rows] for at in range(len(columns))]
+    cells = [[to_number(row[at]) for row in rows] for at in range(len(columns))]
     numeric_columns = [at for at, values in enumerate(cells) if _are_all_numbers(values)]
     date_columns = [at for at, values in enumerate(cells) if all(map(_is_date, values))]
     label_columns = [at for at in range(len(columns)) if at not in numeric_columns]
@@ -145,10 +147,16 @@ def _format_label(column: str, language: Language) -> str:
     return _AGGREGATE_LABELS[language][aggregate[1].casefold()].format(name).strip()
 
 
+def to_number(value: Any) -> Any:
+    """Return a decimal that is text as a rounded number, and any other value unchanged."""
+    return float(value) if isinstance(value, str) and _LONG_DECIMAL_PATTERN.fullmatch(value) else value
+
+
 def _format_cell(value: Any, language: Language, is_amount: bool) -> str:
     """Return a cell as text: digits of possible codes are not grouped, up to six decimals not rounded."""
     if value is None:
         return "空" if language == "zh" else "nothing"
+    value = to_number(value)
     if isinstance(value, float):
         exact = f"{value:,.15g}" if abs(value) < 1e15 else f"{value:,.0f}"
         if len(exact.partition(".")[2]) <= 6:
@@ -162,12 +170,9 @@ def _format_cell(value: Any, language: Language, is_amount: bool) -> str:
 
 
 def _are_all_numbers(values: Sequence[Any]) -> bool:
-    return any(value is not None for value in values) and all(
-        value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in values
-    )
+    kinds = {type(value) for value in values if value is not None}
+    return bool(kinds) and kinds <= {int, float}
 
 
 def _is_date(value: Any) -> bool:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return 1900 <= value <= 2100
-    return isinstance(value, str) and bool(_DATE_PATTERN.fullmatch(value))
+    return 1900 <= value <= 2100 if type(value) is int else bool(_DATE_PATTERN.fullmatch(str(value)))
