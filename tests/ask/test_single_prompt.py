@@ -31,6 +31,10 @@ from opposable.ask.single_prompt import extract_sql
         ("```sql SELECT 1```", "SELECT 1"),
         ("~~~sql\nSELECT 1\n~~~\nDone", "SELECT 1"),
         ("no idea", ""),
+        ("<think>\nSELECT 1\n\nNo.\n</think>\n\nSELECT 2", "SELECT 2"),
+        ("<think>```sql\nSELECT 1\n```</think>\n```sql\nSELECT 2\n```", "SELECT 2"),
+        ("Perhaps\n```sql\nSELECT 1\n```\n</think>\n```sql\nSELECT 2\n```", "SELECT 2"),
+        ("```sql\nSELECT '<think>', '</think>'\n```", "SELECT '<think>', '</think>'"),
     ],
 )
 def test_sql_is_extracted_from_a_reply(text, sql):

@@ -21,6 +21,8 @@ PROMPT_TEMPLATE = """You write {dialect} SQL. Answer the question with one {dial
 
 Reply with the SQL alone, in a ```sql block."""
 
+THOUGHT_PATTERN = re.compile(r"\A(?:\s*<think>.*?|.*?\n)</think>", re.DOTALL)
+"""Reasoning in the text of a reply, of which the prompt may have opened the tag: its SQL is a draft."""
 _MAX_CLOSING_FENCES = 20
 """Most fences that are tried as the end of a block."""
 _OPENING_FENCE_PATTERN = re.compile(
@@ -58,7 +60,7 @@ def extract_sql(text: str, dialect: Dialect, *, reads_prose: bool = True) -> str
     the reply; with `reads_prose`, the statement that begins with the first SELECT, or the first WITH before a SELECT.
     Otherwise it is in the blocks marked as SQL: the database says why it does not run them.
     """
-    text = extract_text(_unwrap_json(text)).replace(WORD_JOINER, "")  # the prompt adds it to names like special tokens
+    text = extract_text(_unwrap_json(THOUGHT_PATTERN.sub("", text))).replace(WORD_JOINER, "")  # which the prompt adds
     blocks = [*_iter_sql_blocks(text, dialect)]
     queries = [block for _, block in blocks if _FENCED_STATEMENT_PATTERN.match(block)]
     if not queries and reads_prose and (statement := _STATEMENT_PATTERN.search(text)):

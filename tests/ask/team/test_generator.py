@@ -42,6 +42,7 @@ def test_the_latest_earlier_questions_are_in_the_prompt_on_one_line_each():
         ("", "and now?"),
         ("Last question: All?", "All?"),
         ("`x?`\n", "x?"),
+        ("<think>By month.</think>\nTotal by month?", "Total by month?"),
         ("“有多少人？”", "有多少人？"),
         ('How many have the status "paid"', 'How many have the status "paid"'),
         ('"paid" or "unpaid"', '"paid" or "unpaid"'),

@@ -26,7 +26,7 @@ MAX_RESULT_ROWS = 1_000
 async def run_candidate(database: Database, candidate: Candidate, *, assisted: bool = False) -> CandidateOutcome:
     """Run a candidate as it is written; with `assisted`, repair SQL that the engine rejects."""
     outcome = await _execute(database, candidate)
-    if assisted and not outcome.has_run and outcome.problem_kind != "timeout":
+    if assisted and not outcome.has_run and outcome.problem_kind != "QueryTimedOut":
         sql, corrections = repair_misplaced_columns(candidate.sql, database.dialect, await database.get_schema())
         repaired = await _execute(database, replace(candidate, sql=sql)) if corrections else outcome
         if repaired.has_run:
@@ -39,13 +39,11 @@ async def _execute(database: Database, candidate: Candidate) -> CandidateOutcome
         result = await SqlTools(database, binds_placeholders=False).execute(candidate.sql, limit=MAX_RESULT_ROWS)
     except ToolError as error:
         problem = _sanitize_message(get_error_message(error))
-        kind = {QueryTimedOut: "timeout", ToolUnavailable: "unavailable"}.get(type(error)) or normalize_problem(
-            str(error)
-        )
+        is_final = isinstance(error, QueryTimedOut | ToolUnavailable)
+        kind = type(error).__name__ if is_final else normalize_problem(str(error))
         return CandidateOutcome(candidate, "", problem=problem, problem_kind=kind)
-    columns, rows = tuple(result["columns"]), tuple(map(tuple, result["rows"]))
-    corrections = tuple(result["corrections"])
-    return CandidateOutcome(candidate, result["sql"], columns, rows, result["truncated"], corrections=corrections)
+    fields = result["sql"], tuple(result["columns"]), tuple(map(tuple, result["rows"])), result["truncated"]
+    return CandidateOutcome(candidate, *fields, corrections=tuple(result["corrections"]))
 
 
 def normalize_problem(problem: str) -> str:
@@ -103,12 +101,10 @@ async def warn_of_row_explosion(database: Database, outcome: CandidateOutcome) -
     schema = await database.get_schema()
     tables = [table for table in schema.tables if table.kind == "table"]
     counts = [table.row_count for table in tables if table.row_count is not None and table.is_row_count_exact]
-    max_table_rows = max(counts, default=0)
-    if len(counts) != len(tables) or len(outcome.rows) <= max(max_table_rows, 20):
+    is_larger = len(counts) == len(tables) and len(outcome.rows) > max([*counts, 20])
+    if not counts or not is_larger or not _joins_tables_by_equality(parse_query(outcome.sql, database.dialect), schema):
         return outcome
-    if not counts or not _joins_tables_by_equality(parse_query(outcome.sql, database.dialect), schema):
-        return outcome
-    warning = messages.ROW_EXPLOSION.format(row_count=len(outcome.rows), max_table_rows=max_table_rows)
+    warning = messages.ROW_EXPLOSION.format(row_count=len(outcome.rows), max_table_rows=max(counts))
     return replace(outcome, warnings=(*outcome.warnings, warning))
 
 

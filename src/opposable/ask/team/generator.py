@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from opposable.ask.single_prompt import PROMPT_TEMPLATE, extract_sql
+from opposable.ask.single_prompt import PROMPT_TEMPLATE, THOUGHT_PATTERN, extract_sql
 from opposable.ask.team.state import Candidate, TeamState
 from opposable.domain.events import CUT_OFF, Reply
 from opposable.domain.messages import Message, assistant_message, system_message, user_message
@@ -45,7 +45,7 @@ def build_rewrite_messages(question: str, earlier_questions: Sequence[str]) -> l
 
 def parse_rewrite(reply: Reply, question: str) -> str:
     """Return the complete question of a reply, or `question` if the reply has none or was cut off."""
-    complete = to_one_line(reply.message.content, _MAX_QUESTION_CHARACTERS + len(question))
+    complete = to_one_line(THOUGHT_PATTERN.sub("", reply.message.content), _MAX_QUESTION_CHARACTERS + len(question))
     complete = complete.removeprefix("Last question:").strip()
     quoted = re.fullmatch(r"([\"'`])((?:(?!\1).)+)\1|“([^“”]+)”", complete)
     complete = (quoted[2] or quoted[3]) if quoted else complete
@@ -61,8 +61,8 @@ def build_draft_messages(dialect: Dialect, state: TeamState, failed_attempts: Se
     """
     parts = [state.follow_up, state.question, *state.notes] if state.follow_up else [state.question, *state.notes]
     if failed_attempts:
-        attempts = escape_special_tokens("\n".join(failed_attempts))
-        parts.append(f"What was tried did not do; write it another way:\n{attempts}")
+        lines = ["What was tried did not do; write it another way:", *failed_attempts]
+        parts.append(escape_special_tokens("\n".join(lines)))
     turns = [
         message
         for example in state.examples

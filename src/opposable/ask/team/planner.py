@@ -26,7 +26,7 @@ def decide_turn(state: TeamState, has_semantics: bool) -> DecisionMade:
         return DecisionMade("result_evaluator", compiled if is_compiled else messages.CANDIDATE_PENDING)
     if last is None:
         return DecisionMade("sql_generator", messages.NO_SQL_YET)
-    if last.problem_kind == "unavailable" and not state.best_outcome:
+    if last.problem_kind == "ToolUnavailable" and not state.best_outcome:
         return DecisionMade("give_up", last.problem)
     if state.correction_count and state.best_outcome:
         return DecisionMade("finish", messages.CORRECTION_NOT_BETTER)
