@@ -50,7 +50,17 @@ async def test_a_data_agent_has_the_schema_in_the_language_of_the_question(
     [body] = server.bodies
     assert body["messages"][0]["content"].startswith(start)
     assert "item" in body["messages"][0]["content"]
-    assert body["tool_choice"] == {"type": "function", "function": {"name": "sql_execute"}}
+    assert body.get("tool_choice", "auto") == "auto"
+
+
+async def test_the_first_call_of_an_assisted_data_agent_must_be_a_query(tmp_path: Path, shop: str) -> None:
+    settings = create_settings(tmp_path, assist=True)
+    async with (
+        chat_server(build_completion("1.5")) as server,
+        open_data_agent(settings, "What?", shop, f"{server.url}#m") as agent,
+    ):
+        await agent.run("What?")
+    assert server.bodies[0]["tool_choice"] == {"type": "function", "function": {"name": "sql_execute"}}
     assert ForcedTool("sql_execute") == SQL_AGENT_OPTIONS.tool_choice
 
 

@@ -29,7 +29,8 @@ from opposable.domain.localized_text import localize
 from opposable.domain.records import QueryExample
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import Usage
-from opposable.models.base import ForcedTool, Model, ModelOptions
+from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions
+from opposable.models.profile import get_profile
 from opposable.parsers import escape_special_tokens
 from opposable.settings import Settings
 from opposable.sql.database import Database
@@ -54,7 +55,7 @@ When you see the rows, answer the question from them in one short sentence.""",
 
 
 SQL_AGENT_OPTIONS = ModelOptions(tool_choice=ForcedTool("sql_execute"))
-"""The first call of a data question must be a query; the model chooses the later ones."""
+"""The first call of a small model must be a query. Others may ask a question, or say that the data lack the answer."""
 
 MAX_TOOL_ROWS = 20
 """Rows of an answer that the tool `ask_data` returns to a model."""
@@ -234,14 +235,15 @@ async def open_data_agent(
     async with closing_database(await open_database(database)) as opened:
         instructions = await build_sql_agent_instructions(opened, detect_language(question))
         limits = create_limits(settings, model)
+        opened_model = await open_model(settings, model, on_progress)
         async with (
             open_failure_memory(settings) as failure_memory,
             Agent(
-                await open_model(settings, model, on_progress),
+                opened_model,
                 ToolLibrary(create_sql_tools(opened)),
                 instructions=instructions,
                 limits=limits,
-                options=SQL_AGENT_OPTIONS,
+                options=SQL_AGENT_OPTIONS if get_profile(opened_model).assisted else DEFAULT_OPTIONS,
                 failure_memory=failure_memory,
             ) as agent,
         ):
