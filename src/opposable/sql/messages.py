@@ -258,5 +258,10 @@ def query_timed_out(seconds: float) -> LocalizedText:
     )
 
 
+def database_unreachable(name: str) -> LocalizedText:
+    """A server that does not answer."""
+    return LocalizedText(f"The database {name} does not answer now.", f"数据库 {name} 目前没有响应")
+
+
 def _list_in_chinese(names: Sequence[str]) -> str:
     return "、".join(names)

@@ -3,8 +3,10 @@
 import psycopg
 import pytest
 
-from opposable.domain.errors import BadInput, InvalidArguments, ToolFailed, ToolRefused
+from opposable.domain.errors import BadInput, InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.localized_text import localize
 from opposable.sql.factory import open_database
+from opposable.sql.messages import get_error_message
 from opposable.sql.postgres.engine import PostgresDatabase
 from opposable.sql.tools import SchemaTools, SqlTools
 
@@ -251,3 +253,16 @@ async def test_row_types_of_tables_that_may_not_be_read_are_refused(coded):
         "SELECT NULL::holder, NULL::ward[], '1 day'::interval day",
     ):
         assert (await coded.execute(sql))["rows"]
+
+
+async def test_a_server_that_does_not_answer_is_reported_in_both_languages(postgresql):
+    url = postgresql.new_database()
+    database = await open_database(url)
+    postgresql.block_connections(url)
+    with pytest.raises(ToolUnavailable) as caught:
+        await database.run("SELECT 1")
+    assert str(caught.value) == f"The database {database.name} does not answer now."
+    assert localize(get_error_message(caught.value), "zh") == f"数据库 {database.name} 目前没有响应"
+    postgresql.allow_connections(url)
+    assert (await database.run("SELECT 1")).rows == ((1,),)
+    await database.close()

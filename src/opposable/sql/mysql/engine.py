@@ -19,6 +19,7 @@ from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
 from opposable.sql.lexer import split_segments
+from opposable.sql.messages import database_unreachable
 from opposable.sql.mysql.schema_reader import read_schema
 from opposable.sql.result_rows import build_query_result, sample_columns
 from opposable.sql.schema import DatabaseSchema, to_one_line
@@ -123,7 +124,7 @@ class MysqlDatabase:
             if _get_code(error) in _TIMEOUT_CODES:
                 raise QueryTimedOut(limits.timeout_seconds) from None
             if _get_code(error) in _LOST_CODES:
-                raise ToolUnavailable(f"The database {self.name} does not answer now.") from error
+                raise ToolUnavailable(database_unreachable(self.name)) from error
             raise translate_engine_error(ValueError(error.args[-1]), None) from error
 
     def _release_connection(self, connection: Any, was_interrupted: bool) -> None:

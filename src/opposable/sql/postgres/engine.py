@@ -16,6 +16,7 @@ from opposable.domain.errors import BadInput, ToolUnavailable
 from opposable.sql.database import QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
+from opposable.sql.messages import database_unreachable
 from opposable.sql.postgres.cell_truncation import (
     TruncationKind,
     decode_cell,
@@ -124,7 +125,7 @@ class PostgresDatabase:
                 raise QueryTimedOut(limits.timeout_seconds) from None
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 if connection.closed:
-                    raise ToolUnavailable(f"The database {self.name} does not answer now.") from error
+                    raise ToolUnavailable(database_unreachable(self.name)) from error
                 raise _translate_error(error) from error
             except (psycopg.Error, OverflowError, ValueError) as error:
                 raise _translate_error(error) from error
@@ -141,7 +142,7 @@ class PostgresDatabase:
         try:
             return await connect(self._url)
         except psycopg.Error as error:
-            raise ToolUnavailable(f"The database {self.name} does not answer now.") from error
+            raise ToolUnavailable(database_unreachable(self.name)) from error
 
     async def _release_connection(self, connection: Any) -> None:
         """Roll back the transaction; close the connection where that fails."""
