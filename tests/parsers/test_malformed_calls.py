@@ -148,6 +148,22 @@ def test_arguments_cut_off_by_the_token_limit_are_never_executed(text):
     assert [(item.name, item.reason) for item in result.rejected] == [("add", "truncated")]
 
 
+CUT_OPTIONAL = [
+    '<tool_call>{"name": "note", "arguments":',
+    "<|tool_call>call:note{",
+    '<|tool_call>call:note{text:<|"|>Call Ann.<|"|>',
+    "Action: note\nAction Input: Call An",
+]
+
+
+@pytest.mark.parametrize("text", CUT_OPTIONAL)
+def test_a_call_with_optional_arguments_that_is_cut_off_is_never_executed(text):
+    note = {"name": "note", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}
+    result = parse(text, [note], truncated=True)
+    assert result.calls == ()
+    assert [(item.name, item.reason) for item in result.rejected] == [("note", "truncated")]
+
+
 CUT_WITHIN = [C[:-10], '<tool_call>{"name": "add", "arguments": {"a": 2, "b":', '{"name": "add", "arguments": {"a": 2,']
 
 

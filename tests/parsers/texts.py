@@ -63,6 +63,7 @@ def m3(b):
 K = "<|tool_call_begin|>functions.%s:%d<|tool_call_argument_begin|>%s"
 atem = '<atem:function_calls>\n<atem:invoke name="add_one">\n<atem:parameter name="n">1</atem:parameter>\n</atem:invoke>\n</atem:function_calls>'
 TEXTS = [
+    ("<|channel|>commentary to=functions.nothing<|message|><|call|>", [("nothing", {})], "", ""),
     (' to=functions.add_one<|channel|>analysis<|message|>{"n": 1}', [("add_one", {"n": 1})], "", ""),
     ('<|channel|>analysis to=functions.add_one<|message|>{"n": 1}', [("add_one", {"n": 1})], "", ""),
     (' to=functions.add_one<|channel|>analysis <|constrain|>json<|message|>{"n": 1}', [("add_one", {"n": 1})], "", ""),

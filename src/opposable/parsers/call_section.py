@@ -327,7 +327,7 @@ def _decode_braces(value: str, parser: str) -> object:
     if parser not in ("gemma4", "function_gemma"):
         return value
     try:
-        result, end = LenientJsonParser(value, Repairs(), allows_bare_words=True).parse_value(0)
+        result, end = LenientJsonParser(value, repairs := Repairs(), allows_bare_words=True).parse_value(0)
     except (UnreadableText, RecursionError):
         return value
-    return result if not value[end:].strip() else value
+    return value if repairs.is_unfinished or value[end:].strip() else result

@@ -281,4 +281,5 @@ def find_broken_call(body: str, tools: ToolIndex) -> RawCall | None:
     if name is None:
         return None
     repairs = () if name is names[0] else (MISSING_END,)
-    return RawCall(name["name"], body[arguments_start.end() :].strip(), repairs=repairs)
+    raw_arguments = body[arguments_start.end() :].strip()
+    return RawCall(name["name"], raw_arguments, repairs=repairs, is_unfinished=not raw_arguments)

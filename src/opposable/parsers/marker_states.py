@@ -23,7 +23,12 @@ from opposable.parsers.markers import (
     compile_alternatives,
     get_prefixes,
 )  # fmt: skip
-from opposable.parsers.passthrough_states import ANY_THINKING_END, BODY_END_PATTERN
+from opposable.parsers.passthrough_states import (
+    ANY_THINKING_END,
+    BODY_END_PATTERN,
+    BODY_END_PREFIXES,
+    MAX_BODY_END_CHARACTERS,
+)
 from opposable.parsers.state_machine import (
     INLINE_MARKER_PATTERN,
     INLINE_MARKER_PREFIXES,
@@ -252,8 +257,8 @@ class MarkerStates(BufferingStates):
     def _parse_call_body(self, final: bool) -> bool:
         """Parse the body of a message addressed to a tool."""
         text = self._buffer
-        first = skip_whitespace(text, self._start)
-        if first >= len(text) and not final:
+        self._start = first = skip_whitespace(text, self._start)
+        if not final and text[first : first + MAX_BODY_END_CHARACTERS] in BODY_END_PREFIXES:
             return False
         if text[first : first + 1] == "<" and not BODY_END_PATTERN.match(text, first):
             self._at = first
@@ -298,9 +303,10 @@ class MarkerStates(BufferingStates):
             self._emitter.mark_gap()
             return True
         raw = self._buffer[self._start : scan.end]
-        span = CallSpan(
-            RawCall(scan.name, scan.get_raw_arguments(), repairs=scan.repairs), self._start, scan.end, "react"
-        )
+        raw_arguments = scan.get_raw_arguments()
+        is_open_text = isinstance(raw_arguments, dict) and scan.end >= len(self._buffer)
+        call = RawCall(scan.name, raw_arguments, repairs=scan.repairs, is_unfinished=is_open_text)
+        span = CallSpan(call, self._start, scan.end, "react")
         lead = self._emitter.get_preceding_text()
         self._is_react_quoted = (
             self._is_react_quoted

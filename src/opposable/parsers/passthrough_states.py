@@ -1,12 +1,13 @@
 """Parser states that emit text as it arrives: code, quotations, reasoning."""
 
-import re
-
-from opposable.parsers.markers import THINKING_MARKERS
+from opposable.parsers.markers import THINKING_MARKERS, compile_alternatives, get_prefixes
 from opposable.parsers.state_machine import StateMachine
 
 ANY_THINKING_END = "any"
-BODY_END_PATTERN = re.compile(r"<\|(?:end|return|eot|eom|start|call|im_end|channel)\|>")
+_BODY_ENDS = [f"<|{end}|>" for end in ("end", "return", "eot", "eom", "start", "call", "im_end", "channel")]
+BODY_END_PATTERN = compile_alternatives(_BODY_ENDS)
+BODY_END_PREFIXES = get_prefixes(_BODY_ENDS) | {""}
+MAX_BODY_END_CHARACTERS = 12
 
 
 class PassthroughStates(StateMachine):
