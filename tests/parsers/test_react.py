@@ -4,7 +4,7 @@ import pytest
 from tests.parsers.linear_time import assert_linear
 from tests.parsers.splits import parse_in_every_split
 
-from opposable.parsers import parse
+from opposable.parsers import StreamParser, parse
 
 NUMBERS = {"a": {"type": "integer"}, "b": {"type": "integer"}}
 TOOLS = [
@@ -92,6 +92,33 @@ FINAL_ANSWERS = {
 def test_a_final_answer_is_shown_without_its_label_and_thoughts(text, thinking, answer):
     result = parse_in_every_split(text, TOOLS)
     assert (result.thinking, result.text, result.calls) == (thinking, answer, ())
+
+
+@pytest.mark.parametrize(
+    "label", ["Action:", "Action: list_files", "Action: run\nAction Input:", "Action: run\nAction Input: {}", "run\n"]
+)
+@pytest.mark.parametrize("space", ["\n", " ", "\t "])
+def test_endless_space_after_a_label_takes_linear_time(label, space):
+    def work(size):
+        parser = StreamParser(TOOLS)
+        for delta in (label, *(space * 4 for _ in range(size))):
+            parser.feed(delta)
+        parser.close()
+
+    assert_linear(work, 1_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Action:{}list_files",
+        "Action: list_files{}Observation: a.txt",
+        "Action: list_files\nAction Input: {{}}{}Observation: a",
+    ],
+)
+def test_much_space_after_a_label_gives_the_same_result_in_every_split(text):
+    for size in (119, 120, 121, 122):
+        parse_in_every_split(text.format("\n" * size), TOOLS)
 
 
 @pytest.mark.parametrize("pattern", ["\n", "\r\n", "\n   ", "\n  a line"])

@@ -217,6 +217,7 @@ OPENINGS = {
     "parameter": "<function=add><parameter=a>",
     "fence": "```json\n",
     "thinking": "<think>",
+    "body": "<|channel|>commentary to=functions.add<|message|>",
 }
 
 

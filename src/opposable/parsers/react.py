@@ -8,20 +8,20 @@ from opposable.parsers.call_candidates import may_be_call
 from opposable.parsers.lenient_json import skip_whitespace
 from opposable.parsers.tool_names import ToolIndex
 
-_ACTION = re.compile(r"(?:(?:Action|行动|动作|✿FUNCTION✿)[:：]|\*\*Action:\*\*|\*\*Action\*\*:)[ \t]*")
+_ACTION = re.compile(r"(?:(?:Action|行动|动作|✿FUNCTION✿)[:：]|\*\*Action:\*\*|\*\*Action\*\*:)[ \t]{0,16}")
 _LINE = re.compile(r"(?P<name>[^\n]{0,160})(?P<end>\n|\Z)")
 _INPUT = re.compile(
-    r"\s*(?:\*\*)?(?:Action[ _]?Input|Input|Arguments|Action[ _]?Arguments|Parameters)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*",
+    r"\s{0,120}(?:\*\*)?(?:Action[ _]?Input|Input|Arguments|Action[ _]?Arguments|Parameters)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*",
     re.IGNORECASE,
 )
-_OTHER_INPUT = re.compile(r"\s*(?:行动输入|动作输入|✿ARGS✿)[ \t]*[:：][ \t]*")
+_OTHER_INPUT = re.compile(r"\s{0,120}(?:行动输入|动作输入|✿ARGS✿)[ \t]*[:：][ \t]*")
 """The label of an input, after an action whose label is not English."""
-_PARTIAL_LABEL = re.compile(r"\s*[*✿\w \t]{0,40}\Z")
+_PARTIAL_LABEL = re.compile(r"\s{0,120}[*✿\w \t]{0,40}\Z")
 """The next line, as long as it may become the label of an input."""
 _STOP = re.compile(r"^[^\S\n]{0,32}(?:\*\*)?(?:Observation|Thought|Action|Final Answer|PAUSE)", re.MULTILINE)
 _OTHER_STOP = re.compile(r"^[^\S\n]{0,32}(?:(?:观察|思考|行动|动作|最终答案)[:：]|✿RE(?:SULT|TURN)✿)", re.MULTILINE)
-_OBSERVATION = re.compile(r"\s*(?:\*\*)?Observation")
-_OTHER_OBSERVATION = re.compile(r"\s*(?:观察[:：]|✿RESULT✿)")
+_OBSERVATION = re.compile(r"\s{0,120}(?:\*\*)?Observation")
+_OTHER_OBSERVATION = re.compile(r"\s{0,120}(?:观察[:：]|✿RESULT✿)")
 _FINAL_ANSWER = re.compile(r"(?:Final Answer|最终答案|✿RETURN✿)[:：]|\*\*Final Answer(?::\*\*|\*\*:)")
 _THOUGHT = re.compile(r"^(?:\*\*)?(?:Thought|思考)(?:\*\*)?\s*[:：].*$", re.MULTILINE)
 _FENCE_START = re.compile(r"```[\w]*\s*")
@@ -102,9 +102,10 @@ class ReactScan:
         self._is_english = label[0].isascii() or label[0].startswith("Action")
         at = label.end()
         first = skip_whitespace(text, at)
-        if not final and text[first:] in ("", "`", "``"):
+        is_far = first - at >= MAX_LOOKAHEAD_CHARACTERS
+        if not final and not is_far and text[first:] in ("", "`", "``"):
             return None
-        if first >= len(text):
+        if is_far or first >= len(text):
             return self._finish_as_text(at)
         fence = _FENCE_START.match(text, first)
         if text[first] in "{[" or fence:
@@ -131,10 +132,11 @@ class ReactScan:
             input_start = skip_whitespace(text, line.end("name"))
             needs_no_input = self._is_english and tool is not None and not tool.schema.required_names()
             ends_turn = input_start >= len(text) or _OBSERVATION.match(text, input_start)
-            if not (needs_no_input and ends_turn):
+            is_far = input_start - line.end("name") > MAX_LOOKAHEAD_CHARACTERS
+            if not (needs_no_input and ends_turn) or is_far:
                 return self._scan_python_call(line, at)
             self.lacks_input = True
-        elif not final and text[match.end() :] in ("", "*"):
+        elif not final and text[match.end() - 1 :] in (":", "：", ":*", "：*"):
             return None
         else:
             input_start = match.end()
@@ -178,11 +180,12 @@ class ReactScan:
 
     def _finish_call(self, text: str, first: int, end: int, is_fenced: bool, final: bool) -> Verdict | None:
         start = skip_whitespace(text, end)
-        if is_fenced and text.startswith("```", start):
+        if is_fenced and start - end <= MAX_LOOKAHEAD_CHARACTERS and text.startswith("```", start):
             end, start = start + 3, skip_whitespace(text, start + 3)
+        is_near = start - end <= MAX_LOOKAHEAD_CHARACTERS
         upcoming = text[start : start + 13]
         words = ("```", "Observation", "**Observation", "观察：", "✿RESULT✿")
-        if not final and any(word != upcoming and word.startswith(upcoming) for word in words):
+        if not final and is_near and any(word != upcoming and word.startswith(upcoming) for word in words):
             return None
         self._input_text = text[first:end].strip().removesuffix("```").strip()
         if backticked := _BACKTICKED_OBJECT.fullmatch(self._input_text):

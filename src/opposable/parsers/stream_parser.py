@@ -42,6 +42,7 @@ from opposable.parsers.parse_result import ParseResult, ParserEvent
 from opposable.parsers.passthrough_states import ANY_THINKING_END
 from opposable.parsers.state_machine import (
     INLINE_MARKER_PREFIXES,
+    MAX_LOOKAHEAD_CHARACTERS,
     SPECIAL_TEXT_PATTERN,
     WORD_PATTERN,
     find_partial_marker,
@@ -237,9 +238,10 @@ class StreamParser(MarkerStates):
             return True
         if self._emitter.has_no_text and upcoming.startswith(("\n", "\r\n")):
             after = skip_whitespace(text, word.end())
-            if after >= len(text) and not final:
+            is_near = after - word.end() <= MAX_LOOKAHEAD_CHARACTERS
+            if is_near and after >= len(text) and not final:
                 return False
-            if text.startswith("{", after):
+            if is_near and text.startswith("{", after):
                 return self._enter_section(start, "")
         return None
 
