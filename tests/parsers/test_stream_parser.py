@@ -232,6 +232,18 @@ def test_hostile_text_takes_linear_time(pattern, opening):
     assert_linear(work, SIZE)
 
 
+SPACED = [CALL, f"```json\n{CALL}\n```", f"<tool_call>{CALL}</tool_call>"]
+
+
+@pytest.mark.parametrize("text", SPACED)
+@pytest.mark.parametrize("space", [" ", "\n"])
+def test_endless_space_after_a_call_takes_linear_time(text, space):
+    assert_linear(lambda size: parse_deltas([text, *[space * 4] * size]), 1_000)
+    for size in (119, 120, 121, 239, 240, 241, 256, 257):
+        whole = text + space * size + f"}}\n{CALL}"
+        assert_same_result(whole, list(whole))
+
+
 def test_only_one_marker_is_a_prefix_of_another():
     """The parser waits for the longer marker of such a pair, so that a new pair must be intended."""
     every = [*markers.OPENERS, *markers.IGNORED_MARKERS, *markers.THINKING_MARKERS, *markers.THINKING_ENDS]

@@ -24,7 +24,7 @@ from opposable.parsers.state_machine import (
 _FENCE_OPEN = re.compile(r"(?P<ticks>`{3,16})[ \t]*(?P<info>[\w.+\-]{0,32})[ \t]*(?P<rest>[^\n`]*)")
 _BACKTICKS = re.compile(r"`{1,16}")
 _CALL_SEPARATORS = re.compile(r"[\s;,\u3000]*")
-_EXTRA_BRACKETS = re.compile(r"(?:\s*[}\]])+")
+_EXTRA_BRACKETS = re.compile(r"(?:\s{0,120}[}\]])+")
 MAX_FOLLOWING_CHARACTERS = 240
 _CODE_OR_TEXT_FENCES = frozenset({"python", "py", "text", "plaintext", "txt", "plain"})
 
@@ -176,8 +176,9 @@ class BufferingStates(FinalAnswerStates):
             self._pending_raw += extra[0]
             self._at = at = extra.end()
         start = skip_pattern(_CALL_SEPARATORS, text, at)
-        if start >= len(text):
-            return self._resolve_candidate("", same_line=False) if final else False
+        is_far = start - at > MAX_FOLLOWING_CHARACTERS
+        if is_far or start >= len(text):
+            return self._resolve_candidate("", same_line=False) if final or is_far else False
         if not final and text[start : start + MAX_MARKER_CHARACTERS] in INLINE_MARKER_PREFIXES:
             return False
         marker = INLINE_MARKER_PATTERN.match(text, start)

@@ -178,8 +178,9 @@ class CallSection:
         if self._is_fenced and not self._skip_fence_end(text, final):
             return WAIT
         at = self._skip_separators(text)
-        if at >= len(text):
-            return self.at if final else WAIT
+        is_far = at - self.at > MAX_BARE_CALL_CHARACTERS
+        if is_far or at >= len(text):
+            return self.at if final or is_far else WAIT
         if match := _MARKER_PATTERN.match(text, at):
             return self._handle_marker(match[0], at)
         if not final and (
