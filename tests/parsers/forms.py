@@ -309,6 +309,12 @@ def hunyuan_open(name: str, arguments: dict[str, Any]) -> str:
     return text
 
 
+FORMS["longcat, keys"] = lambda calls: (
+    FORMS["glm 4.5"](calls)
+    .replace("tool_call>", "longcat_tool_call>")
+    .replace("arg_key>", "longcat_arg_key>")
+    .replace("arg_value>", "longcat_arg_value>")
+)
 FORMS["solar open 2"] = each(solar)
 FORMS["k2 horizon"] = in_tags("<ifm|tool_calls>", "</ifm|tool_calls>", k2_horizon)
 FORMS["k2 horizon, kinds told"] = lambda calls: FORMS["k2 horizon"](calls).replace(

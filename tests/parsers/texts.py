@@ -64,6 +64,10 @@ K = "<|tool_call_begin|>functions.%s:%d<|tool_call_argument_begin|>%s"
 atem = '<atem:function_calls>\n<atem:invoke name="add_one">\n<atem:parameter name="n">1</atem:parameter>\n</atem:invoke>\n</atem:function_calls>'
 TEXTS = [
     ("<|channel|>commentary to=functions.nothing<|message|><|call|>", [("nothing", {})], "", ""),
+    (K[:-2] % ("nothing", 0) + "<|tool_call_end|><|tool_calls_section_end|>", [("nothing", {})], "", ""),
+    (K[:-2] % ("add_one", 0) + "<|tool_call_end|><|tool_calls_section_end|>", [], "", ""),
+    (m3(f'{P}<invoke name="todo">{P}<todos>{P}</todos>{P}</invoke>'), [("todo", {"todos": []})], "", "Hm"),
+    (m3(f'{P}<invoke name="conf">{P}<conf>{P}</conf>{P}</invoke>'), [("conf", {"conf": {}})], "", "Hm"),
     (' to=functions.add_one<|channel|>analysis<|message|>{"n": 1}', [("add_one", {"n": 1})], "", ""),
     ('<|channel|>analysis to=functions.add_one<|message|>{"n": 1}', [("add_one", {"n": 1})], "", ""),
     (' to=functions.add_one<|channel|>analysis <|constrain|>json<|message|>{"n": 1}', [("add_one", {"n": 1})], "", ""),

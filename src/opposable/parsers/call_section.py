@@ -28,6 +28,7 @@ from opposable.parsers.markers import (
 from opposable.parsers.schema_coercion import SchemaNode
 from opposable.parsers.tagged_calls import (
     KEY_VALUE_FORMAT,
+    LONGCAT_FORMAT,
     NAMED_FORMATS,
     TagFormat,
     TaggedScan,
@@ -45,6 +46,7 @@ _NAME_SEPARATORS = (
     "[CALL_ID]",
     "<|tool_call_argument_begin|>",
     "<arg_key>",
+    "<longcat_arg_key>",
     *(f"<{bar}tool{gap}sep{bar}>" for bar in "｜|" for gap in ("▁", "_", " ")),
 )
 _MARKER_LITERALS = (set(OPENERS) | CLOSERS | FILLER_MARKERS) - set(LINE_OPENERS)
@@ -204,10 +206,10 @@ class CallSection:
 
         Return False if it may still arrive.
         """
-        at = skip_whitespace(text, self.at)
-        if not final and text[at : at + 3] in ("", "`", "``"):
+        self.at = skip_whitespace(text, self.at)
+        if not final and text[self.at : self.at + 3] in ("", "`", "``"):
             return False
-        self.at = at + 3 if text.startswith("```", at) else self.at
+        self.at += 3 if text.startswith("```", self.at) else 0
         self._is_fenced = False
         return True
 
@@ -264,13 +266,18 @@ class CallSection:
                 self.at = separator.end()
                 return True
             at = skip_whitespace(text, separator.end())
-        if text.startswith("<arg_key>", at) or text.startswith(_CLOSER_STRINGS, at):
-            self._active_scan = TaggedScan(KEY_VALUE_FORMAT, name, at, markers_end_strings=self.markers_end_strings)
+        if text.startswith(("<arg_key>", "<longcat_arg_key>", *_CLOSER_STRINGS), at):
+            tag_format = LONGCAT_FORMAT if text.startswith("<longcat_arg_key>", at) else KEY_VALUE_FORMAT
+            self._active_scan = TaggedScan(tag_format, name, at, markers_end_strings=self.markers_end_strings)
             return True
         if call_id := _CALL_ID.match(text, end):
             self._pending_id, at = call_id["id"], skip_whitespace(text, call_id.end())
         elif separator:
             at = skip_whitespace(text, separator.end())
+            if text.startswith(_CLOSER_STRINGS, at):  # empty arguments
+                self.spans.append(CallSpan(RawCall(_strip_counter(name), ""), self._item_start, at, self.parser))
+                self.at = at
+                return True
         fence = _FENCE.match(text, at)
         at = fence.end() if fence else at
         if text.startswith("{", at):

@@ -86,6 +86,8 @@ def _coerce_element(text: str, element: TagElement, schema: SchemaNode, repairs:
     """Coerce the content of a tag to its schema."""
     content = text[element.start : element.end]
     types = schema.allowed_types()
+    if not element.children and not content.strip() and len(types) == 1 and types <= {"array", "object"}:
+        return [] if "array" in types else {}
     if not element.children or "string" in types:
         return coerce_text(content, schema, repairs)
     if "array" in types or (not types and all(child.name == "item" for child in element.children)):

@@ -97,20 +97,24 @@ NAMED_FORMATS = tuple(
     for arguments in ("arguments", "parameters")
 )
 """The name and the JSON of the arguments in tags, which no template has, within the tags of a template."""
-KEY_VALUE_FORMAT = _compile_tag_format(
-    "glm",
-    r"(?!)",
-    r"<arg_key>(?P<key>[^<]{1,200})</arg_key>\s{0,100}(?:\\n\s{0,20}){0,5}"
-    r"(?:<arg_type>(?P<kind>[a-z]{1,20})</arg_type>\s{0,100}(?:\\n\s{0,20}){0,5})?<arg_value>",
-    "</arg_value>",
-    "</tool_call>",
+KEY_VALUE_FORMAT, LONGCAT_FORMAT = (
+    _compile_tag_format(
+        parser,
+        r"(?!)",
+        rf"<{prefix}arg_key>(?P<key>[^<]{{1,200}})</{prefix}arg_key>\s{{0,100}}(?:\\n\s{{0,20}}){{0,5}}"
+        rf"(?:<arg_type>(?P<kind>[a-z]{{1,20}})</arg_type>\s{{0,100}}(?:\\n\s{{0,20}}){{0,5}})?<{prefix}arg_value>",
+        f"</{prefix}arg_value>",
+        f"</{prefix}tool_call>",
+    )
+    for parser, prefix in (("glm", ""), ("longcat", "longcat_"))
 )
-"""GLM and Hunyuan: the bare name precedes the first key."""
+"""GLM, Hunyuan and LongCat: the bare name precedes the first key."""
 
 _PARAMETER_STARTS = (
     "<parameter",
     "<param",
     "<arg_key>",
+    "<longcat_arg_key>",
     "<｜DSML｜parameter",
     "<steptml:parameter",
     "<atem:parameter",
