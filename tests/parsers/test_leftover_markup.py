@@ -37,6 +37,8 @@ SHOWN = {
     "Hello.</s>\n": "Hello.",
     "It was <s>9 euros</s>": "It was <s>9 euros</s>",
     "The token </s> ends a text.": "The token </s> ends a text.",
+    "推理写在<think>和</think>之间。": "推理写在<think>和</think>之间。",
+    "Wrap it in <think>…</think> tags.": "Wrap it in <think>…</think> tags.",
     "The pair <tool_call></tool_call> is empty.": "The pair <tool_call></tool_call> is empty.",
     "<tool_call></tool_call> is empty.": "<tool_call></tool_call> is empty.",
     'The tag <tool_call name="x"> is new.': 'The tag <tool_call name="x"> is new.',

@@ -68,6 +68,9 @@ class PassthroughStates(StateMachine):
         if after >= len(text) and not final:
             return False
         if not self._has_seen_thinking:
+            line = self._emitter.get_preceding_text().rpartition("\n")[2]
+            if any(opener in line for opener, closer in THINKING_MARKERS.items() if closer == marker):
+                return self._emit_until(after)  # the line mentions both markers
             before = self._emitter.get_text_tail(1)
             if before in " \"'“(" and before and text[after : after + 1] in " .,;:!?\"'”)" and text[after : after + 1]:
                 return self._emit_until(after)
