@@ -107,6 +107,7 @@ QUOTED = {
     "react in a fence": f"The format is:\n```\n{REACT}\n```",
     "react in the middle of a line": 'You write Action: add and then Action Input: {"a": 2, "b": 3}.',
     "seed protocol explained": f"The protocol asks for JSON such as:\n```json\n{SEED}\n```",
+    "fence of tildes": f"~~~\n{TAG}\n~~~\n\nThat is all.",
     "table": f"| form | text |\n|---|---|\n| hermes | {TAG_IN_LINE} |\n| json | {C} |",
     "do not": f"I did not call it. Never run {TAG_IN_LINE}",
     "answer to the user quotes": " to=user<|message|>You invoke it like this:\n" + INVOKE + "<|eot|>",

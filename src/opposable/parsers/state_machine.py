@@ -45,7 +45,7 @@ _PASSTHROUGH_STATES = frozenset(
 """Names of the states that no longer need the text they have emitted."""
 
 
-_LINE_START_CHARACTERS = frozenset("{[>*-AFf t行动最✿")
+_LINE_START_CHARACTERS = frozenset("{[>*-~AFf t行动最✿")
 """First characters of a line that may begin a call, in addition to those of the tools' names."""
 
 

@@ -59,6 +59,7 @@ _LINE_STARTS = (
     "**Final Answer**:",
     ">>>",
     "to=",
+    "~~~",
 )
 _LINE_START_PREFIXES = get_prefixes(_LINE_STARTS)
 _ROLE_HEADER_PREFIXES = get_prefixes(ROLE_HEADERS)
@@ -175,6 +176,8 @@ class StreamParser(MarkerStates):
             return self._enter_header(start)
         if upcoming.startswith(LINE_OPENERS):
             return self._enter_section(start, next(opener for opener in LINE_OPENERS if upcoming.startswith(opener)))
+        if upcoming.startswith("~~~"):  # a code fence that no model writes calls in
+            return self._enter_code("~~~", start + 3)
         if upcoming.startswith(">>>"):
             return self._parse_functionary(text, start, final)
         if text[start] in "{[" and not self._marker_may_begin(text, start, final):
@@ -277,6 +280,12 @@ class StreamParser(MarkerStates):
             self._state = self._pass_until_closer
             return self._emit_until(at + len(marker))
         if marker in IGNORED_MARKERS and marker not in OPENERS:
+            after = self._buffer[at + len(marker) : at + len(marker) + 2]
+            if len(after) < 2 and not final:
+                return False
+            is_in_sentence = not self._emitter.is_line_blank and self._emitter.get_preceding_text().endswith(" ")
+            if is_in_sentence and after[:1] == " " and after[1:].isalnum():
+                return self._emit_until(at + len(marker))
             return self._drop_characters(len(marker))
         if not self._tools:
             return self._emit_until(at + len(marker))
