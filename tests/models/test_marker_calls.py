@@ -132,6 +132,18 @@ async def test_a_call_after_a_statement_or_an_announcement_is_parsed(lead):
     assert (reply.message.content, len(reply.message.tool_calls)) == (lead, 1)
 
 
+async def test_a_call_considered_in_reasoning_stays_part_of_it():
+    reasoning = f"<think>\nMaybe {MARKED[0]}, as always.\n</think>"
+    _, reply = await collect(f"{reasoning}\n\n{MARKED[1]}", stream=False)
+    assert (reply.message.content, len(reply.message.tool_calls)) == (reasoning, 1)
+
+
+async def test_text_between_a_mentioned_marker_and_a_call_is_streamed():
+    lead = "Qwen begins with `<tool_call>` here. Let me add."
+    shown, reply = await collect(f"{lead}\n{MARKED[0]}", stream=True)
+    assert (shown.strip(), reply.message.content, len(reply.message.tool_calls)) == (lead, lead, 1)
+
+
 UNKNOWN = '<tool_call>{"name": "sum", "arguments": {"a": 1}}</tool_call>'
 
 
@@ -194,7 +206,9 @@ async def test_text_that_is_held_comes_before_a_failure():
     assert "".join(received) == "Qwen writes `<tool_call>` before a call."
 
 
-@pytest.mark.parametrize("opening", ["“", "「", "‘", "<code", "<pre>", "<!--", "```\n", "` ``", "> - "])
+@pytest.mark.parametrize(
+    "opening", ["“", "「", "‘", "<code", "<pre>", "<!--", "<think>", "<think></think ", "```\n", "` ``", "> - "]
+)
 def test_unclosed_code_and_quotations_take_linear_time(opening):
     started = time.process_time()
     add_marked_calls(Reply(assistant_message(f"{opening * 50_000} {MARKED[0]}")), [ADD])

@@ -21,13 +21,13 @@ _MARKER_START = re.compile(f"[{re.escape(''.join(sorted({marker[0] for marker in
 _CODE_OR_QUOTATION = re.compile(
     r"^[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t>]*(?P=fence)|\Z)"
     r"|(?<!`)(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)"
-    r"|<(?P<tag>pre|code)\b[^<>\n]*>.*?(?:</(?P=tag)>|\Z)|<!--.*?(?:-->|\Z)"
+    r"|<(?P<tag>pre|code)\b[^<>\n]*>.*?(?:</(?P=tag)>|\Z)|<!--.*?(?:-->|\Z)|<think>(?:(?!<think>).)*?</think>"
     rf"|(?<=\n)(?: {{4}}|\t)[ \t]*(?:{_MARKER.pattern})[^\n]*"
     r"|\"[^\"\n]*\"|“[^“”]*”|「[^「」]*」|『[^『』]*』|‘[^‘’\n]*’|^[ \t]*>[^\n]*"
     rf"|(?:['„‚]|[«‹]\s?)(?:{_MARKER.pattern})",
     re.MULTILINE | re.DOTALL,
 )
-"""Code (fences, spans, indented lines, HTML) and quotations, and a marker right after an opening quotation mark."""
+"""Code (fences, spans, indented lines, HTML), quotations, reasoning, and a marker after an opening quotation mark."""
 _UNMARKED_FORMATS = frozenset(
     {"json", "json_list", "name_as_key", "pythonic", "tool_code", "react", "react_json", "seed", "openai", "text"}
 )
@@ -63,8 +63,9 @@ class MarkerCallsModel(ModelWrapper):
                                 yield TextDelta(shown)
                     elif type(part) is Reply:
                         reply = add_marked_calls(part, tools) if is_searched else part
-                        if held and reply is part:
-                            yield TextDelta(held)
+                        shown = part.message.content.removesuffix(held)
+                        if rest := held if reply is part else reply.message.content[len(shown) :]:
+                            yield TextDelta(rest)
                         yield reply
                     else:
                         yield part
@@ -114,8 +115,7 @@ def add_marked_calls(reply: Reply, tools: Sequence[ToolDefinition]) -> Reply:
     if reply.message.tool_calls or not _MARKER.search(text):
         return reply
     visible = _CODE_OR_QUOTATION.sub(lambda found: " " * len(found[0]), text)
-    marker = _MARKER.search(visible)
-    if marker is None:
+    if (marker := _MARKER.search(visible)) is None:
         return reply
     from opposable.parsers import quotation  # lazy: its patterns are compiled with the first marked call
 
