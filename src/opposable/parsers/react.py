@@ -11,7 +11,7 @@ from opposable.parsers.tool_names import ToolIndex
 _ACTION = re.compile(r"(?:(?:Action|行动|动作|✿FUNCTION✿)[:：]|\*\*Action:\*\*|\*\*Action\*\*:)[ \t]{0,16}")
 _LINE = re.compile(r"(?P<name>[^\n]{0,160})(?P<end>\n|\Z)")
 _INPUT = re.compile(
-    r"\s{0,120}(?:\*\*)?(?:Action[ _]?Input|Input|Arguments|Action[ _]?Arguments|Parameters)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*",
+    r"\s{0,120}(?:\*\*)?(?:(?:Action[ _]?)?(?:Input|Arguments)|Parameters)(?:\*\*)?[ \t]*[:：](?:\*\*)?[ \t]*",
     re.IGNORECASE,
 )
 _OTHER_INPUT = re.compile(r"\s{0,120}(?:行动输入|动作输入|✿ARGS✿)[ \t]*[:：][ \t]*")
