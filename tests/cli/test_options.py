@@ -13,6 +13,7 @@ pytestmark = pytest.mark.anyio
     [
         ({"OPPOSABLE_TURNS": "abc"}, "The setting OPPOSABLE_TURNS is invalid: "),
         ({"OPPOSABLE_SECONDS": "soon"}, "The setting OPPOSABLE_SECONDS is invalid: "),
+        ({"OPPOSABLE_PRICES": '{"m": 1}'}, "The setting OPPOSABLE_PRICES is invalid: m must be a list (value: 1)."),
         ({"OPPOSABLE_ROOTS": "docs"}, 'Write lists as JSON, such as ["docs", "logs"].'),
         ({"OPPOSABLE_MODEL": "nothing"}, "There is no model named 'nothing'."),
     ],

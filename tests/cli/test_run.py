@@ -1,8 +1,10 @@
 """The commands `run` and `ask`."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from tests.cli.program import (
     NOWHERE,
     SQL_REPLY,
@@ -48,6 +50,16 @@ async def test_calls_are_recorded_if_a_store_exists(tmp_path: Path) -> None:
         executions = (await store.executions.list()).items
     recorded = [(execution.tool_id, execution.arguments, execution.failure) for execution in executions]
     assert recorded == [("calculator", {"expression": "17 * 23"}, None)] * 2
+
+
+async def test_a_run_whose_time_ends_before_a_reply_says_so(tmp_path: Path) -> None:
+    async def respond_late(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(20)
+        return await build_completion("late")(request)
+
+    env = {"OPPOSABLE_SECONDS": "0.2"}
+    async with run_with_model(tmp_path, "run", "go", "--json", answers=[respond_late], env=env) as (done, _):
+        assert (done.code, done.json["reason"]) == (1, "time")
 
 
 async def test_an_image_is_sent_with_the_task(tmp_path: Path) -> None:

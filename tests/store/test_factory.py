@@ -104,6 +104,6 @@ async def test_new_file_is_private_and_its_folder_is_created(tmp_path):
 
 async def test_path_that_cannot_be_created_is_reported(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match=r"The store cannot create `.*file/store\.db`"):
+    with pytest.raises(BadInput, match=r"The store cannot create `.*file/store\.db`: .*Set OPPOSABLE_HOME or "):
         async with open_store(f"sqlite:///{tmp_path}/file/store.db"):
             pytest.fail("opened")

@@ -83,9 +83,10 @@ def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] |
         settings = Settings()
     except ValidationError as error:
         first = error.errors()[0]
-        name = "OPPOSABLE_" + "_".join(str(step) for step in first["loc"]).upper()
-        [(_, problem)] = list_problems([first])
-        raise BadInput(f"The setting {name} is invalid: it {problem} (value: {first['input']!r}).") from error
+        name = f"OPPOSABLE_{first['loc'][0]}".upper()
+        [(path, problem)] = list_problems([first])
+        subject = path.partition(".")[2] or "it"
+        raise BadInput(f"The setting {name} is invalid: {subject} {problem} (value: {first['input']!r}).") from error
     except SettingsError as error:
         field = re.search(r'field "(\w+)"', str(error))
         name = f"OPPOSABLE_{field[1].upper()}" if field else "A list"

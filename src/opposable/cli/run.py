@@ -232,7 +232,7 @@ async def run_and_print(
                 if isinstance(event, ModelReplied):
                     has_reply = has_reply or bool(event.message.content or event.message.tool_calls)
                 if isinstance(event, RunFinished):
-                    if not has_reply:
+                    if not has_reply and event.reason != "time":
                         break
                     printer.show(event)
                     return event, results

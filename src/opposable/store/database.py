@@ -183,7 +183,8 @@ def _create_sqlite_engine(url: URL) -> AsyncEngine:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch(mode=0o600)  # only the owner may read user data; an existing file keeps its mode
     except OSError as error:
-        raise BadInput(f"The store cannot create `{url.database}`: {error.strerror}. Pass another path.") from error
+        problem = f"The store cannot create `{url.database}`: {error.strerror}"
+        raise BadInput(f"{problem}. Set OPPOSABLE_HOME or OPPOSABLE_DATABASE_URL to another path.") from error
     engine = create_async_engine(
         url,
         pool_size=5,
