@@ -6,7 +6,7 @@ import openai
 import pytest
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
-from tests.adapters.frameworks import SYSTEM, TASK, create_library, serve_written_calls
+from tests.adapters.frameworks import SYSTEM, TASK, create_library, create_media_library, serve_written_calls
 from tests.web.gateway.clients import ORDER, STATUS, ToolLog
 
 from opposable import ToolDefinition, ToolLibrary
@@ -45,3 +45,15 @@ async def test_arguments_may_have_the_names_of_parameters_of_langchain():
     arguments = dict.fromkeys(Deploy.names, "production")
     message = await deploy.ainvoke({"type": "tool_call", "id": "c1", "name": "deploy", "args": arguments})
     assert json.loads(message.content) == arguments
+
+
+async def test_images_and_files_are_content_blocks():
+    [show] = create_tools(create_media_library())
+    message = await show.ainvoke({"type": "tool_call", "id": "c1", "name": "show", "args": {}})
+    assert message.content[1:] == [
+        {"type": "image", "base64": "cG5n", "mime_type": "image/png"},
+        {"type": "image", "url": "https://example.com/b.png"},
+        {"type": "file", "filename": "a.pdf", "base64": "cGRm", "mime_type": "application/pdf"},
+        {"type": "file", "url": "https://example.com/b.pdf"},
+    ]
+    assert message.content_blocks[1]["base64"] == "cG5n"

@@ -4,9 +4,16 @@ from typing import Literal
 
 import openai
 import pytest
-from agents import Agent, OpenAIResponsesModel, RunConfig, Runner
+from agents import (
+    Agent,
+    OpenAIResponsesModel,
+    RunConfig,
+    Runner,
+    ToolOutputFileContent,
+    ToolOutputImage,
+)
 from agents.tool_context import ToolContext
-from tests.adapters.frameworks import SYSTEM, TASK, create_library, serve_written_calls
+from tests.adapters.frameworks import SYSTEM, TASK, create_library, create_media_library, serve_written_calls
 from tests.web.gateway.clients import ORDER, STATUS, ToolLog
 
 from opposable.adapters.openai_agents import create_tools
@@ -45,3 +52,15 @@ async def test_valid_arguments_are_not_changed():
     context = ToolContext(None, tool_name="show", tool_call_id="c1", tool_arguments='{"ref": "head"}')
     assert await tool.on_invoke_tool(context, '{"ref": "head"}') == "shown"
     assert received == ["head"]
+
+
+async def test_images_and_files_follow_the_text():
+    [tool] = create_tools(create_media_library())
+    context = ToolContext(None, tool_name="show", tool_call_id="c1", tool_arguments="{}")
+    output = await tool.on_invoke_tool(context, "{}")
+    assert output[1:] == [
+        ToolOutputImage(image_url="data:image/png;base64,cG5n"),
+        ToolOutputImage(image_url="https://example.com/b.png"),
+        ToolOutputFileContent(file_data="data:application/pdf;base64,cGRm", filename="a.pdf"),
+        ToolOutputFileContent(file_url="https://example.com/b.pdf"),
+    ]

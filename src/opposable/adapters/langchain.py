@@ -1,9 +1,11 @@
 """Tools of a library for agents of LangChain and LangGraph."""
 
+import base64
 from typing import Any
 
 from langchain_core.tools import BaseTool, ToolException
 
+from opposable.domain.content import FilePart, ImagePart
 from opposable.tools.library import ToolLibrary
 
 
@@ -11,7 +13,8 @@ def create_tools(library: ToolLibrary) -> list[BaseTool]:
     """Return the enabled tools of a library, for `langchain.agents.create_agent`.
 
     Calls have the policies of the library: validation, approval, rate limits, retries and circuit breaker. A failure
-    is a tool message with the status "error". The tools are asynchronous.
+    is a tool message with the status "error". Images and files are content blocks after the text. The tools are
+    asynchronous.
     """
     return [
         _LibraryTool(
@@ -37,8 +40,19 @@ class _LibraryTool(BaseTool):
     def _run(self, arguments: dict[str, Any]) -> str:
         raise NotImplementedError(f"{self.name} is asynchronous. Call it with `ainvoke`.")
 
-    async def _arun(self, arguments: dict[str, Any]) -> str:
+    async def _arun(self, arguments: dict[str, Any]) -> str | list[dict[str, Any]]:
         result = await self.library.call(self.name, arguments)
         if result.failure is not None:
             raise ToolException(result.content)
-        return result.content
+        if not result.media:
+            return result.content
+        return [{"type": "text", "text": result.content}, *map(_to_block, result.media)]
+
+
+def _to_block(part: ImagePart | FilePart) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "image" if isinstance(part, ImagePart) else "file"}
+    if part.url:
+        return block | {"url": part.url}
+    if isinstance(part, FilePart) and part.name:
+        block["filename"] = part.name
+    return block | {"base64": base64.b64encode(part.data).decode(), "mime_type": part.media_type}
