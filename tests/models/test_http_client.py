@@ -1,7 +1,9 @@
 """Errors of requests to model servers."""
 
+import asyncio
+
 import pytest
-from tests.models.chat_server import chat_server, respond_text
+from tests.models.chat_server import chat_server, respond_json, respond_text
 
 from opposable.domain.errors import ModelNotFound
 from opposable.models.http_client import Endpoint, RetryPolicy
@@ -22,3 +24,21 @@ async def test_a_missing_path_is_named_as_requested_and_only_the_own_path_gets_a
             await endpoint.aclose()
     assert str(own.value) == f"There is nothing at {endpoint.url} (HTTP 404). The base URL ends in /v1."
     assert str(relayed.value) == f"There is nothing at {server.url}/embeddings (HTTP 404)."
+
+
+async def test_an_endpoint_can_be_used_in_one_event_loop_after_another():
+    async with chat_server(respond_json({"n": 1}, headers={"Connection": "close"})) as server:
+        endpoint = Endpoint(f"{server.url}/chat/completions", {}, "", RetryPolicy(), "")
+
+        async def post() -> dict[str, int]:
+            try:
+                return await endpoint.post(b"{}")
+            finally:
+                sessions.append(endpoint._get_session())
+
+        sessions = []
+        for _ in range(2):
+            assert await asyncio.to_thread(asyncio.run, post()) == {"n": 1}
+        assert sessions[0] is not sessions[1]
+        for session in sessions:
+            session.detach()

@@ -468,6 +468,11 @@ def test_a_function_that_cannot_be_described_is_refused(function):
         FunctionTool(function)
 
 
+def test_a_class_in_place_of_an_object_is_refused():
+    with pytest.raises(ToolRegistrationError, match=r"Point is a class\. Pass an object, such as Point\(…\)\."):
+        tools_from_object(Point, "point")
+
+
 def test_an_object_without_methods_is_refused():
     with pytest.raises(ToolRegistrationError, match="no public method"):
         tools_from_object(object(), "empty")

@@ -77,6 +77,13 @@ async def test_every_failure_has_a_kind_and_a_message(error, failure, content):
     assert (result.failure, result.content, result.data) == (failure, content, None)
 
 
+@pytest.mark.parametrize(("arguments", "given"), [('{"a": 2}', '"{\\"a\\": 2}"'), ([2], "[2]"), (None, "null")])
+async def test_arguments_that_are_not_a_dict_are_invalid(arguments, given):
+    result = await ToolLibrary([add]).call("add", arguments)
+    assert result.failure == "invalid_arguments"
+    assert result.content.splitlines()[1] == f"- arguments: must be a valid dictionary (given: {given})"
+
+
 async def test_a_tool_that_takes_too_long_is_stopped():
     async def slow() -> None:
         await asyncio.sleep(30)

@@ -146,7 +146,7 @@ class Endpoint:
             await session.close()
 
     def _get_session(self) -> aiohttp.ClientSession:
-        if self._session is None or self._session.closed:
+        if self._session is None or self._session.closed or self._session._loop is not asyncio.get_running_loop():  # noqa: SLF001 - no public way
             connect, read = self._retry_policy.connect_timeout_seconds, self._retry_policy.read_timeout_seconds
             self._session = aiohttp.ClientSession(
                 headers=self._headers,

@@ -235,6 +235,8 @@ def tools_from_object(
     Raises:
         ToolRegistrationError: The object has no public method, or one cannot be described to a model.
     """
+    if inspect.isclass(obj):
+        raise ToolRegistrationError(f"{tool_id}: {obj.__name__} is a class. Pass an object, such as {obj.__name__}(…).")
     methods = list_methods(type(obj))
     if not methods:
         raise ToolRegistrationError(

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from opposable.domain.argument_problems import must_be_type
 from opposable.domain.call_context import CallContext
-from opposable.domain.errors import InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.json_text import preview_json
 from opposable.domain.language import Language
 from opposable.domain.tools import FailureKind, ToolCall, ToolResult
 from opposable.tools import failure_messages
@@ -53,6 +55,8 @@ def check_arguments(tool: RegisteredTool, arguments: dict[str, Any]) -> CheckedA
     Raises:
         InvalidArguments: The arguments do not fit the tool's schema.
     """
+    if not isinstance(arguments, Mapping):  # the JSON text of a call, for example
+        raise InvalidArguments((FieldProblem("", must_be_type("object"), preview_json(arguments)),))
     return CheckedArguments(tool, arguments, tool.check(arguments))
 
 
