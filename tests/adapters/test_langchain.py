@@ -47,10 +47,16 @@ async def test_arguments_may_have_the_names_of_parameters_of_langchain():
     assert json.loads(message.content) == arguments
 
 
-async def test_images_and_files_are_content_blocks():
-    [show] = create_tools(create_media_library())
-    message = await show.ainvoke({"type": "tool_call", "id": "c1", "name": "show", "args": {}})
-    assert message.content[1:] == [
+async def test_images_and_files_are_content_blocks_where_the_api_takes_them():
+    call = {"type": "tool_call", "id": "c1", "name": "show", "args": {}}
+    [[show], [text_only]] = (
+        create_tools(create_media_library(), media_in_content=True),
+        create_tools(create_media_library()),
+    )
+    message, text = await show.ainvoke(call), await text_only.ainvoke(call)
+    assert (text.content, text.artifact) == (message.content[0]["text"], message.artifact)
+    assert message.content[1:] == message.artifact
+    assert message.artifact == [
         {"type": "image", "base64": "cG5n", "mime_type": "image/png"},
         {"type": "image", "url": "https://example.com/b.png"},
         {"type": "file", "filename": "a.pdf", "base64": "cGRm", "mime_type": "application/pdf"},

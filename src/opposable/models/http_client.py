@@ -88,6 +88,7 @@ class Endpoint:
         self._retry_policy = retry_policy
         self._path_hint = path_hint
         self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # of the session
         self._proxy: str | None = None
 
     async def post(self, body: bytes) -> Any:
@@ -146,7 +147,8 @@ class Endpoint:
             await session.close()
 
     def _get_session(self) -> aiohttp.ClientSession:
-        if self._session is None or self._session.closed or self._session._loop is not asyncio.get_running_loop():  # noqa: SLF001 - no public way
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._session.closed or self._loop is not loop:
             connect, read = self._retry_policy.connect_timeout_seconds, self._retry_policy.read_timeout_seconds
             self._session = aiohttp.ClientSession(
                 headers=self._headers,
@@ -154,7 +156,7 @@ class Endpoint:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=read),
             )
-            self._proxy = _get_proxy(self.url)
+            self._loop, self._proxy = loop, _get_proxy(self.url)
         return self._session
 
     @asynccontextmanager

@@ -132,8 +132,7 @@ class OpenAICompatibleModel:
             return None
         keys = {"completions": "max_tokens", "responses": "max_output_tokens", "embeddings": ""}
         max_tokens_key = keys.get(path, self._quirks.max_tokens_key)
-        url = f"{self._base_url}/{path}"
-        return Upstream(self._endpoint, url, self.name, self._quirks.extra_body, max_tokens_key)
+        return Upstream(self._endpoint, f"{self._base_url}/{path}", self.name, self._quirks.extra_body, max_tokens_key)
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -81,8 +81,7 @@ def _build_plan(intent: StructuredIntent, model: SemanticModel, dialect: Dialect
     if period and period.start > period.end:
         raise ValueError(f"the period ends ({period.end}) before it begins ({period.start})")
     previous_period = periods.get_previous_period(period or periods.Period(), comparison) if comparison else None
-    bound_model = BoundModel(model, dialect)
-    return QueryPlan(intent, bound_model, period, grain, previous_period, comparison, tuple(assumptions))
+    return QueryPlan(intent, BoundModel(model, dialect), period, grain, previous_period, comparison, tuple(assumptions))
 
 
 def _build_query(plan: QueryPlan) -> Any:
