@@ -1,6 +1,7 @@
 """Questions about data are answered by the team or by an agent with the SQL tools."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ from opposable.app.ask import (
 from opposable.ask.team.team import Team
 from opposable.domain.answers import DataAnswer
 from opposable.domain.call_context import NO_CONTEXT
-from opposable.domain.errors import BadInput, ModelNotFound
+from opposable.domain.errors import BadInput, ModelNotFound, ToolUnavailable
 from opposable.domain.events import RunFinished
 from opposable.domain.tools import ToolResult
 from opposable.domain.usage import Usage
@@ -151,6 +152,33 @@ async def test_a_team_is_opened_once_per_database(tmp_path: Path, shop: str) -> 
         with pytest.raises(BadInput, match="does not exist"):
             await teams.get(model, shop, str(tmp_path / "none.yaml"))
         assert not teams._open_locks
+
+
+async def test_a_team_reads_its_database_again_and_answers_the_questions_it_has(
+    tmp_path: Path, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    model = ScriptedModel("```sql\nSELECT 1\n```")
+    async with TeamPool(create_settings(tmp_path), clock=lambda: now[0]) as teams:
+        earlier = await teams.get(model, shop)
+        with sqlite3.connect(shop) as connection:
+            connection.execute("CREATE TABLE returns (id INTEGER)")
+        now[0] = ask.TEAM_SECONDS - 1
+        assert await teams.get(model, shop) is earlier
+        now[0] = ask.TEAM_SECONDS
+        current = await teams.get(model, shop)
+        assert (await current.database.get_schema()).find_table("returns")
+        assert (await earlier.database.run("SELECT 1")).rows == ((1,),)
+        now[0] *= 2
+        monkeypatch.setattr(ask, "open_database", fail)
+        assert await teams.get(model, shop) is current
+    for team in (earlier, current):
+        with pytest.raises(ToolUnavailable, match="closed"):
+            await team.database.run("SELECT 1")
+
+
+async def fail(url: str) -> Database:
+    raise BadInput(f"{url} cannot be read.")
 
 
 async def test_a_slow_database_does_not_delay_the_teams_of_others(

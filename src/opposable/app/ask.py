@@ -1,9 +1,11 @@
 """Questions about a database: the data team, and an agent with the SQL tools."""
 
 import asyncio
+import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from opposable.ask.team.answer_text import build_chart
 from opposable.ask.team.factory import open_team
 from opposable.ask.team.team import Team, TeamOptions
 from opposable.domain.answers import DataAnswer
+from opposable.domain.errors import OpposableError
 from opposable.domain.events import RunFinished
 from opposable.domain.language import Language, detect_language
 from opposable.domain.localized_text import localize
@@ -37,6 +40,8 @@ from opposable.sql.database import Database
 from opposable.sql.factory import open_database
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
+
+log = logging.getLogger("opposable.ask")
 
 SQL_AGENT_INSTRUCTIONS: dict[Language, str] = {
     "en": """You answer questions about a {dialect} database. Call sql_execute with one {dialect} SELECT statement that gives just what is asked for; write the values you look for into it.
@@ -56,6 +61,9 @@ When you see the rows, answer the question from them in one short sentence.""",
 
 SQL_AGENT_OPTIONS = ModelOptions(tool_choice=ForcedTool("sql_execute"))
 """The first call of a small model must be a query. Others may ask a question, or say that the data lack the answer."""
+
+TEAM_SECONDS = 600.0
+"""The age at which a team of a service reads its database again. No question takes as long."""
 
 MAX_TOOL_ROWS = 20
 """Rows of an answer that the tool `ask_data` returns to a model."""
@@ -105,39 +113,74 @@ def create_team_options(settings: Settings) -> TeamOptions:
     return TeamOptions(time_limit_seconds=settings.seconds, private_columns=settings.private_columns)
 
 
+@dataclass(frozen=True, slots=True)
+class _PooledTeam:
+    team: Team
+    resources: AsyncExitStack
+    opened_at: float
+
+
 class TeamPool:
     """A pool of teams by model, database and semantic model, opened on first use.
+
+    A team older than `TEAM_SECONDS` is replaced, so that new tables, columns and values are known. Questions that it is
+    answering go on: it is closed as much later.
 
     Args:
         settings: The settings.
         load_examples: Returns the confirmed questions of a database by its identity.
+        clock: Returns a time in seconds.
     """
 
     def __init__(
         self,
         settings: Settings,
         load_examples: Callable[[str], Awaitable[Sequence[QueryExample]]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
         self._load_examples = load_examples
-        self._exit_stack = AsyncExitStack()
-        self._teams: dict[tuple[str, str, str, bool | None], Team] = {}
+        self._clock = clock
+        self._teams: dict[tuple[str, str, str, bool | None], _PooledTeam] = {}
         self._open_locks: WeakValueDictionary[tuple[str, str, str, bool | None], asyncio.Lock] = WeakValueDictionary()
+        self._closings: set[asyncio.Task[None]] = set()
 
     async def get(self, model: Model, database: str, semantics: str = "", *, assisted: bool | None = None) -> Team:
         """Return the team over this database. `assisted` None follows the model's profile.
 
         Raises:
-            BadInput: The database does not exist, or the semantic model is invalid.
+            BadInput: The database does not exist, or the semantic model is invalid. Once a team is open, it is returned.
         """
         key = (model.name, database, semantics, assisted)
-        if key not in self._teams:
+        if not self._is_current(self._teams.get(key)):
             async with self._open_locks.setdefault(key, asyncio.Lock()):
-                if key not in self._teams:
-                    self._teams[key] = await self._open(model, database, semantics, assisted=assisted)
-        return self._teams[key]
+                earlier = self._teams.get(key)
+                if not self._is_current(earlier):
+                    try:
+                        self._teams[key] = await self._open(model, database, semantics, assisted=assisted)
+                    except OpposableError as error:
+                        if earlier is None:
+                            raise
+                        log.info("The tables of a database cannot be read again: %s", error)
+                        self._teams[key] = replace(earlier, opened_at=self._clock())
+                    else:
+                        if earlier is not None:
+                            self._close_later(earlier)
+        return self._teams[key].team
 
-    async def _open(self, model: Model, database: str, semantics: str, *, assisted: bool | None) -> Team:
+    def _is_current(self, pooled: _PooledTeam | None) -> bool:
+        return pooled is not None and self._clock() - pooled.opened_at < TEAM_SECONDS
+
+    def _close_later(self, pooled: _PooledTeam) -> None:
+        async def close() -> None:
+            async with pooled.resources:
+                await asyncio.sleep(TEAM_SECONDS)
+
+        task = asyncio.create_task(close())
+        self._closings.add(task)
+        task.add_done_callback(self._closings.discard)
+
+    async def _open(self, model: Model, database: str, semantics: str, *, assisted: bool | None) -> _PooledTeam:
         semantic_model = load_semantic_model(semantics) if semantics else None
         async with AsyncExitStack() as stack:  # closes the database if the team cannot be opened
             opened = await stack.enter_async_context(closing_database(await open_database(database)))
@@ -150,14 +193,19 @@ class TeamPool:
                     load_examples=partial(self._load_examples, opened.identity) if self._load_examples else None,
                 )
             )
-            await self._exit_stack.enter_async_context(stack.pop_all())
-            return team
+            return _PooledTeam(team, stack.pop_all(), self._clock())
 
     async def __aenter__(self) -> "TeamPool":
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._exit_stack.aclose()
+        closings = [*self._closings]
+        for task in closings:
+            task.cancel()
+        await asyncio.gather(*closings, return_exceptions=True)
+        async with AsyncExitStack() as stack:  # closes all, also if one fails
+            for pooled in self._teams.values():
+                await stack.enter_async_context(pooled.resources)
 
 
 async def lint_semantics(file: str | Path, database: str) -> tuple[Finding, ...]:
