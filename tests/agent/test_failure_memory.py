@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from opposable.agent import failure_memory
 from opposable.agent.agent import Agent
 from opposable.agent.failure_memory import FailureMemory, get_owner_scope
 from opposable.agent.failure_warnings import compute_weight
@@ -181,7 +182,8 @@ async def test_a_pinned_failure_stays_known_however_much_fails_after_it(store):
         ]  # the last one first
 
 
-async def test_each_agents_first_run_knows_of_its_own_tools(store):
+async def test_each_agents_first_run_knows_of_its_own_tools(store, monkeypatch):
+    monkeypatch.setattr(failure_memory, "STORE_TIMEOUT_SECONDS", 30.0)  # the machine may be busy
     async with FailureMemory(store.failures, **QUICK) as memory:
         for tool in ("click", "look"):
             for _ in range(2):
