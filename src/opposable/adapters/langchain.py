@@ -50,8 +50,9 @@ class _LibraryTool(BaseTool):
         if result.failure is not None:
             raise ToolException(result.content)
         blocks = [*map(_to_block, result.media)]
-        has_blocks = self.media_in_content and blocks
-        return [{"type": "text", "text": result.content}, *blocks] if has_blocks else result.content, blocks
+        if blocks and self.media_in_content:
+            return [{"type": "text", "text": result.content}, *blocks], blocks
+        return result.content, blocks
 
 
 def _to_block(part: ImagePart | FilePart) -> dict[str, Any]:

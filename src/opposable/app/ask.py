@@ -156,20 +156,22 @@ class TeamPool:
             async with self._open_locks.setdefault(key, asyncio.Lock()):
                 earlier = self._teams.get(key)
                 if not self._is_current(earlier):
-                    try:
-                        self._teams[key] = await self._open(model, database, semantics, assisted=assisted)
-                    except OpposableError as error:
-                        if earlier is None:
-                            raise
-                        log.info("The tables of a database cannot be read again: %s", error)
-                        self._teams[key] = replace(earlier, opened_at=self._clock())
-                    else:
-                        if earlier is not None:
-                            self._close_later(earlier)
+                    opening = self._open(model, database, semantics, assisted=assisted)
+                    self._teams[key] = await (opening if earlier is None else self._replace(earlier, opening))
         return self._teams[key].team
 
     def _is_current(self, pooled: _PooledTeam | None) -> bool:
         return pooled is not None and self._clock() - pooled.opened_at < TEAM_SECONDS
+
+    async def _replace(self, earlier: _PooledTeam, opening: Awaitable[_PooledTeam]) -> _PooledTeam:
+        """Return the team that is opened in place of an earlier one, or the earlier one if that fails."""
+        try:
+            current = await opening
+        except OpposableError as error:
+            log.info("The tables of a database cannot be read again: %s", error)
+            return replace(earlier, opened_at=self._clock())
+        self._close_later(earlier)
+        return current
 
     def _close_later(self, pooled: _PooledTeam) -> None:
         async def close() -> None:

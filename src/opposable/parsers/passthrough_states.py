@@ -7,7 +7,7 @@ ANY_THINKING_END = "any"
 _BODY_ENDS = [f"<|{end}|>" for end in ("end", "return", "eot", "eom", "start", "call", "im_end", "channel")]
 BODY_END_PATTERN = compile_alternatives(_BODY_ENDS)
 BODY_END_PREFIXES = get_prefixes(_BODY_ENDS) | {""}
-MAX_BODY_END_CHARACTERS = 12
+MAX_BODY_END_CHARACTERS = max(map(len, _BODY_ENDS))
 
 
 class PassthroughStates(StateMachine):
