@@ -1,5 +1,6 @@
 """Records the tokens of each API key and model, and writes them in the background."""
 
+import asyncio
 from contextlib import AbstractAsyncContextManager
 
 from opposable.domain.records import get_utc_now
@@ -19,6 +20,7 @@ class UsageRecorder:
     def __init__(self, repository: ModelUsageRepository) -> None:
         self._repository = repository
         self._pending: dict[tuple[str, str], Usage] = {}
+        self._lock = asyncio.Lock()
 
     def record(self, call: ModelCall) -> None:
         """Add a model call of the current caller; one that failed before its first token does not count."""
@@ -29,19 +31,20 @@ class UsageRecorder:
         self._pending[key] = self._pending.get(key, NO_USAGE) + usage
 
     async def write(self) -> None:
-        """Write what was recorded.
+        """Write what was recorded; a write in progress ends first.
 
         Raises:
             StoreError: If the store fails; the tokens are written later.
         """
-        pending, self._pending = self._pending, {}
-        records = [ModelUsage(key_id, model, usage) for (key_id, model), usage in pending.items()]
-        try:
-            await self._repository.add(records, get_utc_now().date())
-        except BaseException:
-            for key, usage in pending.items():
-                self._pending[key] = self._pending.get(key, NO_USAGE) + usage
-            raise
+        async with self._lock:
+            pending, self._pending = self._pending, {}
+            records = [ModelUsage(key_id, model, usage) for (key_id, model), usage in pending.items()]
+            try:
+                await self._repository.add(records, get_utc_now().date())
+            except BaseException:
+                for key, usage in pending.items():
+                    self._pending[key] = self._pending.get(key, NO_USAGE) + usage
+                raise
 
     def write_periodically(self) -> AbstractAsyncContextManager[None]:
         """Write while the block runs, and once at its end."""
