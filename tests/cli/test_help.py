@@ -72,6 +72,17 @@ def test_every_command_has_an_example_on_one_line_and_names_values_in_words() ->
         assert not re.search(r"<(str|int|list|path|Path)|\{[a-zA-Z]", text), path
 
 
+def test_the_help_of_the_program_imports_no_command_and_has_their_sentences() -> None:
+    code = "import sys; from opposable.cli import cli; cli(['--help'], standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert {"sqlalchemy", "aiohttp", "opposable.cli.run"}.isdisjoint(lines[-1].split())
+    shown = dict(re.findall(r"^  ([a-z-]+) {2,}(\S.*)$", done.stdout.partition("\nCommands:\n")[2], re.MULTILINE))
+    root = typer.main.get_command(cli)
+    assert isinstance(root, TyperGroup)
+    assert shown == {name: command.get_short_help_str(500) for name, command in root.commands.items()}
+
+
 def test_a_command_imports_no_other_command(tmp_path: Path) -> None:
     code = "import sys; from opposable.cli import cli; cli(['tools', 'list', '--json'], standalone_mode=False); print(*sys.modules)"
     environment = os.environ | {"OPPOSABLE_HOME": str(tmp_path)}

@@ -12,28 +12,28 @@ from opposable.cli.help import HelpGroup
 from opposable.cli.options import err, out
 
 _COMMANDS = {
-    "run": "run:run",
-    "ask": "run:ask",
-    "chat": "chat:chat",
-    "serve": "serve:serve",
-    "worker": "worker:worker",
-    "mcp-serve": "mcp:mcp_serve",
-    "doctor": "doctor:doctor",
-    "tools": "tools:cli",
-    "agents": "agents:cli",
-    "runs": "runs:cli",
-    "executions": "executions:cli",
-    "approvals": "approvals:cli",
-    "models": "models:cli",
-    "semantics": "semantics:cli",
-    "examples": "examples:cli",
-    "batch": "batch:cli",
-    "failures": "failures:cli",
-    "keys": "keys:cli",
-    "store": "store:cli",
-    "eval": "evals:cli",
+    "run": ("run:run", "Run one task with the built-in tools."),
+    "ask": ("run:ask", "Answer a question about a database."),
+    "chat": ("chat:chat", "Chat with a model in the terminal."),
+    "serve": ("serve:serve", "Serve agents, tools and models over HTTP."),
+    "worker": ("worker:worker", "Execute durable runs and batches from PostgreSQL."),
+    "mcp-serve": ("mcp:mcp_serve", "Serve the tools to MCP clients."),
+    "doctor": ("doctor:doctor", "Check the installation: model, keys, store, folders, extras."),
+    "tools": ("tools:cli", "List, search, show and call tools; manage stored tools."),
+    "agents": ("agents:cli", "List, show and check the stored agents; bind tools to them."),
+    "runs": ("runs:cli", "List and show the stored runs of agents."),
+    "executions": ("executions:cli", "List and show the stored executions of tools."),
+    "approvals": ("approvals:cli", "List and decide the calls that wait for approval."),
+    "models": ("models:cli", "List models, download the embedded one, test one."),
+    "semantics": ("semantics:cli", "Check and draft semantic models."),
+    "examples": ("examples:cli", "Manage the confirmed questions of a database."),
+    "batch": ("batch:cli", "Run thousands of tasks with worker processes."),
+    "failures": ("failures:cli", "Manage the failures that earlier runs stored."),
+    "keys": ("keys:cli", "Manage the API keys of the service."),
+    "store": ("store:cli", "Manage the store of tools, agents and records."),
+    "eval": ("evals:cli", "Run evaluations."),
 }
-"""Each command and the function or group it is, as module and name, in the order of the help."""
+"""The module and name of each command's function or group, and its sentence, in the order of the help."""
 
 
 class _LazyCommands(Mapping[str, Any]):
@@ -44,10 +44,11 @@ class _LazyCommands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
-            command = pkgutil.resolve_name(f"{__name__}.{_COMMANDS[name]}")
+            target, sentence = _COMMANDS[name]
+            command = pkgutil.resolve_name(f"{__name__}.{target}")
             parent = typer.Typer(cls=HelpGroup, rich_markup_mode=None)
             if isinstance(command, typer.Typer):
-                parent.add_typer(command, name=name)
+                parent.add_typer(command, name=name, help=sentence)
             else:
                 parent.command(name)(command)
             self._loaded |= typer.main.get_group(parent).commands
@@ -66,6 +67,10 @@ class _RootGroup(HelpGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands: Any = _LazyCommands()
+
+    def list_help_rows(self, ctx: Any) -> list[tuple[str, str]]:
+        """Return each command and its sentence, without importing them."""
+        return [(name, sentence) for name, (_, sentence) in _COMMANDS.items()]
 
 
 cli = typer.Typer(

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 AgentArgument = Annotated[str, typer.Argument(help="Id of an agent", metavar="AGENT")]
 ToolsArgument = Annotated[list[str], typer.Argument(help="Ids of stored tools", metavar="TOOL")]
 
-cli = typer.Typer(
-    cls=HelpGroup, help="List, show and check the stored agents; bind tools to them.", no_args_is_help=True
-)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 
 @cli.command("list")

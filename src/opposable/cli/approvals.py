@@ -25,7 +25,7 @@ from opposable.domain.records import Approval
 if TYPE_CHECKING:
     from opposable.store.store import Store
 
-cli = typer.Typer(cls=HelpGroup, help="List and decide the calls that wait for approval.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 
 @cli.command("list")

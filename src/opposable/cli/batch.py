@@ -25,7 +25,7 @@ from opposable.domain.json_text import dump_json
 from opposable.domain.specs import RateLimit
 from opposable.store.store import Store
 
-cli = typer.Typer(cls=HelpGroup, help="Run thousands of tasks with worker processes.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 POLL_SECONDS = 0.5
 NO_WORKER_NOTE_SECONDS = 10

@@ -29,7 +29,7 @@ from opposable.evals.text_to_sql.paired import compare_sheets
 from opposable.evals.text_to_sql.recorded_model import RecordedModel
 from opposable.evals.text_to_sql.report import write_report
 
-cli = typer.Typer(cls=HelpGroup, help="Run evaluations.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 
 @cli.command("sql")

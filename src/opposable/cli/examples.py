@@ -13,7 +13,7 @@ from opposable.cli.options import JsonOption, out, read_settings
 from opposable.cli.rendering import render_table, shorten, style_text, to_json
 from opposable.domain.records import QueryExample
 
-cli = typer.Typer(cls=HelpGroup, help="Manage the confirmed questions of a database.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 RequiredDatabaseOption = Annotated[
     str, typer.Option("--db", help="FILE, clickhouse:///DIRECTORY, postgresql://… or mysql://…", show_default=False)
 ]

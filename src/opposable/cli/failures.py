@@ -15,7 +15,7 @@ from opposable.domain.records import Failure
 if TYPE_CHECKING:
     from opposable.store.store import Store
 
-cli = typer.Typer(cls=HelpGroup, help="Manage the failures that earlier runs stored.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 
 @cli.command("list")

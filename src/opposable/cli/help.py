@@ -41,15 +41,18 @@ class HelpGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with their first sentences."""
+        if rows := self.list_help_rows(ctx):
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+    def list_help_rows(self, ctx: Any) -> list[tuple[str, str]]:
+        """Return each command that help shows, and its first sentence."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [
+        return [
             (name, command.get_short_help_str(MAX_SENTENCE_CHARACTERS))
             for name, command in commands
             if command is not None and not command.hidden
         ]
-        if rows:
-            with formatter.section("Commands"):
-                formatter.write_dl(rows)
 
 
 def _label_values(command: Any) -> None:

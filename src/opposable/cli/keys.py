@@ -17,7 +17,7 @@ from opposable.web.principal import Scope
 if TYPE_CHECKING:
     from opposable.store.store import Store
 
-cli = typer.Typer(cls=HelpGroup, help="Manage the API keys of the service.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 

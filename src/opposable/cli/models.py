@@ -25,7 +25,7 @@ from opposable.models.capability_probe import ProbeResult
 from opposable.models.factory import normalize_model_name
 from opposable.models.profile import ModelProfile
 
-cli = typer.Typer(cls=HelpGroup, help="List models, download the embedded one, test one.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 
 @cli.command("list")

@@ -24,7 +24,7 @@ from opposable.domain.records import ExecutionFilter, Run, RunStatus
 if TYPE_CHECKING:
     from opposable.store.store import Store
 
-cli = typer.Typer(cls=HelpGroup, help="List and show the stored runs of agents.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 
 @cli.command("list")

@@ -12,7 +12,7 @@ from opposable.cli.options import DatabaseOption, JsonOption, err, out, require_
 from opposable.cli.rendering import style_text, to_json, write_text
 from opposable.domain.errors import BadInput
 
-cli = typer.Typer(cls=HelpGroup, help="Check and draft semantic models.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 _SEVERITY_COLORS = {"error": "red", "warning": "yellow", "info": "dim"}
 

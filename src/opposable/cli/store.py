@@ -9,7 +9,7 @@ from opposable.cli.help import HelpGroup
 from opposable.cli.options import err, read_settings
 from opposable.cli.rendering import style_text
 
-cli = typer.Typer(cls=HelpGroup, help="Manage the store of tools, agents and records.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 
 @cli.callback()

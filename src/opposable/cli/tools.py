@@ -26,7 +26,7 @@ from opposable.cli.rendering import render_table, style_text, to_json, write_tex
 from opposable.domain.json_forms import result_to_json
 from opposable.tools.result_text import value_to_text
 
-cli = typer.Typer(cls=HelpGroup, help="List, search, show and call tools; manage stored tools.", no_args_is_help=True)
+cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 
 @cli.command("list")
