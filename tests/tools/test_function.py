@@ -5,6 +5,7 @@ import functools
 import json
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from typing import Annotated, Any, Literal, NamedTuple
@@ -92,6 +93,61 @@ def test_annotations_with_field_describe_and_bound():
 class Color(Enum):
     RED = (255, (0, 0))
     BLUE = (0, (0, 255))
+
+
+@pytest.mark.parametrize("colon", [":", "："])
+def test_the_headings_of_a_docstring_may_be_chinese(colon):
+    def get_weather(city: str, days: int = 3) -> str:
+        return city * days
+
+    get_weather.__doc__ = f"""查询天气。
+
+    注意：只限国内。
+
+    参数{colon}
+        city (str){colon}名称，例如：北京
+        days{colon} 天数
+
+    返回值{colon}
+        天气
+    """
+    definition = FunctionTool(get_weather).definition
+    assert definition.description == "查询天气。 注意：只限国内。"
+    descriptions = {name: schema["description"] for name, schema in definition.parameters["properties"].items()}
+    assert descriptions == {"city": "名称，例如：北京", "days": "天数"}
+
+
+class Order:
+    """Create an order."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+@dataclass
+class OrderData:
+    number: int
+
+
+class OrderModel(BaseModel):
+    number: int
+
+
+@pytest.mark.parametrize("constructor", [Order, OrderData, OrderModel])
+def test_a_class_is_a_tool_that_creates_its_objects(constructor):
+    created = FunctionTool(constructor)
+    assert created.definition.parameters == {
+        "type": "object",
+        "properties": {"number": {"type": "integer"}},
+        "required": ["number"],
+    }
+    assert created.check({"number": "7"}) == {"number": 7}
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_a_timeout_without_time_is_refused(timeout):
+    with pytest.raises(ToolRegistrationError, match=f"more than 0 seconds, not {timeout}"):
+        tool(timeout=timeout)(search)
 
 
 @pytest.mark.parametrize(

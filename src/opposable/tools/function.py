@@ -73,6 +73,8 @@ class FunctionTool:
         """
         if not callable(function):
             raise ToolRegistrationError(f"{function!r} is not callable. Pass a function or a method.")
+        if timeout is not None and not timeout > 0:
+            raise ToolRegistrationError(f"The timeout of a tool is more than 0 seconds, not {timeout!r}.")
         self._signature = get_signature(function)
         self.function = function
         self.tool_id = tool_id or self._signature.name

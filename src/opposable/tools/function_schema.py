@@ -36,6 +36,10 @@ _PLAIN_GENERICS = frozenset({list, dict, Union, UnionType})
 _OTHER_STYLES = re.compile(r"^\s*(?:[:@]|\.\. |[-=]{3,}\s*$)", re.MULTILINE)
 """What docstrings in another style than Google's have: fields such as `:param name:`, or underlined sections."""
 
+_CHINESE_HEADING = re.compile(r"^([ \t]*)(参数|返回值?|异常)[:：][ \t]*$", re.MULTILINE)
+_CHINESE_ITEM = re.compile(r"^([ \t]+\w+(?:[ \t]*\([^)]*\))?)：[ \t]*", re.MULTILINE)
+_GOOGLE_HEADINGS = {"参数": "Args", "返回": "Returns", "返回值": "Returns", "异常": "Raises"}
+
 _REFERENCE = re.compile(r'"\$ref":"[^"]*/([^"/]+)"')
 
 
@@ -132,9 +136,15 @@ def unwrap_partial(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _parse_docstring(text: str) -> Any:
-    """Parse a docstring: as Google's style where it can be no other, since trying every style takes three times as long."""
+    """Parse a docstring: as Google's style where it can be no other, since trying every style takes three times as long.
+
+    The headings of Google's style may be Chinese.
+    """
     import docstring_parser  # lazy: loaded with the first function tool
 
+    if _CHINESE_HEADING.search(text):
+        text = _CHINESE_HEADING.sub(lambda match: f"{match[1]}{_GOOGLE_HEADINGS[match[2]]}:", text)
+        text = _CHINESE_ITEM.sub(r"\1: ", text)
     if not _OTHER_STYLES.search(text):
         with contextlib.suppress(docstring_parser.ParseError):
             return docstring_parser.parse(text, docstring_parser.DocstringStyle.GOOGLE)
@@ -207,7 +217,10 @@ def _create_model(name: str, fields: dict[str, Any]) -> tuple[Any, dict[str, Any
 def _get_type_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     function = unwrap_partial(function)
     try:
-        hints = _resolve_type_hints(function if inspect.isroutine(function) else type(function).__call__)
+        if inspect.isclass(function):  # its fields, and what its constructor takes
+            hints = get_type_hints(function, include_extras=True) | _resolve_type_hints(function.__init__)
+        else:
+            hints = _resolve_type_hints(function if inspect.isroutine(function) else type(function).__call__)
         return {parameter: _convert_type(hint) for parameter, hint in hints.items()}
     except (NameError, TypeError, RecursionError) as error:
         raise ToolRegistrationError(f"{name}: its annotations cannot be resolved: {error}") from error
