@@ -42,7 +42,7 @@ async def test_a_file_is_imported_whole_or_not_at_all(workspace: Path) -> None:
     assert await list_pairs(workspace) == []
     (workspace / "good.jsonl").write_bytes(orjson.dumps(lines[0]))
     done = await run_program(workspace, "examples", "import", "good.jsonl", "--db", "shop.sqlite")
-    assert done.out == "1 examples are stored.\n"
+    assert done.out == "Stored examples: 1.\n"
     done = await run_program(workspace, "examples", "import", "good.jsonl", "--db", "shop.sqlite", "--json")
     assert [one["question"] for one in done.json["examples"]] == ["How many?"]
     (workspace / "broken.jsonl").write_text('{"question": "a"}')

@@ -71,7 +71,7 @@ def import_file(
     Example: opposable examples import questions.jsonl --db examples/data/chinook.sqlite
     """
     examples = asyncio.run(add_examples(read_settings(), db, read_examples_file(file)))
-    print(_to_json(examples)) if json else out.print(style_text(f"{len(examples)} examples are stored."))
+    print(_to_json(examples)) if json else out.print(style_text(f"Stored examples: {len(examples)}."))
 
 
 def _to_json(examples: Sequence[QueryExample]) -> str:
