@@ -12,7 +12,24 @@ from opposable.domain.text_normalization import (
     split_bigrams,
     split_camel_case,
     split_identifier,
+    unwrap_lines,
 )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("  one   line ", "one line"),
+        ("a sentence\n  on two lines\n\n\nand a paragraph", "a sentence on two lines\n\nand a paragraph"),
+        ("Fields:\n\n  - a\n  - b\n", "Fields:\n\n  - a\n  - b"),
+        ("1. one\n2. two", "1. one\n2. two"),
+        ("| a | b |\n|---|---|", "| a | b |\n|---|---|"),
+        ("Write::\n\n    SELECT a\n    FROM b", "Write::\n\n    SELECT a\n    FROM b"),
+        ("Write\n```\na\n\nb\n```", "Write\n```\na\n\nb\n```"),
+    ],
+)
+def test_lines_of_paragraphs_are_joined_and_those_of_lists_and_code_are_not(text, expected):
+    assert unwrap_lines(text) == expected
 
 
 @pytest.mark.parametrize(

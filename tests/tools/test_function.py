@@ -50,7 +50,7 @@ class Node(BaseModel):
 def test_the_schema_comes_from_signature_and_docstring():
     definition = FunctionTool(search).definition
     assert definition.name == "search"
-    assert definition.description == "Search files. Looks into every file."
+    assert definition.description == "Search files.\n\nLooks into every file."
     assert definition.parameters == {
         "type": "object",
         "properties": {
@@ -95,6 +95,37 @@ class Color(Enum):
     BLUE = (0, (0, 255))
 
 
+def test_lists_and_examples_of_a_docstring_keep_their_lines():
+    def search(query: str) -> list[str]:
+        """Search for titles
+        and dates.
+
+        Fields:
+        - title:word
+        - date>2020-01-01
+
+        Args:
+            query: a query, whose parts
+                are joined by AND or
+                OR
+
+        Returns:
+            The titles.
+
+        Examples:
+            title:cat AND date>2020
+            title:"a dog"
+        """
+        return [query]
+
+    definition = FunctionTool(search).definition
+    assert definition.description == (
+        "Search for titles and dates.\n\nFields:\n- title:word\n- date>2020-01-01\n\n"
+        'Examples:\ntitle:cat AND date>2020\ntitle:"a dog"'
+    )
+    assert definition.parameters["properties"]["query"]["description"] == "a query, whose parts are joined by AND or OR"
+
+
 @pytest.mark.parametrize("colon", [":", "："])
 def test_the_headings_of_a_docstring_may_be_chinese(colon):
     def get_weather(city: str, days: int = 3) -> str:
@@ -112,7 +143,7 @@ def test_the_headings_of_a_docstring_may_be_chinese(colon):
         天气
     """
     definition = FunctionTool(get_weather).definition
-    assert definition.description == "查询天气。 注意：只限国内。"
+    assert definition.description == "查询天气。\n\n注意：只限国内。"
     descriptions = {name: schema["description"] for name, schema in definition.parameters["properties"].items()}
     assert descriptions == {"city": "名称，例如：北京", "days": "天数"}
 

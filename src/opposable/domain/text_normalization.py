@@ -15,6 +15,9 @@ _NAME_BOUNDARY = re.compile(_CAMEL_CASE_BOUNDARY.pattern + r"|(?<=[A-Za-z])(?=\d
 _CJK_RUN = re.compile(rf"[{CJK_CHARACTERS}]+")
 _WORD_OR_CJK_RUN = re.compile(rf"[{CJK_CHARACTERS}]+|[^\W_{CJK_CHARACTERS}]+")
 _SEPARATORS = re.compile(r"[\W_]+")
+_EMPTY_LINES = re.compile(r"\n\s*\n")
+_STRUCTURED_LINE = re.compile(r"^(?: {4}|\t|[ \t]*(?:[-*+•>|`~#<]|\d+[.)][ \t]))", re.MULTILINE)
+"""A line that is more than a part of a paragraph: of a list, a table, a quotation, a heading or code."""
 
 
 def fold_text(text: str) -> str:
@@ -25,6 +28,22 @@ def fold_text(text: str) -> str:
 def normalize_text(text: str) -> str:
     """Fold `text` and replace each run of characters other than letters and digits by one space."""
     return " ".join(_SEPARATORS.sub(" ", fold_text(text)).split())
+
+
+def unwrap_lines(text: str) -> str:
+    """Join the lines of each paragraph of plain text. Lists, tables and code keep their lines."""
+    text = text.strip()
+    if "\n" not in text:
+        return " ".join(text.split())
+    if "```" in text:
+        return text
+    paragraphs = (part.strip("\n") for part in _EMPTY_LINES.split(text))
+    return "\n\n".join(part if _STRUCTURED_LINE.search(part) else " ".join(part.split()) for part in paragraphs)
+
+
+def shorten_text(text: str, max_characters: int) -> str:
+    """Return the text, or its beginning and "…"."""
+    return text if len(text) <= max_characters else f"{text[:max_characters].rstrip()}…"
 
 
 def remove_separators(text: str) -> str:

@@ -12,6 +12,11 @@ from opposable.domain.schema_alternatives import flatten_alternatives
 
 _EMPTY_OBJECT = re.compile(r"\s*\{\s*\}\s*")
 
+MAX_DESCRIPTION_CHARACTERS = 16_000
+"""Characters of a foreign tool's description that are sent to the model."""
+MAX_PARAMETER_DESCRIPTION_CHARACTERS = 4_000
+"""Characters of the description of one of its parameters that are sent to the model."""
+
 FailureKind = Literal[
     "unknown_tool",
     "invalid_arguments",

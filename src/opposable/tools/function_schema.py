@@ -26,6 +26,7 @@ from opposable.domain.call_context import CallContext
 from opposable.domain.content import FilePart, ImagePart
 from opposable.domain.errors import InvalidArguments, ToolRegistrationError
 from opposable.domain.json_text import NON_FINITE_TEXTS, dump_json
+from opposable.domain.text_normalization import unwrap_lines
 from opposable.tools.pydantic_problems import problems_from_error
 from opposable.tools.result_text import encode_value
 
@@ -48,7 +49,7 @@ class FunctionSignature:
 
     Attributes:
         name: The name of the function, or of the type of a callable object.
-        description: The docstring's text without its sections.
+        description: The docstring's text, with the section of examples and without the others.
         descriptions: The descriptions of the parameters that a model passes, by name; "" if not described.
         context_name: The parameter that takes the `CallContext`, if any.
     """
@@ -62,10 +63,12 @@ class FunctionSignature:
         named_function = unwrap_partial(function)
         self.name = getattr(named_function, "__name__", type(named_function).__name__)
         docstring = _parse_docstring(inspect.getdoc(named_function) or "")
-        description = " ".join(part for part in (docstring.short_description, docstring.long_description) if part)
-        self.description = " ".join(description.split()) or self.name.replace("_", " ").strip()
+        texts = [unwrap_lines(docstring.description or "")]
+        examples = [part for one in docstring.examples for part in (one.snippet, one.description) if part]
+        texts += ["\n".join(["Examples:", *examples])] if examples else []
+        self.description = "\n\n".join(filter(None, texts)) or self.name.replace("_", " ").strip()
         self._parameters, self.context_name = _read_parameters(function, self.name, is_bound=is_bound)
-        described = {param.arg_name: " ".join((param.description or "").split()) for param in docstring.params}
+        described = {param.arg_name: unwrap_lines(param.description or "") for param in docstring.params}
         self.descriptions = {
             name: _get_own_description(hint) or described.get(name, "")
             for name, (hint, _default) in self._parameters.items()

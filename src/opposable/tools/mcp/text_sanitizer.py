@@ -4,10 +4,9 @@ import re
 import unicodedata
 from typing import Any
 
-MAX_DESCRIPTION_CHARACTERS = 4_000
-"""Characters of a tool's description that are sent to the model."""
-MAX_PARAMETER_DESCRIPTION_CHARACTERS = 1_000
-"""Characters of one parameter's description that are sent to the model."""
+from opposable.domain.text_normalization import shorten_text
+from opposable.domain.tools import MAX_DESCRIPTION_CHARACTERS, MAX_PARAMETER_DESCRIPTION_CHARACTERS
+
 WORD_JOINER = "\u2060"
 """A character without width. Inserted into a marker of a model's chat template, it makes the marker plain text."""
 
@@ -29,7 +28,7 @@ def sanitize_text(text: str, max_characters: int = MAX_DESCRIPTION_CHARACTERS) -
     read_text = text[: max_characters * 10]  # a server may send megabytes of text or of invisible characters
     visible = "".join(c for c in read_text if c in "\n\t" or unicodedata.category(c) not in _HIDDEN_CATEGORIES)
     sanitized = _MODEL_MARKER_PATTERN.sub(lambda match: f"{match[0][0]}{WORD_JOINER}{match[0][1:]}", visible).strip()
-    return sanitized if len(sanitized) <= max_characters else sanitized[:max_characters].rstrip() + "…"
+    return shorten_text(sanitized, max_characters)
 
 
 def sanitize_schema(node: Any) -> Any:

@@ -112,7 +112,7 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/components/schemas/
         ("3.1.0", {"type": "integer", "exclusiveMinimum": 1}, {"type": "integer", "exclusiveMinimum": 1}),
         ("3.1.0", {"type": ["string", "null"], "const": "a"}, {"type": ["string", "null"], "const": "a"}),
         ("3.1.0", {"type": "string", "example": "x", "xml": {}, "x-y": 1, "title": "T", "default": "d"}, {"type": "string", "default": "d"}),
-        ("3.1.0", {"type": "string", "description": "a\n  b " + "c" * 400}, {"type": "string", "description": "a b " + "c" * 295 + "…"}),
+        ("3.1.0", {"type": "string", "description": "a\n  b " + "c" * 5_000}, {"type": "string", "description": "a b " + "c" * 3_996 + "…"}),
         ("3.1.0", {"$ref": "#/components/schemas/Pet"}, {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}),
         ("3.1.0", {"allOf": [{"$ref": "#/components/schemas/Pet"}, {"type": "object"}]}, {"allOf": [{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}, {"type": "object"}]}),
         ("3.1.0", {"type": "array", "items": {"$ref": "#/components/schemas/a~1b%20c"}}, {"type": "array", "items": {"type": "integer"}}),

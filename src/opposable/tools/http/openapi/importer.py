@@ -11,6 +11,8 @@ from pydantic import ValidationError
 
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.specs import EndpointConfig, HttpToolSpec, ParameterPlacement, ResponseTransform
+from opposable.domain.text_normalization import shorten_text, unwrap_lines
+from opposable.domain.tools import MAX_DESCRIPTION_CHARACTERS
 from opposable.tools.http.argument_validation import compile_argument_validator
 from opposable.tools.http.openapi.document import OpenApiDocument, get_map, to_short_text
 from opposable.tools.http.openapi.operation import OperationInputs
@@ -25,7 +27,6 @@ _METHODS = frozenset({"get", "put", "post", "delete", "patch", "head"})
 _UNSUPPORTED_METHODS = ("options", "trace", "query", "additionalOperations")
 _STREAMS = LINE_STREAMS | {EVENT_STREAM}
 _PAGE_HEADERS = ("link",)
-_MAX_DESCRIPTION_CHARACTERS = 700
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,13 +249,12 @@ def _choose_tool_id(operation: Mapping[str, Any], location: str, taken_ids: Coll
 def _create_description(
     operation: Mapping[str, Any], item: Mapping[str, Any], location: str, *, deprecated: bool
 ) -> str:
-    summary, text = (
-        _to_single_line(operation.get(key)) or _to_single_line(item.get(key)) for key in ("summary", "description")
-    )
+    summary = _to_single_line(operation.get("summary")) or _to_single_line(item.get("summary"))
+    texts = (unwrap_lines(one["description"]) for one in (operation, item) if isinstance(one.get("description"), str))
+    text = next(filter(None, texts), "")
     starts_with_summary = text.lower().startswith(summary.lower().rstrip("."))
     description = (text if starts_with_summary else f"{summary.rstrip('.')}. {text}".strip()) or location
-    if len(description) > _MAX_DESCRIPTION_CHARACTERS:
-        description = description[: _MAX_DESCRIPTION_CHARACTERS - 1] + "…"
+    description = shorten_text(description, MAX_DESCRIPTION_CHARACTERS)
     return f"Deprecated. {description}" if deprecated else description
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from opposable.domain.text_normalization import shorten_text, unwrap_lines
+from opposable.domain.tools import MAX_PARAMETER_DESCRIPTION_CHARACTERS
 from opposable.tools.http.openapi.discriminators import get_discriminator_values, select_values
 from opposable.tools.http.openapi.document import OpenApiDocument, get_map, is_small
 from opposable.tools.http.parameter_styles import scalar_to_text
@@ -21,7 +23,6 @@ MAX_EXTENDED_NODES = 300
 MAX_REFERENCE_DEPTH = 60
 MAX_VALUE_NODES = 5_000
 """Nodes of a default, a constant or an enumeration. Larger ones are left out."""
-MAX_DESCRIPTION_CHARACTERS = 300
 _COPIED_KEYWORDS = frozenset(
     (
         *("const", "format", "pattern", "minLength", "maxLength", "minimum", "maximum", "multipleOf"),
@@ -266,9 +267,7 @@ class SchemaConverter:
         text = node.get("description")
         if not isinstance(text, str) or not text.strip():
             return {}
-        text = " ".join(text.split())
-        is_long = len(text) > MAX_DESCRIPTION_CHARACTERS
-        return {"description": text[: MAX_DESCRIPTION_CHARACTERS - 1] + "…" if is_long else text}
+        return {"description": shorten_text(unwrap_lines(text), MAX_PARAMETER_DESCRIPTION_CHARACTERS)}
 
 
 def remove_patterns(schema: Any) -> Any:
