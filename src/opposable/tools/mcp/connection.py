@@ -38,14 +38,14 @@ class McpConnection:
     """The connection to one server.
 
     `on_tool_list` is called with the server's tools after every connect and every change. While `state` is "down",
-    `reason` is a phrase that says why, without secrets.
+    `reason` is a phrase that says why, without secrets. `instructions` is what the server says about its use.
     """
 
     def __init__(self, spec: McpServerSpec, on_tool_list: OnToolList) -> None:
         self._spec = spec
         self._on_tool_list = on_tool_list
         self.state: ConnectionState = "closed"
-        self.reason = ""
+        self.reason = self.instructions = ""
         self._session: McpSession | None = None
         self._diagnostics = ConnectionDiagnostics()
         self._owner_task: asyncio.Task[None] | None = None
@@ -197,6 +197,7 @@ class McpConnection:
 
     def _publish_session(self, session: McpSession) -> None:
         self._session, self.state, self.reason = session, "ready", ""
+        self.instructions = session.client.instructions or ""
         self._has_connected = True
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:

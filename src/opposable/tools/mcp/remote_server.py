@@ -10,6 +10,7 @@ from opposable.domain.specs import McpServerSpec, Registration
 from opposable.tools.json_schema_validation import ValidateArguments
 from opposable.tools.mcp.connection import ConnectionState, McpConnection
 from opposable.tools.mcp.mcp_tool import McpTool, create_tool, to_tool_names, validate_server_tool
+from opposable.tools.mcp.text_sanitizer import sanitize_text
 from opposable.tools.mcp.tool_pinning import MemoryPinStore, PinStore, to_protocol_json
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ class McpServer:
     def tools(self) -> tuple[McpTool, ...]:
         """The tools that may be called, in the server's order; also while the server is down."""
         return tuple(self._tools.values())
+
+    @property
+    def instructions(self) -> str:
+        """What the server says to models about its use, "" for nothing. Models get it only from you."""
+        return sanitize_text(self._connection.instructions)
 
     @property
     def registration(self) -> Registration:
