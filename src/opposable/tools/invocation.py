@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.domain.argument_problems import must_be_type
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.json_text import preview_json
@@ -17,6 +16,7 @@ from opposable.tools.failure_rules import NO_RULES, is_failure
 from opposable.tools.raised_errors import get_error_text, is_connection_error, is_timeout_error, may_have_been_sent
 from opposable.tools.registry import RegisteredTool
 from opposable.tools.result_text import value_to_text
+from opposable.tools.schema_phrases import must_be_type
 from opposable.tools.traits import ToolTraits
 
 

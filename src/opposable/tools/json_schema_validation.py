@@ -4,17 +4,10 @@ import functools
 import json
 import operator
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import quote
 
-from opposable.domain.argument_problems import (
-    Comparison,
-    JsonType,
-    is_required,
-    must_be_type,
-    must_compare,
-    unknown_parameter,
-)
+from opposable.domain.argument_problems import is_required, must_be, unknown_parameter
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
 from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.json_text import dump_json, preview_json
@@ -25,7 +18,7 @@ from opposable.tools.schema_phrases import (
     describe_types,
     join_options,
     join_path,
-    must_fit,
+    must_be_type,
     must_have_one,
     must_respect,
     unknown_field,
@@ -37,7 +30,6 @@ ValidateArguments = Callable[[dict[str, Any]], dict[str, Any]]
 MAX_MALFORMED_KEYWORDS = 50
 """Malformed keywords of one schema that are deleted; each takes one compilation."""
 
-_JSON_TYPES: dict[str, JsonType] = {name: name for name in get_args(JsonType)}
 _IN_PLACE_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "$ref"})
 """Keywords whose schemas apply to the same value."""
 _EXCLUDING_KEYWORDS = frozenset(
@@ -45,13 +37,6 @@ _EXCLUDING_KEYWORDS = frozenset(
     | {"dependentRequired", "dependentSchemas", "unevaluatedProperties"}
 )
 """Keywords, next to `required` and `additionalProperties`, by which a schema excludes objects."""
-_COMPARISONS: dict[str, Comparison] = {
-    "minimum": "minimum",
-    "exclusiveMinimum": "exclusive minimum",
-    "maximum": "maximum",
-    "exclusiveMaximum": "exclusive maximum",
-}
-
 _ERROR_KINDS = {"type": "type", "anyOf": "type", "oneOf": "type", "enum": "choice", "const": "choice"}
 """What an error says of the value, by its keyword; see `choose_branch`."""
 
@@ -270,17 +255,14 @@ def _describe_problem(error: Any, parameters: dict[str, Any]) -> str:
     if has_alternatives or (kind.name == "type" and kind.types in (["array"], ["object"])):
         phrase = describe_schema(_get_schema_of(error, parameters), parameters)
         if phrase is not None:
-            return must_fit(phrase)
+            return must_be(phrase)
     if kind.name == "type":
         types = sorted(kind.types, key=lambda name: (name == "null", name))
-        is_single = len(types) == 1 and types[0] in _JSON_TYPES
-        return must_be_type(_JSON_TYPES[types[0]]) if is_single else must_fit(describe_types(types))
+        return must_be_type(types[0]) if len(types) == 1 and types[0] != "null" else must_be(describe_types(types))
     if kind.name == "enum":
-        return must_fit(join_options(map(preview_json, kind.value)))
+        return must_be(join_options(map(preview_json, kind.value)))
     if kind.name == "const":
-        return must_fit(preview_json(kind.value))
-    if kind.name in _COMPARISONS:
-        return must_compare(_COMPARISONS[kind.name], preview_json(kind.value))
+        return must_be(preview_json(kind.value))
     if kind.name in LIMIT_KEYWORDS:
-        return must_respect(kind.name, kind.value)
+        return must_respect(kind.name, preview_json(kind.value) if isinstance(kind.value, float) else kind.value)
     return message if len(message) <= 300 else f"{message[:300]}…"

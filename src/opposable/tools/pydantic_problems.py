@@ -4,14 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opposable.domain.argument_problems import (
-    Comparison,
-    JsonType,
-    is_required,
-    must_be_type,
-    must_compare,
-    unknown_parameter,
-)
+from opposable.domain.argument_problems import is_required, must_be, unknown_parameter
 from opposable.domain.errors import FieldProblem
 from opposable.domain.json_text import preview_json
 from opposable.domain.localized_text import LocalizedText
@@ -22,13 +15,13 @@ from opposable.tools.schema_phrases import (
     get_choices,
     join_options,
     join_path,
-    must_fit,
+    must_be_type,
     must_respect,
     resolve_references,
     unknown_field,
 )
 
-_JSON_TYPES: dict[str, JsonType] = {
+_JSON_TYPES = {
     "int": "integer",
     "float": "number",
     "decimal": "number",
@@ -41,11 +34,11 @@ _JSON_TYPES: dict[str, JsonType] = {
 }
 """The JSON type that a value should have, by the beginning of pydantic's error type."""
 
-_COMPARISONS: dict[str, Comparison] = {
+_COMPARISONS = {
     "greater_than_equal": "minimum",
-    "greater_than": "exclusive minimum",
+    "greater_than": "exclusiveMinimum",
     "less_than_equal": "maximum",
-    "less_than": "exclusive maximum",
+    "less_than": "exclusiveMaximum",
 }
 _LIMITS = {
     "string_too_short": ("minLength", "min_length"),
@@ -133,7 +126,7 @@ def _follow_branch(
     index = choose_branch([[(len(one.steps), one.kind) for one in errors] for errors in branches.values()])
     if index is None:
         error, phrase = next(iter(branches.values()))[0].error, describe_schema(node, root)
-        problem = FieldProblem(join_path(*path), must_fit(phrase or ""), preview_json(error["input"]))
+        problem = FieldProblem(join_path(*path), must_be(phrase or ""), preview_json(error["input"]))
         yield problem if phrase else _create_problem(path, node, error, root)
         return
     name = list(branches)[index]
@@ -176,7 +169,7 @@ def _create_problem(
     tag_field = str(error.get("ctx", {}).get("discriminator", "")).strip("'")
     if tag_field and (tag := _get_child(node, tag_field, schema)):
         is_missing = not isinstance(received, Mapping) or tag_field not in received
-        problem = is_required() if is_missing else must_fit(describe_schema(tag, schema) or "")
+        problem = is_required() if is_missing else must_be(describe_schema(tag, schema) or "")
         return FieldProblem(
             join_path(*path, tag_field), problem, None if is_missing else preview_json(received[tag_field])
         )
@@ -193,22 +186,22 @@ def _describe_problem(node: Mapping[str, Any], error: Mapping[str, Any], schema:
     if kind == "missing":
         return is_required()
     if kind in _COMPARISONS and context:  # a validator may raise an error of the same name without a limit
-        return must_compare(_COMPARISONS[kind], message.rpartition(" ")[2])
+        return must_respect(_COMPARISONS[kind], message.rpartition(" ")[2])
     keyword, limit_name = _LIMITS.get(kind, ("", ""))
     if limit_name in context:
         return must_respect(keyword, context[limit_name])
     requirement = message.removeprefix("Value error, ").removeprefix("Input ").removeprefix("should ")
     if kind in _CHOICE_ERRORS and get_choices(node):
         return LocalizedText(
-            f"must {requirement}", must_fit(join_options(map(preview_json, get_choices(node)))).chinese
+            f"must {requirement}", must_be(join_options(map(preview_json, get_choices(node)))).chinese
         )
     if kind.endswith(_TYPE_ERROR_ENDINGS):
         json_type = _JSON_TYPES.get(kind.partition("_")[0])
         phrase = describe_schema(node, schema) if json_type in ("array", "object", None) else None
         if phrase:
-            return must_fit(phrase)
+            return must_be(phrase)
         if json_type:
             return must_be_type(json_type)
     if requirement.startswith("be "):
-        return must_fit(requirement.removeprefix("be "))
+        return must_be(requirement.removeprefix("be "))
     return f"must {requirement}" if requirement.startswith(("have ", "match ")) else requirement

@@ -5,7 +5,7 @@ from typing import Any
 
 from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.json_text import preview_json
-from opposable.domain.localized_text import LocalizedText, join_localized, localize
+from opposable.domain.localized_text import LocalizedText, join_localized
 
 MAX_DESCRIBED_FIELDS = 12
 MAX_DEPTH = 8
@@ -29,6 +29,10 @@ _FORMATS = {
 }
 _ITEM_TYPES = {"integer": "integers", "number": "numbers", "string": "strings", "boolean": "booleans"}
 _LIMITS = {
+    "minimum": ("must be greater than or equal to {}", "必须大于或等于 {}"),
+    "exclusiveMinimum": ("must be greater than {}", "必须大于 {}"),
+    "maximum": ("must be less than or equal to {}", "必须小于或等于 {}"),
+    "exclusiveMaximum": ("must be less than {}", "必须小于 {}"),
     "minLength": ("must have at least {} characters", "至少要有 {} 个字符"),
     "maxLength": ("must have at most {} characters", "最多只能有 {} 个字符"),
     "minItems": ("must have at least {} items", "至少要有 {} 个元素"),
@@ -41,11 +45,6 @@ _LIMITS = {
 LIMIT_KEYWORDS = frozenset(_LIMITS)
 
 
-def must_fit(phrase: str) -> LocalizedText:
-    """Return the message for a value that has to be what a phrase says."""
-    return LocalizedText(f"must be {phrase}", f"必须是 {localize(phrase, 'zh')}")
-
-
 def join_path(*steps: Any) -> str:
     """Return a dotted path in the arguments."""
     return ".".join(map(str, steps))
@@ -55,6 +54,12 @@ def must_respect(keyword: str, limit: object) -> LocalizedText:
     """Return the message for a value outside the limit of a keyword, which is one of `LIMIT_KEYWORDS`."""
     english, chinese = _LIMITS[keyword]
     return LocalizedText((english.removesuffix("s") if limit == 1 else english).format(limit), chinese.format(limit))
+
+
+def must_be_type(name: str) -> LocalizedText:
+    """Return the message for a value of another type than that of JSON Schema with this name."""
+    english, chinese = _TYPES[name]
+    return LocalizedText(f"must be {english}", f"必须是{chinese}")
 
 
 def must_have_one(names: Sequence[str]) -> LocalizedText:
