@@ -16,10 +16,10 @@ class ManualClock:
         return self.now
 
 
-async def test_calls_within_the_limit_are_allowed_and_counted_down():
+async def test_calls_within_the_limit_are_allowed():
     limiter = InProcessRateLimiter(ManualClock())
-    results = [await limiter.hit("key", RateLimit(calls=2, seconds=10)) for _ in range(2)]
-    assert results == [RateLimitResult(allowed=True, remaining=1), RateLimitResult(allowed=True, remaining=0)]
+    results = [await limiter.hit("key", RateLimit(calls=2, seconds=10)) for _ in range(3)]
+    assert [result.allowed for result in results] == [True, True, False]
 
 
 async def test_a_refused_call_reports_when_the_oldest_call_leaves_the_window():
@@ -29,18 +29,18 @@ async def test_a_refused_call_reports_when_the_oldest_call_leaves_the_window():
     clock.now += 4
     await limiter.hit("key", limit)
     clock.now += 1
-    assert await limiter.hit("key", limit) == RateLimitResult(allowed=False, remaining=0, retry_after=5.0)
+    assert await limiter.hit("key", limit) == RateLimitResult(allowed=False, retry_after=5.0)
     clock.now += 5
-    assert await limiter.hit("key", limit) == RateLimitResult(allowed=True, remaining=0)
+    assert await limiter.hit("key", limit) == RateLimitResult(allowed=True)
 
 
 async def test_a_cost_counts_as_several_calls():
     clock = ManualClock()
     limiter, limit = InProcessRateLimiter(clock), RateLimit(calls=3, seconds=10)
-    assert await limiter.hit("key", limit, cost=2) == RateLimitResult(allowed=True, remaining=1)
+    assert await limiter.hit("key", limit, cost=2) == RateLimitResult(allowed=True)
     clock.now += 3
-    assert await limiter.hit("key", limit, cost=2) == RateLimitResult(allowed=False, remaining=1, retry_after=7.0)
-    assert await limiter.hit("key", limit, cost=4) == RateLimitResult(allowed=False, remaining=1, retry_after=10)
+    assert await limiter.hit("key", limit, cost=2) == RateLimitResult(allowed=False, retry_after=7.0)
+    assert await limiter.hit("key", limit, cost=4) == RateLimitResult(allowed=False, retry_after=10)
 
 
 async def test_keys_are_counted_apart_and_a_fraction_of_a_second_is_exact():

@@ -14,12 +14,11 @@ if TYPE_CHECKING:  # pydantic is loaded only where specs are used
 class RateLimitResult:
     """The result of counting one call.
 
-    `allowed` says whether the call was counted and may be made. `remaining` is the number of calls that may follow
-    at once. `retry_after` is the number of seconds until a refused call may be made, 0.0 for an allowed one.
+    `allowed` says whether the call was counted and may be made. `retry_after` is the number of seconds until a refused
+    call may be made, 0.0 for an allowed one.
     """
 
     allowed: bool
-    remaining: int = 0
     retry_after: float = 0.0
 
 
@@ -58,7 +57,7 @@ class InProcessRateLimiter:
         remaining = limit.calls - len(times)
         if cost <= remaining:
             times.extend([now] * cost)
-            return RateLimitResult(allowed=True, remaining=remaining - cost)
+            return RateLimitResult(allowed=True)
         # A cost above the whole limit is never allowed; report one full window.
         retry_after = times[cost - remaining - 1] + limit.seconds - now if cost <= limit.calls else limit.seconds
-        return RateLimitResult(allowed=False, remaining=remaining, retry_after=retry_after)
+        return RateLimitResult(allowed=False, retry_after=retry_after)

@@ -34,10 +34,10 @@ class ValkeyRateLimiter:
         """Count a call, unless it exceeds the limit. Raises: `StoreUnavailable`."""
         item = _to_rate_limit_item(limit)
         with translate_valkey_errors():
-            allowed = await self._window.hit(item, key, cost=cost)
-            reset, remaining = await self._window.get_window_stats(item, key)
-        retry_after = 0.0 if allowed else max(0.0, reset - time.time())
-        return RateLimitResult(allowed, max(0, remaining), retry_after)
+            if await self._window.hit(item, key, cost=cost):
+                return RateLimitResult(allowed=True)
+            reset, _ = await self._window.get_window_stats(item, key)
+        return RateLimitResult(allowed=False, retry_after=max(0.0, reset - time.time()))
 
 
 def _to_rate_limit_item(limit: RateLimit) -> RateLimitItem:
