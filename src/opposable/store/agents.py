@@ -14,7 +14,7 @@ from opposable.domain.records import AgentRecord, Page, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding
 from opposable.domain.validation_problems import describe_problems
 from opposable.safety.literal_secrets import check_headers
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.pagination import fetch_newest_first
 from opposable.store.tables import agent_tools, agent_versions, agents, tools
 
@@ -22,11 +22,8 @@ MAX_ID_LENGTH = 36
 """Characters of an agent id."""
 
 
-class AgentRepository:
+class AgentRepository(Repository):
     """Agents. Tool bindings are rows of their own, returned in the order of their tool ids."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, spec: AgentSpec) -> AgentRecord:
         """Store a new agent as version 1.

@@ -7,17 +7,14 @@ from sqlalchemy.exc import IntegrityError
 
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Approval, ApprovalStatus, Page, get_utc_now
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
 from opposable.store.rows import to_record, to_row
 from opposable.store.tables import approvals
 
 
-class ApprovalRepository:
+class ApprovalRepository(Repository):
     """Requests for approval and the decisions on them."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, approval: Approval) -> None:
         """Store a request for approval.

@@ -10,7 +10,7 @@ from opposable.domain.batches import ENDED_STATUSES, Batch, BatchProgress, Batch
 from opposable.domain.expected_texts import contains_expected
 from opposable.domain.records import Page, get_utc_now
 from opposable.domain.specs import AgentSpec, RateLimit
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
 from opposable.store.tables import batches, queued_runs, runs
 
@@ -21,11 +21,8 @@ _OPEN_STATUSES = ("queued", "submitted", "waiting")
 _tasks = queued_runs.c
 
 
-class BatchRepository:
+class BatchRepository(Repository):
     """Batches of tasks. The workers read them from here."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, batch: Batch, tasks: Sequence[BatchTask]) -> None:
         """Store a batch with its tasks, all or nothing."""

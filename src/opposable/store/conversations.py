@@ -13,7 +13,7 @@ from opposable.domain.errors import BadInput, StoreConflict
 from opposable.domain.json_forms import message_from_json, message_to_json
 from opposable.domain.messages import Message
 from opposable.domain.records import Conversation, ConversationTurn, Page, get_utc_now, scope_conversation_id
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.pagination import fetch_newest_first
 from opposable.store.rows import to_record
 from opposable.store.tables import conversations, messages
@@ -91,11 +91,8 @@ class ConversationRepository(Protocol):
         ...
 
 
-class SqlConversationRepository:
+class SqlConversationRepository(Repository):
     """Conversations in the database. Implements `ConversationRepository`."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, conversation: Conversation) -> Conversation:
         """Create a conversation."""

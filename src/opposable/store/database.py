@@ -160,6 +160,13 @@ class StoreDatabase:
         return f"The store ({describe_database(self.url)})"
 
 
+class Repository:
+    """Base of the repositories of one database."""
+
+    def __init__(self, database: StoreDatabase) -> None:
+        self._database = database
+
+
 def get_first_error_line(error: Exception) -> str:
     """Return the driver's message without the statement and its values."""
     message = str(error.orig if isinstance(error, DBAPIError) else error).strip()

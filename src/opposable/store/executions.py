@@ -8,7 +8,7 @@ from sqlalchemy import Row, case, func, select
 
 from opposable.domain.json_forms import execution_to_json
 from opposable.domain.records import Execution, ExecutionFilter, ExecutionStats, Page
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.pagination import MAX_PAGE_SIZE, fetch_by_id_prefix, fetch_newest_first
 from opposable.store.rows import to_record
 from opposable.store.tables import runs
@@ -17,11 +17,8 @@ from opposable.store.tables import tool_executions as executions
 NO_FILTER = ExecutionFilter()
 
 
-class ExecutionRepository:
+class ExecutionRepository(Repository):
     """Tool executions of all runs."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, new_executions: Sequence[Execution]) -> None:
         """Store executions. An id that is stored already keeps its row."""

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from opposable.domain.records import Failure, Page, get_utc_now
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
 from opposable.store.rows import to_record, to_row
 from opposable.store.tables import build_informative_condition, failures
@@ -30,11 +30,8 @@ DELETE_BATCH_ROWS = 1000
 """Rows deleted in one transaction. Other writers get a turn between transactions."""
 
 
-class FailureRepository:
+class FailureRepository(Repository):
     """Failures of tool calls, with the corrections that made the calls work."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, new_failures: Sequence[Failure]) -> None:
         """Store failures. A known failure adds to its count and takes the new message."""

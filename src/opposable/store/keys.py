@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from opposable.domain.errors import BadInput
 from opposable.domain.records import ApiKey, get_utc_now
 from opposable.domain.specs import RateLimit
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.rows import to_record, to_row
 from opposable.store.tables import api_keys
 
@@ -40,11 +40,8 @@ def hash_key(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-class ApiKeyRepository:
+class ApiKeyRepository(Repository):
     """API keys of the service, with their scopes, limits and use."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, key: ApiKey) -> None:
         """Store a new key.

@@ -6,16 +6,13 @@ from typing import Any
 from sqlalchemy import delete, select, update
 
 from opposable.domain.records import ToolPin, get_utc_now
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.rows import to_record, to_row
 from opposable.store.tables import mcp_pins
 
 
-class McpPinRepository:
+class McpPinRepository(Repository):
     """Pins of the tools of each MCP server."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def put(self, *pins: ToolPin) -> None:
         """Store pins. Each replaces the pin of the same server and tool."""

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Column, Row, Select, func, select
 
 from opposable.domain.usage import Usage
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.tables import model_usage
 
 
@@ -21,11 +21,8 @@ class ModelUsage:
     usage: Usage
 
 
-class ModelUsageRepository:
+class ModelUsageRepository(Repository):
     """The tokens that each API key used of each model."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, records: Sequence[ModelUsage], day: date) -> None:
         """Add the tokens of a day to those already stored."""

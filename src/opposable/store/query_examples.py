@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import delete, select
 
 from opposable.domain.records import QueryExample
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.rows import to_record, to_row
 from opposable.store.tables import query_examples
 
@@ -13,11 +13,8 @@ MAX_EXAMPLES = 1_000
 """The limit of examples of a database that are read; the latest are used."""
 
 
-class QueryExampleRepository:
+class QueryExampleRepository(Repository):
     """Confirmed questions of each database."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, examples: Sequence[QueryExample]) -> None:
         """Store examples. An example replaces the one of the same question."""

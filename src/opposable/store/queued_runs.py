@@ -8,18 +8,15 @@ from sqlalchemy import delete, func, select, update
 from opposable.domain.batches import DEFAULT_BATCH_CONCURRENCY, QueuedRun, QueuedRunStatus, RunOutcome
 from opposable.domain.specs import RateLimit
 from opposable.store.batches import to_batch
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.tables import approvals, batches, call_attempts, queued_runs, rate_slots, runs
 
 MAX_QUEUED_CHATS = 200
 """Chats that are handed to the workers at a time."""
 
 
-class QueuedRunRepository:
+class QueuedRunRepository(Repository):
     """Runs that workers execute, those of batches and of chats."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, run: QueuedRun) -> None:
         """Queue a run that belongs to no batch."""

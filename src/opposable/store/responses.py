@@ -3,16 +3,13 @@
 from sqlalchemy import delete, select
 
 from opposable.domain.records import StoredResponse
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.rows import to_record, to_row
 from opposable.store.tables import responses
 
 
-class ResponseRepository:
+class ResponseRepository(Repository):
     """Stored responses, by id."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, *added: StoredResponse) -> None:
         """Store responses. The first one with an id stays."""

@@ -8,7 +8,7 @@ from sqlalchemy import Column, Table, delete, select
 
 from opposable.domain.errors import BadInput
 from opposable.domain.records import get_utc_now
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.tables import responses, run_events, runs, tool_executions
 
 DELETE_BATCH_ROWS = 1000
@@ -32,11 +32,8 @@ class RetentionResult:
     responses: int = 0
 
 
-class Retention:
+class Retention(Repository):
     """Deletes executions, runs and responses beyond the retention limits. Active runs are never deleted."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def enforce(self, limits: RetentionLimits) -> RetentionResult:
         """Delete the records beyond `limits`. Without such records it costs a few index lookups.

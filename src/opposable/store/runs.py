@@ -9,7 +9,7 @@ from sqlalchemy import Row, delete, select, update
 from opposable.domain.json_forms import run_to_json
 from opposable.domain.records import Page, Run, RunEvent, RunKind, RunStatus
 from opposable.domain.usage import Usage
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
 from opposable.store.rows import to_record, to_row
 from opposable.store.tables import batches, queued_runs, run_events, runs
@@ -17,11 +17,8 @@ from opposable.store.tables import batches, queued_runs, run_events, runs
 _ENDED_STATUSES: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
 
 
-class RunRepository:
+class RunRepository(Repository):
     """Runs, active and ended, with their recorded events."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def save(self, *changed_runs: Run) -> None:
         """Store new or changed runs. A cancellation request in the store is preserved.

@@ -14,7 +14,7 @@ from opposable.domain.records import Page, ToolVersion, get_utc_now
 from opposable.domain.specs import NO_PARAMETERS, AnyToolSpec, HttpToolSpec, McpServerSpec, ToolSpec, ToolType
 from opposable.domain.validation_problems import describe_problems
 from opposable.safety.literal_secrets import check_headers
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.pagination import validate_limit
 from opposable.store.tables import agent_tools, tool_versions, tools
 
@@ -25,11 +25,8 @@ MAX_TOOL_VERSIONS = 50
 """Versions that the store holds of a tool; the oldest is deleted first."""
 
 
-class ToolRepository:
+class ToolRepository(Repository):
     """Specs of stored tools."""
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def add(self, spec: AnyToolSpec, *, saved_by: str = "") -> None:
         """Store a new tool as version 1.

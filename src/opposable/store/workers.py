@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from opposable.domain.records import DURABLE_WORKER, get_utc_now
 from opposable.store.column_types import utc_now
-from opposable.store.database import StoreDatabase
+from opposable.store.database import Repository
 from opposable.store.tables import approvals, run_events, runs, workers
 
 LOST_RUN_MESSAGE = (
@@ -19,14 +19,11 @@ WORKER_RETENTION = timedelta(hours=1)
 """How long a dead worker stays in the table."""
 
 
-class WorkerRepository:
+class WorkerRepository(Repository):
     """Workers, the processes that execute runs.
 
     All times are the database's own, so that clocks of several machines do not matter.
     """
-
-    def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
 
     async def record_heartbeat(self, worker_id: str) -> None:
         """Record that a worker is alive."""

@@ -192,9 +192,7 @@ def _describe_problem(node: Mapping[str, Any], error: Mapping[str, Any], schema:
         return must_respect(keyword, context[limit_name])
     requirement = message.removeprefix("Value error, ").removeprefix("Input ").removeprefix("should ")
     if kind in _CHOICE_ERRORS and get_choices(node):
-        return LocalizedText(
-            f"must {requirement}", must_be(join_options(map(preview_json, get_choices(node)))).chinese
-        )
+        return LocalizedText(f"must {requirement}", must_be(join_options(map(preview_json, get_choices(node)))).chinese)
     if kind.endswith(_TYPE_ERROR_ENDINGS):
         json_type = _JSON_TYPES.get(kind.partition("_")[0])
         phrase = describe_schema(node, schema) if json_type in ("array", "object", None) else None
