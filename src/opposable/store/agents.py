@@ -97,9 +97,7 @@ class AgentRepository(Repository):
     async def list(self, *, after: str = "", limit: int = 100) -> Page[AgentRecord]:
         """Return a page of agents, the last changed first.
 
-        Args:
-            after: The cursor of the previous page.
-            limit: The number of agents, from 1 to 1000.
+        `after` is the cursor of the previous page, `limit` a number from 1 to 1000.
         """
         page = await fetch_newest_first(
             self._database, select(agents), agents.c.updated_at, agents.c.id, lambda row: row, after=after, limit=limit

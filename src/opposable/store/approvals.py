@@ -42,11 +42,7 @@ class ApprovalRepository(Repository):
     ) -> Page[Approval]:
         """Return a page of approvals, newest first.
 
-        Args:
-            status: Only approvals with this status.
-            owner: Only approvals of this owner.
-            after: The cursor of the previous page.
-            limit: The number of approvals, from 1 to 1000.
+        `after` is the cursor of the previous page, `limit` a number from 1 to 1000.
         """
         conditions = [] if status is None else [approvals.c.status == status]
         if owner is not None:

@@ -17,7 +17,8 @@ from opposable.store.tables import batches, queued_runs, runs
 TASKS_PER_INSERT = 1000
 RESULTS_PER_READ = 1000
 
-_OPEN_STATUSES = ("queued", "submitted", "waiting")
+OPEN_STATUSES = ("queued", "submitted", "waiting")
+_TOKEN_FIELDS = ("input_tokens", "output_tokens")
 _tasks = queued_runs.c
 
 
@@ -60,10 +61,7 @@ class BatchRepository(Repository):
     async def list(self, *, owner: str | None = None, after: str = "", limit: int = 100) -> Page[Batch]:
         """Return a page of batches, newest first.
 
-        Args:
-            owner: Only batches of this owner.
-            after: The cursor of the previous page.
-            limit: The number of batches, from 1 to 1000.
+        `after` is the cursor of the previous page, `limit` a number from 1 to 1000.
         """
         query = select(batches) if owner is None else select(batches).where(batches.c.owner == owner)
         return await fetch_newest_first(
@@ -93,7 +91,7 @@ class BatchRepository(Repository):
 
     async def finish_ended(self) -> None:
         """Mark running batches without open tasks as finished."""
-        open_tasks = select(_tasks.id).where(_tasks.batch_id == batches.c.id, _tasks.status.in_(_OPEN_STATUSES))
+        open_tasks = select(_tasks.id).where(_tasks.batch_id == batches.c.id, _tasks.status.in_(OPEN_STATUSES))
         is_ended = (batches.c.status == "running") & ~open_tasks.exists()
         await self._database.execute(update(batches).where(is_ended).values(status="finished", ended_at=get_utc_now()))
 
@@ -135,9 +133,6 @@ class BatchRepository(Repository):
                 yield _to_result(row)
             if len(rows) < RESULTS_PER_READ:
                 return
-
-
-_TOKEN_FIELDS = ("input_tokens", "output_tokens")
 
 
 def to_batch(row: Row[Any]) -> Batch:

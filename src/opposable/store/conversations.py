@@ -46,16 +46,11 @@ class ConversationRepository(Protocol):
     ) -> int:
         """Append messages, all or none.
 
-        Args:
-            conversation_id: The conversation.
-            new_messages: The messages, in order.
-            expected_count: The number of messages the caller has seen.
-
         Returns:
             The new number of messages.
 
         Raises:
-            StoreConflict: `expected_count` is not the current number of messages.
+            StoreConflict: `expected_count`, the number of messages the caller has seen, is not the current one.
             BadInput: The conversation does not exist.
         """
         ...
@@ -63,9 +58,7 @@ class ConversationRepository(Protocol):
     async def append_turns(self, turns: Sequence[ConversationTurn], *, skip_existing: bool = False) -> frozenset[str]:
         """Append turns to their conversations, all or none. Create missing conversations.
 
-        Args:
-            turns: The turns, in order.
-            skip_existing: Skip turns that are stored already. Set it on a retry.
+        Set `skip_existing` on a retry: turns that are stored already are skipped.
 
         Returns:
             The ids of rejected turns: their conversation belongs to another owner.
@@ -75,10 +68,7 @@ class ConversationRepository(Protocol):
     async def list(self, owner: str | None = None, *, after: str = "", limit: int = 100) -> Page[Conversation]:
         """Return a page of conversations, the last changed first.
 
-        Args:
-            owner: Only conversations of this owner. None returns those of all owners.
-            after: The cursor of the previous page.
-            limit: The number of conversations, from 1 to 1000.
+        `after` is the cursor of the previous page, `limit` a number from 1 to 1000. `owner` None is for all owners.
         """
         ...
 

@@ -42,10 +42,7 @@ class ExecutionRepository(Repository):
     ) -> Page[Execution]:
         """Return a page of matching executions, newest first.
 
-        Args:
-            criteria: The filter that executions must match.
-            after: The cursor of the previous page.
-            limit: The number of executions, from 1 to 1000.
+        `after` is the cursor of the previous page, `limit` a number from 1 to 1000.
         """
         query = select(executions).where(*_build_conditions(criteria))
         return await fetch_newest_first(

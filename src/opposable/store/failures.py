@@ -56,13 +56,8 @@ class FailureRepository(Repository):
     ) -> dict[str, tuple[Failure, ...]]:
         """Return informative failures of each tool, newest first, by tool id.
 
-        A failure is informative when it recurred, was corrected or is pinned. The cost does not grow with the
-        number of stored failures.
-
-        Args:
-            tool_ids: The tools.
-            scopes: The scopes of the failures.
-            limit_per_tool: Failures per tool and scope, in addition to pinned ones.
+        A failure is informative when it recurred, was corrected or is pinned. There are at most `limit_per_tool` per
+        tool and scope, in addition to pinned ones. The cost does not grow with the number of stored failures.
         """
         parameters = {"tools": list(dict.fromkeys(tool_ids)), "scopes": list(dict.fromkeys(scopes))}
         if not parameters["tools"] or not parameters["scopes"]:
@@ -92,11 +87,7 @@ class FailureRepository(Repository):
     ) -> Page[Failure]:
         """Return a page of failures, the last seen first.
 
-        Args:
-            tool_id: Only failures of this tool.
-            scope: Only failures of this scope.
-            after: The cursor of the previous page.
-            limit: The number of failures, from 1 to 1000.
+        `after` is the cursor of the previous page, `limit` a number from 1 to 1000.
         """
         conditions = [failures.c.tool_id == tool_id] if tool_id else []
         if scope is not None:

@@ -30,16 +30,7 @@ class McpPinRepository(Repository):
         return tuple(to_record(ToolPin, row) for row in await self._database.fetch(query))
 
     async def accept(self, server_id: str, tool: str, sha256: str) -> bool:
-        """Accept a changed tool definition.
-
-        Args:
-            server_id: The MCP server.
-            tool: The tool's name.
-            sha256: The digest of the definition to accept.
-
-        Returns:
-            Whether the definition with this digest was pending.
-        """
+        """Accept the changed definition with this digest. Return whether it was pending."""
         if not sha256:
             return False
         is_pending = (

@@ -53,12 +53,7 @@ class ModelUsageRepository(Repository):
             await connection.execute(statement, rows)
 
     async def list(self, since: date | None = None, until: date | None = None) -> tuple[ModelUsage, ...]:
-        """Return the use of each model by each key, the most tokens first.
-
-        Args:
-            since: The first day, None for all.
-            until: The last day, None for today.
-        """
+        """Return the use of each model by each key in the days `since` to `until`, the most tokens first."""
         columns = model_usage.c
         tokens = func.sum(columns.input_tokens + columns.output_tokens)
         query = _sum_usage(since, until, columns.key_id, columns.model)
@@ -68,7 +63,7 @@ class ModelUsageRepository(Repository):
     async def list_by_day(
         self, since: date | None = None, until: date | None = None
     ) -> tuple[tuple[date, str, Usage], ...]:
-        """Return the day, model and use of each day and model, the earliest day first. Arguments: see `list`."""
+        """Return the day, model and use of each day and model, the earliest day first; see `list`."""
         columns = model_usage.c
         query = _sum_usage(since, until, columns.day, columns.model).order_by(columns.day, columns.model)
         rows = await self._database.fetch(query)

@@ -7,7 +7,7 @@ from sqlalchemy import delete, func, select, update
 
 from opposable.domain.batches import DEFAULT_BATCH_CONCURRENCY, QueuedRun, QueuedRunStatus, RunOutcome
 from opposable.domain.specs import RateLimit
-from opposable.store.batches import to_batch
+from opposable.store.batches import OPEN_STATUSES, to_batch
 from opposable.store.database import Repository
 from opposable.store.tables import approvals, batches, call_attempts, queued_runs, rate_slots, runs
 
@@ -76,7 +76,7 @@ class QueuedRunRepository(Repository):
 
     async def set_status(self, run_ids: Sequence[str], status: QueuedRunStatus) -> None:
         """Change the status of runs that have not ended."""
-        is_open = queued_runs.c.run_id.in_(run_ids) & queued_runs.c.status.in_(("queued", "submitted", "waiting"))
+        is_open = queued_runs.c.run_id.in_(run_ids) & queued_runs.c.status.in_(OPEN_STATUSES)
         await self._database.execute(update(queued_runs).where(is_open).values(status=status))
 
     async def finish(self, run_id: str, outcome: RunOutcome) -> None:

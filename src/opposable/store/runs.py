@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row, delete, select, update
 
+from opposable.domain.batches import ENDED_STATUSES
 from opposable.domain.json_forms import run_to_json
 from opposable.domain.records import Page, Run, RunEvent, RunKind, RunStatus
 from opposable.domain.usage import Usage
@@ -13,8 +14,6 @@ from opposable.store.database import Repository
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first
 from opposable.store.rows import to_record, to_row
 from opposable.store.tables import batches, queued_runs, run_events, runs
-
-_ENDED_STATUSES: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
 
 
 class RunRepository(Repository):
@@ -56,15 +55,7 @@ class RunRepository(Repository):
     ) -> Page[Run]:
         """Return a page of matching runs, newest first.
 
-        Args:
-            owner: Only runs of this owner.
-            agent_id: Only runs of this agent.
-            conversation_id: Only runs of this conversation.
-            status: Only runs with this status.
-            kind: Only runs of this kind.
-            since: Only runs that started at this time or later.
-            after: The cursor of the previous page.
-            limit: The number of runs, from 1 to 1000.
+        `after` is the cursor of the previous page, `limit` a number from 1 to 1000. `since` is the earliest start.
         """
         conditions = [
             runs.c[name] == value
@@ -94,7 +85,7 @@ class RunRepository(Repository):
 
     async def request_cancel(self, run_id: str) -> bool:
         """Request the cancellation of a run. Return whether the run is active."""
-        is_active = (runs.c.id == run_id) & runs.c.status.not_in(_ENDED_STATUSES)
+        is_active = (runs.c.id == run_id) & runs.c.status.not_in(ENDED_STATUSES)
         return await self._database.execute(update(runs).where(is_active).values(cancel_requested=True)) > 0
 
     async def list_cancel_requested(self, run_ids: Collection[str]) -> frozenset[str]:

@@ -51,9 +51,7 @@ class ToolRepository(Repository):
     async def save(self, spec: AnyToolSpec, *, saved_by: str = "") -> None:
         """Store a new or changed tool. A changed spec becomes the next version.
 
-        Args:
-            spec: The new spec.
-            saved_by: The name of the API key that saves it.
+        `saved_by` is the name of the API key that saves it.
 
         Raises:
             BadInput: Another tool has its name, a text is longer than its column, or a header holds a literal secret.
@@ -88,11 +86,7 @@ class ToolRepository(Repository):
     ) -> Page[AnyToolSpec]:
         """Return a page of tools, ordered by id. Invalid rows are in its `unreadable_rows`.
 
-        Args:
-            after: The cursor of the previous page.
-            limit: The number of tools, from 1 to 1000.
-            enabled: Only tools that are enabled, or disabled.
-            tool_type: Only tools of this type.
+        `after` is the cursor of the previous page, `limit` a number from 1 to 1000.
         """
         query = select(tools).where(tools.c.id > after).order_by(tools.c.id).limit(validate_limit(limit) + 1)
         if enabled is not None:

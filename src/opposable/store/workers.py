@@ -38,10 +38,8 @@ class WorkerRepository(Repository):
     async def fail_lost_runs(self, max_silence: timedelta) -> Sequence[str]:
         """Mark the active runs of dead workers as failed.
 
-        Several workers may call this at once: each run is returned to one of them.
-
-        Args:
-            max_silence: A worker without a heartbeat for this long is dead.
+        Several workers may call this at once: each run is returned to one of them. A worker without a heartbeat for
+        `max_silence` is dead.
 
         Returns:
             The ids of the failed runs.
