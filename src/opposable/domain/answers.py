@@ -40,8 +40,6 @@ class DataAnswer:
     Attributes:
         text: A sentence in the language of the question; never empty.
         sql: The query that ran, "" where none could.
-        columns: Names of the result columns.
-        rows: The result rows.
         truncated: Whether the query has more rows.
         chart: A chart (`type`, `x`, `y`) where the rows fit one.
         assumptions: Assumptions, in the language of the question.
@@ -52,7 +50,6 @@ class DataAnswer:
         doubts: What the answer is unsure of if its confidence is low, in the language of the question.
         candidates: The SQL that was considered, in order.
         intent: The question in the ids of a semantic model, None without one.
-        history: The turns of the team.
     """
 
     text: str

@@ -100,7 +100,7 @@ class QueuedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a queued run ended. `result` is the result line of its task."""
+    """How a queued run ended. `calls` is the number of its tool calls, `text` its answer."""
 
     status: QueuedRunStatus
     text: str = ""

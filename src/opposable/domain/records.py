@@ -18,8 +18,10 @@ if TYPE_CHECKING:  # importing pydantic would double the start-up time of a libr
 T = TypeVar("T")
 
 RunStatus = Literal["queued", "running", "waiting", "finished", "failed", "cancelled"]
-RunKind = Literal["chat", "data"]
 """State of a run; "queued" means for a worker, "waiting" for human approval."""
+
+RunKind = Literal["chat", "data"]
+"""What a run does; "data" answers a question about data."""
 
 DURABLE_WORKER = "durable"
 """The `worker` of durable runs: any worker process may execute them."""
@@ -168,13 +170,9 @@ class AgentRecord:
 
 @dataclass(frozen=True, slots=True)
 class ToolVersion:
-    """A version of a stored tool; versions count from 1.
+    """A version of a stored tool; versions count from 1. Enabling and disabling a tool creates no version.
 
-    Attributes:
-        spec: The spec as it was saved. Enabling and disabling a tool creates no version.
-        version: The number of the version.
-        saved_by: The name of the API key that saved it, "" if unknown.
-        created_at: When it was saved.
+    `saved_by` is the name of the API key that saved it, "" if unknown.
     """
 
     spec: "AnyToolSpec"
@@ -215,7 +213,7 @@ class ConversationTurn:
 class Run:
     """A run of an agent.
 
-    `text` is the answer and `reason` the `StopReason`. `kind` "data" is a question about data. `worker` is the process that runs it; any process may set
+    `text` is the answer and `reason` the `StopReason`. `worker` is the process that runs it; any process may set
     `cancel_requested`.
     """
 
@@ -304,13 +302,11 @@ class StoredResponse:
     """A response of the gateway that later requests can read and continue.
 
     Attributes:
-        response_id: The id of the response.
         owner: The id of the API key that created it, "" for none.
         model: The name of the model in the request.
         url: The URL of the API where the server of the model stores it, "" for a response that is stored here.
         items: The items up to the response, in the form of the API.
         body: The response, None if the server of the model stores it.
-        created_at: When it was created.
     """
 
     response_id: str

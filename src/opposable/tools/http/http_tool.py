@@ -102,7 +102,7 @@ class HttpTool:
             InvalidArguments: An argument cannot be sent.
             ToolUnavailable: The server is busy or cannot be reached (429, 503, …), or a secret is missing.
             ToolRefused: The guard refuses the target.
-            NoAnswer: The server does not answer in time.
+            ResponseTimeout: The server does not answer in time.
             ToolFailed: Any other status, or an answer that is a failure by the spec's `failure_when`.
         """
         request, redactor = await build_request(self._plan, arguments, self._environ, context.idempotency_key)

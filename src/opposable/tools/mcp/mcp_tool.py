@@ -39,12 +39,8 @@ class McpTool:
     Attributes:
         name: The server's name of the tool.
         tool_id: `server.name`.
-        definition: The definition sent to the model.
-        timeout: Seconds a call may take.
         title: The server's title of the tool.
         hints: The server's annotations (`read_only_hint`, `idempotent_hint` …). The spec can override them.
-        check: Validates arguments.
-        connection: The connection to the server.
         raise_if_unavailable: Raises for a tool that must not be called now.
         output_schema: The server's JSON Schema of the results, if it has one.
     """
