@@ -9,7 +9,7 @@ import typer
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, out, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json
-from opposable.cli.stored_records import LimitOption, fit_cell, format_minute, read_store, run_with_store
+from opposable.cli.stored_records import LimitOption, fit_cell, format_minute, read_page, run_with_store
 from opposable.domain.errors import BadInput
 from opposable.domain.records import AgentRecord
 from opposable.domain.specs import AgentToolBinding
@@ -29,11 +29,7 @@ def list_agents(limit: LimitOption = 50, json: JsonOption = False) -> None:
 
     Example: opposable agents list
     """
-
-    async def load(store: "Store") -> Sequence[AgentRecord]:
-        return (await store.agents.list(limit=limit)).items
-
-    agents: Sequence[AgentRecord] = read_store(load, ())
+    agents = read_page(lambda store: store.agents.list(limit=limit))
     if json:
         print(to_json({"agents": [_to_json(agent) for agent in agents]}))
     elif agents:

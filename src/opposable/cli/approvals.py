@@ -1,6 +1,5 @@
 """The commands for calls that wait for human approval: list, approve, deny."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,11 +15,11 @@ from opposable.cli.stored_records import (
     RecordIdArgument,
     find_by_id_prefix,
     format_minute,
-    read_store,
+    read_page,
     run_with_store,
 )
 from opposable.domain.errors import BadInput
-from opposable.domain.records import Approval
+from opposable.domain.records import Approval, ApprovalStatus
 
 if TYPE_CHECKING:
     from opposable.store.store import Store
@@ -38,11 +37,8 @@ def list_approvals(
 
     Example: opposable approvals list
     """
-
-    async def load(store: "Store") -> Sequence[Approval]:
-        return (await store.approvals.list(status=None if decided else "pending", limit=limit)).items
-
-    approvals: Sequence[Approval] = read_store(load, ())
+    status: ApprovalStatus | None = None if decided else "pending"
+    approvals = read_page(lambda store: store.approvals.list(status=status, limit=limit))
     if json:
         print(to_json({"approvals": [_to_json(approval) for approval in approvals]}))
     elif approvals:

@@ -1,6 +1,7 @@
 """The commands for evaluations: questions about data, and agent runs."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -91,10 +92,9 @@ def evaluate_sql(
     if json:
         print(to_json({"answerers": summaries, "paired": comparisons}))
         return
-    columns = ("", *next(iter(summaries.values())))
-    out.print(render_table(columns, [(name, *summary.values()) for name, summary in summaries.items()]))
+    _print_table([{"": name, **summary} for name, summary in summaries.items()])
     if comparisons:
-        out.print(render_table(tuple(comparisons[0]), [tuple(row.values()) for row in comparisons]))
+        _print_table(comparisons)
 
 
 @cli.command("runs")
@@ -167,15 +167,10 @@ def evaluate_runs(
     if json:
         print(to_json({name: {**summaries[name], "failed": failed_scenarios[name]} for name in sheets}))
         return
-    out.print(
-        render_table(("", *next(iter(summaries.values()))), [(name, *row.values()) for name, row in summaries.items()])
-    )
+    _print_table([{"": name, **summary} for name, summary in summaries.items()])
     if failed:
-        out.print(
-            render_table(
-                ("", "failed"), [(name, "; ".join(names)) for name, names in failed_scenarios.items() if names]
-            )
-        )
+        rows = [(name, "; ".join(names)) for name, names in failed_scenarios.items() if names]
+        out.print(render_table(("", "failed"), rows))
 
 
 @cli.command("assistance")
@@ -225,15 +220,23 @@ def evaluate_assistance(
         print(to_json({"scenarios": len(scenarios), "rules": worth}))
         return
     out.print(f"{len(scenarios)} scenarios")
-    out.print(render_table(tuple(worth[0]), [tuple(row.values()) for row in worth]))
+    _print_table(worth)
+
+
+def _print_table(rows: Sequence[Mapping[str, object]]) -> None:
+    out.print(render_table(tuple(rows[0]), [tuple(row.values()) for row in rows]))
+
+
+def _create_progress() -> Progress:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=err)
 
 
 async def _score_variants(
     scenarios: list[Scenario], model_for: ScenarioModelFactory, only: list[str] | None, twice: bool
 ) -> dict[str, ScenarioScoreSheet]:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
     sheets: dict[str, ScenarioScoreSheet] = {}
-    with Progress(*columns, console=err) as progress:
+    with _create_progress() as progress:
         for name, guards in VARIANTS.items():
             if only and name not in only:
                 continue
@@ -259,9 +262,8 @@ def _select_answerers(available: dict[str, AnswererFactory], only: list[str] | N
 async def _score_answerers(
     selected: dict[str, AnswererFactory], questions: list[EvalQuestion]
 ) -> dict[str, SqlScoreSheet]:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
     sheets: dict[str, SqlScoreSheet] = {}
-    with Progress(*columns, console=err) as progress:
+    with _create_progress() as progress:
         for name, answerer in selected.items():
             sheets[name] = SqlScoreSheet()
             task = progress.add_task(name, total=len(questions))

@@ -1,7 +1,6 @@
 """The commands for stored tool executions: list, show."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,14 +14,11 @@ from opposable.cli.stored_records import (
     find_by_id_prefix,
     fit_cell,
     format_minute,
-    read_store,
+    read_page,
     run_with_store,
 )
 from opposable.domain.json_forms import execution_to_json
 from opposable.domain.records import Execution, ExecutionFilter
-
-if TYPE_CHECKING:
-    from opposable.store.store import Store
 
 cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
@@ -40,11 +36,7 @@ def list_executions(
     Example: opposable executions list --tool calculator --failed
     """
     criteria = ExecutionFilter(tool_id=tool, agent_id=agent, failure="any" if failed else None)
-
-    async def load(store: "Store") -> Sequence[Execution]:
-        return (await store.executions.list(criteria, limit=limit)).items
-
-    executions: Sequence[Execution] = read_store(load, ())
+    executions = read_page(lambda store: store.executions.list(criteria, limit=limit))
     if json:
         print(to_json({"executions": [execution_to_json(execution) for execution in executions]}))
     elif executions:
@@ -60,14 +52,12 @@ def show_execution(execution_id: RecordIdArgument, json: JsonOption = False) -> 
 
     Example: opposable executions show 3fa9
     """
-
-    async def load(store: "Store") -> Execution:
-        repository = store.executions
-        return await find_by_id_prefix(
-            repository.list_by_id_prefix, execution_id, lambda one: one.execution_id, "execution"
+    execution = run_with_store(
+        lambda store: find_by_id_prefix(
+            store.executions.list_by_id_prefix, execution_id, lambda one: one.execution_id, "execution"
         )
-
-    text = to_json(execution_to_json(run_with_store(load)))
+    )
+    text = to_json(execution_to_json(execution))
     print(text) if json else out.print_json(text)
 
 

@@ -1,6 +1,5 @@
 """The commands for stored failures: list, show, pin, forget."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,7 +7,7 @@ import typer
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, out
 from opposable.cli.rendering import render_table, shorten, style_text, to_json
-from opposable.cli.stored_records import LimitOption, RecordIdArgument, find_by_id_prefix, read_store, run_with_store
+from opposable.cli.stored_records import LimitOption, RecordIdArgument, find_by_id_prefix, read_page, run_with_store
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Failure
 
@@ -31,11 +30,7 @@ def list_failures(
 
     Example: opposable failures list --tool browser_navigator
     """
-
-    async def load(store: "Store") -> Sequence[Failure]:
-        return (await store.failures.list(tool_id=tool, scope=agent, limit=limit)).items
-
-    failures: Sequence[Failure] = read_store(load, ())
+    failures = read_page(lambda store: store.failures.list(tool_id=tool, scope=agent, limit=limit))
     if json:
         print(to_json({"failures": [_to_json(failure) for failure in failures]}))
     elif failures:
@@ -51,12 +46,8 @@ def show_failure(failure_id: RecordIdArgument, json: JsonOption = False) -> None
 
     Example: opposable failures show 3fa9
     """
-
-    async def print_failure(store: "Store") -> None:
-        text = to_json(_to_json(await _require_failure(store, failure_id)))
-        print(text) if json else out.print_json(text)
-
-    run_with_store(print_failure)
+    text = to_json(_to_json(run_with_store(lambda store: _require_failure(store, failure_id))))
+    print(text) if json else out.print_json(text)
 
 
 @cli.command("pin")

@@ -1,14 +1,13 @@
 """Python files of functions: added as tools, and reviewed again when they change."""
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 
 from opposable.app.allowed_files import AllowedFiles
 from opposable.app.stored_tools import open_allowed_files, save_tools
 from opposable.app.tool_factory import create_builtin_library
-from opposable.cli.options import err, read_file, read_settings
-from opposable.cli.rendering import confirm, is_terminal, style_text
+from opposable.cli.options import err, read_file, read_settings, warn
+from opposable.cli.rendering import confirm, is_terminal
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import FunctionToolSpec
 from opposable.settings import Settings
@@ -62,9 +61,10 @@ def review_changed_files() -> None:
             settings = read_settings()
             specs, left_out = read_function_file(settings, path, assume_yes=True)
             asyncio.run(save_tools(settings, specs))
-            _warn(f"{name}: {reason}" for name, reason in left_out.items())
+            for name, reason in left_out.items():
+                warn(f"{name}: {reason}")
         else:
-            _warn([f"{path} has changed, so its tools are not available. Run: opposable tools add {path}"])
+            warn(f"{path} has changed, so its tools are not available. Run: opposable tools add {path}")
 
 
 def _list_changed_files(allowed_files: AllowedFiles) -> list[Path]:
@@ -74,8 +74,3 @@ def _list_changed_files(allowed_files: AllowedFiles) -> list[Path]:
         for path in map(Path, allowed_files.read())
         if path.is_file() and not allowed_files.is_allowed(path, path.read_bytes())
     ]
-
-
-def _warn(messages: Iterable[str]) -> None:
-    for message in messages:
-        err.print(style_text((f"Warning: {message}", "yellow")))

@@ -116,16 +116,17 @@ def _warn_of_ignored_variables() -> None:
     for name, value in sorted(file_variables.items()):
         is_effective = is_env_file_setting(name.removeprefix("OPPOSABLE_").lower(), value) or name in os.environ
         if name in names and value and not is_effective:
-            _warn(f"{name} in .env is ignored, because the file may come from others. Set it in the environment.")
+            warn(f"{name} in .env is ignored, because the file may come from others. Set it in the environment.")
     for name in sorted({*os.environ, *file_variables} - names):
         suffix = name.removeprefix("OPPOSABLE_")
         suffixes = [known.removeprefix("OPPOSABLE_") for known in names]
         if suffix != name and (similar := difflib.get_close_matches(suffix, suffixes, n=2, cutoff=0.8)):
             suggestions = " or ".join(f"OPPOSABLE_{other}" for other in similar)
-            _warn(f"{name} is not a setting. Did you mean {suggestions}?")
+            warn(f"{name} is not a setting. Did you mean {suggestions}?")
 
 
-def _warn(sentence: str) -> None:
+def warn(sentence: str) -> None:
+    """Print a warning."""
     err.print(style_text((f"Warning: {sentence}", "yellow")))
 
 

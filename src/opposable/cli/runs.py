@@ -1,6 +1,5 @@
 """The commands for stored runs: list, show."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +14,7 @@ from opposable.cli.stored_records import (
     find_by_id_prefix,
     fit_cell,
     format_minute,
-    read_store,
+    read_page,
     run_with_store,
 )
 from opposable.domain.json_forms import execution_to_json, run_to_json
@@ -38,11 +37,7 @@ def list_runs(
 
     Example: opposable runs list --status failed
     """
-
-    async def load(store: "Store") -> Sequence[Run]:
-        return (await store.runs.list(agent_id=agent, status=status, limit=limit)).items
-
-    runs: Sequence[Run] = read_store(load, ())
+    runs = read_page(lambda store: store.runs.list(agent_id=agent, status=status, limit=limit))
     if json:
         print(to_json({"runs": [run_to_json(run) for run in runs]}))
     elif runs:

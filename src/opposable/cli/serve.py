@@ -126,7 +126,7 @@ def read_service_settings(log_format: LogFormat | None = None, assist: AssistOpt
 
 
 async def _check_startup(
-    settings: Settings, served: "ServedSelection", host: str, key: str, *, allow_download: bool
+    settings: Settings, served: ServedSelection, host: str, key: str, *, allow_download: bool
 ) -> str:
     """Check that everything can be served, and return the name of the first model. A skill host has no models.
 
@@ -145,7 +145,7 @@ async def _check_startup(
         return next(iter(models), "The skill host")
 
 
-async def _report_unknown_keys(settings: Settings, served: "ServedSelection") -> None:
+async def _report_unknown_keys(settings: Settings, served: ServedSelection) -> None:
     """Warn of key names in the configuration that no API key has: a misspelt name would limit no key."""
     listed = set(served.config.keys) if served.config is not None else set()
     if not listed:
@@ -161,7 +161,7 @@ async def _report_unknown_keys(settings: Settings, served: "ServedSelection") ->
 
 async def _serve_until_stopped(
     settings: Settings,
-    served: "ServedSelection",
+    served: ServedSelection,
     host: str,
     key: str,
     durable: bool,
@@ -186,7 +186,7 @@ async def _serve_until_stopped(
 
 
 def _run_worker(
-    served: "ServedSelection",
+    served: ServedSelection,
     host: str,
     key: str,
     durable: bool,

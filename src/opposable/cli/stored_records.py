@@ -12,6 +12,7 @@ from rich.text import Text
 from opposable.app.stored_tools import open_existing_store
 from opposable.cli.options import read_settings
 from opposable.domain.errors import BadInput
+from opposable.domain.records import Page
 
 if TYPE_CHECKING:
     from opposable.store.store import Store
@@ -33,6 +34,12 @@ def read_store(operation: "Callable[[Store], Awaitable[T]]", default: T) -> T:
             return default if store is None else await operation(store)
 
     return asyncio.run(run())
+
+
+def read_page(operation: "Callable[[Store], Awaitable[Page[T]]]") -> tuple[T, ...]:
+    """Return the items of a page from the store, none if there is no store: none is created."""
+    empty_page: Page[T] = Page(())
+    return read_store(operation, empty_page).items
 
 
 def run_with_store(operation: "Callable[[Store], Awaitable[T]]") -> T:

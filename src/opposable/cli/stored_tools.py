@@ -35,6 +35,9 @@ from opposable.tools.tool_names import to_safe_name
 if TYPE_CHECKING:
     from opposable.store.store import Store
 
+cli = typer.Typer()
+"""The commands, which the group `tools` contains."""
+
 _SPEC: TypeAdapter[AnyToolSpec] = TypeAdapter(AnyToolSpec)
 
 ReplaceOption = Annotated[bool, typer.Option("--replace", help="Replace a stored tool with the same id")]
@@ -42,6 +45,7 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Also store MCP serve
 ToolIdArgument = Annotated[str, typer.Argument(help="Id of a stored tool")]
 
 
+@cli.command("add")
 def add_specs(
     file: Annotated[Path, typer.Argument(help="Python file, or JSON or YAML file with tool specs")],
     replace: ReplaceOption = False,
@@ -63,6 +67,7 @@ def add_specs(
         _save_and_report(specs, replace, json, invalid_specs, force=force)
 
 
+@cli.command("import-openapi")
 def import_openapi(
     source: Annotated[str, typer.Argument(help="OpenAPI 3 document: file or URL, JSON or YAML")],
     prefix: Annotated[str, typer.Option("--prefix", help="Prefix of the tool ids, followed by a dot")] = "",
@@ -91,6 +96,7 @@ def import_openapi(
     _save_and_report(imported.specs, replace, json, skipped_parts=skipped_operations)
 
 
+@cli.command("add-mcp")
 def add_mcp(
     source: Annotated[str, typer.Argument(help="mcpServers file, server URL, or command line")],
     name: Annotated[str, typer.Option("--name", help="Server id, for a URL or a command line")] = "",
@@ -106,6 +112,7 @@ def add_mcp(
     _save_and_report(servers, replace, json, invalid_servers, force=force)
 
 
+@cli.command("add-skill")
 def add_skill(
     folder: Annotated[Path, typer.Argument(help="Folder with a SKILL.md, or with such folders")],
     replace: ReplaceOption = False,
@@ -126,6 +133,7 @@ def add_skill(
     _save_and_report(specs, replace, json, {str(path): problem for path, problem in scan.rejected_folders.items()})
 
 
+@cli.command("rm")
 def remove(name: ToolIdArgument, json: JsonOption = False) -> None:
     """Delete a stored tool, and the bindings of agents to it.
 
@@ -135,6 +143,7 @@ def remove(name: ToolIdArgument, json: JsonOption = False) -> None:
     print(to_json({"tool_id": name})) if json else out.print(style_text(f"{name} is deleted."))
 
 
+@cli.command("enable")
 def enable(name: ToolIdArgument) -> None:
     """Enable a stored tool.
 
@@ -144,6 +153,7 @@ def enable(name: ToolIdArgument) -> None:
     out.print(style_text(f"{name} is enabled."))
 
 
+@cli.command("disable")
 def disable(name: ToolIdArgument) -> None:
     """Disable a stored tool.
 
@@ -153,6 +163,7 @@ def disable(name: ToolIdArgument) -> None:
     out.print(style_text(f"{name} is disabled."))
 
 
+@cli.command("versions")
 def list_versions(
     name: ToolIdArgument,
     version: Annotated[int | None, typer.Argument(help="Version to compare with the newest one")] = None,
@@ -177,6 +188,7 @@ def list_versions(
         out.print(render_table(("version", "saved", "by", "description"), rows, limit=len(rows)))
 
 
+@cli.command("restore")
 def restore(
     name: ToolIdArgument,
     version: Annotated[int, typer.Argument(help="Version to restore")],
@@ -215,6 +227,7 @@ def _to_spec_json(spec: AnyToolSpec) -> str:
     return to_json(spec.model_dump(mode="json", exclude_defaults=True, exclude={"enabled"}))
 
 
+@cli.command("export")
 def export_specs(
     file: Annotated[Path | None, typer.Argument(help="New output file (default, and -: standard output)")] = None,
 ) -> None:
@@ -239,24 +252,7 @@ def export_specs(
     err.print(style_text(f"{len(specs)} tools are written to {file}."))
 
 
-def register_commands(cli: typer.Typer) -> None:
-    """Add these commands to `cli`."""
-    for name, command in (
-        ("add", add_specs),
-        ("import-openapi", import_openapi),
-        ("add-mcp", add_mcp),
-        ("add-skill", add_skill),
-        ("rm", remove),
-        ("enable", enable),
-        ("disable", disable),
-        ("versions", list_versions),
-        ("restore", restore),
-        ("export", export_specs),
-        ("import", import_specs),
-    ):
-        cli.command(name)(command)
-
-
+@cli.command("import")
 def import_specs(
     file: Annotated[Path, typer.Argument(help="File written by `tools export`")],
     replace: ReplaceOption = False,

@@ -166,4 +166,4 @@ def check_tools(
         raise typer.Exit(1)
 
 
-stored_tools.register_commands(cli)
+cli.registered_commands += stored_tools.cli.registered_commands
