@@ -19,10 +19,7 @@ def read_function_file(
 ) -> tuple[list[FunctionToolSpec], dict[str, str]]:
     """Return the specs of a file's functions, after the person has allowed its code to run.
 
-    Args:
-        settings: The settings, with the built-in tools.
-        file: The file.
-        assume_yes: Whether to allow the file without a question.
+    With `assume_yes`, no question is asked.
 
     Returns:
         The specs, and the reason for each function that cannot become a tool.

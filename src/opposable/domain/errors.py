@@ -49,8 +49,7 @@ class ToolRegistrationError(BadInput):
 class ModelError(OpposableError):
     """A request to a model that got no answer.
 
-    Args:
-        message: The message for users.
+    Attributes:
         status: The HTTP status of the model's server, None without one.
         retry_after: The `Retry-After` header of the server, "" without one.
         response: The body of the server's error response, without its key.
@@ -162,8 +161,7 @@ class ToolRefused(ToolError):
 class ToolUnavailable(ToolError):
     """A server, file or program of a tool that cannot be reached now.
 
-    Args:
-        message: The message for users.
+    Attributes:
         retry_after: Seconds after which the server asks for the next call, 0 if it does not say.
         outcome_unknown: Whether the call may have taken effect, because it was sent.
     """

@@ -33,9 +33,7 @@ def call_to_json(call: ToolCall) -> dict[str, Any]:
 def result_to_json(result: ToolResult, *, include_data: bool = False) -> dict[str, Any]:
     """Return a result: `result` is the text sent to the model.
 
-    Args:
-        result: The result of a call.
-        include_data: Whether to add `data`, the value of the tool. It can be large and is not always JSON.
+    `include_data` adds `data`, the value of the tool, which can be large and is not always JSON.
     """
     form = {
         "call_id": result.call_id,
@@ -56,12 +54,8 @@ def result_to_json(result: ToolResult, *, include_data: bool = False) -> dict[st
 def message_to_json(message: Message, *, include_parsing: bool = False) -> dict[str, Any]:
     """Return a message without its empty fields.
 
-    The arguments of calls are the JSON text that the model wrote.
-
-    Args:
-        message: The message.
-        include_parsing: Whether to add what stored messages have: how calls were parsed (`dialect`, `repairs`,
-            `truncated`), the `native` form of a reply, and whether the result `is_error`.
+    The arguments of calls are the JSON text that the model wrote. `include_parsing` adds what stored messages have: how
+    calls were parsed (`dialect`, `repairs`, `truncated`), the `native` form of a reply, and whether it `is_error`.
     """
     form: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:

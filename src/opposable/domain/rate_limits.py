@@ -26,12 +26,7 @@ class RateLimiter(Protocol):
     """Counts calls in a moving window: at most `limit.calls` in any `limit.seconds`."""
 
     async def hit(self, key: str, limit: "RateLimit", cost: int = 1) -> RateLimitResult:
-        """Count a call of `key`, unless it exceeds the limit.
-
-        Args:
-            key: What is limited, such as a tool id or an API key.
-            limit: The limit to count against.
-            cost: The number of calls to count.
+        """Count `cost` calls of `key`, such as a tool id or an API key, unless they exceed the limit.
 
         Raises:
             OpposableError: The counter cannot be reached. The caller must not make the call.

@@ -117,14 +117,7 @@ def compute_edit_distance(first: str, second: str) -> int:
 def find_close_names(
     name: str, candidates: Iterable[str], normalize: Callable[[str], str] = fold_text, limit: int = 3
 ) -> list[str]:
-    """Return the candidates most similar to `name`, best first.
-
-    Args:
-        name: The name to look for.
-        candidates: The names that exist.
-        normalize: Maps a name to the form that is compared.
-        limit: The most names to return.
-    """
+    """Return the candidates most similar to `name` in the form of `normalize`, best first, at most `limit`."""
     import difflib  # lazy: start-up time
 
     by_form = {normalize(candidate): candidate for candidate in candidates}

@@ -53,12 +53,7 @@ _TAG_FIELDS = {"'tool_type'": "'tool_type' or 'type'"}
 def describe_problems(error: ValidationError, model: Any = None, limit: int = 5) -> str:
     """Return the problems of an error in one line: `limits.turns: must be greater than 0; name: is required`.
 
-    Values are left out: they may be secret.
-
-    Args:
-        error: The error.
-        model: The type that was validated, to name similar fields.
-        limit: The number of problems to describe.
+    Values are left out: they may be secret. With `model`, the type that was validated, similar fields are named.
     """
     problems = list_problems(error.errors(include_url=False, include_input=False), model)
     return "; ".join(f"{path or 'the data'}: {problem}" for path, problem in problems[:limit])

@@ -53,11 +53,8 @@ class QueryTimedOut(ToolFailed):
 def translate_engine_error(error: BaseException, path: Path | None) -> ToolError:
     """Return the tool error for an engine's exception.
 
-    It is `ToolRefused` where the engine's own protection stopped the query, else `ToolFailed`.
-
-    Args:
-        error: The engine's exception.
-        path: The database file, whose folder is removed from the message.
+    It is `ToolRefused` where the engine's own protection stopped the query, else `ToolFailed`. The folder of the file
+    `path` is removed from the message.
     """
     sentence = format_engine_message(error, path)
     if re.search(_REFUSAL_PATTERN, sentence):

@@ -59,10 +59,7 @@ class SchemaTools:
 class SqlTools:
     """Queries: checked, repaired, run.
 
-    Args:
-        database: The database.
-        limits: The limits of a query.
-        binds_placeholders: Whether `{{name}}` stands for a value; otherwise it is text of the query.
+    With `binds_placeholders`, `{{name}}` stands for a value; otherwise it is text of the query.
     """
 
     def __init__(

@@ -13,10 +13,8 @@ NO_RULES: Mapping[str, Any] = {}
 def is_failure(result: Any, rules: Mapping[str, Any]) -> bool:
     """Return whether any rule matches a result. A missing field counts as null, and a text is read as JSON if it is.
 
-    Args:
-        result: What the tool returned.
-        rules: The spec's `failure_when`: JSON pointers with the value or values of a failure, or `{"not": …}` with
-            those of a success.
+    The rules are the spec's `failure_when`: JSON pointers with the value or values of a failure, or `{"not": …}` with
+    those of a success.
     """
     if not rules:
         return False

@@ -283,13 +283,7 @@ def create_tool(
 ) -> FunctionTool:
     """Create the tool of a function under an id. With the decorator `tool`, its time-out and options have precedence.
 
-    Args:
-        function: The function or method, with or without the decorator.
-        tool_id: The tool's id.
-        obj: The object of a method with the decorator.
-        description: The description sent to the model (default: the decorator's, or from the docstring).
-        timeout: Seconds a call may take (default: the library's).
-        **options: Fields of the spec under which the function is registered.
+    `obj` is the object of a method with the decorator. The other arguments are those of `FunctionTool`.
 
     Raises:
         ToolRegistrationError: The function cannot be described to a model.

@@ -20,10 +20,8 @@ def load_tools(spec: FunctionToolSpec, allowed: Sequence[str]) -> list[Tool]:
     The tools of a class are its public methods, or only those that the spec's capabilities name. A class method, such
     as another constructor, is one only if it is named there or has the decorator `tool`.
 
-    Args:
-        spec: The spec.
-        allowed: What specs may name: `package.module` for everything defined in a module and below it, or
-            `package.module:name` for one function or class.
+    `allowed` lists what specs may name: `package.module` for everything defined in a module and below it, or
+    `package.module:name` for one function or class.
 
     Raises:
         BadInput: The name is not allowed, does not exist or does not fit.
@@ -40,11 +38,7 @@ def load_tools(spec: FunctionToolSpec, allowed: Sequence[str]) -> list[Tool]:
 
 
 def load_file_tools(spec: FunctionToolSpec, module: ModuleType) -> list[Tool]:
-    """Create the tool of a spec that names a Python file: one of its public functions.
-
-    Args:
-        spec: The spec.
-        module: The module of the file, which the owner allowed to run.
+    """Create the tool of a spec that names a Python file: one of the public functions of its module.
 
     Raises:
         BadInput: The name does not exist, is missing in `__all__`, or is that of a class.

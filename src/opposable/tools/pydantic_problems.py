@@ -71,11 +71,7 @@ def problems_from_error(error: Any, schema: Mapping[str, Any]) -> tuple[FieldPro
     """Convert a pydantic `ValidationError` to one problem per field.
 
     Of a union, the problems of one branch are reported (see `choose_branch`). Where the value has the type of no branch,
-    all of them are named.
-
-    Args:
-        error: The error.
-        schema: The JSON Schema of all arguments.
+    all of them are named. `schema` is the JSON Schema of all arguments.
     """
     located = [_LocatedError(item["loc"], item) for item in error.errors(include_url=False)]
     problems: dict[str, FieldProblem] = {}

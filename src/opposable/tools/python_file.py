@@ -54,10 +54,6 @@ def create_file_specs(path: Path, source: bytes) -> tuple[list[FunctionToolSpec]
 
     `__all__` selects the functions, if the file defines it.
 
-    Args:
-        path: The absolute path of the file.
-        source: Its content.
-
     Returns:
         The specs, and the reason for each function that cannot become a tool.
 

@@ -50,13 +50,9 @@ def get_max_characters(text: str, context_window: int | None) -> int:
 
 
 def truncate_result(text: str, max_characters: int, language: Language, handle: str = "") -> tuple[str, int]:
-    """Replace the middle of a long text by a note.
+    """Replace the middle of a text that is longer than `max_characters` by a note.
 
-    Args:
-        text: The whole text, longer than `max_characters`.
-        max_characters: The number of characters to keep.
-        language: The language of the note.
-        handle: The handle under which the whole text is stored, if it is.
+    The note has the handle under which the whole text is stored, if it is.
 
     Returns:
         The text, and the number of characters that were omitted.

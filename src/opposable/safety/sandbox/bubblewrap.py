@@ -56,16 +56,9 @@ def build_command(
 ) -> tuple[str, ...]:
     """Build the arguments before the program to run.
 
-    The program sees the system's programs, `read_only_mounts` and a private /tmp, its working folder. Without root
-    the namespaces belong to the user. As root they belong to the system, and the launcher gives up root inside them,
-    because root in a user namespace is exempt from the limit of processes.
-
-    Args:
-        program: The bubblewrap program.
-        scratch_bytes: Size of /tmp.
-        read_only_mounts: Files or folders of the host by their path inside.
-        environment: The whole environment of the program.
-        seccomp_fd: Descriptor of a seccomp filter.
+    The program sees the system's programs, `read_only_mounts` (by their paths inside) and a private /tmp, its working
+    folder. Without root the namespaces belong to the user. As root they belong to the system, and the launcher gives up
+    root inside them, because root in a user namespace is exempt from the limit of processes.
     """
     size = str(scratch_bytes)
     user_namespace = [] if os.geteuid() == 0 else ["--unshare-user", "--disable-userns"]

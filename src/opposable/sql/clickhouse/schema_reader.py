@@ -22,11 +22,7 @@ _VIEW_ENGINES = frozenset({"View", "MaterializedView"})
 
 
 def read_schema(fetch: Callable[[str], list[Any]]) -> DatabaseSchema:
-    """Read the tables of the directory, and the views that read only these, the database `default` first.
-
-    Args:
-        fetch: Runs SQL and returns its rows.
-    """
+    """Read the tables of the directory, and the views that read only these, the database `default` first."""
     columns: dict[tuple[str, str], list[Any]] = {}
     for database, table, *column in fetch(_COLUMNS_SQL):
         columns.setdefault((database, table), []).append(column)

@@ -178,13 +178,7 @@ def _is_infinite(value: Any) -> bool:
 
 
 def _write_as_text(sql: str, types: Sequence[str], columns: Container[int]) -> str:
-    """Wrap `sql` to return columns as text.
-
-    Args:
-        sql: The query.
-        types: The types of its columns.
-        columns: The positions of the columns to return as text.
-    """
+    """Wrap `sql`, whose columns have these types, to return those at the positions `columns` as text."""
     names = [f"c{i}" for i in range(1, len(types) + 1)]
     cells = [f"CAST({name} AS VARCHAR)" if at in columns else name for at, name in enumerate(names)]
     return f"SELECT {', '.join(cells)} FROM ({sql.rstrip().rstrip(';')}\n) AS q({', '.join(names)})"  # noqa: S608 - the query itself, in parentheses

@@ -25,11 +25,7 @@ def read_servers(
     `{"mcpServers": {NAME: {"command", "args", "env"} or {"url", "headers"}}}` is accepted, and `servers` in place of
     `mcpServers`. `disabled` disables a server. `${NAME}` at the end of a value of `env` or `headers` becomes the
     reference `env:NAME`, and is refused elsewhere but in the script of a shell. Fields that only other programs use
-    are ignored.
-
-    Args:
-        config: The configuration.
-        skipped: If given, invalid servers are left out, and the reason of each is added here by its name.
+    are ignored. If `skipped` is given, invalid servers are left out, and the reason of each is added to it by its name.
 
     Raises:
         BadInput: The configuration is not valid, or a server is not and `skipped` is None; the message names it.

@@ -12,11 +12,7 @@ _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def resolve_references(values: Mapping[str, str], server_id: str) -> tuple[dict[str, str], set[str]]:
-    """Replace references such as `env:NAME` and `Bearer env:NAME`.
-
-    Args:
-        values: Variables or headers.
-        server_id: The server's id, for error messages.
+    """Replace references such as `env:NAME` and `Bearer env:NAME` in variables or headers.
 
     Returns:
         The values with references replaced, and the secrets among them. Ordinary settings are not secrets, because

@@ -11,12 +11,8 @@ def get_discriminator_values(
 ) -> dict[str, list[str]]:
     """Return the values that select each schema, by its reference: from the mapping, else the schema's name.
 
-    The list is empty for a schema that any value may select.
-
-    Args:
-        document: The document.
-        node: The schema with the discriminator.
-        references: The schemas to choose from, in addition to those of the mapping.
+    The list is empty for a schema that any value may select. `node` has the discriminator. `references` are the schemas
+    to choose from, in addition to those of the mapping.
     """
     discriminator = get_map(node, "discriminator")
     values: dict[str, list[str]] = {}
