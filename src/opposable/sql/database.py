@@ -16,6 +16,9 @@ class QueryLimits:
     timeout_seconds: float = 15.0
 
 
+DEFAULT_LIMITS = QueryLimits()
+
+
 @dataclass(frozen=True, slots=True)
 class QueryResult:
     """The rows of a query, as JSON values.
@@ -64,13 +67,13 @@ class Database(Protocol):
         ...
 
     async def explain(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> None:
         """Bind and plan `sql`; the engine computes constants, so the time limit applies."""
         ...
 
     async def run(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> QueryResult:
         """Run `sql`; the time limit and cancellation of the caller stop the engine."""
         ...

@@ -4,7 +4,7 @@ from typing import Any
 
 from opposable.domain.argument_problems import must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolRefused
-from opposable.sql.database import Database, QueryLimits, QueryResult
+from opposable.sql.database import DEFAULT_LIMITS, Database, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut
 from opposable.sql.name_checker import check_names
 from opposable.sql.name_problems import NameProblem
@@ -63,10 +63,10 @@ class SqlTools:
     """
 
     def __init__(
-        self, database: Database, limits: QueryLimits | None = None, *, binds_placeholders: bool = True
+        self, database: Database, limits: QueryLimits = DEFAULT_LIMITS, *, binds_placeholders: bool = True
     ) -> None:
         self._database = database
-        self._limits = limits or QueryLimits()
+        self._limits = limits
         self._binds_placeholders = binds_placeholders
 
     async def validate(self, sql: str) -> dict[str, Any]:

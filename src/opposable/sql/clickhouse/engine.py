@@ -18,7 +18,7 @@ from opposable.domain.errors import BadInput, ToolRefused, ToolUnavailable
 from opposable.sql import messages
 from opposable.sql.clickhouse.schema_reader import read_schema
 from opposable.sql.clickhouse_functions import CLICKHOUSE_FUNCTIONS, CLICKHOUSE_TABLE_FUNCTIONS
-from opposable.sql.database import QueryLimits, QueryResult
+from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
@@ -68,7 +68,7 @@ class ClickhouseDatabase:
         return self._schema
 
     async def explain(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> None:
         """Bind and plan `sql`."""
         query = parse_safe_query(sql, "clickhouse", self._schema)
@@ -78,13 +78,12 @@ class ClickhouseDatabase:
             _check_syntax_tree(connection, query.sql, parameters)
             _query(connection, f"EXPLAIN {query.sql}", parameters, "TSVRaw")
 
-        await self._run_in_thread(work, limits or QueryLimits())
+        await self._run_in_thread(work, limits)
 
     async def run(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> QueryResult:
         """Run `sql`; see `Database.run`."""
-        bounds = limits or QueryLimits()
         query = parse_safe_query(sql, "clickhouse", self._schema)
         refuse_unlisted_tables(query, self._schema)
 
@@ -92,9 +91,9 @@ class ClickhouseDatabase:
             started = time.perf_counter()
             _check_syntax_tree(connection, query.sql, parameters)
             columns, rows = _fetch(connection, query.sql, parameters)
-            return build_query_result(columns, rows, bounds, time.perf_counter() - started)
+            return build_query_result(columns, rows, limits, time.perf_counter() - started)
 
-        return await self._run_in_thread(work, bounds)
+        return await self._run_in_thread(work, limits)
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
         """Return distinct values from the first rows of a table."""

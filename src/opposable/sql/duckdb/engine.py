@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import QueryLimits, QueryResult
+from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
 from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
 from opposable.sql.duckdb.parse_tree_guard import check_parse_tree
 from opposable.sql.duckdb.schema_reader import quote_full_path, read_schema
@@ -65,7 +65,7 @@ class DuckdbDatabase:
         return self._schema
 
     async def explain(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> None:
         """Bind and plan `sql`."""
 
@@ -73,13 +73,12 @@ class DuckdbDatabase:
             check_parse_tree(cursor, sql, self._untrusted.macros, self._untrusted.views)
             cursor.execute(f"EXPLAIN {sql}", parameters or None).fetchall()
 
-        await self._run_in_thread(work, limits or QueryLimits())
+        await self._run_in_thread(work, limits)
 
     async def run(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> QueryResult:
         """Run `sql`; see `Database.run`."""
-        bounds = limits or QueryLimits()
 
         def work(cursor: Any) -> QueryResult:
             started = time.perf_counter()
@@ -90,32 +89,32 @@ class DuckdbDatabase:
             as_text = {at for at, kind in enumerate(types) if _TEXT_TYPES.search(_QUOTED.sub("", kind))}
             if as_text:
                 cursor.execute(_write_as_text(sql, types, as_text), parameters or None)
-            rows = cursor.fetchmany(bounds.max_rows + 1)
+            rows = cursor.fetchmany(limits.max_rows + 1)
             dated = {at for at, kind in enumerate(types) if kind.startswith(("DATE", "TIMESTAMP"))} - as_text
             infinite = {at for at in dated if any(_is_infinite(row[at]) for row in rows)}
             if infinite:
                 cursor.execute(_write_as_text(sql, types, as_text | infinite), parameters or None)
-                texts = cursor.fetchmany(bounds.max_rows + 1)
+                texts = cursor.fetchmany(limits.max_rows + 1)
                 if any(str(row[at]).endswith("infinity") for row in texts for at in infinite):
                     rows = [
                         [cell.replace(" ", "T") if at in infinite and cell else cell for at, cell in enumerate(row)]
                         for row in texts
                     ]
-            longest = bounds.max_cell_characters // 2
+            longest = limits.max_cell_characters // 2
             rows = [
                 tuple(_shorten_float(value, kind, longest) for value, kind in zip(row, types, strict=True))
                 for row in rows
             ]
-            return build_query_result(columns, rows, bounds, time.perf_counter() - started)
+            return build_query_result(columns, rows, limits, time.perf_counter() - started)
 
-        return await self._run_in_thread(work, bounds)
+        return await self._run_in_thread(work, limits)
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
         """Return distinct values from the first rows of a table."""
         known_table = self._schema.find_table(table)
         if known_table is None:
             return {}
-        return await self._run_in_thread(lambda cursor: _read_samples(cursor, known_table, limit), QueryLimits())
+        return await self._run_in_thread(lambda cursor: _read_samples(cursor, known_table, limit), DEFAULT_LIMITS)
 
     async def close(self) -> None:
         """Close the file once its queries have ended."""

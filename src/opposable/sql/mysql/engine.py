@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import QueryLimits, QueryResult
+from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
@@ -64,22 +64,19 @@ class MysqlDatabase:
         return self._schema
 
     async def explain(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> None:
         """Bind and plan `sql`."""
         refuse_unlisted_tables(parse_safe_query(sql, "mysql", self._schema), self._schema)
-        await self._run_in_thread(
-            lambda connection: _explain(connection, _bind(connection, sql, parameters)), limits or QueryLimits()
-        )
+        await self._run_in_thread(lambda connection: _explain(connection, _bind(connection, sql, parameters)), limits)
 
     async def run(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> QueryResult:
         """Run `sql`; see `Database.run`."""
-        bounds = limits or QueryLimits()
         refuse_unlisted_tables(parse_safe_query(sql, "mysql", self._schema), self._schema)
         return await self._run_in_thread(
-            lambda connection: self._fetch(connection, _bind(connection, sql, parameters), bounds), bounds
+            lambda connection: self._fetch(connection, _bind(connection, sql, parameters), limits), limits
         )
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import QueryLimits, QueryResult
+from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.messages import database_unreachable
@@ -69,7 +69,7 @@ class PostgresDatabase:
         return self._schema
 
     async def explain(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> None:
         """Bind and plan `sql`."""
         query = parse_safe_query(sql, "postgres", self._schema)
@@ -82,18 +82,17 @@ class PostgresDatabase:
             # A binary result requires the extended protocol, which accepts a single statement.
             await AsyncRawCursor(connection).execute(f"EXPLAIN {query.sql}", values, binary=True)
 
-        await self._run_in_transaction(work, limits or QueryLimits())
+        await self._run_in_transaction(work, limits)
 
     async def run(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> QueryResult:
         """Run `sql`; see `Database.run`."""
-        bounds = limits or QueryLimits()
         query = parse_safe_query(sql, "postgres", self._schema)
         refuse_unlisted_tables(query, self._schema)
         values = _order_parameters(parameters)
         return await self._run_in_transaction(
-            lambda connection: _run_query(connection, query.sql, values, bounds), bounds
+            lambda connection: _run_query(connection, query.sql, values, limits), limits
         )
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:

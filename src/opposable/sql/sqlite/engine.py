@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import QueryLimits, QueryResult
+from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS, Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
@@ -64,31 +64,30 @@ class SqliteDatabase:
         return self._schema
 
     async def explain(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> None:
         """Compile `sql`."""
         await self._run_in_thread(
             lambda connection: connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters or {}).fetchall(),
-            limits or QueryLimits(),
+            limits,
         )
 
     async def run(
-        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits | None = None
+        self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
     ) -> QueryResult:
         """Run `sql`; see `Database.run`."""
-        bounds = limits or QueryLimits()
 
         def work(connection: sqlite3.Connection) -> QueryResult:
             started = time.perf_counter()
             cursor = connection.execute(sql, parameters or {})
             try:
                 columns = tuple(column[0] for column in cursor.description or ())
-                rows = cursor.fetchmany(bounds.max_rows + 1)
+                rows = cursor.fetchmany(limits.max_rows + 1)
             finally:
                 cursor.close()
-            return build_query_result(columns, rows, bounds, time.perf_counter() - started)
+            return build_query_result(columns, rows, limits, time.perf_counter() - started)
 
-        return await self._run_in_thread(work, bounds)
+        return await self._run_in_thread(work, limits)
 
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
         """Return distinct values from the first rows of a table."""
@@ -96,7 +95,7 @@ class SqliteDatabase:
         if known_table is None:
             return {}
         return await self._run_in_thread(
-            lambda connection: _read_samples(connection, known_table, limit), QueryLimits()
+            lambda connection: _read_samples(connection, known_table, limit), DEFAULT_LIMITS
         )
 
     async def close(self) -> None:
