@@ -6,11 +6,10 @@ from typing import Any
 
 from sqlalchemy import Row, case, func, select
 
-from opposable.domain.json_forms import execution_to_json
 from opposable.domain.records import Execution, ExecutionFilter, ExecutionStats, Page
 from opposable.store.database import Repository
 from opposable.store.pagination import MAX_PAGE_SIZE, fetch_by_id_prefix, fetch_newest_first
-from opposable.store.rows import to_record
+from opposable.store.rows import to_record, to_row
 from opposable.store.tables import runs
 from opposable.store.tables import tool_executions as executions
 
@@ -92,9 +91,7 @@ def _build_conditions(criteria: ExecutionFilter) -> list[Any]:
 
 
 def _to_row(execution: Execution) -> dict[str, Any]:
-    row = execution_to_json(execution)
-    row["id"] = row.pop("execution_id")
-    return row
+    return to_row(execution, "execution_id") | {"id": execution.execution_id, "repairs": list(execution.repairs)}
 
 
 def _to_execution(row: Row[Any]) -> Execution:

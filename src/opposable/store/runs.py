@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import Row, delete, select, update
 
 from opposable.domain.batches import ENDED_STATUSES
-from opposable.domain.json_forms import run_to_json
 from opposable.domain.records import Page, Run, RunEvent, RunKind, RunStatus
 from opposable.domain.usage import Usage
 from opposable.store.database import Repository
@@ -112,13 +111,11 @@ class RunRepository(Repository):
 
 
 def _to_row(run: Run) -> dict[str, Any]:
-    row = run_to_json(run) | {"conversation_id": run.conversation_id}
-    row["id"] = row.pop("run_id")
-    return row | {
-        "owner": run.owner,
+    return to_row(run, "run_id", "usage") | {
+        "id": run.run_id,
+        "input_tokens": run.usage.input_tokens,
+        "output_tokens": run.usage.output_tokens,
         "requests": run.usage.requests,
-        "cancel_requested": run.cancel_requested,
-        "worker": run.worker,
     }
 
 

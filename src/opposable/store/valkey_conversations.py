@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -80,16 +81,14 @@ class ValkeyConversationRepository:
         """Create a conversation."""
         conversation_id, owner = conversation.conversation_id, conversation.owner
         microseconds = _to_microseconds(get_utc_now())
-        keys = [_get_conversation_key(conversation_id), _get_index_key(owner), _get_index_key(None)]
+        keys = [_get_conversation_key(conversation_id), *_get_index_keys(owner)]
         values: list[str | int] = [conversation_id, owner, conversation.agent_id, conversation.title, microseconds]
         with translate_valkey_errors():
             is_added = await self._add_script(keys=keys, args=values)
         if not is_added:
             raise build_conversation_exists_error(conversation_id)
         created_at = _from_microseconds(microseconds)
-        return Conversation(
-            conversation_id, owner, conversation.agent_id, conversation.title, 0, created_at, created_at
-        )
+        return replace(conversation, messages=0, created_at=created_at, updated_at=created_at)
 
     async def get(self, conversation_id: str) -> Conversation | None:
         """Return the conversation with this id."""
@@ -110,15 +109,9 @@ class ValkeyConversationRepository:
         conversation = await self.get(conversation_id)
         if conversation is None:
             raise build_conversation_missing_error(conversation_id)
-        keys = [
-            _get_conversation_key(conversation_id),
-            _get_messages_key(conversation_id),
-            _get_index_key(conversation.owner),
-            _get_index_key(None),
-        ]
-        bodies = [to_json(message_to_json(message, include_parsing=True)) for message in new_messages]
+        keys = [*_get_conversation_keys(conversation_id), *_get_index_keys(conversation.owner)]
         expected = "" if expected_count is None else expected_count
-        values = [conversation_id, _to_microseconds(get_utc_now()), expected, *bodies]
+        values = [conversation_id, _to_microseconds(get_utc_now()), expected, *_to_bodies(new_messages)]
         with translate_valkey_errors():
             total, previous_count = await self._append_messages_script(keys=keys, args=values)
         if total == -1:
@@ -134,13 +127,8 @@ class ValkeyConversationRepository:
     async def _append_turn(self, turn: ConversationTurn) -> bool:
         conversation = turn.conversation
         conversation_id, owner = conversation.conversation_id, conversation.owner
-        keys = [
-            _get_conversation_key(conversation_id),
-            _get_messages_key(conversation_id),
-            _get_index_key(owner),
-            _get_index_key(None),
-            f"{KEY_NAMESPACE}:turn:{turn.turn_id}",
-        ]
+        turn_key = f"{KEY_NAMESPACE}:turn:{turn.turn_id}"
+        keys = [*_get_conversation_keys(conversation_id), *_get_index_keys(owner), turn_key]
         values: list[str | int] = [
             conversation_id,
             owner,
@@ -148,7 +136,7 @@ class ValkeyConversationRepository:
             conversation.title,
             _to_microseconds(get_utc_now()),
             TURN_ID_TTL_SECONDS,
-            *(to_json(message_to_json(message, include_parsing=True)) for message in turn.messages),
+            *_to_bodies(turn.messages),
         ]
         with translate_valkey_errors():
             return bool(await self._append_turn_script(keys=keys, args=values))
@@ -178,10 +166,10 @@ class ValkeyConversationRepository:
             return False
         with translate_valkey_errors():
             async with self._client.pipeline(transaction=True) as pipeline:
-                pipeline.delete(_get_conversation_key(conversation_id))
-                pipeline.delete(_get_messages_key(conversation_id))
-                pipeline.zrem(_get_index_key(conversation.owner), conversation_id)
-                pipeline.zrem(_get_index_key(None), conversation_id)
+                for key in _get_conversation_keys(conversation_id):
+                    pipeline.delete(key)
+                for key in _get_index_keys(conversation.owner):
+                    pipeline.zrem(key, conversation_id)
                 deleted_counts = await pipeline.execute()
         return bool(deleted_counts[0])
 
@@ -239,6 +227,20 @@ def _get_messages_key(conversation_id: str) -> str:
 
 def _get_index_key(owner: str | None) -> str:
     return f"{KEY_NAMESPACE}:conversations" if owner is None else f"{KEY_NAMESPACE}:conversations:of:{owner}"
+
+
+def _get_conversation_keys(conversation_id: str) -> tuple[str, str]:
+    """Return the keys of the fields and of the messages."""
+    return _get_conversation_key(conversation_id), _get_messages_key(conversation_id)
+
+
+def _get_index_keys(owner: str) -> tuple[str, str]:
+    """Return the keys of the conversations of an owner and of those of all owners."""
+    return _get_index_key(owner), _get_index_key(None)
+
+
+def _to_bodies(messages: Sequence[Message]) -> list[str]:
+    return [to_json(message_to_json(message, include_parsing=True)) for message in messages]
 
 
 def _to_microseconds(moment: datetime) -> int:
