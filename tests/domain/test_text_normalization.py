@@ -105,4 +105,4 @@ def test_the_distance_of_different_words_is_their_length():
 def test_close_names_are_returned_best_first():
     names = ["order_id", "OrderDate", "customer"]
     assert find_close_names("orderdate", names, remove_separators) == ["OrderDate", "order_id"]
-    assert find_close_names("zzz", names) == []
+    assert find_close_names("zzz", names, remove_separators) == []

@@ -114,11 +114,9 @@ def compute_edit_distance(first: str, second: str) -> int:
     return last_row[-1]
 
 
-def find_close_names(
-    name: str, candidates: Iterable[str], normalize: Callable[[str], str] = fold_text, limit: int = 3
-) -> list[str]:
-    """Return the candidates most similar to `name` in the form of `normalize`, best first, at most `limit`."""
+def find_close_names(name: str, candidates: Iterable[str], normalize: Callable[[str], str]) -> list[str]:
+    """Return at most three candidates that are similar to `name` in the form of `normalize`, best first."""
     import difflib  # lazy: start-up time
 
     by_form = {normalize(candidate): candidate for candidate in candidates}
-    return [by_form[form] for form in difflib.get_close_matches(normalize(name), by_form, n=limit, cutoff=0.5)]
+    return [by_form[form] for form in difflib.get_close_matches(normalize(name), by_form, n=3, cutoff=0.5)]

@@ -23,10 +23,6 @@ class ToolRetryOptions:
     first_wait_seconds: float = 0.5
     max_wait_seconds: float = 8.0
 
-    def get_wait_seconds(self, attempt: int) -> float:
-        """Return the seconds to wait after an attempt, counted from 1."""
-        return get_backoff_seconds(attempt, self.first_wait_seconds, self.max_wait_seconds)
-
 
 async def retry(
     attempt: Callable[[int, float], Awaitable[InvocationResult]],
@@ -57,7 +53,8 @@ async def retry(
             return last or result
         last = result
         last.attempts = number
-        wait_seconds = max(options.get_wait_seconds(number), last.retry_after)
+        backoff_seconds = get_backoff_seconds(number, options.first_wait_seconds, options.max_wait_seconds)
+        wait_seconds = max(backoff_seconds, last.retry_after)
         is_final = last.failure not in NO_ANSWER_FAILURES or number == max_attempts
         is_final |= last.retry_after > options.max_wait_seconds  # the model decides
         if is_final or not may_repeat() or clock() + wait_seconds >= deadline:

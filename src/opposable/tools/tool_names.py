@@ -43,6 +43,6 @@ def normalize_name(name: str) -> str:
     return re.sub(r"[\x00-/:-`{-\x7f]+", "", name)
 
 
-def find_nearest_names(name: str, candidates: Iterable[str], limit: int = 3) -> list[str]:
-    """Return the candidates most similar to `name`, best first."""
-    return find_close_names(name, candidates, normalize_name, limit)
+def find_nearest_names(name: str, candidates: Iterable[str]) -> list[str]:
+    """Return at most three candidates that are similar to `name`, best first."""
+    return find_close_names(name, candidates, normalize_name)

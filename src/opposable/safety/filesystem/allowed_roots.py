@@ -241,7 +241,10 @@ class AllowedRoots:
         return path.root_index < self._open_root_count and any(is_protected_name(name) for name in path.parts)
 
     def _build_refusal(self, path: str, reason: str) -> ToolRefused:
-        return ToolRefused(f"{to_printable(path)!r} {reason}. {self._describe_allowed_paths()}")
+        roots = " or ".join(map(to_printable, self._root_names))
+        files = (file for root in self.list_roots() for file in self.walk(root))
+        example = next(map(self.format_path, files), "notes.txt")
+        return ToolRefused(f"{to_printable(path)!r} {reason}. Give a path inside {roots}, such as {example}.")
 
     def _resolve_relative(self, names: tuple[str, ...]) -> list[RootedPath]:
         """Return the paths that a relative path may mean, most likely first."""
@@ -258,12 +261,6 @@ class AllowedRoots:
             for folder in dict.fromkeys([*self._folders, *self._unresolved_folders])
             if Path(absolute_path).is_relative_to(folder) and folder.resolve() in self._folders
         ]
-
-    def _describe_allowed_paths(self) -> str:
-        return f"Give a path inside {' or '.join(to_printable(name) for name in self._root_names)}, such as {self._find_example_path()}."
-
-    def _find_example_path(self) -> str:
-        return next((self.format_path(file) for root in self.list_roots() for file in self.walk(root)), "notes.txt")
 
     def _find_by_name(self, parts: tuple[str, ...]) -> RootedPath | None:
         """Return the only file with this name in any folder."""

@@ -72,9 +72,8 @@ class Sandbox:
         command: Sequence[str],
         *,
         stdin: bytes = b"",
-        read_only_mounts: Mapping[str, Path] | None = None,
+        read_only_mounts: Mapping[str, Path] = {},
         limits: SandboxLimits | None = None,
-        environment: Mapping[str, str] | None = None,
     ) -> ProcessResult:
         """Run a program in the sandbox.
 
@@ -82,30 +81,23 @@ class Sandbox:
             command: The program, by its path inside, and its arguments.
             stdin: Input of the program.
             read_only_mounts: Files or folders of the host by their path inside.
-            limits: Limits of this run.
-            environment: Additional environment variables.
+            limits: Limits of this run (default: those of the sandbox).
 
         Raises:
             ToolUnavailable: The system cannot isolate programs.
         """
-        bounds = limits or self.limits
-        mounts = read_only_mounts or {}
-        variables = _ENVIRONMENT | dict(environment or {})
+        limits = limits or self.limits
         async with self._semaphore:
-            if not await self.get_isolation_problem():
-                launch_command = self._build_launch_command(self.python_program, command, bounds)
-                return _map_signal_exit(await _run_in_namespaces(launch_command, stdin, mounts, bounds, variables))
+            problem = await self.get_isolation_problem()
+            if not problem:
+                launch_command = self._build_launch_command(self.python_program, command, limits)
+                return _map_signal_exit(await _run_in_namespaces(launch_command, stdin, read_only_mounts, limits))
             if not self._allow_unprotected:
-                raise ToolUnavailable(await self.get_isolation_problem())
-            return await self._run_unprotected(command, stdin, mounts, bounds, variables)
+                raise ToolUnavailable(problem)
+            return await self._run_unprotected(command, stdin, read_only_mounts, limits)
 
     async def _run_unprotected(
-        self,
-        command: Sequence[str],
-        stdin: bytes,
-        read_only_mounts: Mapping[str, Path],
-        limits: SandboxLimits,
-        environment: Mapping[str, str],
+        self, command: Sequence[str], stdin: bytes, read_only_mounts: Mapping[str, Path], limits: SandboxLimits
     ) -> ProcessResult:
         host_paths = {self.python_program: Path(sys.executable), **read_only_mounts}
         host_command = [_to_host_path(word, host_paths) for word in command]
@@ -115,7 +107,7 @@ class Sandbox:
                 stdin,
                 seconds=limits.seconds,
                 output_bytes=limits.output_bytes,
-                environment={**environment, "HOME": folder, "TMPDIR": folder},
+                environment={**_ENVIRONMENT, "HOME": folder, "TMPDIR": folder},
                 folder=Path(folder),
             )
 
@@ -146,16 +138,15 @@ class Sandbox:
     async def _probe_isolation(self) -> str:
         if not sys.platform.startswith("linux"):
             return "Programs can be isolated on Linux only (by bubblewrap); this is another system."
-        program = bubblewrap.find_bubblewrap()
-        if program is None:
+        if bubblewrap.find_bubblewrap() is None:
             return 'Running scripts needs bubblewrap: pip install "opposable[code]" (or the system\'s own package).'
         if seccomp.build_filter() is None:
             return f"Programs cannot be isolated here: no filter of system calls is known for {platform.machine()}."
         bounds = dataclasses.replace(self.limits, seconds=_PROBE_SECONDS)
-        python = bubblewrap.find_python().program
+        python = self.python_program
         try:
             result = await _run_in_namespaces(
-                self._build_launch_command(python, [python, "-c", ""], bounds), b"", {}, bounds, _ENVIRONMENT
+                self._build_launch_command(python, [python, "-c", ""], bounds), b"", {}, bounds
             )
         except OSError as error:
             return f"Programs cannot be isolated here: bubblewrap does not start ({error.strerror})."
@@ -169,11 +160,7 @@ class Sandbox:
 
 
 async def _run_in_namespaces(
-    command: Sequence[str],
-    stdin: bytes,
-    read_only_mounts: Mapping[str, Path],
-    limits: SandboxLimits,
-    environment: Mapping[str, str],
+    command: Sequence[str], stdin: bytes, read_only_mounts: Mapping[str, Path], limits: SandboxLimits
 ) -> ProcessResult:
     program, syscall_filter = bubblewrap.find_bubblewrap(), seccomp.build_filter()
     assert program is not None
@@ -182,7 +169,7 @@ async def _run_in_namespaces(
     try:
         os.write(filter_fd, syscall_filter)
         os.lseek(filter_fd, 0, os.SEEK_SET)
-        prefix = bubblewrap.build_command(program, limits.scratch_bytes, read_only_mounts, environment, filter_fd)
+        prefix = bubblewrap.build_command(program, limits.scratch_bytes, read_only_mounts, _ENVIRONMENT, filter_fd)
         return await run_process(
             [*prefix, *command],
             stdin,
