@@ -267,6 +267,15 @@ def test_hidden_files_and_key_stores_are_refused(project, path):
         FileSearch([project]).file_search("a", root_dir=path)
 
 
+def test_hidden_files_are_refused_by_a_path_that_leads_up_from_the_working_folder(project, monkeypatch):
+    monkeypatch.chdir(project / "docs")
+    for path in ("../.env", "../server.pem", "../.ssh/config"):
+        with pytest.raises(ToolRefused, match="is hidden or may hold keys, so tools may not use it"):
+            FileSearch([project]).read_file(path)
+        with pytest.raises(ToolRefused):
+            AllowedRoots([project]).resolve_new_path(path)
+
+
 def test_hidden_files_and_key_stores_are_not_found_by_a_search(project):
     result = FileSearch([project]).file_search(SECRET)
     assert result["total_matches"] == 0

@@ -115,7 +115,7 @@ class AllowedRoots:
         """
         candidates = self._resolve_candidates(path, field)
         for candidate in candidates:
-            if self._get_mode(candidate) is not None:
+            if self._exists(candidate):
                 return candidate
         if only_match := self._find_by_name(candidates[-1].parts):
             return only_match
@@ -225,14 +225,14 @@ class AllowedRoots:
             candidates = [] if is_absolute else self._resolve_absolute(absolute_path)
             if not candidates:
                 raise self._build_refusal(path, "leads out of the folders that may be read")
-            return candidates
-        names = () if plain_path == "." else tuple(plain_path.split("/"))
-        inside_roots = self._resolve_absolute(os.path.normpath(text)) if is_absolute else []
-        candidates = inside_roots + self._resolve_relative(names)
-        if is_absolute and not inside_roots and all(self._get_mode(candidate) is None for candidate in candidates):
-            raise self._build_refusal(path, "is outside the folders that may be read")
+        else:
+            names = () if plain_path == "." else tuple(plain_path.split("/"))
+            inside_roots = self._resolve_absolute(os.path.normpath(text)) if is_absolute else []
+            candidates = inside_roots + self._resolve_relative(names)
+            if is_absolute and not inside_roots and not any(map(self._exists, candidates)):
+                raise self._build_refusal(path, "is outside the folders that may be read")
         readable = [candidate for candidate in candidates if not self._is_protected(candidate)]
-        if len(readable) < len(candidates) and all(self._get_mode(candidate) is None for candidate in readable):
+        if len(readable) < len(candidates) and not any(map(self._exists, readable)):
             raise self._build_refusal(path, "is hidden or may hold keys, so tools may not use it")
         return readable
 
@@ -288,6 +288,9 @@ class AllowedRoots:
         deadline = time.monotonic() + _LISTING_SECONDS
         files = (file for root in self.list_roots() for file in self.walk(root, deadline))
         return list(islice(files, _MAX_LISTED_FILES))
+
+    def _exists(self, path: RootedPath) -> bool:
+        return self._get_mode(path) is not None
 
     def _get_mode(self, path: RootedPath) -> int | None:
         """Return the file mode of a path, None where nothing exists.
