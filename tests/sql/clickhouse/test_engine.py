@@ -80,6 +80,14 @@ async def test_types_comments_and_keys_are_listed(clickhouse_shop):
     assert [column["samples"] for column in listed][4:6] == [["l"], [{"k": 1}]]
 
 
+async def test_samples_are_read_from_a_database_with_a_chinese_name(tmp_path):
+    statements = ["CREATE DATABASE 人事", "CREATE TABLE 人事.员工 (姓名 String) ENGINE = MergeTree ORDER BY tuple()"]
+    url = make_clickhouse(tmp_path / "db", [*statements, "INSERT INTO 人事.员工 VALUES ('王芳')"])
+    database = await open_database(url)
+    assert await database.sample_values("人事.员工") == {"姓名": ["王芳"]}
+    await database.close()
+
+
 async def test_names_get_the_case_and_the_quotes_that_the_engine_reads(clickhouse_shop):
     found = await SqlTools(clickhouse_shop).execute(
         "SELECT d.名称 AS 名 FROM 部门 d WHERE d.预算 > 500 AND d.名称 <> '名称'"

@@ -23,7 +23,7 @@ from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
 from opposable.sql.result_rows import SAMPLED_ROWS, build_query_result
-from opposable.sql.schema import DatabaseSchema, quote_name, to_one_line
+from opposable.sql.schema import DatabaseSchema, quote_name, quote_table_path, to_one_line
 from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
 
 T = TypeVar("T")
@@ -98,11 +98,12 @@ class ClickhouseDatabase:
     async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
         """Return distinct values from the first rows of a table."""
         known_table = self._schema.find_table(table)
+        if known_table is None:
+            return {}
+        path = quote_table_path(known_table, "clickhouse")
         samples: dict[str, list[Any]] = {}
-        for column in known_table.columns if known_table else ():
-            assert known_table is not None
+        for column in known_table.columns:
             name = quote_name(column.name, "clickhouse")
-            path = f"{quote_name(known_table.schema or 'default')}.{quote_name(known_table.name, 'clickhouse')}"
             source = f"SELECT {name} AS v FROM {path} LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
             sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL ORDER BY v LIMIT {int(limit)}"  # noqa: S608 - built above
             result = await self.run(sql, limits=QueryLimits(limit, 80))
