@@ -119,6 +119,33 @@ async def test_while_half_open_one_call_is_tried_and_a_cancelled_one_decides_not
     assert library.get_health("far").state == "ok"
 
 
+async def test_a_call_from_before_the_circuit_opened_does_not_decide_it():
+    clock, gates = ManualClock(), {"early": asyncio.Event(), "trial": asyncio.Event()}
+
+    async def far(key: str = "") -> str:
+        """Far."""
+        if key not in gates:
+            raise DOWN
+        await gates[key].wait()
+        return "here"
+
+    library = ToolLibrary([far], circuit_breaker=CircuitBreakerOptions(0.5, 2, 60, 30), clock=clock)
+    await library.call("far", {})
+    early = asyncio.create_task(library.call("far", {"key": "early"}))
+    await asyncio.sleep(0)
+    await library.call("far", {})
+    clock.now += 40
+    trial = asyncio.create_task(library.call("far", {"key": "trial"}))
+    await asyncio.sleep(0)
+    gates["early"].set()
+    assert (await early).content == "here"
+    assert library.get_health("far").state == "half_open"
+    assert (await library.call("far", {})).attempts == 0
+    gates["trial"].set()
+    assert (await trial).content == "here"
+    assert library.get_health("far").state == "ok"
+
+
 @pytest.mark.parametrize("error", [ToolRefused("no"), ToolFailed("broke"), ValueError("x")])
 async def test_failures_with_an_answer_do_not_open_the_circuit(error):
     library = create_library(FlakyService(error), breaking=CircuitBreakerOptions(0.5, 2, 60, 30))

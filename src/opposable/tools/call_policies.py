@@ -118,8 +118,7 @@ async def record_in_circuit(
     that is the trial of a half-open circuit decides it in any case.
     """
     breakers = tool.circuit_breakers
-    for breaker in breakers.values():
-        breaker.record_start()
+    trials = {key: breaker.record_start() for key, breaker in breakers.items()}
     answered, failed_key = None, None  # a call with invalid arguments does not show whether the tool answers
     try:
         result = await run
@@ -129,8 +128,8 @@ async def record_in_circuit(
             answered = True
     finally:
         for key, breaker in breakers.items():
-            is_counted = answered or key == failed_key or breaker.state == "half_open"
-            breaker.record_end(answered if is_counted else None)
+            is_counted = answered or key == failed_key or trials[key]
+            breaker.record_end(answered if is_counted else None, is_trial=trials[key])
     if failed_key is None or failed_key in breakers:
         return result
     options = None if getattr(tool.tool, "calls_any_host", False) else policy_context.circuit_breaker

@@ -52,23 +52,26 @@ class CircuitBreaker:
             return remaining
         return 1.0 if self._is_probing else 0.0
 
-    def record_start(self) -> None:
-        """Record the start of a call, made while `get_wait_seconds` is 0. Report its end with `record_end`."""
-        if self.get_wait_seconds() <= 0:
-            self._is_probing = self._opened_at is not None
+    def record_start(self) -> bool:
+        """Record the start of a call, and return whether it is the trial. Report its end with `record_end`."""
+        is_trial = self._opened_at is not None and self.get_wait_seconds() <= 0
+        self._is_probing |= is_trial
+        return is_trial
 
-    def record_end(self, answered: bool | None) -> None:
+    def record_end(self, answered: bool | None, *, is_trial: bool = False) -> None:
         """Record the end of a call.
 
         Args:
             answered: Whether the tool answered; None if the call does not show it (invalid arguments, cancelled).
+            is_trial: What `record_start` returned.
         """
-        was_trial, self._is_probing = self._is_probing, False
+        if is_trial:
+            self._is_probing = False
         if answered is None:
             return
         now = self._clock()
         if self._opened_at is not None:
-            if was_trial:
+            if is_trial:
                 self._recent_calls.clear()
                 self._opened_at = None if answered else now
             return
