@@ -19,7 +19,8 @@ def parse_column_comments(create_table: str) -> dict[str, str]:
         if comments and column and not line.lstrip().startswith(("--", "/*")):
             name = next(group for group in column.groups() if group)
             if name.casefold() not in {"create", "primary", "foreign", "unique", "check", "constraint"}:
-                comments_by_column[name.casefold()] = _strip_comment_marks(comments[0])
+                text = comments[0].removeprefix("--").removeprefix("/*").removesuffix("*/")
+                comments_by_column[name.casefold()] = text.strip()
     return comments_by_column
 
 
@@ -27,7 +28,3 @@ def _split_column_lines(sql: str) -> list[str]:
     """Return the lines after the opening parenthesis of CREATE TABLE."""
     head, parenthesis, rest = sql.partition("(")
     return rest.splitlines() if parenthesis and "create" in head.casefold() else []
-
-
-def _strip_comment_marks(comment: str) -> str:
-    return comment.removeprefix("--").removeprefix("/*").removesuffix("*/").strip()

@@ -71,21 +71,11 @@ class AgentRepository(Repository):
         Raises:
             BadInput: The store lacks the tool, or the binding holds a literal secret.
         """
-
-        def add_binding(spec: AgentSpec) -> AgentSpec:
-            other_bindings = [other for other in spec.tools if other.tool_id != binding.tool_id]
-            return spec.model_copy(update={"tools": (*other_bindings, binding)})
-
-        return await self._update_spec(agent_id, add_binding, None)
+        return await self._update_spec(agent_id, lambda spec: _replace_binding(spec, binding.tool_id, binding))
 
     async def unbind(self, agent_id: str, tool_id: str) -> AgentRecord | None:
         """Remove a tool from an agent. Return None when the agent does not exist."""
-
-        def remove_binding(spec: AgentSpec) -> AgentSpec:
-            bindings = tuple(binding for binding in spec.tools if binding.tool_id != tool_id)
-            return spec.model_copy(update={"tools": bindings})
-
-        return await self._update_spec(agent_id, remove_binding, None)
+        return await self._update_spec(agent_id, lambda spec: _replace_binding(spec, tool_id))
 
     async def get(self, agent_id: str) -> AgentRecord | None:
         """Return the agent with this id."""
@@ -127,7 +117,7 @@ class AgentRepository(Repository):
         return result.rowcount > 0
 
     async def _update_spec(
-        self, agent_id: str, edit_spec: Callable[[AgentSpec], AgentSpec], expected_version: int | None
+        self, agent_id: str, edit_spec: Callable[[AgentSpec], AgentSpec], expected_version: int | None = None
     ) -> AgentRecord | None:
         new_spec: AgentSpec | None = None
         try:
@@ -197,6 +187,12 @@ async def _insert_version_and_bindings(connection: AsyncConnection, record: Agen
     ]
     if binding_rows:
         await connection.execute(agent_tools.insert(), binding_rows)
+
+
+def _replace_binding(spec: AgentSpec, tool_id: str, *new_bindings: AgentToolBinding) -> AgentSpec:
+    """Return the spec with new bindings in place of those of a tool."""
+    other_bindings = [binding for binding in spec.tools if binding.tool_id != tool_id]
+    return spec.model_copy(update={"tools": (*other_bindings, *new_bindings)})
 
 
 def _sort_bindings(spec: AgentSpec) -> AgentSpec:

@@ -204,8 +204,8 @@ class SqlConversationRepository(Repository):
 
     async def rename(self, conversation_id: str, title: str) -> bool:
         """Change the title of a conversation. Return whether it exists."""
-        is_meant = conversations.c.id == conversation_id
-        return await self._database.execute(update(conversations).where(is_meant).values(title=title)) > 0
+        statement = update(conversations).where(conversations.c.id == conversation_id).values(title=title)
+        return await self._database.execute(statement) > 0
 
     async def delete(self, conversation_id: str) -> bool:
         """Delete a conversation and its messages. Return whether it existed."""

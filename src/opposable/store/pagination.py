@@ -62,16 +62,9 @@ async def fetch_newest_first(
     after: str,
     limit: int,
 ) -> Page[T]:
-    """Return one page of `query`, ordered by time and key, both descending.
+    """Return one page of `query`, which has no order and limit, by time and key, both descending.
 
-    Args:
-        database: The database to read.
-        query: The query without order and limit.
-        time_column: The column to order by.
-        key_column: The unique column that orders rows of the same time.
-        to_item: Converts a row to an item.
-        after: The cursor of the previous page.
-        limit: The number of items.
+    The unique `key_column` orders rows of the same time. `after` is the cursor of the previous page.
 
     Raises:
         BadInput: The cursor or the limit is not valid.

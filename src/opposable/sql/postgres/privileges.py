@@ -80,12 +80,10 @@ async def read_access(connection: Any) -> ReadAccess:
     """
     reader = {"reader": READER_ROLE}
     row = await (await connection.execute(_ROLE_SQL, reader)).fetchone()
-    user, superuser, version, has_reader, can_write, reaches_files, path = row
-    become = ""
+    user, is_superuser, version, has_reader, can_write, can_access_files, path = row
+    assumed_role = ""
     if can_write and has_reader:
         how = {"how": "SET" if version >= 160_000 else "MEMBER"}
         ((can_set_role,),) = await (await connection.execute(_CAN_SET_ROLE_SQL, reader | how)).fetchall()
-        become = READER_ROLE if can_set_role else ""
-    return ReadAccess(
-        str(user), become, bool(can_write and not become), bool(superuser), bool(reaches_files), tuple(path)
-    )
+        assumed_role = READER_ROLE if can_set_role else ""
+    return ReadAccess(user, assumed_role, can_write and not assumed_role, is_superuser, can_access_files, tuple(path))
