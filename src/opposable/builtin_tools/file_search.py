@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from itertools import islice, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -96,24 +98,19 @@ class FileSearch:
             ToolFailed: there is no such file, or it has fewer lines.
         """
         rooted_path = self._roots.find(path)
+        display_path = self._roots.format_path(rooted_path)
         first_line, max_lines = max(1, start_line), max(1, min(lines, _MAX_LINES))
         with self._roots.open_file(rooted_path) as file:
             encoding = detect_encoding(file.stream.peek(65536)[:65536])  # type: ignore[attr-defined]  # a buffered reader
             if encoding is None:
-                raise ToolRefused(f"{self._roots.format_path(rooted_path)} is not a text file.")
+                raise ToolRefused(f"{display_path} is not a text file.")
             reader = io.TextIOWrapper(file.stream, encoding, "replace")
             page_lines, last_line, has_more = _read_page(
                 reader, first_line, max_lines, time.monotonic() + self._timeout_seconds
             )
         if not page_lines and first_line > 1 and not has_more:
-            raise ToolFailed(
-                f"{self._roots.format_path(rooted_path)} has only {last_line} lines; start_line is {first_line}."
-            )
-        result: dict[str, Any] = {
-            "path": self._roots.format_path(rooted_path),
-            "start_line": first_line,
-            "end_line": last_line,
-        }
+            raise ToolFailed(f"{display_path} has only {last_line} lines; start_line is {first_line}.")
+        result: dict[str, Any] = {"path": display_path, "start_line": first_line, "end_line": last_line}
         if has_more:
             result["more"] = f"The file goes on after line {last_line}; read on with start_line={last_line + 1}."
         return result | {"text": "\n".join(page_lines)}
@@ -218,22 +215,9 @@ def _make_snippet(line: str, words: list[str]) -> str:
 
 def _distribute_matches(matches_by_file: list[list[dict[str, Any]]], limit: int) -> list[dict[str, Any]]:
     """Return at most `limit` matches in the order of the files, shared evenly between files."""
-    if not matches_by_file:
-        return []
-    match_counts = [0] * len(matches_by_file)
-    remaining = limit
-    while remaining and any(
-        match_count < len(matches) for match_count, matches in zip(match_counts, matches_by_file, strict=True)
-    ):
-        for index, matches in enumerate(matches_by_file):
-            if remaining and match_counts[index] < len(matches):
-                match_counts[index] += 1
-                remaining -= 1
-    return [
-        match
-        for match_count, matches in zip(match_counts, matches_by_file, strict=True)
-        for match in matches[:match_count]
-    ]
+    rounds = zip_longest(*matches_by_file)  # the first match of each file, then the second of each, …
+    in_turn = ((index, match) for matches in rounds for index, match in enumerate(matches) if match is not None)
+    return [match for _, match in sorted(islice(in_turn, limit), key=itemgetter(0))]
 
 
 def _read_page(

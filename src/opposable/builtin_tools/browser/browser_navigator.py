@@ -127,12 +127,10 @@ class BrowserNavigator:
                 return result | {"elements": await list_elements(page)}
             element, note = await self._find_element(page, selector or "body")
             text = await element.inner_text(timeout=self._timeout_seconds * 500)
-            clip_note = (
-                {"cut": f"The first {_MAX_TEXT_CHARACTERS:,} of {len(text):,} characters."}
-                if len(text) > _MAX_TEXT_CHARACTERS
-                else {}
-            )
-            return result | {"text": text[:_MAX_TEXT_CHARACTERS]} | clip_note | note
+            result["text"] = text[:_MAX_TEXT_CHARACTERS]
+            if len(text) > _MAX_TEXT_CHARACTERS:
+                result["cut"] = f"The first {_MAX_TEXT_CHARACTERS:,} of {len(text):,} characters."
+            return result | note
 
     async def wait(
         self, context: CallContext, selector: str = "", text: str = "", seconds: float = 10.0
@@ -198,9 +196,8 @@ class BrowserNavigator:
             if "looked up" in reason or not reason:
                 return ToolUnavailable(reason or f"{subject} cannot be reached.")
             return ToolRefused(reason)
-        if "selector" in first_line.lower() and (
-            "parsing" in first_line.lower() or "not a valid" in first_line.lower()
-        ):
+        lowered = first_line.lower()
+        if "selector" in lowered and ("parsing" in lowered or "not a valid" in lowered):
             problem = must_be("a CSS selector such as #submit, a.more, or text=Sign in")
             return InvalidArguments((FieldProblem("selector", problem, repr(subject[:100])),))
         if "net::" in first_line:
@@ -222,12 +219,10 @@ class BrowserNavigator:
             await locator.first.wait_for(state="attached", timeout=min(self._timeout_seconds * 500, 3_000))
         except PageTimeoutError as error:
             similar_selectors = await find_similar_selectors(page, selector)
-            suggestion = (
-                f" Selectors on this page: {'; '.join(similar_selectors)}."
-                if similar_selectors
-                else " The page has no elements to act on."
-            )
-            raise ToolFailed(f"Selector {selector!r} not found on {page.url}.{suggestion}") from error
+            suggestion = "The page has no elements to act on."
+            if similar_selectors:
+                suggestion = f"Selectors on this page: {'; '.join(similar_selectors)}."
+            raise ToolFailed(f"Selector {selector!r} not found on {page.url}. {suggestion}") from error
         count = await locator.count()
         visible_elements = page.locator(selector).filter(visible=True)
         element = visible_elements.first if await visible_elements.count() else locator.first

@@ -4,7 +4,7 @@ Every function takes and returns finite `Decimal`s and must run inside `use_boun
 """
 
 import math
-from collections import Counter
+import operator
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +22,8 @@ from decimal import (
     getcontext,
     localcontext,
 )
+from functools import reduce
+from statistics import median, multimode
 
 from opposable.domain.errors import ToolFailed, ToolRefused
 
@@ -94,18 +96,6 @@ def _sum(numbers: Decimals) -> Decimal:
     return sum(numbers, Decimal(0))
 
 
-def _median(numbers: Decimals) -> Decimal:
-    ordered = sorted(numbers)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
-def _mode(numbers: Decimals) -> Decimal:
-    counts = Counter(numbers)
-    most = max(counts.values())
-    return min(number for number, count in counts.items() if count == most)
-
-
 def _sum_squared_deviations(numbers: Decimals) -> Decimal:
     average = mean(numbers)
     return _sum([(number - average) ** 2 for number in numbers])
@@ -117,24 +107,6 @@ def _variance(numbers: Decimals) -> Decimal:
 
 def _population_variance(numbers: Decimals) -> Decimal:
     return _sum_squared_deviations(numbers) / len(numbers)
-
-
-def _product(numbers: Decimals) -> Decimal:
-    result = Decimal(1)
-    for number in numbers:
-        result *= number
-    return result
-
-
-def _subtract(numbers: Decimals) -> Decimal:
-    return numbers[0] - _sum(numbers[1:])
-
-
-def _divide(numbers: Decimals) -> Decimal:
-    result = numbers[0]
-    for number in numbers[1:]:
-        result /= number
-    return result
 
 
 def _round(numbers: Decimals) -> Decimal:
@@ -224,7 +196,7 @@ class MathFunction:
 
 STATISTICS = {
     "mean": MathFunction(mean, 1, None),
-    "median": MathFunction(_median, 1, None),
+    "median": MathFunction(median, 1, None),
     "sum": MathFunction(_sum, 1, None),
     "min": MathFunction(min, 1, None),
     "max": MathFunction(max, 1, None),
@@ -234,14 +206,14 @@ STATISTICS = {
     "pstd": MathFunction(lambda n: _root(_population_variance(n)), 1, None),
     "pvariance": MathFunction(_population_variance, 1, None),
     "range": MathFunction(lambda n: max(n) - min(n), 1, None),
-    "mode": MathFunction(_mode, 1, None),
-    "product": MathFunction(_product, 1, None),
+    "mode": MathFunction(lambda n: min(multimode(n)), 1, None),
+    "product": MathFunction(lambda n: math.prod(n, start=Decimal(1)), 1, None),
 }
 """Functions of many numbers, by result name. `std` and `variance` are those of a sample (n - 1)."""
 
 FUNCTIONS = STATISTICS | {
-    "subtract": MathFunction(_subtract, 2, None),
-    "divide": MathFunction(_divide, 2, None),
+    "subtract": MathFunction(lambda n: n[0] - _sum(n[1:]), 2, None),
+    "divide": MathFunction(lambda n: reduce(operator.truediv, n), 2, None),
     "power": MathFunction(lambda n: power(n[0], n[1]), 2, 2),
     "mod": MathFunction(lambda n: modulo(n[0], n[1]), 2, 2),
     "sqrt": MathFunction(lambda n: _root(n[0])),

@@ -36,26 +36,11 @@ _PHRASE_REPLACEMENTS = [
         (r"^([-0-9.,、\s]*(?:,|和)[-0-9.,和\s]*)的", r"[\1]的"),
     )
 ]
-_OPERATOR_WORDS = {
-    "plus": "+",
-    "minus": "-",
-    "times": "*",
-    "x": "*",
-    "of": "of",
-    "and": ",",
-    "mod": "mod",
-    "modulo": "mod",
-} | {
-    "加上": "+",
-    "加": "+",
-    "减去": "-",
-    "减": "-",
-    "乘以": "*",
-    "乘": "*",
-    "除以": "/",
-    "的": "of",
-    "和": ",",
-}
+_OPERATOR_WORDS = (
+    {"plus": "+", "minus": "-", "times": "*", "x": "*", "of": "of", "and": ",", "mod": "mod", "modulo": "mod"}
+    | {"加上": "+", "加": "+", "减去": "-", "减": "-", "乘以": "*", "乘": "*", "除以": "/"}
+    | {"的": "of", "和": ","}
+)
 _CHINESE_WORDS_PATTERN = "|".join(
     sorted((w for w in _OPERATOR_WORDS.keys() | FUNCTION_ALIASES.keys() if w[0] > "一"), key=len, reverse=True)
 )
@@ -99,9 +84,8 @@ def tokenize_expression(expression: str, *, is_list: bool) -> list[ExpressionTok
     """
     text = _normalize_notation(expression)
     tokens: list[ExpressionToken] = []
-    comma_separates = [
-        is_list or _has_bare_function(text)
-    ]  # per open bracket and for the whole: do commas separate numbers there?
+    # Whether commas separate numbers: in the whole expression, and in each open bracket.
+    comma_separates = [is_list or _has_bare_function(text)]
     position = 0
     while position < len(text):
         match = _TOKEN_PATTERN.match(text, position)

@@ -43,12 +43,8 @@ class DataAnalyzer:
         names = ("column", "type", "nulls", "distinct", "min", "max", "mean", "q25", "median", "q75")
         with open_table(self._roots, path, sheet) as table:
             rows = [_describe_column(table, column) for column in table.columns[:_MAX_COLUMNS]]
-            result: dict[str, Any] = {
-                "path": table.display_path,
-                "rows": table.count_rows(),
-                "columns": len(table.columns),
-            }
-        return result | _to_result(names, rows)
+            counts = {"rows": table.count_rows(), "columns": len(table.columns)}
+        return {"path": table.display_path, **counts, **_to_result(names, rows)}
 
     def group(
         self,
@@ -71,7 +67,7 @@ class DataAnalyzer:
         """
         with open_table(self._roots, path, sheet) as table:
             names, rows, has_more = _query_groups(table, by, column, aggregate, max(1, min(limit, _MAX_ROWS)))
-            result: dict[str, Any] = {"path": table.display_path} | _to_result(names, rows)
+        result = {"path": table.display_path, **_to_result(names, rows)}
         return result | ({"note": f"Only the first {len(rows)} groups; there are more."} if has_more else {})
 
     def correlate(self, path: str, columns: list[str] | None = None, sheet: str | None = None) -> dict[str, Any]:
@@ -206,7 +202,7 @@ def _query_chart_rows(
     *,
     is_grouped: bool,
 ) -> tuple[list[dict[str, Any]], bool]:
-    keys = [x, *([series] if series else [])]
+    keys = [x, series] if series else [x]
     keys_sql = ", ".join(key.quoted_name for key in keys)
     group_sql = f" GROUP BY {keys_sql}" if is_grouped else ""
     sql = f"SELECT {keys_sql}, {named_value_sql[1]} FROM data{group_sql} ORDER BY {keys_sql} LIMIT ?"  # noqa: S608 - names in quotes

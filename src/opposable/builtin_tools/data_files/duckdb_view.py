@@ -97,11 +97,10 @@ class DataFileTable:
         for column in self.columns:
             if column.name == name:
                 return column
-        case_insensitive_matches = [
-            column for column in self.columns if column.name.strip().casefold() == name.strip().casefold()
-        ]
-        if len(case_insensitive_matches) == 1:
-            return case_insensitive_matches[0]
+        folded_name = name.strip().casefold()
+        matches = [column for column in self.columns if column.name.strip().casefold() == folded_name]
+        if len(matches) == 1:
+            return matches[0]
         names = [column.name for column in self.columns]
         similar_names = find_close_names(name, names, remove_separators) or [
             column_name for column_name in names if name and (name in column_name or column_name in name)
@@ -141,9 +140,8 @@ def open_table(
         else:
             source = _convert_to_utf8(stack, file) if suffix != ".parquet" else file.stream
             reader = READER_FUNCTIONS[suffix]
-        connection = _connect(
-            [get_descriptor_path(stream) for stream in (source, writable_stream) if stream is not None]
-        )
+        streams = [source] if writable_stream is None else [source, writable_stream]
+        connection = _connect([get_descriptor_path(stream) for stream in streams])
         stack.callback(connection.close)
         _create_view(connection, reader, source, display_path)
         yield DataFileTable(connection, display_path, sheets)

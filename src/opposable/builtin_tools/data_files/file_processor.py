@@ -95,11 +95,9 @@ class FileProcessor:
         if encoding is not None:
             result["encoding"] = encoding
         if get_suffix(display_path) not in (*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES):
-            return result | (
-                {"kind": "binary"}
-                if encoding is None
-                else {"kind": "text", "lines": self._count_lines(rooted_path, display_path)}
-            )
+            if encoding is None:
+                return result | {"kind": "binary"}
+            return result | {"kind": "text", "lines": self._count_lines(rooted_path, display_path)}
         with open_table(self._roots, path, sheet) as table:
             result |= {"kind": get_suffix(display_path)[1:], "rows": table.count_rows()}
             result["columns"] = {column.name: column.type for column in table.columns}
@@ -126,11 +124,8 @@ class FileProcessor:
             open_table(self._roots, path, sheet, stream) as table,
         ):
             rows = _write_spreadsheet(table, stream) if suffix == ".xlsx" else _write_with_duckdb(table, stream, suffix)
-        return {
-            "path": self._roots.format_path(rooted_path),
-            "rows": rows,
-            "columns": [column.name for column in table.columns],
-        }
+        columns = [column.name for column in table.columns]
+        return {"path": self._roots.format_path(rooted_path), "rows": rows, "columns": columns}
 
     def _read_lines(self, path: str, offset: int, limit: int) -> dict[str, Any]:
         rooted_path = self._roots.find(path)
@@ -170,13 +165,9 @@ class FileProcessor:
 
 
 def _clip_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return truncate_line(value, _MAX_CELL_CHARACTERS)
-    return (
-        truncate_line(str(value), _MAX_CELL_CHARACTERS)
-        if isinstance(value, list | dict) and len(str(value)) > _MAX_CELL_CHARACTERS
-        else value
-    )
+    if isinstance(value, list | dict) and len(str(value)) > _MAX_CELL_CHARACTERS:
+        value = str(value)
+    return truncate_line(value, _MAX_CELL_CHARACTERS) if isinstance(value, str) else value
 
 
 def _write_with_duckdb(table: DataFileTable, stream: BinaryIO, suffix: str) -> int:

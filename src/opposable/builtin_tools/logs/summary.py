@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from opposable.builtin_tools.logs.line_parser import ERROR_LEVELS, LogEntry
@@ -92,21 +93,18 @@ class Histogram:
         shown = sorted(self._entry_counts)[-_MAX_SHOWN_BUCKETS:]
         result: dict[str, Any] = {"per": _TIME_UNITS[self._unit_index]}
         result["entries"] = {_format_bucket(bucket, self._unit_index): self._entry_counts[bucket] for bucket in shown}
-        if errors := {
-            _format_bucket(bucket, self._unit_index): self._error_counts[bucket]
-            for bucket in shown
-            if self._error_counts[bucket]
-        }:
-            result["errors"] = errors
+        errors = {_format_bucket(bucket, self._unit_index): self._error_counts[bucket] for bucket in shown}
+        if any(errors.values()):
+            result["errors"] = {name: count for name, count in errors.items() if count}
         return result
 
     def _count_bucket_span(self) -> int:
         """Return the number of buckets from first to last, including empty ones."""
         first, last = min(self._entry_counts), max(self._entry_counts)
         steps = (timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1), timedelta(days=1))
-        return (
-            (last - first) // steps[self._unit_index] + 1 if self._unit_index < len(steps) else len(self._entry_counts)
-        )
+        if self._unit_index >= len(steps):  # months and years differ in length
+            return len(self._entry_counts)
+        return (last - first) // steps[self._unit_index] + 1
 
 
 class LogSummary:
@@ -120,9 +118,8 @@ class LogSummary:
         self._groups: dict[str, dict[str, _MessageGroup]] = {"errors": {}, "warnings": {}}
         self._histogram = Histogram()
         self._time_range: tuple[tuple[datetime, datetime], tuple[datetime, datetime]] | None = None
-        self._open_entry: tuple[LogEntry, int, str] | None = (
-            None  # the entry that further lines may belong to, and the error of its trace
-        )
+        # The entry that further lines may belong to, the number of its line, and the error of its trace.
+        self._open_entry: tuple[LogEntry, int, str] | None = None
         self._in_trace = False
 
     def add(self, entry: LogEntry, line_number: int) -> None:
@@ -133,9 +130,8 @@ class LogSummary:
         self._entry_count += 1
         self._format_counts[entry.format_name] += 1
         level = entry.level or "NONE"
-        self._level_counts[
-            level if level in self._level_counts or len(self._level_counts) < _MAX_LEVELS else "OTHER"
-        ] += 1
+        is_counted = level in self._level_counts or len(self._level_counts) < _MAX_LEVELS
+        self._level_counts[level if is_counted else "OTHER"] += 1
         self._guessed_levels += entry.is_level_guessed
         if entry.status is not None:
             self._status_counts[entry.status] += 1
@@ -216,13 +212,9 @@ class LogSummary:
         wall_time = timestamp.replace(tzinfo=None) if timestamp.tzinfo else timestamp
         self._histogram.add(wall_time, is_error)
         offset = timestamp.utcoffset()
-        utc_and_timestamp = (wall_time - offset if offset else wall_time, timestamp)
-        if self._time_range is None:
-            self._time_range = (utc_and_timestamp, utc_and_timestamp)
-        elif utc_and_timestamp[0] < self._time_range[0][0]:
-            self._time_range = (utc_and_timestamp, self._time_range[1])
-        elif utc_and_timestamp[0] > self._time_range[1][0]:
-            self._time_range = (self._time_range[0], utc_and_timestamp)
+        moment = (wall_time - offset if offset else wall_time, timestamp)
+        first, last = self._time_range or (moment, moment)
+        self._time_range = (min(first, moment, key=itemgetter(0)), max(last, moment, key=itemgetter(0)))
 
 
 def _list_top_groups(groups: dict[str, _MessageGroup], limit: int) -> list[dict[str, Any]]:
@@ -232,13 +224,10 @@ def _list_top_groups(groups: dict[str, _MessageGroup], limit: int) -> list[dict[
 
 def _group_to_result(message: str, group: _MessageGroup) -> dict[str, Any]:
     result: dict[str, Any] = {"count": group.count, "message": message, "first_line": group.first_line}
-    if group.count == 1:
-        return result | {"message": truncate_line(group.example, _MAX_MESSAGE_CHARACTERS)}
-    return (
-        result
-        if message == group.example
-        else result | {"example": truncate_line(group.example, _MAX_MESSAGE_CHARACTERS)}
-    )
+    if message == group.example:
+        return result
+    key = "message" if group.count == 1 else "example"
+    return result | {key: truncate_line(group.example, _MAX_MESSAGE_CHARACTERS)}
 
 
 def _rank_level(level: str) -> tuple[int, str]:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import re
 import reprlib
 import secrets
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from typing import Any
 import orjson
 
 from opposable.builtin_tools.python.hints import get_hint
-from opposable.builtin_tools.python.source import strip_code_fence
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolUnavailable
 from opposable.safety.sandbox.limits import SandboxLimits
 from opposable.safety.sandbox.sandbox import Sandbox
@@ -20,6 +20,7 @@ _MAX_CODE_CHARACTERS = 50_000
 _MAX_VALUE_CHARACTERS = 20_000
 _GRACE_SECONDS = 2.0
 _MAX_VALUE_DEPTH = 12
+_FENCE_PATTERN = re.compile(r"\A\s*```(?:python|py)?[ \t]*\n(?P<code>.*?)\n?```\s*\Z", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class PythonExecutor:
             ToolFailed: the code is wrong, or ran into a limit.
             ToolUnavailable: the interpreter is not installed.
         """
-        text = strip_code_fence(code)
+        text = _strip_code_fence(code)
         if not text.strip() or len(text) > _MAX_CODE_CHARACTERS:
             problem = f"give Python code of at most {_MAX_CODE_CHARACTERS:,} characters"
             raise InvalidArguments((FieldProblem("code", problem, repr(code[:60])),))
@@ -175,6 +176,12 @@ async def _run_in_sandbox(sandbox: Sandbox, code: str, limits: ExecutorLimits) -
     error_line = lines[-1] if lines else f"It ended with exit code {process.exit_code}."
     line_number = last_frame.rpartition("line ")[2].split(",")[0] if last_frame else ""
     raise ToolFailed(f"{error_line}{f' (line {line_number})' if line_number else ''}{_format_earlier_output(printed)}")
+
+
+def _strip_code_fence(code: str) -> str:
+    """Return the code without its Markdown fence."""
+    match = _FENCE_PATTERN.match(code)
+    return match["code"] if match else code
 
 
 def _to_result(printed: str, value: Any) -> dict[str, Any]:
