@@ -21,18 +21,23 @@ async def write_periodically(write: Callable[[], Awaitable[None]], seconds: floa
         seconds: The time between writes.
         what: What is written, for the log and the name of the task.
     """
+    write_lock = asyncio.Lock()
     try:
-        async with run_in_background(_run(write, seconds, what), what):
-            yield
+        async with run_in_background(_run(write, seconds, what, write_lock), what):
+            try:
+                yield
+            finally:
+                await write_lock.acquire()  # a write that is cancelled may be stored, and would be repeated
     finally:
         with contextlib.suppress(OpposableError):
             await write()
 
 
-async def _run(write: Callable[[], Awaitable[None]], seconds: float, what: str) -> None:
+async def _run(write: Callable[[], Awaitable[None]], seconds: float, what: str, write_lock: asyncio.Lock) -> None:
     while True:
         await asyncio.sleep(seconds)
-        try:
-            await write()
-        except OpposableError as error:
-            log.warning("Cannot write %s yet: %s", what, error)
+        async with write_lock:
+            try:
+                await write()
+            except OpposableError as error:
+                log.warning("Cannot write %s yet: %s", what, error)
