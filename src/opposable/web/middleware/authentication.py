@@ -122,12 +122,8 @@ class ApiKeyCache:
         return check_token_budget(principal, tokens_used) or await check_rate_limit(principal, self._limiter)
 
     async def _look_up(self, digest: str, previous: CachedKey | None) -> CachedKey:
-        stored_key = await self._keys.get_by_hash(digest)
-        principal, tokens_used = None, 0
-        if stored_key is not None:
-            if stored_key.revoked_at is None and hmac.compare_digest(stored_key.sha256, digest):
-                principal = _to_principal(stored_key)
-            tokens_used = stored_key.tokens_used - self.token_usage.get_stored_tokens(stored_key.key_id)
+        stored_key, tokens_used = await self.token_usage.load_key(lambda: self._keys.get_by_hash(digest))
+        principal = None if stored_key is None or stored_key.revoked_at is not None else _to_principal(stored_key)
         usage_noted_at = previous.usage_noted_at if previous is not None else float("-inf")
         cached_key = CachedKey(principal, tokens_used, self._clock() + KEY_CACHE_SECONDS, usage_noted_at)
         self._cached_keys[digest] = cached_key

@@ -1,11 +1,14 @@
 """Limits of requests: body size, rate limit and token budget of an API key."""
 
+import asyncio
 import math
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opposable.domain.rate_limits import RateLimiter
+from opposable.domain.records import ApiKey
 from opposable.store.keys import ApiKeyRepository
 from opposable.web.background_writes import write_periodically
 from opposable.web.errors import ApiError
@@ -68,6 +71,9 @@ class TokenUsageRecorder:
 
     def __init__(self, keys: ApiKeyRepository) -> None:
         self._keys = keys
+        self._write_lock = asyncio.Lock()
+        self._write_count = 0
+        self._last_writes: dict[str, float] = {}  # the number of the last write of a key, infinity during a write
         self._recorded_tokens: dict[str, int] = {}
         self._stored_tokens: dict[str, int] = {}
         self._unsaved_keys: set[str] = set()
@@ -81,9 +87,23 @@ class TokenUsageRecorder:
         """Return the tokens of a key recorded in this process, stored or not."""
         return self._recorded_tokens.get(key_id, 0)
 
-    def get_stored_tokens(self, key_id: str) -> int:
-        """Return how many of the recorded tokens are in the store."""
-        return self._stored_tokens.get(key_id, 0)
+    async def load_key(self, load: Callable[[], Awaitable[ApiKey | None]]) -> tuple[ApiKey | None, int]:
+        """Load a key, and return it with the tokens that other processes have recorded for it.
+
+        A key that is written meanwhile is loaded again: it may have the written tokens, or not.
+
+        Raises:
+            StoreUnavailable: If the store cannot be read.
+        """
+        while True:
+            write_count = self._write_count
+            key = await load()
+            if key is None:
+                return None, 0
+            if self._last_writes.get(key.key_id, 0) <= write_count:
+                return key, key.tokens_used - self._stored_tokens.get(key.key_id, 0)
+            async with self._write_lock:  # wait for the end of the write
+                pass
 
     def write_periodically(self) -> AbstractAsyncContextManager[None]:
         """Write the tokens every second while the block runs, and once at its end."""
@@ -96,11 +116,20 @@ class TokenUsageRecorder:
             StoreError: If the store fails; tokens that were not written stay recorded.
         """
         for key_id in list(self._unsaved_keys):
-            recorded = self.get_recorded_tokens(key_id)
-            await self._keys.add_token_usage(key_id, recorded - self.get_stored_tokens(key_id))
+            async with self._write_lock:
+                await self._write_key(key_id)
+
+    async def _write_key(self, key_id: str) -> None:
+        recorded = self.get_recorded_tokens(key_id)
+        self._last_writes[key_id] = math.inf
+        try:
+            await self._keys.add_token_usage(key_id, recorded - self._stored_tokens.get(key_id, 0))
             self._stored_tokens[key_id] = recorded
-            if recorded == self.get_recorded_tokens(key_id):
-                self._unsaved_keys.discard(key_id)
+        finally:
+            self._write_count += 1
+            self._last_writes[key_id] = self._write_count
+        if recorded == self.get_recorded_tokens(key_id):
+            self._unsaved_keys.discard(key_id)
 
 
 async def check_rate_limit(principal: Principal, limiter: RateLimiter) -> ApiError | None:

@@ -23,10 +23,9 @@ async def meter_runs(service: Service) -> AsyncIterator[Callable[[str], Awaitabl
     service.models = wrap_models(service.models, [usage_recorder.record])
 
     async def set_owner(key_id: str) -> None:
-        key = await service.store.keys.get(key_id) if key_id else None
-        budget, tokens_used = (None, 0) if key is None else (key.token_budget, key.tokens_used)
-        principal = Principal(key_id, token_budget=budget)
-        CURRENT_CALLER.set(Caller(principal, token_usage, tokens_used - token_usage.get_stored_tokens(key_id)))
+        key, tokens_used = await token_usage.load_key(lambda: service.store.keys.get(key_id)) if key_id else (None, 0)
+        principal = Principal(key_id, token_budget=None if key is None else key.token_budget)
+        CURRENT_CALLER.set(Caller(principal, token_usage, tokens_used))
 
     async with token_usage.write_periodically(), usage_recorder.write_periodically():
         yield set_owner
