@@ -1,6 +1,7 @@
 """A service opened on a real store."""
 
 import asyncio
+import sqlite3
 from datetime import timedelta
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from opposable.app.stored_tools import open_default_store
 from opposable.domain.errors import BadInput, StoreConflict, StoreUnavailable
+from opposable.domain.messages import user_message
 from opposable.domain.records import Run, get_utc_now
 from opposable.domain.specs import AgentSpec, AgentToolBinding, EndpointConfig, HttpToolSpec
 from opposable.models.base import DEFAULT_OPTIONS
@@ -52,6 +54,21 @@ async def test_the_default_agent_has_the_tools_that_were_added_before_the_first_
     async with open_service(settings, {"scripted": ScriptedModel("ok")}) as service:
         agent = (await service.get_agent()).spec
         assert {binding.tool_id for binding in agent.tools} == {"计算器", *BUILTIN_TOOLS}
+
+
+async def test_agents_with_long_ids_have_data_tools_of_their_own(tmp_path):
+    for name in ("first", "second"):
+        with sqlite3.connect(tmp_path / f"{name}.sqlite") as connection:
+            connection.execute(f"CREATE TABLE {name} (id INTEGER)")
+    async with open_service(create_settings(tmp_path), {"scripted": ScriptedModel("ok")}) as service:
+        agents = [
+            AgentSpec(agent_id="a" * 99 + name[0], database=str(tmp_path / f"{name}.sqlite"))
+            for name in ("first", "second")
+        ]
+        plans = [await service.plan_run(agent, user_message("How many?")) for agent in agents]
+        names = [plan.library.names for plan in plans]
+        assert [len(each) for each in names] == [1, 1]
+        assert names[0] != names[1]
 
 
 async def test_a_reopened_service_is_unchanged(tmp_path):

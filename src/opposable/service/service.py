@@ -29,7 +29,7 @@ from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.language import detect_language
 from opposable.domain.messages import Message, system_message, user_message
 from opposable.domain.records import AgentRecord, Conversation, Run, get_utc_now, scope_conversation_id
-from opposable.domain.specs import AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
+from opposable.domain.specs import MAX_ID_CHARACTERS, AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
 from opposable.models.profile import adapt_media
 from opposable.service.background import run_in_background
@@ -42,6 +42,7 @@ from opposable.store.retention import RetentionLimits
 from opposable.store.store import Store
 from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.library import ToolLibrary
+from opposable.tools.tool_names import to_hashed_name
 
 DEFAULT_AGENT_ID = "default"
 BUILTIN_TOOLS: dict[str, tuple[str, str, str]] = {
@@ -283,7 +284,9 @@ class Service:
             return agent
         model = self.get_model(agent.model)
         team = await self.teams.get(model, agent.database, agent.semantics, assisted=agent.assisted)
-        tool_id = f"ask_data.{agent.agent_id}"[:100]
+        tool_id = f"ask_data.{agent.agent_id}"
+        if len(tool_id) > MAX_ID_CHARACTERS:  # truncated ids of two agents may be equal
+            tool_id = f"ask_data.{to_hashed_name(agent.agent_id)}"
         if self._data_teams.get(tool_id) is not team:
             self.library.unregister(tool_id)
             self.library.register(create_ask_data_tool(team, tool_id))
