@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Self
+from weakref import WeakValueDictionary
 
 import psycopg
 
@@ -32,7 +32,7 @@ class CallSlots:
         self._connection: Connection | None = None
         self._connection_lock = asyncio.Lock()
         self._held_names: set[str] = set()
-        self._queues: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def __aenter__(self) -> Self:
         return self
@@ -43,7 +43,7 @@ class CallSlots:
     @asynccontextmanager
     async def hold(self, key: str, count: int) -> AsyncIterator[None]:
         """Hold one of the `count` slots of a key while the block runs. Wait for one in the order of the calls."""
-        async with self._queues[key]:
+        async with self._queues.setdefault(key, asyncio.Lock()):
             name = await self._take_any([f"{key} slot {number}" for number in range(count)])
         try:
             yield

@@ -66,8 +66,10 @@ class BrowserSessions:
         session = await self._get_session(key)
         async with session.lock:
             session.last_used = time.monotonic()
-            yield await session.get_page()
-            session.last_used = time.monotonic()
+            try:
+                yield await session.get_page()
+            finally:
+                session.last_used = time.monotonic()
 
     def get_refusal_reason(self, key: SessionKey) -> str:
         """Return why the last page that a session could not load was refused, "" when unknown."""
