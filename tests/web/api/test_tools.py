@@ -10,6 +10,7 @@ from sqlalchemy import text
 from tests.web.api.asking import open_service_client
 from tests.web.api.chat_serving import serve_service
 
+from opposable.app.stored_tools import load_stored_specs
 from opposable.domain.records import Failure
 from opposable.domain.specs import FunctionToolSpec
 from opposable.models.scripted import ScriptedModel
@@ -387,6 +388,23 @@ async def test_an_openapi_document_is_imported_and_skipped_parts_are_reported(tm
         assert "already" in {one["where"]: one["why"] for one in again["left_out"]}["zoo.pets"]
         for wrong in ({}, {"url": "file:///etc/passwd"}, {"url": "http://127.0.0.1:9/x"}, {"text": "[1]"}):
             await ask.request_json("POST", "/api/tools/import/openapi", wrong, 400)
+
+
+async def test_an_import_loads_its_tools_at_once(tmp_path, monkeypatch):
+    loads = []
+
+    async def count_loads(store):
+        loads.append(store)
+        return await load_stored_specs(store)
+
+    paths = {f"/pets/{number}": {"get": {"operationId": f"pet{number}", "responses": {}}} for number in range(30)}
+    async with open_service_client(tmp_path) as ask:
+        monkeypatch.setattr("opposable.service.service.load_stored_specs", count_loads)
+        given = {"document": {**PETS, "paths": paths}}
+        imported = await ask.request_json("POST", "/api/tools/import/openapi", given)
+        assert (len(imported["accepted"]), imported["left_out"]) == (30, [])
+        assert len(loads) < 5
+        assert ask.service.library.find_tool("pet29") is not None
 
 
 @pytest.mark.parametrize("is_listed", [True, False])

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from opposable.domain.specs import AnyToolSpec, SkillSpec
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.spec_authorization import authorize_spec, get_referenced_variables, without_refused_auth
-from opposable.web.api.tools import check_loadable, save_tool
+from opposable.web.api.tools import check_loadable
 from opposable.web.errors import ApiError, error_responses, forbidden_error
 from opposable.web.principal import Principal
 
@@ -97,8 +96,7 @@ async def import_openapi(
 
     Operations that cannot be called are reported with the reason.
     """
-    # lazy: OpenAPI needs the extra "http"
-    from opposable.tools.http.openapi.document import is_small, parse_document, read_document
+    from opposable.tools.http.openapi.document import is_small, parse_document, read_document  # lazy: as below
     from opposable.tools.http.openapi.importer import specs_from_openapi  # lazy: OpenAPI needs the extra "http"
 
     if sum((body.document is not None, bool(body.text), bool(body.url))) != 1:
@@ -173,6 +171,8 @@ async def _import_specs(
             left_out.append(SkippedItem(where=spec.tool_id, why=str(error)))
             continue
         accepted.append(spec)
+    if not options.dry_run:
+        await service.refresh()
     return ImportResponse(
         accepted=accepted, left_out=left_out, wanted_variables=sorted(variables), dry_run=options.dry_run
     )
@@ -182,10 +182,9 @@ async def _import_spec(service: Service, principal: Principal, spec: AnyToolSpec
     await authorize_spec(spec, service, principal)
     if not options.replace and await service.store.tools.get(spec.tool_id) is not None:
         raise BadInput(f"The tool {spec.tool_id!r} already exists. Use `replace` to change it, or a `prefix`.")
-    if options.dry_run:
-        await check_loadable(service, spec)
-    else:
-        await save_tool(service, spec, partial(service.store.tools.save, saved_by=principal.name))
+    await check_loadable(service, spec)
+    if not options.dry_run:
+        await service.store.tools.save(spec, saved_by=principal.name)
 
 
 def _resolve_folder(path: str, service: Service) -> Path:
