@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from opposable.agent.agent import Agent
 from opposable.app.ask import open_ask_data_tool
@@ -20,31 +20,19 @@ DEFAULT_INSTRUCTIONS: dict[Language, str] = {"en": "You are a helpful assistant.
 DATA_CHAT_INSTRUCTIONS = "You are a helpful assistant. Answer questions about the data with ask_data."
 
 
-@asynccontextmanager
-async def open_agent(
+def open_agent(
     settings: Settings,
     text: str,
     model: str | None = None,
     tool_names: Sequence[str] = (),
     on_progress: OnProgress | None = None,
-) -> AsyncIterator[Agent]:
+) -> AbstractAsyncContextManager[Agent]:
     """Open an agent for a task in the language of `text`; closed at the end.
 
     It has the named tools, or all tools without optional dependencies.
     """
-    limits = create_limits(settings, model)
-    async with (
-        open_tools_and_database(settings, tool_names=tool_names) as (library, _),
-        open_failure_memory(settings) as failure_memory,
-        Agent(
-            await open_model(settings, model, on_progress),
-            library,
-            instructions=DEFAULT_INSTRUCTIONS[detect_language(text)],
-            limits=limits,
-            failure_memory=failure_memory,
-        ) as agent,
-    ):
-        yield agent
+    instructions = DEFAULT_INSTRUCTIONS[detect_language(text)]
+    return open_chat_agent(settings, model, tool_names, on_progress=on_progress, instructions=instructions)
 
 
 @asynccontextmanager
@@ -62,6 +50,7 @@ async def open_chat_agent(
     It has the named tools, or all tools without optional dependencies. With a database, it also has the tools over it,
     including `ask_data`, which asks the data team.
     """
+    limits = create_limits(settings, model)
     opened_models: list[Model] = []
 
     async def get_model() -> Model:
@@ -82,7 +71,6 @@ async def open_chat_agent(
             instructions = instructions or (
                 DEFAULT_INSTRUCTIONS["en"] if opened_database is None or tool_names else DATA_CHAT_INSTRUCTIONS
             )
-            limits = create_limits(settings, model)
             yield Agent(
                 await get_model(), library, instructions=instructions, limits=limits, failure_memory=failure_memory
             )

@@ -109,26 +109,23 @@ async def open_configured_models(
         BadInput: No model has this name.
         WeightsError: The weights of the embedded model cannot be downloaded.
     """
+    routes = {name: route for route in config.models for name in (route.name, *route.aliases)}
+    opened: dict[str, Model] = {}
     async with AsyncExitStack() as stack:
-        opened: dict[str, Model] = {}
 
-        async def open_once(name: str, route: ModelRoute | None) -> Model:
-            key = route.name if route is not None else name
+        async def open_once(name: str) -> Model:
+            route = routes.get(name)
+            key = name if route is None else route.name
             if key not in opened:
                 opened[key] = await _open_route(settings, name, route, on_progress)
                 stack.push_async_callback(opened[key].aclose)
             return opened[key]
 
-        routes = {name: route for route in config.models for name in (route.name, *route.aliases)}
         models: dict[str, Model] = {}
         for route in config.models:
-            model = await open_once(route.model or route.name, route)
+            model = await open_once(route.name)
             if route.fallbacks:
-                others = [routes.get(name) for name in route.fallbacks]
-                replacements = [
-                    await open_once(other.model or other.name if other is not None else name, other)
-                    for name, other in zip(route.fallbacks, others, strict=True)
-                ]
+                replacements = [await open_once(name) for name in route.fallbacks]
                 model = FallbackModel(route.name, [model, *replacements], route.fallback_on)
             models |= dict.fromkeys((route.name, *route.aliases), model)
         yield models
@@ -142,7 +139,7 @@ async def _open_route(settings: Settings, name: str, route: ModelRoute | None, o
     )
     return await open_model(
         settings,
-        name,
+        route.model or route.name,
         on_progress,
         retry_policy=retry_policy,
         calling_mode=route.calling,

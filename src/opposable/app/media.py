@@ -88,8 +88,9 @@ async def inline_remote_media(messages: Sequence[Message], private_hosts: Sequen
                 parts.append(part)
                 continue
             fetched = _to_part(await fetch_media(part.url, private_hosts), part.url)
-            is_image = isinstance(part, ImagePart) and isinstance(fetched, ImagePart)
-            parts.append(ImagePart("", fetched.data, fetched.media_type, part.detail) if is_image else fetched)  # type: ignore[union-attr]  # narrowed by is_image
+            if isinstance(part, ImagePart) and isinstance(fetched, ImagePart):
+                fetched = replace(fetched, detail=part.detail)
+            parts.append(fetched)
         inlined.append(message if tuple(parts) == message.parts else replace(message, parts=tuple(parts)))
     return tuple(inlined)
 

@@ -24,12 +24,7 @@ from opposable.models.calling_modes import (
     save_calling_mode,
 )
 from opposable.models.capability_probe import ProbeResult, load_probe_questions, probe_model
-from opposable.models.embedded.weights import (
-    QWEN_CODER,
-    PullProgress,
-    find_installed_weights,
-    get_models_directory,
-)
+from opposable.models.embedded.weights import QWEN_CODER, PullProgress, find_installed_weights, get_models_directory
 from opposable.models.factory import (
     API_KEY_VARIABLES,
     PROVIDERS,
@@ -79,10 +74,9 @@ async def open_model(
     """
     name = normalize_model_name(name or settings.model)
     await _download_if_missing(settings, name, on_progress)
-    directory = models_directory(settings)
     model = create_model(
         name,
-        models_directory=directory,
+        models_directory=models_directory(settings),
         retry_policy=retry_policy,
         calling_mode=calling_mode,
         api=api or settings.api,
@@ -305,7 +299,8 @@ def _count_wins(results: Sequence[ProbeResult], others: Sequence[ProbeResult]) -
 def compute_sign_test(wins: int, losses: int) -> float:
     """Return the probability of `wins` or more wins, if wins and losses are equally likely."""
     number = wins + losses
-    return sum(comb(number, count) for count in range(wins, number + 1)) / float(2**number)
+    probability: float = sum(comb(number, count) for count in range(wins, number + 1)) / 2**number
+    return probability
 
 
 def save_model_calling_mode(settings: Settings, name: str, mode: CallingMode) -> None:

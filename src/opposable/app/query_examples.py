@@ -25,10 +25,8 @@ async def add_examples(settings: Settings, database: str, pairs: Sequence[tuple[
     Raises:
         BadInput: The database does not exist, a text is empty, or the database rejects an SQL statement.
     """
-    examples: list[QueryExample] = []
     async with closing_database(await open_database(database)) as opened:
-        for question, sql in pairs:
-            examples.append(await create_example(opened, question, sql))
+        examples = [await create_example(opened, question, sql) for question, sql in pairs]
     async with open_default_store(settings) as store:
         await store.query_examples.add(examples)
     return examples

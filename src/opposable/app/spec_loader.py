@@ -132,7 +132,6 @@ class SpecLoader:
             case McpServerSpec():
                 server = self._servers.get(spec.tool_id)
                 return list(server.tools) if server is not None else []
-        raise BadInput(f"{spec.tool_id}: specs of type {spec.tool_type} are not supported.")
 
     def get_server(self, tool_id: str) -> "McpServer | None":
         """Return the MCP server with that id, for its status or to accept a changed tool."""
@@ -141,10 +140,8 @@ class SpecLoader:
     @cached_property
     def _builtin_tools(self) -> dict[str, Tool]:
         """The built-in tools by id; empty if no folder may be read."""
-        return {
-            tool.tool_id: tool
-            for tool in (create_builtin_tools(list(self.permissions.roots)) if self.permissions.roots else ())
-        }
+        tools = create_builtin_tools(self.permissions.roots) if self.permissions.roots else []
+        return {tool.tool_id: tool for tool in tools}
 
     @cached_property
     def client(self) -> "GuardedClient":
@@ -196,7 +193,7 @@ class SpecLoader:
         return server.registration
 
 
-def _format_error(error: Any) -> str:
+def _format_error(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f'It needs the package {error.name}. Install it: pip install "opposable[all]".'
     return str(error)

@@ -185,7 +185,8 @@ async def save_tools(
         StoreError: The store cannot be opened or written.
     """
     registrations = []
-    library, new_ids = create_builtin_library(settings), {spec.tool_id for spec in specs}
+    library = create_builtin_library(settings)
+    new_ids = {spec.tool_id for spec in specs}
     async with (
         open_default_store(settings) as store,
         SpecLoader(library, permissions_from_settings(settings), pins=store.pins) as loader,
@@ -281,10 +282,8 @@ async def check_tool_health(settings: Settings, tool_id: str = "") -> list[Store
                 if name == spec.tool_id or name.startswith(f"{spec.tool_id}.")
             ]
             reason = "; ".join(f"{name}: {problem}" for name, problem in registration.rejected.items())
-            calls, failures = (
-                sum(tool_statistics.calls for tool_statistics in statistics),
-                sum(tool_statistics.failures for tool_statistics in statistics),
-            )
+            calls = sum(tool_statistics.calls for tool_statistics in statistics)
+            failures = sum(tool_statistics.failures for tool_statistics in statistics)
             report.append(StoredToolHealth(spec.tool_id, spec.enabled, registration.has_tools, reason, calls, failures))
         return report
 
@@ -331,14 +330,9 @@ async def _unknown_tool_message(store: "Store", tool_id: str) -> str:
 
 
 def _describe_unknown_tool(tool_id: str, ids: Sequence[str]) -> str:
-    suggestions = find_nearest_names(tool_id, ids)
-    hint = (
-        f"Did you mean {suggestions[0]}?"
-        if suggestions
-        else f"Stored tools: {', '.join(ids[:20])}."
-        if ids
-        else "No tool is stored yet."
-    )
+    hint = f"Stored tools: {', '.join(ids[:20])}." if ids else "No tool is stored yet."
+    if suggestions := find_nearest_names(tool_id, ids):
+        hint = f"Did you mean {suggestions[0]}?"
     return f"No tool named {tool_id!r} is stored. {hint}"
 
 

@@ -29,15 +29,8 @@ def create_builtin_tools(roots: Sequence[Path]) -> list[Tool]:
 
     File tools read only inside `roots`.
     """
-    files = FileSearch(list(roots))
-    functions = (
-        echo,
-        calculator,
-        time,
-        files.file_search,
-        files.read_file,
-        LogTransform(list(roots)).log_transform,
-    )
+    files, logs = FileSearch(list(roots)), LogTransform(list(roots))
+    functions = (echo, calculator, time, files.file_search, files.read_file, logs.log_transform)
     return [*add_search_keywords(FunctionTool(function, read_only=True) for function in functions)]
 
 
