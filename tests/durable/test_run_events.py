@@ -28,15 +28,12 @@ async def test_a_replay_continues_after_the_recorded_events():
         ("run_started", {}), ("text", {"content": "par"}), ("model_replied", {"turn": 1}), ("tool_started", CALL)
     )
     log = DurableEventLog("r", recorder, stored)
-    replayed = [
-        log.append("run_started", {}),
-        log.append("model_replied", {"turn": 1}),
-        log.append("tool_started", CALL),
-        log.append("tool_finished", CALL),
-        log.append("tool_started", CALL),  # the same id in a later turn
-    ]
+    log.append("run_started", {})
+    log.append("model_replied", {"turn": 1})
+    log.append("tool_started", CALL)
+    log.append("tool_finished", CALL)
+    log.append("tool_started", CALL)  # the same id in a later turn
     log.close()
-    assert replayed == [False, False, False, True, True]
     new = [(event.sequence, event.kind) for event in recorder.events]
     assert new == [(5, "resumed"), (6, "tool_finished"), (7, "tool_started")]
 
@@ -57,4 +54,5 @@ async def test_the_text_is_known_by_reply_and_commentary_is_not_a_repetition():
     replied = ("model_replied", {"turn": 1})
     log = DurableEventLog("r", Recorded(), create_events(replied, said, text, ("resumed", {}), text))
     assert log.published_texts == ["", "ParPar"]
-    assert log.append(*said)
+    log.append(*said)
+    assert (log.events[-1].kind, log.events[-1].data) == said

@@ -58,14 +58,15 @@ class Coordinator:
             try:
                 async with await connect(self._url) as connection:
                     await take_lock(connection, self._worker_id)
-                    await self._keep_going(connection)
+                    await self._run_rounds(connection)
             except Exception as error:  # noqa: BLE001 - the drivers raise many kinds while the database restarts
                 reason = (str(error).strip() or type(error).__name__).splitlines()[0]
                 log.warning("The worker lost its connection to the database and reconnects: %s", reason)
             self._is_leader = False
             await asyncio.sleep(RECONNECT_SECONDS)
 
-    async def _keep_going(self, connection: Connection) -> None:
+    async def _run_rounds(self, connection: Connection) -> None:
+        """Try to become the leader, and do its duties, until the connection is lost."""
         connected_at = asyncio.get_running_loop().time()
         tick = 0
         while True:

@@ -51,14 +51,13 @@ class DurableEventLog:
         """The events so far, those of earlier processes included."""
         return self._log.events
 
-    def append(self, kind: str, data: dict[str, Any]) -> bool:
-        """Add an event. Return False if it was recorded before."""
+    def append(self, kind: str, data: dict[str, Any]) -> None:
+        """Add an event, unless an earlier process recorded it."""
         key = _get_key(kind, data)
         if self._recorded[key] > 0:
             self._recorded[key] -= 1
-            return False
-        self._log.append(kind, data)
-        return True
+        else:
+            self._log.append(kind, data)
 
     def close(self) -> None:
         """Record the pending delta."""

@@ -19,12 +19,7 @@ from opposable.domain.events import ModelEvent, Reply
 from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition, ToolResult
 from opposable.durable.calls import CallGuard
-from opposable.durable.step_forms import (
-    reply_from_json,
-    reply_to_json,
-    tool_result_from_json,
-    tool_result_to_json,
-)
+from opposable.durable.step_forms import reply_from_json, reply_to_json, tool_result_from_json, tool_result_to_json
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.profile import ModelProfile, get_profile
 from opposable.tools.invocation import CheckedArguments

@@ -1,7 +1,6 @@
 """Retries of store operations while the database is unavailable."""
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -19,9 +18,10 @@ async def retry_while_unavailable(operation: Callable[[], Awaitable[T]]) -> T:
 
     A durable run outlives an outage of its database, so there is no time-out.
     """
-    for attempt in itertools.count(1):
+    failed_attempts = 0
+    while True:
         try:
             return await operation()
         except StoreUnavailable:
-            await asyncio.sleep(get_backoff_seconds(attempt, FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS))
-    raise AssertionError
+            failed_attempts += 1
+            await asyncio.sleep(get_backoff_seconds(failed_attempts, FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS))
