@@ -104,13 +104,13 @@ def _parse_task(line: bytes | str, number: int) -> BatchTask:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise BadInput(f'Line {number} is not JSON ({error}). Write {{"id": "1", "task": "…"}}.') from error
-    task_id = value.get("id") if isinstance(value, dict) else None
-    task = value.get("task") if isinstance(value, dict) else None
+    fields = value if isinstance(value, dict) else {}
+    task_id, task = fields.get("id"), fields.get("task")
     if isinstance(task_id, int) and not isinstance(task_id, bool):
         task_id = str(task_id)
     if not isinstance(task_id, str) or not task_id or not isinstance(task, str) or not task.strip():
         raise BadInput(f'Line {number} is not a task: {preview_json(value)}. Write {{"id": "1", "task": "…"}}.')
-    return BatchTask(task_id, task, _parse_expected(value.get("expected"), number))
+    return BatchTask(task_id, task, _parse_expected(fields.get("expected"), number))
 
 
 def _parse_expected(value: Any, number: int) -> tuple[str, ...]:

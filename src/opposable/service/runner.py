@@ -14,14 +14,7 @@ from opposable.domain.errors import OpposableError, StoreConflict, get_error_kin
 from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, ToolFinished, ToolStarted
 from opposable.domain.language import detect_language
 from opposable.domain.messages import Message
-from opposable.domain.records import (
-    Run,
-    RunEvent,
-    RunStatus,
-    execution_from_result,
-    get_utc_now,
-    turn_from_run,
-)
+from opposable.domain.records import Run, RunEvent, RunStatus, execution_from_result, get_utc_now, turn_from_run
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.service.approvals import Approver
@@ -232,20 +225,21 @@ class Runner:
             StoreUnavailable: If the run is of another process and the request cannot be stored.
         """
         active_run = self._active_runs.get(run_id)
-        if active_run is None:
-            run = await self.get(run_id)
-            return (
-                run is not None
-                and run.status not in TERMINAL_STATUSES
-                and await self._store.runs.request_cancel(run_id)
-            )
-        active_run.stop()
-        return (await active_run.wait_until_ended()).status == "cancelled"
+        if active_run is not None:
+            active_run.stop()
+            return (await active_run.wait_until_ended()).status == "cancelled"
+        run = await self.get(run_id)
+        if run is None or run.status in TERMINAL_STATUSES:
+            return False
+        return await self._store.runs.request_cancel(run_id)
 
     def has_active_run(self, conversation_id: str, owner: str) -> bool:
         """Return whether this process runs something in a conversation of the owner."""
+        return bool(self._list_active_ids(conversation_id, owner))
+
+    def _list_active_ids(self, conversation_id: str, owner: str) -> set[str]:
         runs = (active_run.run for active_run in self._active_runs.values())
-        return any((run.conversation_id, run.owner) == (conversation_id, owner) for run in runs)
+        return {run.run_id for run in runs if (run.conversation_id, run.owner) == (conversation_id, owner)}
 
     async def cancel_conversation(self, conversation_id: str, owner: str) -> None:
         """Cancel the active runs of a conversation in every process, and wait until they have ended.
@@ -258,8 +252,7 @@ class Runner:
             StoreUnavailable: If the runs of other processes cannot be read.
             StoreConflict: If a run of another process does not end in time.
         """
-        active_runs = [active_run.run for active_run in self._active_runs.values()]
-        run_ids = {run.run_id for run in active_runs if (run.conversation_id, run.owner) == (conversation_id, owner)}
+        run_ids = self._list_active_ids(conversation_id, owner)
         for status in ACTIVE_STATUSES:
             page = await self._store.runs.list(owner=owner, conversation_id=conversation_id, status=status, limit=1000)
             run_ids |= {run.run_id for run in page.items}

@@ -333,10 +333,7 @@ class Service:
         return None
 
     async def delete_conversation(self, conversation_id: str, owner: str) -> bool:
-        """Cancel the active runs of a conversation of the owner, which would store it again, and delete it.
-
-        Returns:
-            Whether it existed or had an active run.
+        """Cancel the active runs of a conversation of the owner, and delete it. Return whether it existed.
 
         Raises:
             StoreUnavailable: If the store is unavailable.
