@@ -11,6 +11,8 @@ import orjson
 from opposable.domain.errors import BadInput
 
 QUESTIONS_FILE = "questions.jsonl"
+SEED = 7
+"""The seed of every split and sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +90,20 @@ def read_questions(folder: Path, databases_folder: Path | None = None) -> list[E
     return questions
 
 
-def select_part(questions: Sequence[EvalQuestion], part_name: str, seed: int = 7) -> list[EvalQuestion]:
+def select_part(questions: Sequence[EvalQuestion], part_name: str) -> list[EvalQuestion]:
     """Return the questions of a part: "dev" (two thirds of the databases), "held" (one third), or "all"."""
     if part_name == "all":
         return list(questions)
     names = sorted({question.database for question in questions})
-    random.Random(seed).shuffle(names)  # noqa: S311 - a split that is the same each time
+    random.Random(SEED).shuffle(names)  # noqa: S311 - a split that is the same each time
     held_out = set(names[: len(names) // 3])
     return [question for question in questions if (question.database in held_out) == (part_name == "held")]
 
 
-def sample_questions(questions: Sequence[EvalQuestion], count: int, seed: int = 7) -> list[EvalQuestion]:
-    """Sample `count` questions at random, the same for equal seeds; 0 returns all."""
+def sample_questions(questions: Sequence[EvalQuestion], count: int) -> list[EvalQuestion]:
+    """Sample `count` questions at random, the same each time; 0 returns all."""
     shuffled = list(questions)
-    random.Random(seed).shuffle(shuffled)  # noqa: S311
+    random.Random(SEED).shuffle(shuffled)  # noqa: S311
     return shuffled[:count] if count else shuffled
 
 

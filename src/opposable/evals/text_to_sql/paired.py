@@ -3,12 +3,14 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import comb
 from typing import Any
 
+from opposable.app.models import compute_sign_test
 from opposable.evals.text_to_sql.harness import SqlScore, SqlScoreSheet
 
 BOOTSTRAP_SAMPLES = 2_000
+SEED = 7
+BASELINE_NAME = "one prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +38,16 @@ class PairedComparison:
     p_value: float
 
 
-def compare_paired(pairs: Sequence[tuple[bool, bool]], seed: int = 7) -> PairedComparison:
+def compare_paired(pairs: Sequence[tuple[bool, bool]]) -> PairedComparison:
     """Compare an answerer with a baseline.
 
     Args:
         pairs: For each question, whether the baseline is right and whether the answerer is.
-        seed: The seed of the bootstrap.
     """
     counts = {outcome: pairs.count(outcome) for outcome in ((False, True), (True, False), (True, True))}
     won, lost, both = counts.values()
     count = max(1, len(pairs))
-    generator = random.Random(seed)  # noqa: S311 - resampling
+    generator = random.Random(SEED)  # noqa: S311 - resampling
     differences = [right - baseline for baseline, right in pairs] or [0]
     gains = sorted(100 * sum(generator.choices(differences, k=count)) / count for _ in range(BOOTSTRAP_SAMPLES))
     low, high = gains[int(0.025 * BOOTSTRAP_SAMPLES)], gains[int(0.975 * BOOTSTRAP_SAMPLES) - 1]
@@ -59,28 +60,24 @@ def compare_paired(pairs: Sequence[tuple[bool, bool]], seed: int = 7) -> PairedC
 
 def compute_mcnemar(won: int, lost: int) -> float:
     """Return the two-sided exact p-value of `won` against `lost`."""
-    count = won + lost
-    tail: float = sum(comb(count, k) for k in range(min(won, lost) + 1)) / 2**count
-    return round(min(1.0, 2 * tail), 4)
+    return round(min(1.0, 2 * compute_sign_test(max(won, lost), min(won, lost))), 4)
 
 
-def compare_sheets(
-    score_sheets: Mapping[str, SqlScoreSheet], baseline_name: str = "one prompt"
-) -> list[dict[str, Any]]:
-    """Compare every answerer with a baseline: over all questions, by set, and by engine.
+def compare_sheets(score_sheets: Mapping[str, SqlScoreSheet]) -> list[dict[str, Any]]:
+    """Compare every answerer with the baseline: over all questions, by set, and by engine.
 
     Returns:
         A JSON object per answerer and group; empty without the baseline.
     """
-    baseline = score_sheets.get(baseline_name)
+    baseline = score_sheets.get(BASELINE_NAME)
     if baseline is None:
         return []
     rows: list[dict[str, Any]] = []
     for name, sheet in score_sheets.items():
-        pairs = list(zip(baseline.scores, sheet.scores, strict=True)) if name != baseline_name else []
+        pairs = list(zip(baseline.scores, sheet.scores, strict=True)) if name != BASELINE_NAME else []
         for group, members in _group_pairs(pairs).items():
             comparison = compare_paired([(first.is_correct, second.is_correct) for first, second in members])
-            rows.append({"answerer": name, "baseline": baseline_name, "questions": group} | asdict(comparison))
+            rows.append({"answerer": name, "baseline": BASELINE_NAME, "questions": group} | asdict(comparison))
     return rows
 
 
