@@ -79,15 +79,15 @@ class ApiCaller:
             )
         request_headers = _validate_headers(headers or {})
         content = None if body is None else _encode_body(body, request_headers)
-        request = HttpRequest(
-            method, _append_query(str(target.url), query or {}), request_headers, content, seconds=_TIMEOUT_SECONDS
-        )
+        full_url = str(target.url)
+        if query:
+            full_url += f"{'&' if '?' in full_url else '?'}{_encode_pairs(query)}"
+        request = HttpRequest(method, full_url, request_headers, content, seconds=_TIMEOUT_SECONDS)
         async with self._client.send(request) as response:
             content_bytes, is_truncated = await read_body(response, MAX_RESPONSE_BYTES)
-            reported_headers = {
-                name.lower(): value for name, value in response.headers.items() if name.lower() in _REPORTED_HEADERS
-            }
-            result = {"status": response.status, "headers": reported_headers}
+            received = {name.lower(): value for name, value in response.headers.items()}
+            headers = {name: value for name, value in received.items() if name in _REPORTED_HEADERS}
+            result = {"status": response.status, "headers": headers}
             charset = response.charset
         if is_truncated:
             raise ToolFailed(f"The answer is larger than {MAX_RESPONSE_BYTES:,} bytes; ask for less at a time.")
@@ -117,10 +117,6 @@ def _encode_body(body: Any, headers: dict[str, str]) -> bytes:
         return _encode_pairs(body).encode()
     headers["content-type"] = content_type or "application/json"
     return dump_json(body, default=str)
-
-
-def _append_query(url: str, query: dict[str, Any]) -> str:
-    return f"{url}{'&' if '?' in url else '?'}{_encode_pairs(query)}" if query else url
 
 
 def _encode_pairs(values: dict[str, Any]) -> str:

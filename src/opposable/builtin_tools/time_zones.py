@@ -101,11 +101,8 @@ def find_zone(name: str) -> tuple[str, tzinfo | None]:
         raise ToolUnavailable(
             'This machine has no time zone data (install the "tzdata" package); UTC, local and offsets such as +08:00 work.'
         )
-    for candidate in (
-        normalized_name,
-        normalized_name.rsplit("/", 1)[-1],
-        _normalize_name(name.split(",", 1)[0]),
-    ):  # Asia/Beijing; London, UK
+    city, place = normalized_name.rsplit("/", 1)[-1], _normalize_name(name.split(",", 1)[0])  # Asia/Beijing; London, UK
+    for candidate in (normalized_name, city, place):
         if candidate in zones_by_name:
             return zones_by_name[candidate], ZoneInfo(zones_by_name[candidate])
     raise _build_error(name, _describe_unknown_zone(normalized_name, zones_by_name))

@@ -129,10 +129,6 @@ def _log(numbers: Decimals) -> Decimal:
     return _compute_rounded(lambda: numbers[0].ln() / numbers[1].ln())
 
 
-def _factorial(number: Decimal) -> Decimal:
-    return Decimal(math.factorial(_require_integer(number, _MAX_FACTORIAL, 0)))
-
-
 def _count_combinations(numbers: Decimals) -> Decimal:
     return Decimal(math.comb(_require_integer(numbers[0], 1000, 0), _require_integer(numbers[1], 1000, 0))) + 0
 
@@ -235,7 +231,7 @@ FUNCTIONS = STATISTICS | {
     "atan": MathFunction(_wrap_float_function(math.atan)),
     "radians": MathFunction(_wrap_float_function(math.radians)),
     "degrees": MathFunction(_wrap_float_function(math.degrees)),
-    "factorial": MathFunction(lambda n: _factorial(n[0])),
+    "factorial": MathFunction(lambda n: Decimal(math.factorial(_require_integer(n[0], _MAX_FACTORIAL, 0)))),
     "comb": MathFunction(_count_combinations, 2, 2),
     "perm": MathFunction(_count_permutations, 1, 2),
     "gcd": MathFunction(_fold_integers(math.gcd), 1, None),

@@ -112,12 +112,9 @@ class DataAnalyzer:
             x_column = table.find_column(x, "x")
             series_column = table.find_column(series, "series") if series else None
             y_column = table.find_column(y, "y") if y else None
-            value = _build_value_sql(
-                y_column, aggregate or (None if type == "point" and y_column else "sum" if y_column else "count")
-            )
-            data, has_more = _query_chart_rows(
-                table, x_column, series_column, value, is_grouped=not (type == "point" and not aggregate and y_column)
-            )
+            is_grouped = type != "point" or aggregate is not None or y_column is None
+            value = _build_value_sql(y_column, aggregate or ("sum" if is_grouped else None))
+            data, has_more = _query_chart_rows(table, x_column, series_column, value, is_grouped=is_grouped)
         spec: dict[str, Any] = {
             "type": type,
             "x": {"field": x_column.name, "type": _get_axis_type(x_column)},

@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -52,8 +53,6 @@ def _format_cell(value: Any) -> str:
 
 def _get_display_width(text: str) -> int:
     """Return the terminal columns of a text. A Chinese character takes two."""
-    import unicodedata
-
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 

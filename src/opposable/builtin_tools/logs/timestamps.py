@@ -69,9 +69,8 @@ def _parse_numeric(text: str, modified_at: float) -> datetime:
 
 
 def _infer_year(month: int, day: int, clock_text: str, modified_at: float) -> datetime:
-    last = datetime.fromtimestamp(modified_at + 86400, UTC).replace(
-        tzinfo=None
-    )  # one day later, because the time zone is unknown
+    # One day later, because the time zone is unknown.
+    last = datetime.fromtimestamp(modified_at + 86400, UTC).replace(tzinfo=None)
     for year in range(last.year, last.year - 8, -1):
         try:
             moment = datetime.fromisoformat(f"{year}-{month:02}-{day:02}T{clock_text}")
