@@ -2,21 +2,18 @@
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from opposable.agent.agent import run_agent
+from opposable.agent.agent import Agent
 from opposable.agent.assistance.guard_options import ALL_GUARDS, NO_GUARDS, RULE_SWITCHES, GuardOptions
 from opposable.agent.failure_memory import FailureMemory, ScopedMemory
 from opposable.agent.limits import Limits
 from opposable.domain.errors import ModelError
-from opposable.domain.events import RunFinished
-from opposable.domain.messages import user_message
 from opposable.evals.agent_runs.baseline_loop import run_baseline_loop
 from opposable.evals.agent_runs.environment import Environment
 from opposable.evals.agent_runs.scenario import Scenario
-from opposable.models.base import Model, ModelOptions
+from opposable.models.base import Model
 
 RUN_LIMITS = Limits(turns=24, tool_calls=40, seconds=300)
 
@@ -139,19 +136,9 @@ async def _run_scenario(
         if guard_options is None:
             answer, call_count, usage = await run_baseline_loop(model, environment, scenario.task, limits)
             return answer, call_count, usage.total_tokens
-        events = run_agent(
-            model,
-            environment.build_library(),
-            (user_message(scenario.task),),
-            limits=limits,
-            options=ModelOptions(stream=False),
-            assistance=guard_options,
-            failure_memory=memory,
-        )
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, RunFinished):
-                    run_finished = event
+        library = environment.build_library()
+        agent = Agent(model, library, limits=limits, assistance=guard_options, failure_memory=memory)
+        run_finished = await agent.run(scenario.task)
     except ModelError as error:
         return f"{type(error).__name__}: {error}", 0, 0
     return run_finished.text, run_finished.tool_calls, run_finished.usage.total_tokens

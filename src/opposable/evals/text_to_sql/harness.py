@@ -190,15 +190,14 @@ def make_team_answerer(
         async def load_examples() -> Sequence[QueryExample]:
             return confirmed
 
-        opening_team = open_team(
+        async with open_team(
             model,
             database,
             semantics=semantics,
             options=options,
             today=lambda: today[0],
             load_examples=load_examples,
-        )
-        async with opening_team as team:
+        ) as team:
 
             async def answer_question(question: EvalQuestion) -> SqlAttempt:
                 today[0] = question.today or datetime.date.today()  # noqa: DTZ011

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from opposable.app.models import compute_sign_test
+from opposable.evals.text_to_sql.datasets import SEED
 from opposable.evals.text_to_sql.harness import SqlScore, SqlScoreSheet
 
 BOOTSTRAP_SAMPLES = 2_000
-SEED = 7
 BASELINE_NAME = "one prompt"
 
 

@@ -14,11 +14,10 @@ from opposable.domain.events import ModelEvent, Reply, Token
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolDefinition
 from opposable.domain.usage import Usage
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
-from opposable.models.profile import get_profile
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
 
 
-class RecordedModel:
+class RecordedModel(ModelWrapper):
     """A model whose text replies are stored in a SQLite file and returned again for the same request.
 
     Args:
@@ -27,9 +26,7 @@ class RecordedModel:
     """
 
     def __init__(self, model: Model, path: Path) -> None:
-        self.name = model.name
-        self.profile = get_profile(model)
-        self._model = model
+        super().__init__(model)
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._connection.execute("CREATE TABLE IF NOT EXISTS reply (request TEXT PRIMARY KEY, reply BLOB)")
 
@@ -45,7 +42,7 @@ class RecordedModel:
         if recorded is not None:
             yield _parse_reply(orjson.loads(recorded[0]))
             return
-        async with aclosing(self._model.stream(messages, tools, options)) as events:
+        async with aclosing(self.inner.stream(messages, tools, options)) as events:
             async for event in events:
                 if isinstance(event, Reply):
                     self._connection.execute("INSERT OR IGNORE INTO reply VALUES (?, ?)", (key, _format_reply(event)))
@@ -54,7 +51,7 @@ class RecordedModel:
     async def aclose(self) -> None:
         """Close the file and the model."""
         self._connection.close()
-        await self._model.aclose()
+        await super().aclose()
 
 
 def _compute_key(name: str, messages: Sequence[Message], options: ModelOptions) -> str:
