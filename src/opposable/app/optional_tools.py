@@ -9,18 +9,9 @@ from opposable.app.spec_loader import SpecLoader
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool, tools_from_object
 
-REQUIRED_MODULES = {
-    "python_executor": "pydantic_monty",
-    "file_processor": "duckdb",
-    "data_analyzer": "duckdb",
-    "web_scraper": "trafilatura",
-    "browser_navigator": "playwright",
-}
-"""The module that each tool needs; `api_caller` needs a list of allowed hosts instead."""
-
 
 def create_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> list[Tool]:
-    """Create the tools whose dependencies are installed.
+    """Create the tools whose dependencies are installed, `api_caller` only with allowed hosts.
 
     `exit_stack` closes what they open.
     """
@@ -29,13 +20,13 @@ def create_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> lis
 
 def _iter_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> Iterator[FunctionTool]:
     roots = list(loader.permissions.roots)
-    if _is_installed("python_executor"):
+    if _is_installed("pydantic_monty"):
         from opposable.builtin_tools.python.python_executor import PythonExecutor  # lazy: optional dependency
 
         executor = PythonExecutor()
         exit_stack.push_async_exit(executor)
         yield FunctionTool(executor.python_executor, read_only=True)
-    if roots and _is_installed("file_processor"):
+    if roots and _is_installed("duckdb"):
         from opposable.builtin_tools.data_files.data_analyzer import DataAnalyzer  # lazy: optional dependency
         from opposable.builtin_tools.data_files.file_processor import FileProcessor  # lazy: optional dependency
 
@@ -46,7 +37,7 @@ def _iter_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> Iter
         )
         methods = ("describe", "group", "correlate", "chart")
         yield from tools_from_object(DataAnalyzer(roots), "data_analyzer", read_only=methods)
-    if _is_installed("web_scraper"):
+    if _is_installed("trafilatura"):
         from opposable.builtin_tools.web_scraper import WebScraper  # lazy: optional dependency
 
         tool = FunctionTool(WebScraper(loader.client).web_scraper, read_only=True, untrusted_output=True)
@@ -59,7 +50,7 @@ def _iter_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> Iter
         tool = FunctionTool(caller.api_caller, untrusted_output=True)
         tool.calls_any_host = True
         yield tool
-    if _is_installed("browser_navigator"):
+    if _is_installed("playwright"):
         from opposable.builtin_tools.browser.browser_navigator import BrowserNavigator  # lazy: optional dependency
 
         browser = BrowserNavigator(roots, allowed_hosts=loader.permissions.private_hosts)
@@ -67,5 +58,5 @@ def _iter_optional_tools(loader: SpecLoader, exit_stack: AsyncExitStack) -> Iter
         yield from tools_from_object(browser, "browser_navigator", read_only=("read", "wait"), untrusted_output=True)
 
 
-def _is_installed(tool: str) -> bool:
-    return find_spec(REQUIRED_MODULES[tool]) is not None
+def _is_installed(module: str) -> bool:
+    return find_spec(module) is not None
