@@ -279,12 +279,8 @@ class RunExecutor:
         """Record a call under an id that a replay computes again."""
         run, call = execution.run, event.call
         repetition = execution.call_ids[call.id] = execution.call_ids.get(call.id, 0) + 1
-        record = execution_from_result(
-            event.result,
-            self._service.library.get_tool_id(call.name),
-            dict(call.arguments),
-            **get_run_ids(run),
-        )
+        tool_id = self._service.library.get_tool_id(call.name)
+        record = execution_from_result(event.result, tool_id, dict(call.arguments), **get_run_ids(run))
         execution_id = f"{run.run_id}-{call.id}-{repetition}"
         self._service.recorder.record(replace(record, execution_id=execution_id))
 

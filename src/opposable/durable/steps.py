@@ -20,8 +20,7 @@ from opposable.domain.messages import Message
 from opposable.domain.tools import ToolDefinition, ToolResult
 from opposable.durable.calls import CallGuard
 from opposable.durable.step_forms import reply_from_json, reply_to_json, tool_result_from_json, tool_result_to_json
-from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
-from opposable.models.profile import ModelProfile, get_profile
+from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions, ModelWrapper
 from opposable.tools.invocation import CheckedArguments
 from opposable.tools.library import ToolLibrary
 
@@ -29,22 +28,12 @@ LimitCall = Callable[[str], AbstractAsyncContextManager[None]]
 """Opened around a call of the tool with this id, or "" for a request to the model; waits until it may begin."""
 
 
-class DurableModel:
+class DurableModel(ModelWrapper):
     """A model whose replies are recorded as steps. Deltas are streamed only when the request is really made."""
 
     def __init__(self, inner: Model, limit_call: LimitCall) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self._limit_call = limit_call
-
-    @property
-    def name(self) -> str:
-        """The inner model's name."""
-        return self.inner.name
-
-    @property
-    def profile(self) -> ModelProfile:
-        """The inner model's profile."""
-        return get_profile(self.inner)
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
