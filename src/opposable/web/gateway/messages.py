@@ -15,7 +15,7 @@ from opposable.web.gateway.completions import fetch_reply, stream_reply
 from opposable.web.gateway.messages_request import parse_messages_request
 from opposable.web.gateway.messages_response import MessageEventSerializer, serialize_message
 from opposable.web.gateway.parameters import report_ignored_parameters
-from opposable.web.gateway.raw_relay import drop_cut_off_calls, fetch_raw, hold_calls, stream_raw
+from opposable.web.gateway.raw_relay import drop_incomplete_calls, fetch_raw, hold_calls, stream_raw
 from opposable.web.gateway.request import CompletionRequest
 
 
@@ -28,7 +28,7 @@ async def create_message(model: Model, client: ClientRequest, signatures: CallSi
     """
     upstream = find_upstream(model, "messages")
     if upstream is not None:
-        return drop_cut_off_calls(await fetch_raw(upstream, model, client))
+        return drop_incomplete_calls(await fetch_raw(upstream, model, client))
     request = _prepare(model, client, signatures)
     reply = await fetch_reply(model, request)
     signatures.save(reply.message)

@@ -28,7 +28,7 @@ async def fetch_raw(upstream: Upstream, model: Model, request: ClientRequest) ->
         ModelError: If the server fails, or does not have the API.
     """
     with RelayMeter(model, request.body) as meter:
-        raw = await upstream.send(meter.bound_by_budget(request, upstream))
+        raw = await upstream.send(meter.limit_to_budget(request, upstream))
         _read_usage(parse_object(raw), meter)
         return raw
 
@@ -39,7 +39,7 @@ async def stream_raw(upstream: Upstream, model: Model, request: ClientRequest) -
     Raises: as `fetch_raw`.
     """
     with RelayMeter(model, request.body) as meter:
-        async with aclosing(upstream.stream(meter.bound_by_budget(request, upstream))) as blocks:
+        async with aclosing(upstream.stream(meter.limit_to_budget(request, upstream))) as blocks:
             async for block in blocks:
                 meter.count_events(block)
                 if b'"usage"' in block:
@@ -61,7 +61,7 @@ def read_ids(raw: bytes) -> list[str]:
     return ids
 
 
-def drop_cut_off_calls(raw: bytes) -> bytes:
+def drop_incomplete_calls(raw: bytes) -> bytes:
     """Return a message or response without calls if its end was cut off."""
     reply = parse_object(raw) if _may_have_calls(raw) else {}
     key = "output" if "output" in reply else "content"

@@ -237,7 +237,7 @@ class CompletionRelay:
                 else message
                 for message in body["messages"]
             ]
-        return self._meter.bound_by_budget(replace(self._client, body=body), self._upstream)
+        return self._meter.limit_to_budget(replace(self._client, body=body), self._upstream)
 
     def _filter_usage(self, block: bytes) -> bytes:
         """Return the events without the usage that the client did not request, and note it."""
@@ -301,7 +301,10 @@ class HeldFrames:
         self.head = self.head or chunk
         self._is_ended = self._is_ended or frame.replace(b" ", b"") == b"data:[DONE]"
         if self._relay.request is not None:
-            _add_chunk(self._accumulator, chunk)
+            try:
+                self._accumulator.add_chunk(chunk)
+            except (KeyError, TypeError, AttributeError) as error:
+                raise ModelRejected(f"The server streamed a malformed chunk: {str(chunk)[:120]}") from error
         text, has_calls = _read_delta(chunk)
         self._has_call = self._has_call or has_calls
         if self._relay.is_searched and not self._has_call and text:
@@ -321,13 +324,6 @@ class HeldFrames:
 
 def _join_frames(frames: Iterable[bytes]) -> bytes:
     return b"\n\n".join(frames) + b"\n\n"
-
-
-def _add_chunk(accumulator: StreamAccumulator, chunk: dict[str, Any]) -> None:
-    try:
-        accumulator.add_chunk(chunk)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ModelRejected(f"The server streamed a malformed chunk: {str(chunk)[:120]}") from error
 
 
 def _read_delta(chunk: dict[str, Any]) -> tuple[str, bool]:

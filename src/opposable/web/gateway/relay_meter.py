@@ -65,7 +65,7 @@ class RelayMeter:
             counts.get("output_tokens") or counts.get("completion_tokens", 0),
         )
 
-    def bound_by_budget(self, request: ClientRequest, upstream: Upstream) -> ClientRequest:
+    def limit_to_budget(self, request: ClientRequest, upstream: Upstream) -> ClientRequest:
         """Return the request with its reply bounded by what the token budget of the caller leaves.
 
         Raises:

@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from opposable.agent.model_requests import estimate_prompt_tokens
@@ -16,7 +17,7 @@ from opposable.models.upstream import ClientRequest, Upstream, find_upstream
 from opposable.web.gateway.call_signatures import CallSignatures
 from opposable.web.gateway.completions import fetch_reply, stream_reply
 from opposable.web.gateway.parameters import report_ignored_parameters
-from opposable.web.gateway.raw_relay import drop_cut_off_calls, fetch_raw, hold_calls, read_ids, stream_raw
+from opposable.web.gateway.raw_relay import drop_incomplete_calls, fetch_raw, hold_calls, read_ids, stream_raw
 from opposable.web.gateway.request import parse_model_name
 from opposable.web.gateway.response_store import ResponseStore, build_missing_error
 from opposable.web.gateway.responses_request import ResponseRequest, parse_response_request
@@ -27,110 +28,149 @@ _REFERENCE_FIELDS = frozenset({"type", "id", "status", "summary"})
 """The fields of an item that the server completes from its id."""
 
 
-async def create_response(
-    model: Model, client: ClientRequest, store: ResponseStore, owner: str, signatures: CallSignatures
-) -> bytes:
-    """Return the body of a whole response.
+class ResponsesApi:
+    """The responses of one API key.
 
-    Raises:
-        GatewayError: If the request is not valid.
-        ModelError: If the model fails.
-        StoreError: If the store fails.
+    Args:
+        store: Stores the responses.
+        owner: The id of the API key, "" for none.
+        signatures: What only the servers of earlier replies understand.
     """
-    upstream = find_relay(model)
-    if upstream is not None:
-        return drop_cut_off_calls(await _fetch_relayed("", model, client, upstream, store, owner))
-    request = await _prepare(model, client, store, owner, signatures)
-    serializer = ResponseSerializer(request)
-    reply = await fetch_reply(model, request.completion)
-    signatures.save(reply.message)
-    response = serializer.build_response(reply)
-    await _save(request, response, store, owner)
-    return dump_json(response)
+
+    def __init__(self, store: ResponseStore, owner: str, signatures: CallSignatures) -> None:
+        self._store = store
+        self._owner = owner
+        self._signatures = signatures
+
+    async def create(self, model: Model, client: ClientRequest) -> bytes:
+        """Return the body of a whole response.
+
+        Raises:
+            GatewayError: If the request is not valid.
+            ModelError: If the model fails.
+            StoreError: If the store fails.
+        """
+        upstream = find_responses_upstream(model)
+        if upstream is not None:
+            return drop_incomplete_calls(await self._fetch_relayed(upstream, model, client))
+        request = await self._prepare(model, client)
+        serializer = ResponseSerializer(request)
+        reply = await fetch_reply(model, request.completion)
+        self._signatures.save(reply.message)
+        response = serializer.build_response(reply)
+        await self._save(request, response)
+        return dump_json(response)
+
+    async def stream(self, model: Model, client: ClientRequest) -> AsyncGenerator[bytes, None]:
+        """Yield the events of a response. Raises: as `create`, before the first event."""
+        upstream = find_responses_upstream(model)
+        if upstream is not None:
+            await self._check_references(upstream, client)
+            recorder = self._create_recorder(upstream, client)
+            async with aclosing(hold_calls(record_stream(stream_raw(upstream, model, client), recorder))) as blocks:
+                async for block in blocks:
+                    yield block
+            return
+        request = await self._prepare(model, client)
+        serializer = ResponseSerializer(request)
+        is_started = False
+        try:
+            async with aclosing(stream_reply(model, request.completion)) as events:
+                async for event in events:
+                    serialized = serializer.serialize(event)
+                    if isinstance(event, Reply):
+                        self._signatures.save(event.message)
+                        await self._save(request, serializer.response)
+                    if serialized:
+                        is_started = True
+                        yield serialized
+        except Exception as error:
+            if not is_started:
+                raise
+            yield serializer.serialize_error(error)
+
+    async def compact(self, model: Model, client: ClientRequest) -> bytes:
+        """Return a conversation as the server of a model compacts it.
+
+        Raises: as `create`; `GatewayError` 400 for a model without a server that has the API.
+        """
+        upstream = find_responses_upstream(model)
+        if upstream is None:
+            message = (
+                f"The model {model.name} cannot compact a conversation: its server has no responses API. Send it whole."
+            )
+            raise bad_request_error("model", message, "unsupported_api")
+        return await self._fetch_relayed(upstream, model, client, "/compact")
+
+    async def count_input_tokens(self, model: Model, client: ClientRequest) -> bytes:
+        """Return the number of input tokens: of the server that has this API, else an estimate.
+
+        Raises: as `create`.
+        """
+        upstream = find_responses_upstream(model)
+        if upstream is not None:
+            return await self._fetch_relayed(upstream, model, client, "/input_tokens")
+        completion = (await self._prepare(model, client)).completion
+        tokens = estimate_prompt_tokens(completion.messages, completion.tools)
+        return dump_json({"object": "response.input_tokens", "input_tokens": tokens})
+
+    async def _prepare(self, model: Model, client: ClientRequest) -> ResponseRequest:
+        """Return the request, with the items of the response that it continues."""
+        request = parse_response_request(client.body)
+        if request.previous_response_id:
+            stored = await self._store.load(request.previous_response_id, self._owner, param="previous_response_id")
+            if stored.body is None:
+                raise build_missing_error(stored.response_id, "previous_response_id")
+            request = parse_response_request(client.body, (*stored.items, *stored.body["output"]))
+        completion = request.completion
+        report_ignored_parameters(client, model, completion.hints, *completion.ignored)
+        messages = self._signatures.restore(completion.messages)
+        return replace(request, completion=replace(completion, messages=messages))
+
+    async def _save(self, request: ResponseRequest, response: dict[str, Any]) -> None:
+        if request.is_stored:
+            model, items = request.completion.model, request.items
+            await self._store.save(response["id"], self._owner, model, items=items, body=response)
+
+    async def _fetch_relayed(self, upstream: Upstream, model: Model, client: ClientRequest, path: str = "") -> bytes:
+        """Return the response of the server to a request to the API, or to a path below it."""
+        await self._check_references(upstream, client)
+        target = replace(upstream, url=f"{upstream.url}{path}", defaults={}, max_tokens_key="") if path else upstream
+        raw = await fetch_raw(target, model, client)
+        recorder = self._create_recorder(upstream, client)
+        if recorder is not None:
+            await recorder.record(raw)
+        return raw
+
+    def _create_recorder(self, upstream: Upstream, client: ClientRequest) -> "ResponseRecorder | None":
+        """Return the recorder of a new response, None if its server does not store it."""
+        if client.body.get("store") is False:
+            return None
+        return ResponseRecorder(self._store, self._owner, parse_model_name(client.body), upstream.url)
+
+    async def _check_references(self, upstream: Upstream, client: ClientRequest) -> None:
+        """Check that the key may use the previous response and the stored items of a relayed request."""
+        check = partial(self._store.check_relayed, owner=self._owner, url=upstream.url)
+        previous_id = client.body.get("previous_response_id")
+        if isinstance(previous_id, str) and previous_id:
+            await check(previous_id, param="previous_response_id")
+        items = client.body.get("input")
+        for index, item in enumerate(items if isinstance(items, list) else ()):
+            if not isinstance(item, dict) or not isinstance(item.get("id"), str):
+                continue
+            is_reference = item.get("type") in (None, "item_reference") and not item.get("role")
+            if is_reference or not any(value for key, value in item.items() if key not in _REFERENCE_FIELDS):
+                # Reasoning may come from another server.
+                await check(item["id"], param=f"input[{index}]", allows_unknown=not is_reference)
 
 
-async def compact_response(model: Model, client: ClientRequest, store: ResponseStore, owner: str) -> bytes:
-    """Return a conversation as the server of a model compacts it.
-
-    Raises: as `create_response`; `GatewayError` 400 for a model without a server that has the API.
-    """
-    upstream = find_relay(model)
-    if upstream is None:
-        message = (
-            f"The model {model.name} cannot compact a conversation: its server has no responses API. Send it whole."
-        )
-        raise bad_request_error("model", message, "unsupported_api")
-    return await _fetch_relayed("/compact", model, client, upstream, store, owner)
-
-
-async def count_input_tokens(
-    model: Model, client: ClientRequest, store: ResponseStore, owner: str, signatures: CallSignatures
-) -> bytes:
-    """Return the number of input tokens: of the server that has this API, else an estimate.
-
-    Raises: as `create_response`.
-    """
-    upstream = find_relay(model)
-    if upstream is not None:
-        return await _fetch_relayed("/input_tokens", model, client, upstream, store, owner)
-    request = await _prepare(model, client, store, owner, signatures)
-    tokens = estimate_prompt_tokens(request.completion.messages, request.completion.tools)
-    return dump_json({"object": "response.input_tokens", "input_tokens": tokens})
-
-
-async def stream_response(
-    model: Model, client: ClientRequest, store: ResponseStore, owner: str, signatures: CallSignatures
-) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a response. Raises: as `create_response`, before the first event."""
-    upstream = find_relay(model)
-    if upstream is not None:
-        await _check_references(client, upstream, store, owner)
-        recorder = _create_recorder(client, upstream, store, owner)
-        async with aclosing(hold_calls(record_stream(stream_raw(upstream, model, client), recorder))) as blocks:
-            async for block in blocks:
-                yield block
-        return
-    request = await _prepare(model, client, store, owner, signatures)
-    serializer = ResponseSerializer(request)
-    is_started = False
-    try:
-        async with aclosing(stream_reply(model, request.completion)) as events:
-            async for event in events:
-                serialized = serializer.serialize(event)
-                if isinstance(event, Reply):
-                    signatures.save(event.message)
-                    await _save(request, serializer.response, store, owner)
-                if serialized:
-                    is_started = True
-                    yield serialized
-    except Exception as error:
-        if not is_started:
-            raise
-        yield serializer.serialize_error(error)
-
-
-def find_relay(model: Model, url: str = "") -> Upstream | None:
+def find_responses_upstream(model: Model, url: str = "") -> Upstream | None:
     """Return the server of a natively calling model, if it has this API, at this URL if one is given."""
     if isinstance(model, FallbackModel):
-        return next(filter(None, (find_relay(candidate, url) for candidate in model.candidates)), None)
+        return next(filter(None, (find_responses_upstream(candidate, url) for candidate in model.candidates)), None)
     upstream = find_upstream(model, "responses")
     is_native = get_profile(model).calling in ("native", "auto")
     return upstream if is_native and upstream is not None and url in ("", upstream.url) else None
-
-
-async def _prepare(
-    model: Model, client: ClientRequest, store: ResponseStore, owner: str, signatures: CallSignatures
-) -> ResponseRequest:
-    """Return the request, with the items of the response that it continues."""
-    request = parse_response_request(client.body)
-    if request.previous_response_id:
-        stored = await store.load(request.previous_response_id, owner, param="previous_response_id")
-        if stored.body is None:
-            raise build_missing_error(stored.response_id, "previous_response_id")
-        request = parse_response_request(client.body, (*stored.items, *stored.body["output"]))
-    completion = request.completion
-    report_ignored_parameters(client, model, completion.hints, *completion.ignored)
-    return replace(request, completion=replace(completion, messages=signatures.restore(completion.messages)))
 
 
 class ResponseRecorder:
@@ -160,15 +200,6 @@ class ResponseRecorder:
             await self._store.save_relayed(ids if self._owner else ids[:1], self._owner, self._model, self._url)
 
 
-def _create_recorder(
-    client: ClientRequest, upstream: Upstream, store: ResponseStore, owner: str
-) -> ResponseRecorder | None:
-    """Return the recorder of a new response, None if its server does not store it."""
-    if client.body.get("store") is False:
-        return None
-    return ResponseRecorder(store, owner, parse_model_name(client.body), upstream.url)
-
-
 async def record_stream(
     blocks: AsyncGenerator[bytes, None], recorder: ResponseRecorder | None
 ) -> AsyncGenerator[bytes, None]:
@@ -178,39 +209,6 @@ async def record_stream(
             if recorder is not None:
                 await recorder.record(block)
             yield block
-
-
-async def _fetch_relayed(
-    path: str, model: Model, client: ClientRequest, upstream: Upstream, store: ResponseStore, owner: str
-) -> bytes:
-    """Return the response of the server to a request to the API, or to a path below it."""
-    await _check_references(client, upstream, store, owner)
-    target = replace(upstream, url=f"{upstream.url}{path}", defaults={}, max_tokens_key="") if path else upstream
-    raw = await fetch_raw(target, model, client)
-    recorder = _create_recorder(client, upstream, store, owner)
-    if recorder is not None:
-        await recorder.record(raw)
-    return raw
-
-
-async def _check_references(client: ClientRequest, upstream: Upstream, store: ResponseStore, owner: str) -> None:
-    """Check that the key may use the previous response and the stored items of a relayed request."""
-    previous_id = client.body.get("previous_response_id")
-    if isinstance(previous_id, str) and previous_id:
-        await store.check_relayed(previous_id, owner, upstream.url, param="previous_response_id")
-    items = client.body.get("input")
-    for index, item in enumerate(items if isinstance(items, list) else ()):
-        if not isinstance(item, dict) or not isinstance(item.get("id"), str):
-            continue
-        is_reference = item.get("type") in (None, "item_reference") and not item.get("role")
-        if is_reference or not any(value for key, value in item.items() if key not in _REFERENCE_FIELDS):
-            param = f"input[{index}]"  # reasoning may come from another server
-            await store.check_relayed(item["id"], owner, upstream.url, param=param, allows_unknown=not is_reference)
-
-
-async def _save(request: ResponseRequest, response: dict[str, Any], store: ResponseStore, owner: str) -> None:
-    if request.is_stored:
-        await store.save(response["id"], owner, request.completion.model, items=request.items, body=response)
 
 
 def list_input_items(items: Sequence[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:

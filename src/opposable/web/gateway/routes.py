@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-import orjson
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
@@ -16,6 +15,7 @@ from opposable.models.http_client import HttpMethod
 from opposable.models.upstream import ApiPath, ClientRequest, find_upstream
 from opposable.service.service import Service
 from opposable.web.api.dependencies import get_principal
+from opposable.web.api.serializers import json_response
 from opposable.web.gateway import openapi_docs as docs
 from opposable.web.gateway.call_signatures import CallSignatures
 from opposable.web.gateway.chat_completions import create_completion, stream_completion
@@ -25,12 +25,7 @@ from opposable.web.gateway.messages_response import format_error_event
 from opposable.web.gateway.raw_relay import fetch_raw, stream_raw
 from opposable.web.gateway.request import parse_json_object, parse_model_name, read_json_body
 from opposable.web.gateway.response_store import ResponseStore
-from opposable.web.gateway.responses import (
-    compact_response,
-    count_input_tokens,
-    create_response,
-    stream_response,
-)
+from opposable.web.gateway.responses import ResponsesApi
 from opposable.web.gateway.served_models import ServedModels
 from opposable.web.gateway.stored_responses import StoredResponses
 from opposable.web.openai_errors import GatewayError, bad_request_error, to_gateway_error, to_messages_error
@@ -102,19 +97,18 @@ def create_gateway_routes(
     async def count_message_tokens(request: Request) -> Response:
         return await answer(request, count_tokens, None, to_messages_error)
 
+    def get_responses_api(request: Request) -> ResponsesApi:
+        return ResponsesApi(responses, get_principal(request).key_id, signatures)
+
     async def create_openai_response(request: Request) -> Response:
-        options: dict[str, Any] = {"store": responses, "owner": get_principal(request).key_id, "signatures": signatures}
-        stream = partial(stream_response, **options)
-        return await answer(request, partial(create_response, **options), stream, to_gateway_error)
+        api = get_responses_api(request)
+        return await answer(request, api.create, api.stream, to_gateway_error)
 
     async def count_response_tokens(request: Request) -> Response:
-        owner = get_principal(request).key_id
-        fetch = partial(count_input_tokens, store=responses, owner=owner, signatures=signatures)
-        return await answer(request, fetch, None, to_gateway_error)
+        return await answer(request, get_responses_api(request).count_input_tokens, None, to_gateway_error)
 
     async def compact_openai_response(request: Request) -> Response:
-        fetch = partial(compact_response, store=responses, owner=get_principal(request).key_id)
-        return await answer(request, fetch, None, to_gateway_error)
+        return await answer(request, get_responses_api(request).compact, None, to_gateway_error)
 
     async def answer_stored(request: Request, method: HttpMethod, path: str = "") -> Response:
         client = _build_client_request(request)
@@ -146,12 +140,12 @@ def create_gateway_routes(
         return await answer(request, partial(_relay, "completions"), stream, to_gateway_error)
 
     async def list_models(request: Request) -> Response:
-        return _json_response({"object": "list", "data": await served.list(request)})
+        return json_response({"object": "list", "data": await served.list(request)})
 
     async def get_model(request: Request) -> Response:
         name = request.path_params["name"]
         await served.find(name, request)
-        return _json_response(served.serialize(name))
+        return json_response(served.serialize(name))
 
     routes: list[tuple[str, str, Handler, dict[str, Any]]] = [
         ("POST", "/v1/chat/completions", create_chat_completion, docs.CHAT_COMPLETIONS_DOCS),
@@ -180,7 +174,7 @@ def create_health_router() -> APIRouter:
     router = APIRouter()
 
     async def get_health() -> Response:
-        return _json_response({"status": "ok"})
+        return json_response({"status": "ok"})
 
     router.add_api_route("/healthz", get_health, methods=["GET"], openapi_extra=docs.HEALTH_DOCS)
     router.add_api_route("/healthz", get_health, methods=["HEAD"], include_in_schema=False)
@@ -218,7 +212,3 @@ def _build_client_request(request: Request) -> ClientRequest:
         if name in RELAYED_HEADERS or (name.startswith("anthropic-") and not name.endswith("-key"))
     }
     return ClientRequest({}, headers, request.scope["query_string"].decode("latin-1"))
-
-
-def _json_response(value: object) -> Response:
-    return Response(orjson.dumps(value), media_type="application/json")

@@ -15,7 +15,7 @@ from opposable.models.upstream import ClientRequest
 from opposable.web.api.dependencies import get_principal
 from opposable.web.gateway.parameters import IGNORED_HEADER
 from opposable.web.gateway.response_store import ResponseStore, build_missing_error
-from opposable.web.gateway.responses import ResponseRecorder, find_relay, list_input_items, record_stream
+from opposable.web.gateway.responses import ResponseRecorder, find_responses_upstream, list_input_items, record_stream
 from opposable.web.gateway.served_models import ServedModels
 from opposable.web.openai_errors import GatewayError, bad_request_error
 from opposable.web.sse_response import SseResponse, run_while_connected
@@ -76,7 +76,7 @@ class StoredResponses:
         path: str,
         to_error: Callable[[Exception], GatewayError],
     ) -> Response:
-        upstream = find_relay(await self._served.find(stored.model, request), stored.url)
+        upstream = find_responses_upstream(await self._served.find(stored.model, request), stored.url)
         if upstream is None:
             raise build_missing_error(stored.response_id, "response_id")
         recorder = ResponseRecorder(self._store, stored.owner, stored.model, stored.url)

@@ -48,7 +48,7 @@ class MeteredModel(ModelWrapper):
     ) -> AsyncGenerator[ModelEvent, None]:
         """Stream the reply of the wrapped model, with the same errors."""
         started_at_ns = time.time_ns()
-        options = _bound_by_budget(messages, tools, options)
+        options = _limit_to_budget(messages, tools, options)
         received_bytes, has_reply = 0, False
         try:
             async with aclosing(self.inner.stream(messages, tools, options)) as parts:
@@ -104,7 +104,7 @@ def _count_bytes(part: TextDelta | ThinkingDelta | CallDelta) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
-def _bound_by_budget(
+def _limit_to_budget(
     messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
 ) -> ModelOptions:
     """Return the options with `max_tokens` lowered to what the token budget of the caller leaves.
