@@ -29,11 +29,9 @@ _TOOL_EXAMPLE = {
         "parameters": {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]},
     },
 }
-_REQUEST_EXAMPLE = {
-    "model": "local",
-    "messages": [{"role": "user", "content": "How many bolts are in stock?"}],
-    "tools": [_TOOL_EXAMPLE],
-}
+_QUESTION = "How many bolts are in stock?"
+_USER_MESSAGES = [{"role": "user", "content": _QUESTION}]
+_REQUEST_EXAMPLE = {"model": "local", "messages": _USER_MESSAGES, "tools": [_TOOL_EXAMPLE]}
 _TOOL_CALL_EXAMPLE = {"id": "call_1", "type": "function", "function": {"name": "stock", "arguments": '{"item":"bolt"}'}}
 _COMPLETION_EXAMPLE = {
     "id": "chatcmpl-1",
@@ -106,7 +104,6 @@ CHAT_COMPLETIONS_DOCS = _describe_route(
     seed={"type": "integer"},
     response_format={"type": "object"},
 )
-_USER_MESSAGES = [{"role": "user", "content": "How many bolts are in stock?"}]
 MESSAGES_DOCS = _describe_route(
     "Create a message",
     "Create a message of Anthropic's API, whole or streamed, with tool calls for any model.",
@@ -134,20 +131,20 @@ COUNT_TOKENS_DOCS = _describe_route(
 RESPONSES_DOCS = _describe_route(
     "Create a response",
     "Create a response of OpenAI's responses API, whole or streamed, with tool calls for any model.",
-    {"model": "local", "input": "How many bolts are in stock?"},
+    {"model": "local", "input": _QUESTION},
     {"id": "resp_1", "object": "response", "status": "completed", "model": "local", "output": []},
     "input",
 )
 INPUT_TOKENS_DOCS = _describe_route(
     "Count the input tokens of a response",
     "Count the tokens of a request to OpenAI's responses API: by its server, else an estimate.",
-    {"model": "local", "input": "How many bolts are in stock?"},
+    {"model": "local", "input": _QUESTION},
     {"object": "response.input_tokens", "input_tokens": 120},
 )
 COMPACT_DOCS = _describe_route(
     "Compact a conversation",
     "Relayed to the server of the model, if it has OpenAI's responses API.",
-    {"model": "openai:gpt-5", "input": "How many bolts are in stock?"},
+    {"model": "openai:gpt-5", "input": _QUESTION},
     {"id": "resp_1", "object": "response.compaction", "output": []},
 )
 EMBEDDINGS_DOCS = _describe_route(

@@ -9,24 +9,8 @@ from opposable.models.upstream import ClientRequest, find_upstream
 from opposable.web.openai_errors import GatewayError, bad_request_error
 
 OWNED_PARAMETERS = frozenset(
-    {
-        "model",
-        "messages",
-        "tools",
-        "tool_choice",
-        "parallel_tool_calls",
-        "stream",
-        "stream_options",
-        "max_tokens",
-        "max_completion_tokens",
-        "temperature",
-        "stop",
-        "seed",
-        "response_format",
-        "n",
-        "functions",
-        "function_call",
-    }
+    {"model", "messages", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "stream", "n"}
+    | {"stream_options", "max_tokens", "max_completion_tokens", "temperature", "stop", "seed", "response_format"}
 )
 """The parameters that the gateway parses."""
 
@@ -34,17 +18,8 @@ REPLY_PARAMETERS = frozenset({"logprobs", "top_logprobs", "modalities", "audio",
 """Parameters that change the reply in a way that is lost when calls are parsed from its text."""
 
 HINTS = frozenset(
-    {
-        "user",
-        "metadata",
-        "safety_identifier",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "service_tier",
-        "store",
-        "reasoning_effort",
-        "verbosity",
-    }
+    {"user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "service_tier", "store"}
+    | {"reasoning_effort", "verbosity"}
 )
 """Parameters that do not change what a valid reply is; models that do not support them ignore and report them."""
 
