@@ -8,11 +8,13 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Execution, Run
 from opposable.service.background import run_in_background
+from opposable.service.runner import TERMINAL_STATUSES
 from opposable.store.recorder import Record
 from opposable.web.telemetry.tracing import ModelCall
 
@@ -31,7 +33,6 @@ OTHER_LABEL = "other"
 DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 REFRESH_SECONDS = 1.0
 """Seconds between updates of the state that a process shares with the others."""
-ACTIVE_STATUSES = ("running", "waiting")
 
 
 class Metrics:
@@ -47,45 +48,28 @@ class Metrics:
         except ModuleNotFoundError as error:
             raise BadInput('Metrics need the extra "serve": pip install "opposable[serve]".') from error
         self._registry = registry = CollectorRegistry()
-        self._gauge = Gauge
-        self._requests = Counter(
-            "opposable_http_requests", "HTTP requests.", ("method", "route", "status"), registry=registry
+        self._gauge = partial(Gauge, registry=registry)
+        counter = partial(Counter, registry=registry)
+        request_histogram = partial(Histogram, registry=registry, buckets=REQUEST_SECONDS_BUCKETS)
+        run_histogram = partial(Histogram, registry=registry, buckets=RUN_SECONDS_BUCKETS)
+        self._requests = counter("opposable_http_requests", "HTTP requests.", ("method", "route", "status"))
+        self._request_seconds = request_histogram(
+            "opposable_http_request_seconds", "Duration of HTTP requests in seconds.", ("route",)
         )
-        self._request_seconds = Histogram(
-            "opposable_http_request_seconds",
-            "Duration of HTTP requests in seconds.",
-            ("route",),
-            buckets=REQUEST_SECONDS_BUCKETS,
-            registry=registry,
+        self._runs = counter("opposable_runs", "Ended runs.", ("status",))
+        self._run_seconds = run_histogram("opposable_run_seconds", "Duration of runs in seconds.")
+        self._calls = counter("opposable_tool_calls", "Tool calls.", ("tool", "failure"))
+        self._call_seconds = request_histogram(
+            "opposable_tool_call_seconds", "Duration of tool calls in seconds.", ("tool",)
         )
-        self._runs = Counter("opposable_runs", "Ended runs.", ("status",), registry=registry)
-        self._run_seconds = Histogram(
-            "opposable_run_seconds", "Duration of runs in seconds.", buckets=RUN_SECONDS_BUCKETS, registry=registry
-        )
-        self._calls = Counter("opposable_tool_calls", "Tool calls.", ("tool", "failure"), registry=registry)
-        self._call_seconds = Histogram(
-            "opposable_tool_call_seconds",
-            "Duration of tool calls in seconds.",
-            ("tool",),
-            buckets=REQUEST_SECONDS_BUCKETS,
-            registry=registry,
-        )
-        self._tokens = Counter(
-            "opposable_tokens", "Input and output tokens of models.", ("model", "direction"), registry=registry
-        )
-        self._replies = Counter("opposable_model_replies", "Model replies.", ("model",), registry=registry)
-        self._failures = Counter(
-            "opposable_model_failures", "Failed model requests.", ("model", "kind"), registry=registry
-        )
-        self._model_seconds = Histogram(
-            "opposable_model_seconds",
-            "Duration of model requests in seconds.",
-            ("model",),
-            buckets=RUN_SECONDS_BUCKETS,
-            registry=registry,
+        self._tokens = counter("opposable_tokens", "Input and output tokens of models.", ("model", "direction"))
+        self._replies = counter("opposable_model_replies", "Model replies.", ("model",))
+        self._failures = counter("opposable_model_failures", "Failed model requests.", ("model", "kind"))
+        self._model_seconds = run_histogram(
+            "opposable_model_seconds", "Duration of model requests in seconds.", ("model",)
         )
         self._state: list[tuple[Any, Callable[[], float]]] = []
-        self._tool_labels: dict[str, str] = {}
+        self._tool_labels: set[str] = set()
 
     def watch(self, service: "Service") -> None:
         """Count what the service records, and export the state of its recorder and runs."""
@@ -95,15 +79,12 @@ class Metrics:
             "opposable_records_written": ("Written records.", lambda: service.recorder.status.written),
             "opposable_records_lost": ("Lost records.", lambda: service.recorder.status.lost),
             "opposable_records_refused": ("Records rejected by the store.", lambda: service.recorder.status.refused),
-            "opposable_recorder_up": (
-                "1 while the recorder can write.",
-                lambda: float(service.recorder.status.is_writing),
-            ),
+            "opposable_recorder_up": ("1 while the recorder can write.", lambda: service.recorder.status.is_writing),
             "opposable_active_runs": ("Active runs of this process.", lambda: service.runner.active_count),
         }
         for name, (description, read_value) in state.items():
             mode: Literal["livemin", "livesum"] = "livemin" if name == "opposable_recorder_up" else "livesum"
-            gauge = self._gauge(name, description, registry=self._registry, multiprocess_mode=mode)
+            gauge = self._gauge(name, description, multiprocess_mode=mode)
             self._state.append((gauge, read_value))
 
     @asynccontextmanager
@@ -131,7 +112,7 @@ class Metrics:
             tool = self._get_tool_label(record.tool_id, service)
             self._calls.labels(tool, record.failure or "none").inc()
             self._call_seconds.labels(tool).observe(record.seconds)
-        elif isinstance(record, Run) and record.status not in ACTIVE_STATUSES:
+        elif isinstance(record, Run) and record.status in TERMINAL_STATUSES:
             self._runs.labels(record.status).inc()
             if record.ended_at is not None:
                 self._run_seconds.observe((record.ended_at - record.started_at).total_seconds())
@@ -170,12 +151,10 @@ class Metrics:
 
         Unknown tools and tools beyond `MAX_TOOL_LABELS` are "other".
         """
-        label = self._tool_labels.get(tool_id)
-        if label is not None:
-            return label
-        if len(self._tool_labels) >= MAX_TOOL_LABELS or service.library.find_tool(tool_id) is None:
-            return OTHER_LABEL
-        self._tool_labels[tool_id] = tool_id
+        if tool_id not in self._tool_labels:
+            if len(self._tool_labels) >= MAX_TOOL_LABELS or service.library.find_tool(tool_id) is None:
+                return OTHER_LABEL
+            self._tool_labels.add(tool_id)
         return tool_id
 
 

@@ -14,8 +14,8 @@ from opposable.domain.errors import BadInput
 from opposable.domain.json_text import dump_json
 from opposable.domain.records import Execution, Run
 from opposable.safety.redaction import redact
+from opposable.service.runner import TERMINAL_STATUSES
 from opposable.store.recorder import Record
-from opposable.web.telemetry.metrics import ACTIVE_STATUSES
 from opposable.web.telemetry.tracing import CURRENT_TRACE, ModelCall, RequestTrace
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class SpanRecorder:
     def _process_record(self, record: Record) -> None:
         if isinstance(record, Run):
             CURRENT_TRACE.get().has_run = True
-            if record.status not in ACTIVE_STATUSES:
+            if record.status in TERMINAL_STATUSES:
                 self._record_run(record, self._pending_calls.pop(record.run_id, []))
         elif isinstance(record, Execution) and record.run_id:
             self._pending_calls.setdefault(record.run_id, []).append(record)
@@ -116,7 +116,8 @@ class SpanRecorder:
                 "gen_ai.input.messages": _serialize_message("user", run.task),
                 "gen_ai.output.messages": _serialize_message("assistant", run.text),
             }
-        span = self._start_span(f"invoke_agent {run.agent_id}", run.started_at, attributes, _get_parent_context(trace))
+        started_at_ns = _to_nanoseconds(run.started_at)
+        span = self._start_span(f"invoke_agent {run.agent_id}", started_at_ns, attributes, _get_parent_context(trace))
         context = set_span_in_context(span)
         for call in calls:
             self._record_tool_call(call, context)
@@ -154,11 +155,10 @@ class SpanRecorder:
         _end_span(span, call.failure, call.ended_at_ns)
 
     def _start_span(
-        self, name: str, started_at: datetime | int, attributes: dict[str, Any], parent: Any, *, is_client: bool = False
+        self, name: str, started_at_ns: int, attributes: dict[str, Any], parent: Any, *, is_client: bool = False
     ) -> Any:
         from opentelemetry.trace import SpanKind
 
-        started_at_ns = started_at if isinstance(started_at, int) else _to_nanoseconds(started_at)
         kind = SpanKind.CLIENT if is_client else SpanKind.INTERNAL
         attributes = {key: value for key, value in attributes.items() if value != ""}
         return self._tracer.start_span(name, context=parent, kind=kind, attributes=attributes, start_time=started_at_ns)
