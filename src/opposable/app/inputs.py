@@ -17,7 +17,7 @@ def validate_task(text: str, *, is_question: bool = False) -> str:
     Raises:
         BadInput: It is empty or too long.
     """
-    text = text.encode("utf-8", "replace").decode()
+    text = replace_surrogates(text)
     if not text.strip():
         empty_question = "The question is empty. Ask it in a sentence."
         raise BadInput(empty_question if is_question else "The task is empty. Describe in a sentence what to do.")
@@ -26,6 +26,11 @@ def validate_task(text: str, *, is_question: bool = False) -> str:
             f"The task has {len(text):,} characters; the maximum is {MAX_TASK_CHARACTERS:,}. Put long material into a file and let a tool read it."
         )
     return text
+
+
+def replace_surrogates(text: str) -> str:
+    """Return a text with question marks for lone surrogates, which databases and servers reject."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def get_model_price(settings: Settings, name: str) -> Price | None:

@@ -21,6 +21,8 @@ CLIENT_CLOSED_REQUEST = Response(status_code=499)
 """The response, to a request whose client disconnected."""
 
 KEEPALIVE_COMMENT = b": still working\n\n"
+DONE_EVENT = b"data: [DONE]\n\n"
+"""The last event of a stream of a run or a chat completion."""
 SSE_HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),

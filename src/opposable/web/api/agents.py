@@ -16,6 +16,7 @@ from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, AgentIdPath, LimitQuery, PageResponse
 from opposable.web.api.spec_authorization import authorize_agent
+from opposable.web.api.text_responses import describe_text
 from opposable.web.errors import conflict_error, error_responses, not_found_error, to_api_error
 from opposable.web.principal import Principal
 
@@ -36,12 +37,6 @@ YAML_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {YAML_MEDIA_TYPE: {"schema": {"type": "string"}, "example": "agent_id: clerk\nname: Clerk\n"}},
-    }
-}
-YAML_RESPONSE: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The agent as YAML.",
-        "content": {YAML_MEDIA_TYPE: {"schema": {"type": "string"}, "example": "agent_id: clerk\n"}},
     }
 }
 
@@ -170,7 +165,7 @@ async def list_agent_versions(
 @router.get(
     "/{agent_id}/export",
     dependencies=REQUIRE_READ,
-    responses=error_responses(404) | YAML_RESPONSE,
+    responses=error_responses(404) | describe_text(YAML_MEDIA_TYPE, "The agent as YAML.", "agent_id: clerk\n"),
     response_class=Response,
     summary="Export an agent as YAML",
 )

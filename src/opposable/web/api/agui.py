@@ -43,6 +43,7 @@ from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDe
 from opposable.web.api.pagination import AgentIdPath
 from opposable.web.api.schemas import CONVERSATION_ID
 from opposable.web.api.serializers import dump_json
+from opposable.web.api.text_responses import EVENT_STREAM, describe_text
 from opposable.web.errors import error_responses, to_api_error, validation_error
 from opposable.web.sse_response import SseResponse
 from opposable.web.telemetry.tracing import CURRENT_TRACE
@@ -58,18 +59,13 @@ INPUT_EXAMPLE = {
     "state": {},
     "forwardedProps": {},
 }
-EVENT_STREAM_CONTENT: dict[str, Any] = {
-    "text/event-stream": {
-        "schema": {"type": "string"},
-        "example": 'data: {"type":"RUN_STARTED","threadId":"conv-123","runId":"run-1"}\n\n',
-    }
-}
+STREAM_EXAMPLE = 'data: {"type":"RUN_STARTED","threadId":"conv-123","runId":"run-1"}\n\n'
 
 
 @router.post(
     "/{agent_id}/agui",
     response_class=Response,
-    responses={**error_responses(404), 200: {"description": "AG-UI events.", "content": EVENT_STREAM_CONTENT}},
+    responses=error_responses(404) | describe_text(EVENT_STREAM, "AG-UI events.", STREAM_EXAMPLE),
     summary="Run an agent with AG-UI 1.0",
 )
 async def run_agui_agent(

@@ -10,7 +10,7 @@ from ag_ui.core import ToolMessage as AguiToolMessage
 
 from opposable.agent.history import match_results_to_calls
 from opposable.agent.tool_execution import make_sendable
-from opposable.app.inputs import validate_task
+from opposable.app.inputs import replace_surrogates, validate_task
 from opposable.app.media import load_media_from_url
 from opposable.domain.content import ContentPart, TextPart, join_text
 from opposable.domain.messages import Message, assistant_message, tool_message, user_message
@@ -49,11 +49,11 @@ def read_earlier_messages(run_input: RunAgentInput) -> tuple[Message, ...]:
             case UserMessage(content=content):
                 parts = [AguiTextPart(text=content)] if isinstance(content, str) else content
                 texts = (part.text if isinstance(part, AguiTextPart) else f"[{part.type}]" for part in parts)
-                messages.append(user_message(_replace_surrogates("\n".join(filter(None, texts)))))
+                messages.append(user_message(replace_surrogates("\n".join(filter(None, texts)))))
             case AssistantMessage():
                 calls = tuple(_read_call(call) for call in message.tool_calls or ())
                 tool_names |= {call.id: call.name for call in calls}
-                messages.append(assistant_message(_replace_surrogates(message.content or ""), calls))
+                messages.append(assistant_message(replace_surrogates(message.content or ""), calls))
             case AguiToolMessage(tool_call_id=call_id):
                 text = _read_result(message)
                 messages.append(tool_message(call_id, tool_names.get(call_id, ""), text, is_error=bool(message.error)))
@@ -65,7 +65,7 @@ def _has_content(message: Message) -> bool:
 
 
 def _read_call(call: AguiCall) -> ToolCall:
-    name, arguments = _replace_surrogates(call.function.name), _replace_surrogates(call.function.arguments)
+    name, arguments = replace_surrogates(call.function.name), replace_surrogates(call.function.arguments)
     return make_sendable(ToolCall.from_json(call.id, name, arguments), to_safe_name(name or "unnamed"))
 
 
@@ -75,12 +75,12 @@ def _read_result(message: AguiToolMessage) -> str:
         text = message.content
     else:
         text = "\n".join(part.text for part in message.content if isinstance(part, AguiTextPart))
-    return _replace_surrogates(text or message.error or "")
+    return replace_surrogates(text or message.error or "")
 
 
 async def _read_user_message(message: UserMessage) -> Message:
     if isinstance(message.content, str):
-        return user_message(_replace_surrogates(message.content))
+        return user_message(replace_surrogates(message.content))
     if sum(not isinstance(part, AguiTextPart) for part in message.content) > MAX_ATTACHMENTS:
         raise bad_input_error(f"A message may have up to {MAX_ATTACHMENTS} images and documents.")
     written = [part for part in message.content if not isinstance(part, AguiTextPart) or part.text]
@@ -92,7 +92,7 @@ async def _read_user_message(message: UserMessage) -> Message:
 async def _load_part(part: AguiPart) -> ContentPart:
     """Return a part with its data. Its URL may have a public address only."""
     if isinstance(part, AguiTextPart):
-        return TextPart(_replace_surrogates(part.text))
+        return TextPart(replace_surrogates(part.text))
     return await load_media_from_url(_get_url(part))
 
 
@@ -107,7 +107,3 @@ def _get_url(part: AguiPart) -> str:
     raise bad_input_error(
         f"A part of the type {part.type} cannot be used. Send text, and images and documents as data or with an HTTP URL."
     )
-
-
-def _replace_surrogates(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()

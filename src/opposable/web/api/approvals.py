@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from opposable.app.inputs import replace_surrogates
 from opposable.domain.records import Approval, ApprovalStatus, get_public_conversation_id
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
@@ -108,7 +109,7 @@ async def decide_approval(
         raise conflict_error("The arguments have another SHA-256. Get the approval again and check its arguments.")
     status: Literal["approved", "denied"] = "approved" if decision.decision == "approve" else "denied"
     by = principal.key_id or principal.name
-    reason = decision.reason.encode("utf-8", "replace").decode()
+    reason = replace_surrogates(decision.reason)
     decided = await service.store.approvals.decide(approval_id, status, decided_by=by, reason=reason)
     if decided is None:
         raise conflict_error("The call was already decided, or its run has ended.")

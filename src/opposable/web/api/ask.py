@@ -18,6 +18,7 @@ from opposable.web.api.databases import select_database
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.run_event_sse import respond_with_run_events
 from opposable.web.api.schemas import AgentHeader
+from opposable.web.api.text_responses import EVENT_STREAM, describe_text
 from opposable.web.errors import error_responses
 from opposable.web.principal import Principal
 from opposable.web.telemetry.tracing import CURRENT_TRACE
@@ -37,7 +38,6 @@ data: {"text":"The answer is 25.","sql":"SELECT count(*) FROM Genre","columns":[
 
 data: [DONE]
 """
-EVENT_STREAM_CONTENT: dict[str, Any] = {"text/event-stream": {"schema": {"type": "string"}, "example": STREAM_EXAMPLE}}
 
 
 class AskRequest(BaseModel):
@@ -101,10 +101,8 @@ class AskResponse(BaseModel):
 @router.post(
     "/api/ask",
     response_model=AskResponse,
-    responses={
-        **error_responses(404, 409, 502),
-        200: {"description": "A stream of events, or one answer.", "content": EVENT_STREAM_CONTENT},
-    },
+    responses=error_responses(404, 409, 502)
+    | describe_text(EVENT_STREAM, "A stream of events, or one answer.", STREAM_EXAMPLE),
     summary="Ask a question about data",
 )
 async def ask_data(

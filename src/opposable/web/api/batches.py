@@ -18,16 +18,14 @@ from opposable.web.api.chat import resolve_agent
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.serializers import dump_json, json_response
+from opposable.web.api.text_responses import JSON_LINES, describe_text
 from opposable.web.errors import conflict_error, error_responses, not_found_error
 from opposable.web.principal import Principal
 
 router = APIRouter(prefix="/api/batches", tags=["batches"], dependencies=[Depends(RequireScope("chat"))])
 BatchId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,64}$", examples=["0" * 32])]
 Concurrency = Annotated[int, Field(ge=1, le=1000)]
-JSON_LINES = "application/x-ndjson"
-RESULTS_CONTENT: dict[str, Any] = {
-    JSON_LINES: {"schema": {"type": "string"}, "example": '{"id":"1","status":"finished"}'}
-}
+RESULT_EXAMPLE = '{"id":"1","status":"finished"}'
 
 
 class TaskRequest(BaseModel):
@@ -161,7 +159,7 @@ async def cancel_batch(service: ServiceDep, principal: PrincipalDep, batch_id: B
 @router.get(
     "/{batch_id}/results",
     response_class=Response,
-    responses={**error_responses(404), 200: {"description": "JSON lines.", "content": RESULTS_CONTENT}},
+    responses=error_responses(404) | describe_text(JSON_LINES, "JSON lines.", RESULT_EXAMPLE),
     summary="Get the results of a batch",
 )
 async def get_batch_results(service: ServiceDep, principal: PrincipalDep, batch_id: BatchId) -> Response:

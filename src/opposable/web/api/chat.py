@@ -30,12 +30,8 @@ from opposable.web.api.schemas import (
     ChatResponse,
 )
 from opposable.web.api.serializers import json_response, serialize_answer
-from opposable.web.errors import (
-    ApiError,
-    conflict_error,
-    error_responses,
-    to_api_error,
-)
+from opposable.web.api.text_responses import EVENT_STREAM, describe_text
+from opposable.web.errors import ApiError, conflict_error, error_responses, to_api_error
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.principal import Principal
 from opposable.web.sse_response import CLIENT_CLOSED_REQUEST, ClientDisconnected, run_while_connected
@@ -52,7 +48,6 @@ data: {"call_id":"call_1","name":"calculator","arguments":{"expression":"25*4"}}
 
 data: [DONE]
 """
-EVENT_STREAM_CONTENT: dict[str, Any] = {"text/event-stream": {"schema": {"type": "string"}, "example": STREAM_EXAMPLE}}
 
 
 @router.post(
@@ -76,10 +71,8 @@ async def chat(
 @router.post(
     "/api/agent",
     response_model=AgentChatResponse,
-    responses={
-        **error_responses(404, 409, 502),
-        200: {"description": "A stream of events, or one answer.", "content": EVENT_STREAM_CONTENT},
-    },
+    responses=error_responses(404, 409, 502)
+    | describe_text(EVENT_STREAM, "A stream of events, or one answer.", STREAM_EXAMPLE),
     summary="Send a message and stream the answer",
 )
 async def ask_agent(

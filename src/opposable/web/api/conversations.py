@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
+from opposable.app.inputs import replace_surrogates
 from opposable.domain.json_forms import message_to_json
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
@@ -25,10 +26,7 @@ ConversationId = Annotated[str, Path(pattern=CONVERSATION_ID, examples=["conv-12
 
 
 @router.get(
-    "",
-    response_model=PageResponse[ConversationResponse],
-    responses=error_responses(),
-    summary="List conversations",
+    "", response_model=PageResponse[ConversationResponse], responses=error_responses(), summary="List conversations"
 )
 async def list_conversations(
     service: ServiceDep, principal: PrincipalDep, after: AfterQuery = "", limit: LimitQuery = 100
@@ -71,7 +69,7 @@ async def rename_conversation(
 ) -> Response:
     """Change the title of a conversation."""
     conversation = await service.get_conversation(conversation_id, principal.key_id)
-    title = " ".join(body.title.encode("utf-8", "replace").decode().split())
+    title = " ".join(replace_surrogates(body.title).split())
     if not title:
         raise bad_input_error("The title is empty. Write at least one character.")
     if conversation is None or not await service.store.conversations.rename(conversation.conversation_id, title):

@@ -18,6 +18,7 @@ from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.serializers import dump_json
+from opposable.web.api.text_responses import JSON_LINES
 from opposable.web.errors import error_responses, forbidden_error, not_found_error, validation_error
 from opposable.web.principal import Principal
 
@@ -26,16 +27,7 @@ CSV_COLUMNS = (
     *("execution_id", "at", "tool_id", "name", "failure", "seconds", "attempts", "cached", "arguments", "result"),
     *("run_id", "call_id", "agent_id", "conversation_id", "trace_id", "handle", "repairs"),
 )
-NDJSON_MEDIA_TYPE = "application/x-ndjson"
-EXPORT_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "One execution a line.",
-        "content": {
-            NDJSON_MEDIA_TYPE: {"schema": {"type": "string"}},
-            "text/csv": {"schema": {"type": "string"}},
-        },
-    }
-}
+EXPORT_CONTENT = {media_type: {"schema": {"type": "string"}} for media_type in (JSON_LINES, "text/csv")}
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 """Characters that start a formula in a spreadsheet."""
 
@@ -105,7 +97,7 @@ async def list_executions(
 
 @router.get(
     "/export",
-    responses=error_responses(404) | EXPORT_RESPONSES,
+    responses=error_responses(404) | {200: {"description": "One execution a line.", "content": EXPORT_CONTENT}},
     response_class=StreamingResponse,
     summary="Export executions",
 )
@@ -117,12 +109,10 @@ async def export_executions(
 ) -> StreamingResponse:
     """Stream all matching executions as JSON lines or CSV, newest first."""
     execution_filter = await _limit_to_owner(service, principal, execution_filter)
-    await service.store.executions.list(
-        execution_filter, limit=1
-    )  # report an unavailable store before the stream starts
+    await service.store.executions.list(execution_filter, limit=1)  # an unavailable store is reported before the stream
     lines = _stream_csv(service, execution_filter) if format == "csv" else _stream_ndjson(service, execution_filter)
     headers = {"content-disposition": f'attachment; filename="executions.{format}"'}
-    return StreamingResponse(lines, headers=headers, media_type="text/csv" if format == "csv" else NDJSON_MEDIA_TYPE)
+    return StreamingResponse(lines, headers=headers, media_type="text/csv" if format == "csv" else JSON_LINES)
 
 
 @router.get("/{execution_id}", responses=error_responses(404), summary="Get an execution")

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
+from opposable.web.api.text_responses import describe_text
 from opposable.web.errors import error_responses
 from opposable.web.telemetry.metrics import Metrics
 
@@ -29,9 +30,6 @@ class ReadinessResponse(BaseModel):
 
 NOT_READY_RESPONSE: dict[int | str, dict[str, Any]] = {
     503: {"model": ReadinessResponse, "description": "A part of the service is not ready."}
-}
-METRICS_RESPONSE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The text format of Prometheus.", "content": {"text/plain": {"schema": {"type": "string"}}}}
 }
 
 
@@ -56,7 +54,7 @@ async def get_readiness(service: ServiceDep, principal: PrincipalDep, response: 
 @router.get(
     "/metrics",
     dependencies=[Depends(RequireScope("tools:read"))],
-    responses=error_responses(404) | METRICS_RESPONSE,
+    responses=error_responses(404) | describe_text("text/plain", "The text format of Prometheus."),
     response_class=Response,
     summary="Get the metrics for Prometheus",
 )

@@ -22,6 +22,7 @@ REQUIRE_WRITE, REQUIRE_ADMIN = [Depends(RequireScope("tools:write"))], [Depends(
 MAX_TOOLS_PER_IMPORT = 1000
 
 
+MCP_EXAMPLE = {"mcpServers": {"notes": {"url": "https://notes.example.com/mcp"}}}
 OPENAPI_EXAMPLE = {
     "openapi": "3.1.0",
     "info": {"title": "Pets", "version": "1"},
@@ -59,7 +60,7 @@ class OpenApiImportRequest(ImportOptions):
 class McpImportRequest(ImportOptions):
     """MCP servers in the common configuration format of MCP clients."""
 
-    config: dict[str, Any] = Field(examples=[{"mcpServers": {"notes": {"url": "https://notes.example.com/mcp"}}}])
+    config: dict[str, Any] = Field(examples=[MCP_EXAMPLE])
 
 
 class SkillImportRequest(ImportOptions):
@@ -120,10 +121,7 @@ async def import_openapi(
 async def import_mcp(
     service: ServiceDep,
     principal: PrincipalDep,
-    body: Annotated[
-        McpImportRequest,
-        Body(examples=[{"config": {"mcpServers": {"notes": {"url": "https://notes.example.com/mcp"}}}}]),
-    ],
+    body: Annotated[McpImportRequest, Body(examples=[{"config": MCP_EXAMPLE}])],
 ) -> ImportResponse:
     """Add each server of a configuration.
 

@@ -8,9 +8,7 @@ from opposable.domain.records import RunEvent
 from opposable.service.service import Service
 from opposable.web.api.serializers import dump_json
 from opposable.web.errors import bad_input_error, to_api_error
-from opposable.web.sse_response import SseResponse
-
-DONE_EVENT = b"data: [DONE]\n\n"
+from opposable.web.sse_response import DONE_EVENT, SseResponse
 
 
 def format_sse_event(event: RunEvent) -> bytes:

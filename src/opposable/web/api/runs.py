@@ -1,6 +1,6 @@
 """The routes of runs."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query
 from starlette.responses import Response
@@ -14,18 +14,14 @@ from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
 from opposable.web.api.run_event_sse import parse_last_event_id, respond_with_run_events
 from opposable.web.api.schemas import CONVERSATION_ID, CancelResponse, RunResponse
 from opposable.web.api.serializers import json_response
+from opposable.web.api.text_responses import EVENT_STREAM, describe_text
 from opposable.web.errors import error_responses, not_found_error
 from opposable.web.principal import Principal
 
 router = APIRouter(prefix="/api/runs", tags=["runs"], dependencies=[Depends(RequireScope("chat"))])
 
 RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9\-]{1,64}$", examples=["7f3a0c52d1f94a0cb6e2b1f3a4c5d6e7"])]
-EVENT_STREAM_CONTENT: dict[str, Any] = {
-    "text/event-stream": {
-        "schema": {"type": "string"},
-        "example": 'id: 7f3:1\nevent: run_started\ndata: {"run_id":"7f3"}\n\n',
-    }
-}
+STREAM_EXAMPLE = 'id: 7f3:1\nevent: run_started\ndata: {"run_id":"7f3"}\n\n'
 
 
 async def load_own_run(service: Service, principal: Principal, run_id: str) -> Run:
@@ -79,7 +75,7 @@ async def get_run(service: ServiceDep, principal: PrincipalDep, run_id: RunId) -
 @router.get(
     "/{run_id}/events",
     response_class=Response,
-    responses={**error_responses(404), 200: {"description": "A stream of events.", "content": EVENT_STREAM_CONTENT}},
+    responses=error_responses(404) | describe_text(EVENT_STREAM, "A stream of events.", STREAM_EXAMPLE),
     summary="Stream the events of a run",
 )
 async def get_run_events(

@@ -88,6 +88,8 @@ def describe_call_route(summary: str, path_parameter: str, **extra_properties: d
     """
     properties = {"arguments": {"type": "object", "description": "The arguments, by name."}, **extra_properties}
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    text = {"schema": {"type": "string"}, "example": "calculator"}
+    parameter = {"name": path_parameter, "in": "path", "required": True, **text}
     example = {"arguments": {"expression": "25*4"}}
     success = {
         "description": "The result of the call.",
@@ -98,15 +100,7 @@ def describe_call_route(summary: str, path_parameter: str, **extra_properties: d
         "x-scope": CALL_SCOPE,
         "requestBody": {"required": True, "content": {"application/json": {"schema": schema, "example": example}}},
         "responses": {"200": success},
-        "parameters": [
-            {
-                "name": path_parameter,
-                "in": "path",
-                "required": True,
-                "schema": {"type": "string"},
-                "example": "calculator",
-            }
-        ],
+        "parameters": [parameter],
     }
 
 

@@ -14,8 +14,7 @@ from opposable.domain.events import ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
-
-DONE_EVENT = b"data: [DONE]\n\n"
+from opposable.web.sse_response import DONE_EVENT
 
 
 def serialize_completion(model: str, reply: Reply) -> bytes:
