@@ -41,7 +41,7 @@ async def open_key_check(server_key: str, store: "Store | None") -> AsyncIterato
         if server_key and hmac.compare_digest(candidate.encode(), server_key.encode()):
             return OWNER
         cached_key = await key_cache.find(candidate)
-        if cached_key is None or cached_key.principal is None:
+        if cached_key is None:
             return None
         if not cached_key.principal.has_scope(CALL_SCOPE):
             raise missing_scope_error(CALL_SCOPE)

@@ -38,19 +38,17 @@ LAST_USED_INTERVAL_SECONDS = 60.0
 
 @dataclass(slots=True)
 class CachedKey:
-    """A key as the store has it.
+    """A valid key as the store has it.
 
     Attributes:
-        principal: The principal of the key, None for an unknown or revoked key.
+        principal: The principal of the key.
         stored_tokens_used: The tokens that other processes have recorded for the key.
-        expires_at: When to read the key again, on the clock of the cache.
-        usage_noted_at: When the use of the key was last recorded.
+        usage_noted_at: When the use of the key was last recorded, on the clock of the cache.
     """
 
-    principal: Principal | None
+    principal: Principal
     stored_tokens_used: int
-    expires_at: float
-    usage_noted_at: float = 0.0
+    usage_noted_at: float
 
 
 class ApiKeyCache:
@@ -73,7 +71,7 @@ class ApiKeyCache:
         self._limiter = limiter
         self.token_usage = token_usage
         self._clock = clock
-        self._cached_keys: OrderedDict[str, CachedKey] = OrderedDict()
+        self._cached_keys: OrderedDict[str, tuple[float, CachedKey | None]] = OrderedDict()  # with when they expire
         self._requires_key_until = -1.0
         self._requires_key = False
         self._lookup_lock = asyncio.Lock()
@@ -101,10 +99,8 @@ class ApiKeyCache:
         if not key.startswith(KEY_PREFIX):
             return None
         digest = hash_key(key)
-        cached_key = self._cached_keys.get(digest)
-        if cached_key is None or cached_key.expires_at <= self._clock():
-            cached_key = await self._look_up(digest, cached_key)
-        return cached_key if cached_key.principal is not None else None
+        expires_at, cached_key = self._cached_keys.get(digest, (float("-inf"), None))
+        return cached_key if self._clock() < expires_at else await self._look_up(digest, cached_key)
 
     async def check_limits(self, cached_key: CachedKey) -> ApiError | None:
         """Return the error for a key beyond its rate limit or token budget, else None.
@@ -113,7 +109,6 @@ class ApiKeyCache:
             StoreUnavailable: If the rate limit cannot be checked.
         """
         principal = cached_key.principal
-        assert principal is not None
         now = self._clock()
         if now - cached_key.usage_noted_at > LAST_USED_INTERVAL_SECONDS:
             cached_key.usage_noted_at = now
@@ -121,12 +116,13 @@ class ApiKeyCache:
         tokens_used = cached_key.stored_tokens_used + self.token_usage.get_recorded_tokens(principal.key_id)
         return check_token_budget(principal, tokens_used) or await check_rate_limit(principal, self._limiter)
 
-    async def _look_up(self, digest: str, previous: CachedKey | None) -> CachedKey:
+    async def _look_up(self, digest: str, previous: CachedKey | None) -> CachedKey | None:
         stored_key, tokens_used = await self.token_usage.load_key(lambda: self._keys.get_by_hash(digest))
-        principal = None if stored_key is None or stored_key.revoked_at is not None else _to_principal(stored_key)
-        usage_noted_at = previous.usage_noted_at if previous is not None else float("-inf")
-        cached_key = CachedKey(principal, tokens_used, self._clock() + KEY_CACHE_SECONDS, usage_noted_at)
-        self._cached_keys[digest] = cached_key
+        cached_key = None
+        if stored_key is not None and stored_key.revoked_at is None:
+            usage_noted_at = previous.usage_noted_at if previous is not None else float("-inf")
+            cached_key = CachedKey(_to_principal(stored_key), tokens_used, usage_noted_at)
+        self._cached_keys[digest] = (self._clock() + KEY_CACHE_SECONDS, cached_key)
         self._cached_keys.move_to_end(digest)
         while len(self._cached_keys) > MAX_CACHED_KEYS:
             self._cached_keys.popitem(last=False)
@@ -227,7 +223,7 @@ class AuthenticationMiddleware:
             return _check_local_request(headers, self._origins) or (OWNER, None)
         if key and self._key_cache is not None:
             cached_key = await self._key_cache.find(key.decode("latin-1"))
-            if cached_key is not None and cached_key.principal is not None:
+            if cached_key is not None:
                 return cached_key.principal, cached_key
         if key:
             message = "The API key is not valid."
