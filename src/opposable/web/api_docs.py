@@ -9,7 +9,6 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.openapi.utils import get_openapi
-from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from opposable.web.console_files import SESSION_COOKIE
@@ -49,7 +48,7 @@ def _add_security(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-async def _serve_page(request: Request) -> Response:
+async def _serve_page() -> Response:
     page = get_swagger_ui_html(
         openapi_url="/openapi.json",
         title="Opposable: API",

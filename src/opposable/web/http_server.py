@@ -63,15 +63,13 @@ def get_base_url(host: str, listening_socket: socket.socket) -> str:
 
 
 @contextlib.asynccontextmanager
-async def serve_in_background(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """Serve the application while the block runs; the value is the base URL.
+async def serve_in_background(app: FastAPI) -> AsyncIterator[str]:
+    """Serve the application on a free port of localhost while the block runs; the value is the base URL.
 
     Signals are not handled.
-
-    Raises:
-        BadInput: If the address cannot be used.
     """
-    listening_socket = open_listening_socket(host, port)
+    host = "127.0.0.1"
+    listening_socket = open_listening_socket(host, 0)
     ready = asyncio.Event()
     server = _Server(_create_config(app), ready.set, signals=())
     server_task = asyncio.create_task(server.serve([listening_socket]))

@@ -20,7 +20,7 @@ from opposable.web.api.routes import add_routes
 from opposable.web.api.serializers import ApiResponse
 from opposable.web.api_docs import install_api_docs
 from opposable.web.application import ServedPart, install_admin
-from opposable.web.errors import ApiError, to_api_error
+from opposable.web.errors import ErrorResponse, to_api_error
 from opposable.web.gateway.routes import create_gateway_routes, create_health_router
 from opposable.web.middleware.authentication import AuthenticationMiddleware, is_loopback
 from opposable.web.openai_errors import GATEWAY_PREFIX, GatewayError, to_gateway_error
@@ -28,15 +28,7 @@ from opposable.web.openai_errors import GATEWAY_PREFIX, GatewayError, to_gateway
 API_KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
 MAX_BODY_BYTES = 32 * 1024 * 1024
 
-HANDLED_ERRORS = (
-    GatewayError,
-    ApiError,
-    OpposableError,
-    RequestValidationError,
-    ValidationError,
-    HTTPException,
-    Exception,
-)
+HANDLED_ERRORS = (ErrorResponse, OpposableError, RequestValidationError, ValidationError, HTTPException, Exception)
 
 
 def create_app(
