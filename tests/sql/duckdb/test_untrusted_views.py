@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from opposable.domain.errors import ToolRefused
+from opposable.domain.errors import ToolFailed, ToolRefused
 from opposable.sql.factory import open_database
 
 pytestmark = pytest.mark.anyio
@@ -43,4 +43,25 @@ async def test_views_and_macros_of_a_duckdb_file_cannot_read_settings_or_paths(t
         for run in (database.run, database.explain):
             with pytest.raises(ToolRefused):
                 await run(sql)
+    await database.close()
+
+
+async def test_macros_cannot_take_the_place_of_the_functions_that_the_checks_call(tmp_path):
+    path = tmp_path / "hostile.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        for statement in (
+            "CREATE TABLE notes AS SELECT 1 AS id",
+            "CREATE VIEW places AS SELECT path FROM duckdb_databases()",
+            "CREATE MACRO lower(x) AS (SELECT max(path) FROM duckdb_databases())",
+            """CREATE MACRO json_serialize_sql(x) AS '{"error":false,"statements":[{}]}'""",
+            "CREATE MACRO duckdb_functions() AS TABLE SELECT '' AS function_name LIMIT 0",
+            "CREATE MACRO duckdb_views() AS TABLE SELECT 'main' AS schema_name, 'places' AS view_name, 'AS SELECT 1' AS sql",
+            "CREATE MACRO current_database() AS 'other'",
+        ):
+            connection.execute(statement)
+    database = await open_database(str(path))
+    assert [table.name for table in (await database.get_schema()).tables] == ["notes"]
+    for sql in ("SELECT lower('X')", "SELECT * FROM places", "SELECT path FROM system.main.duckdb_databases()"):
+        with pytest.raises((ToolRefused, ToolFailed)):
+            await database.run(sql)
     await database.close()

@@ -56,7 +56,7 @@ def check_parse_tree(
         statements = cursor.extract_statements(sql)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise _build_refusal("only one SELECT statement may run here.")
-    (text,) = cursor.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()
+    (text,) = cursor.execute("SELECT system.main.json_serialize_sql(?)", [sql]).fetchone()
     tree = json.loads(text)
     if tree.get("error"):
         raise _build_refusal(f"{tree.get('error_message')}")

@@ -5,20 +5,20 @@ from typing import Any
 from opposable.sql.schema import Column, DatabaseSchema, Table, quote_name
 
 _TABLES_SQL = """
-SELECT schema_name, table_name, 'table', comment, estimated_size FROM duckdb_tables()
-WHERE NOT internal AND NOT temporary AND database_name = current_database()
+SELECT schema_name, table_name, 'table', comment, estimated_size FROM system.main.duckdb_tables()
+WHERE NOT internal AND NOT temporary AND database_name = system.main.current_database()
 UNION ALL
-SELECT schema_name, view_name, 'view', comment, NULL FROM duckdb_views()
-WHERE NOT internal AND NOT temporary AND database_name = current_database()
+SELECT schema_name, view_name, 'view', comment, NULL FROM system.main.duckdb_views()
+WHERE NOT internal AND NOT temporary AND database_name = system.main.current_database()
 ORDER BY schema_name <> 'main', schema_name, table_name
 """
 _COLUMNS_SQL = """
-SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FROM duckdb_columns()
-WHERE NOT internal AND database_name = current_database() ORDER BY table_oid, column_index
+SELECT schema_name, table_name, column_name, data_type, is_nullable, comment FROM system.main.duckdb_columns()
+WHERE NOT internal AND database_name = system.main.current_database() ORDER BY table_oid, column_index
 """
 _KEYS_SQL = """
 SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names
-FROM duckdb_constraints() WHERE database_name = current_database()
+FROM system.main.duckdb_constraints() WHERE database_name = system.main.current_database()
 AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY')
 """
 

@@ -9,12 +9,14 @@ from opposable.sql.duckdb.parse_tree_guard import is_allowed_node, iter_nodes
 from opposable.sql.lexer import split_segments
 from opposable.sql.schema import DatabaseSchema, fold_name
 
+# A macro of the file can have the name of a function, unless the function has its schema.
 _VIEWS_SQL = """
-SELECT schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal AND database_name = current_database()
+SELECT schema_name, view_name, sql FROM system.main.duckdb_views()
+WHERE NOT internal AND database_name = system.main.current_database()
 """
 _MACROS_SQL = """
-SELECT function_name, macro_definition, function_type = 'macro' FROM duckdb_functions()
-WHERE NOT internal AND database_name = current_database() AND macro_definition IS NOT NULL
+SELECT function_name, macro_definition, function_type = 'macro' FROM system.main.duckdb_functions()
+WHERE NOT internal AND database_name = system.main.current_database() AND macro_definition IS NOT NULL
 """
 QualifiedName = tuple[str, str]
 """A folded schema and a folded name in it; macros are in the schema ""."""
@@ -69,7 +71,7 @@ def _find_dependencies(
     """
     used: set[QualifiedName] = set()
     for text in texts:
-        (tree_text,) = connection.execute("SELECT json_serialize_sql(?)", [text]).fetchone()
+        (tree_text,) = connection.execute("SELECT system.main.json_serialize_sql(?)", [text]).fetchone()
         tree = json.loads(tree_text)
         if tree.get("error") or not tree.get("statements"):
             return None
