@@ -64,6 +64,8 @@ class DatabaseSchema:
     dialect: Dialect = "sqlite"
     has_table_case: bool = False
     """Whether a MySQL server distinguishes names of tables by letter case."""
+    allowed_functions: frozenset[str] = frozenset()
+    """Functions of the database that only compute or read its tables; case-folded."""
     refused_functions: frozenset[str] = frozenset()
     """PostgreSQL: functions that `value.name` could call without being allowed, or that run as their owner; case-folded."""
     refused_operators: frozenset[str] = frozenset()

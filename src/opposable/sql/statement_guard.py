@@ -338,7 +338,7 @@ def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect, schema: Da
     searched = [table.this for table in tree.find_all(exp.Table) if _is_searched_table(table, dialect, schema)]
     aliases = Counter(name.name.casefold() for name in tree.find_all(exp.TableAlias) if name.columns)
     aliases.update(name.name.casefold() for name in searched)
-    allowed = FUNCTIONS_BY_DIALECT[dialect] | TABLE_FUNCTIONS_BY_DIALECT[dialect]
+    allowed = FUNCTIONS_BY_DIALECT[dialect] | TABLE_FUNCTIONS_BY_DIALECT[dialect] | schema.allowed_functions
     called = Counter(_iter_called_names(tokens)) - aliases  # AS t(a, b) names columns, it calls nothing
     for name in called:
         # Some tokens are two words: ORDER BY.
@@ -351,7 +351,7 @@ def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect, schema: Da
     for table in tree.find_all(exp.Table) if dialect != "postgres" else ():  # there, all of them may be in FROM
         if not isinstance(table.this, exp.Func) or any(table.this is name for name in searched):
             continue
-        if _function_name(table.this) not in TABLE_FUNCTIONS_BY_DIALECT[dialect]:
+        if _function_name(table.this) not in TABLE_FUNCTIONS_BY_DIALECT[dialect] | schema.allowed_functions:
             raise _build_function_refusal(_function_name(table.this), dialect)
     return list(called)
 

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 from opposable.domain.errors import BadInput, ToolUnavailable
 from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
 from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
-from opposable.sql.duckdb.parse_tree_guard import check_parse_tree
+from opposable.sql.duckdb.parse_tree_guard import StoredCode, check_parse_tree
 from opposable.sql.duckdb.schema_reader import quote_full_path, read_schema
-from opposable.sql.duckdb.untrusted_views import UntrustedViews, find_untrusted_views
+from opposable.sql.duckdb.untrusted_views import find_untrusted_views
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
@@ -50,13 +50,13 @@ class DuckdbDatabase:
 
     dialect: Dialect = "duckdb"
 
-    def __init__(self, path: Path, connection: Any, schema: DatabaseSchema, untrusted: UntrustedViews) -> None:
+    def __init__(self, path: Path, connection: Any, schema: DatabaseSchema, code: StoredCode) -> None:
         self.name = path.name
         self.identity = str(path.resolve())
         self._path = path
         self._connection = connection
         self._schema = schema
-        self._untrusted = untrusted
+        self._code = code
         self._threads = InterruptibleThreads("duckdb")
         self._closed = False
 
@@ -70,7 +70,7 @@ class DuckdbDatabase:
         """Bind and plan `sql`."""
 
         def work(cursor: Any) -> None:
-            check_parse_tree(cursor, sql, self._untrusted.macros, self._untrusted.views)
+            check_parse_tree(cursor, sql, self._code)
             cursor.execute(f"EXPLAIN {sql}", parameters or None).fetchall()
 
         await self._run_in_thread(work, limits)
@@ -82,7 +82,7 @@ class DuckdbDatabase:
 
         def work(cursor: Any) -> QueryResult:
             started = time.perf_counter()
-            check_parse_tree(cursor, sql, self._untrusted.macros, self._untrusted.views)
+            check_parse_tree(cursor, sql, self._code)
             cursor.execute(sql, parameters or None)
             columns = tuple(str(column[0]) for column in cursor.description or ())
             types = [str(column[1]) for column in cursor.description or ()]
@@ -204,13 +204,14 @@ def _open(path: Path) -> DuckdbDatabase:
     connection = connect(path)
     try:
         schema = read_schema(connection)
-        untrusted = find_untrusted_views(connection, schema)
+        code = find_untrusted_views(connection, schema)
         tables = tuple(
             table
             for table in schema.tables
-            if (fold_name(table.schema or schema.default_schema), fold_name(table.name)) not in untrusted.views
+            if (fold_name(table.schema or schema.default_schema), fold_name(table.name)) not in code.untrusted_views
         )
-        return DuckdbDatabase(path, connection, replace(schema, tables=tables), untrusted)
+        macros = frozenset(name.casefold() for name in code.trusted_macros)
+        return DuckdbDatabase(path, connection, replace(schema, tables=tables, allowed_functions=macros), code)
     except BaseException:
         connection.close()
         raise

@@ -4,7 +4,8 @@ import json
 import math
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from opposable.domain.errors import ToolRefused
@@ -33,15 +34,20 @@ _MAX_COMPARED_CHARACTERS = 5_000
 """Length of the longest text of a query with a distance function."""
 _MAX_LIST_ITEMS = 1_000_000
 """Product of the lengths of all range(…) lists in one query."""
+_MAX_MACRO_CALLS = 1_000
 
 
-def check_parse_tree(
-    cursor: Any,
-    sql: str,
-    untrusted_macros: frozenset[str] = frozenset(),
-    untrusted_views: frozenset[tuple[str, str]] = frozenset(),
-) -> None:
-    """Check that DuckDB parses `sql` as one read-only query.
+@dataclass(frozen=True, slots=True)
+class StoredCode:
+    """Folded names of views and macros of a file. Trusted macros have JSON trees and no name of a DuckDB function."""
+
+    untrusted_views: frozenset[tuple[str, str]] = frozenset()
+    untrusted_macros: frozenset[str] = frozenset()
+    trusted_macros: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def check_parse_tree(cursor: Any, sql: str, code: StoredCode | None = None) -> None:
+    """Check that DuckDB parses `sql` as one read-only query, with the bodies of the macros in place of their calls.
 
     Raises:
         ToolRefused: It is not a single query, calls a function that is not allowed, or builds huge values.
@@ -62,11 +68,21 @@ def check_parse_tree(
         raise _build_refusal(f"{tree.get('error_message')}")
     if text.count(value) != count:
         raise _build_refusal("its PIVOT cannot be read: list the values, as in ON x IN ('a', 'b').")
-    items, longest = 1.0, 1
-    distance_function = ""
+    items, longest, macro_calls = 1.0, 1, 0
+    distance_function, code = "", code or StoredCode()
     for node, in_from in iter_nodes(tree["statements"]):
-        _refuse_node(node)
-        _refuse_untrusted_names(node, untrusted_macros, untrusted_views)
+        if trees := code.trusted_macros.get(fold_name(str(node.get("function_name", "")))):
+            macro_calls += 1
+            if macro_calls > _MAX_MACRO_CALLS:
+                raise ToolRefused(messages.too_many(macro_calls, "calls of macros", _MAX_MACRO_CALLS))
+            node["macro"] = [json.loads(body)["statements"][0]["node"] for body in trees]
+            for body in () if in_from else node["macro"]:
+                body["type"] = "MACRO"  # an expression, not a query
+            for column in [inner for inner, _ in iter_nodes(node["macro"]) if inner.get("class") == "COLUMN_REF"]:
+                column["arguments"] = list(node["arguments"])  # it may be a parameter
+                node["arguments"] = tuple(column["arguments"])  # only read there
+        refuse_node(node, code.trusted_macros)
+        _refuse_untrusted_names(node, code)
         longest = max(longest, len(_get_literal_text(node) or ""))
         if "function_name" in node:
             items *= 1.0 if in_from else _count_list_items(node)
@@ -81,15 +97,6 @@ def check_parse_tree(
         raise ToolRefused(
             f"The query would make lists of {items:g} items: at most {_MAX_LIST_ITEMS}; use range() in FROM."
         )
-
-
-def is_allowed_node(node: dict[str, Any]) -> bool:
-    """Whether a node only reads, with functions on the allow list."""
-    try:
-        _refuse_node(node)
-    except ToolRefused:
-        return False
-    return True
 
 
 def _add_pivot_values(sql: str, value: str) -> tuple[str, int]:
@@ -120,19 +127,17 @@ def _add_pivot_values(sql: str, value: str) -> tuple[str, int]:
     return sql, len(spans)
 
 
-def _refuse_untrusted_names(
-    node: dict[str, Any], untrusted_macros: frozenset[str], untrusted_views: frozenset[tuple[str, str]]
-) -> None:
+def _refuse_untrusted_names(node: dict[str, Any], code: StoredCode) -> None:
     """Refuse untrusted macros and views of the file.
 
     A view without a schema matches in every schema.
     """
-    if untrusted_macros and fold_name(str(node.get("function_name", ""))) in untrusted_macros:
+    if code.untrusted_macros and fold_name(str(node.get("function_name", ""))) in code.untrusted_macros:
         raise _build_refusal(f"{to_one_line(str(node['function_name']))} is a macro of this file.")
-    if not untrusted_views or node.get("type") != "BASE_TABLE":
+    if not code.untrusted_views or node.get("type") != "BASE_TABLE":
         return
     schema_name, name = fold_name(str(node["schema_name"])), fold_name(str(node["table_name"]))
-    if any(view == name and schema_name in ("", schema) for schema, view in untrusted_views):
+    if any(view == name and schema_name in ("", schema) for schema, view in code.untrusted_views):
         raise ToolRefused(f"The view {to_one_line(name)} may not be read: it asks for more than this file's tables.")
 
 
@@ -153,19 +158,21 @@ def _build_refusal(reason: str) -> ToolRefused:
     return ToolRefused(messages.engine_refused(reason))
 
 
-def _refuse_node(node: dict[str, Any]) -> None:
+def refuse_node(node: dict[str, Any], macros: Collection[str]) -> None:
+    """Refuse a node that does more than read with `macros` and with functions on the allow list."""
     kind = str(node.get("type", ""))
     if kind.endswith("_NODE") and kind not in _QUERY_NODES:
         raise _build_refusal(f"{kind.removesuffix('_NODE').replace('_', ' ')} is not a query that only reads.")
     if kind in _REFUSED_NODES:
         raise _build_refusal("SHOW and DESCRIBE are not allowed.")
     if kind == "TABLE_FUNCTION":
-        name = str(node["function"].get("function_name", "")).casefold()
-        if name not in DUCKDB_TABLE_FUNCTIONS:
+        name = fold_name(str(node["function"].get("function_name", "")))
+        if name not in DUCKDB_TABLE_FUNCTIONS and name not in macros:
             raise _build_refusal(f"the table function {name} is not available here.")
     elif node.get("class") == "FUNCTION" and not node.get("is_operator"):
-        name = str(node["function_name"]).casefold()
-        if name not in DUCKDB_FUNCTIONS | DUCKDB_TABLE_FUNCTIONS | _INTERNAL_FUNCTIONS and name[:1].isalpha():
+        name = fold_name(str(node["function_name"]))
+        is_allowed = name in DUCKDB_FUNCTIONS | DUCKDB_TABLE_FUNCTIONS | _INTERNAL_FUNCTIONS or name in macros
+        if not is_allowed and name[:1].isalpha():
             raise _build_refusal(f"the function {name} is not available here.")
 
 
