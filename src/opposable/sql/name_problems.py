@@ -63,7 +63,7 @@ _ENGINE_NAMES: dict[Dialect, str] = {"postgres": "PostgreSQL", "mysql": "MySQL",
 
 def miswritten_table(item: Any, schema: DatabaseSchema, dialect: Dialect) -> NameProblem:
     """Return the problem of a table that the engine reads as another name, or looks for in another schema."""
-    same_name = [table for table in schema.tables if fold_name(table.name) == fold_name(item.name)]
+    same_name = [t for t in (*schema.tables, *schema.partitions) if fold_name(t.name) == fold_name(item.name)]
     path = item.db or schema.default_schema
     of_path = [table for table in same_name if fold_name(table.schema or schema.default_schema) == fold_name(path)]
     paths = [quote_table_path(table, dialect) for table in of_path or same_name]

@@ -64,6 +64,8 @@ class DatabaseSchema:
     dialect: Dialect = "sqlite"
     has_table_case: bool = False
     """Whether a MySQL server distinguishes names of tables by letter case."""
+    partitions: tuple[Table, ...] = ()
+    """PostgreSQL: partitions of `tables`, which a query may name, but which are not listed."""
     allowed_functions: frozenset[str] = frozenset()
     """Functions of the database that only compute or read its tables; case-folded."""
     refused_functions: frozenset[str] = frozenset()
@@ -75,17 +77,18 @@ class DatabaseSchema:
 
     @cached_property
     def _by_name(self) -> Mapping[str, Table]:
-        tables_by_name = {fold_name(table.name): table for table in reversed(self.tables) if table.schema}
-        tables_by_name |= {fold_name(table.name): table for table in self.tables if not table.schema}
-        return tables_by_name
+        tables = (*self.tables, *self.partitions)
+        with_schema = {fold_name(table.name): table for table in reversed(tables) if table.schema}
+        return with_schema | {fold_name(table.name): table for table in tables if not table.schema}
 
     @cached_property
     def _by_full_name(self) -> Mapping[tuple[str, str], Table]:
-        return {(fold_name(t.schema or self.default_schema), fold_name(t.name)): t for t in self.tables}
+        tables = (*self.partitions, *self.tables)
+        return {(fold_name(table.schema or self.default_schema), fold_name(table.name)): table for table in tables}
 
     @cached_property
     def _by_exact_name(self) -> Mapping[tuple[str, str], Table]:
-        return {(table.schema or self.default_schema, table.name): table for table in self.tables}
+        return {(table.schema or self.default_schema, table.name): table for table in (*self.partitions, *self.tables)}
 
     @cached_property
     def _ambiguous(self) -> frozenset[tuple[str, str]]:

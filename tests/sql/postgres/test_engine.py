@@ -101,6 +101,77 @@ async def test_a_password_is_in_no_error_message(postgres_url, bad):
         assert "secret" not in str(raised.value)
 
 
+PARTS_SQL = """
+CREATE EXTENSION ltree; CREATE EXTENSION pg_trgm; CREATE EXTENSION dblink; CREATE EXTENSION tablefunc;
+CREATE SCHEMA archive; GRANT USAGE ON SCHEMA archive TO shop_reader;
+CREATE TABLE sales (id INTEGER, sold DATE, path LTREE) PARTITION BY RANGE (sold);
+CREATE TABLE archive."Sales_2023" PARTITION OF sales FOR VALUES FROM ('2023-01-01') TO ('2024-01-01');
+CREATE TABLE sales_2024 PARTITION OF sales FOR VALUES FROM ('2024-01-01') TO ('2025-01-01') PARTITION BY LIST (id);
+CREATE TABLE sales_2024_1 PARTITION OF sales_2024 FOR VALUES IN (1);
+CREATE TABLE sales_2024_2 PARTITION OF sales_2024 FOR VALUES IN (2);
+INSERT INTO sales VALUES (1, '2023-05-01', 'a.b'), (1, '2024-05-01', 'a.b.c'), (2, '2024-06-01', 'a.d');
+GRANT SELECT ON sales, archive."Sales_2023", sales_2024, sales_2024_1 TO shop_reader;
+CREATE TABLE pay (id INTEGER) PARTITION BY LIST (id);
+CREATE TABLE pay_1 PARTITION OF pay FOR VALUES IN (1);
+CREATE TABLE pay_2 PARTITION OF pay FOR VALUES IN (2) PARTITION BY LIST (id);
+CREATE TABLE pay_2_2 PARTITION OF pay_2 FOR VALUES IN (2);
+INSERT INTO pay VALUES (1), (2);
+ALTER TABLE pay ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON pay FOR SELECT TO shop_reader USING (id = 1);
+GRANT SELECT ON pay, pay_1, pay_2, pay_2_2 TO shop_reader;
+"""
+
+
+@pytest.fixture
+async def parted(postgresql, postgres_url):
+    """Tools over a database with partitions and extensions."""
+    url = postgresql.new_database()
+    with psycopg.connect(url, autocommit=True) as made:
+        made.execute(PARTS_SQL)
+    database = await open_database(url.replace("//postgres:@", "//shop_reader:pass%20word%257@"))
+    yield database
+    await database.close()
+
+
+async def test_partitions_are_read_by_name_and_not_listed(parted):
+    tools = SqlTools(parted)
+    assert [table["name"] for table in await SchemaTools(parted).list_tables()] == ["pay", "sales"]
+    for sql, row in (
+        ("SELECT count(*), min(s.sold) FROM sales_2024_1 AS s", [1, "2024-05-01"]),
+        ("SELECT count(*) FROM public.sales_2024", [2]),
+        ('SELECT count(*) FROM archive."Sales_2023" JOIN sales USING (id) AS j WHERE j.id = 1', [2]),
+    ):
+        assert (await tools.execute(sql))["rows"] == [row], sql
+    repaired = await tools.execute("SELECT count(*) FROM archive.sales_2023")
+    assert (repaired["rows"], repaired["sql"]) == ([[1]], 'SELECT count(*) FROM archive."Sales_2023"')
+    with pytest.raises(InvalidArguments, match="There is no table sales_2024_2"):
+        await tools.execute("SELECT * FROM sales_2024_2")
+    with pytest.raises(InvalidArguments, match=r"There is no column price in sales_2024\. .*Columns: id, sold, path"):
+        await tools.execute("SELECT price FROM sales_2024")
+
+
+async def test_partitions_are_not_read_around_the_row_security_of_their_table(parted):
+    tools = SqlTools(parted)
+    assert (await tools.execute("SELECT id FROM pay"))["rows"] == [[1]]
+    for partition in ("pay_1", "pay_2", "pay_2_2"):
+        with pytest.raises(InvalidArguments, match=f"There is no table {partition}"):
+            await tools.execute(f"SELECT id FROM {partition}")
+
+
+async def test_immutable_functions_of_extensions_may_be_called(parted):
+    tools = SqlTools(parted)
+    found = await tools.execute("SELECT nlevel(path), subpath(path, 1)::text, show_trgm('a') FROM sales WHERE id = 2")
+    assert found["rows"] == [[2, "d", ["  a", " a "]]]
+    for sql in (
+        "SELECT dblink_connect('dbname=shop')",
+        "SELECT * FROM dblink('dbname=shop', 'SELECT 1') AS t(a int)",
+        "SELECT * FROM crosstab('SELECT 1, 2, 3') AS t(a int)",
+        "SELECT set_limit(0.5), show_limit()",
+    ):
+        with pytest.raises(ToolRefused, match="is not available here"):
+            await tools.execute(sql)
+
+
 STRANGER_SQL = """
 CREATE ROLE stranger LOGIN;
 CREATE SCHEMA den AUTHORIZATION stranger;

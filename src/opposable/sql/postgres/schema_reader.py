@@ -7,14 +7,15 @@ from opposable.sql.schema import Column, DatabaseSchema, Table, quote_name
 
 _READABLE_SQL = """
   n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema'
-  AND c.relkind IN ('r', 'v', 'm', 'f', 'p') AND NOT c.relispartition
+  AND c.relkind IN ('r', 'v', 'm', 'f', 'p') AND NOT (c.relispartition AND EXISTS (SELECT 1 FROM pg_catalog.pg_class p
+    JOIN pg_catalog.pg_partition_ancestors(c.oid) a ON a.relid = p.oid WHERE p.relrowsecurity))
   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_any_column_privilege(c.oid, 'SELECT')
 """
 _TABLES_SQL = f"""
 SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_catalog.obj_description(c.oid, 'pg_class'),
   CASE WHEN c.relkind = 'p' THEN (SELECT sum(greatest(p.reltuples, 0)) FROM pg_catalog.pg_class p
     JOIN pg_catalog.pg_partition_tree(c.oid) t ON t.relid = p.oid AND t.isleaf)
-  ELSE c.reltuples END
+  ELSE c.reltuples END, CASE WHEN c.relispartition THEN pg_catalog.pg_partition_root(c.oid)::oid END
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE {_READABLE_SQL} ORDER BY n.nspname, c.relname
 """  # noqa: S608 - a constant
@@ -23,7 +24,8 @@ SELECT c.oid, a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), NOT a.
   pg_catalog.col_description(c.oid, a.attnum)
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE {_READABLE_SQL} AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT') ORDER BY c.oid, a.attnum
+WHERE {_READABLE_SQL} AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT c.relispartition
+ORDER BY c.oid, a.attnum
 """  # noqa: S608 - a constant
 _KEYS_SQL = """
 SELECT k.conrelid, k.contype::text, a.attname, o.relname, m.nspname, b.attname
@@ -46,6 +48,14 @@ WHERE pg_catalog.pg_function_is_visible(p.oid) AND (p.prosecdef OR (
 
 Immutable ones of the server and of extensions only compute, so a column may share their name.
 """
+_EXTENSION_FUNCTIONS_SQL = """
+SELECT p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+WHERE pg_catalog.pg_function_is_visible(p.oid) GROUP BY p.proname
+HAVING bool_and(p.provolatile = 'i' AND NOT p.prosecdef AND l.lanname IN ('internal', 'c', 'sql') AND EXISTS (
+  SELECT 1 FROM pg_catalog.pg_depend d
+  WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'))
+"""
+"""Immutable functions of extensions: they only compute."""
 _OPERATORS_SQL = """
 SELECT DISTINCT o.oprname FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode
 WHERE o.oprnamespace <> 'pg_catalog'::regnamespace AND pg_catalog.pg_operator_is_visible(o.oid)
@@ -82,18 +92,23 @@ async def read_schema(
             path = other if schema == default_schema else f"{schema}.{other}"
             foreign.setdefault(oid, {})[name] = f"{path}.{target}"
     tables: list[Table] = []
-    for oid, schema, name, kind, comment, estimate in await _fetch_all(connection, _TABLES_SQL):
+    partitions: list[Table] = []
+    for oid, schema, name, kind, comment, estimate, root in await _fetch_all(connection, _TABLES_SQL):
         if oid in excluded_oids:
             continue
         table_columns = tuple(
             Column(column, type_, nullable, column in primary.get(oid, ()), foreign.get(oid, {}).get(column), comment)
-            for column, type_, nullable, comment in columns.get(oid, [])
+            for column, type_, nullable, comment in columns.get(root or oid, [])
         )
+        path = "" if schema == default_schema else schema
+        if root:
+            partitions.append(Table(name, table_columns, path, hidden_columns=_SYSTEM_COLUMNS))
+            continue
         rows, exact = (None, True) if kind == "v" else await _count_rows(connection, schema, name, kind, estimate)
         hidden = frozenset[str]() if kind == "v" else _SYSTEM_COLUMNS
         kind = "view" if kind in ("v", "m") else "table"
-        path = "" if schema == default_schema else schema
         tables.append(Table(name, table_columns, path, kind, comment, rows, exact, hidden))
+    allowed = frozenset(name.casefold() for (name,) in await _fetch_all(connection, _EXTENSION_FUNCTIONS_SQL))
     functions = await _fetch_all(connection, _FUNCTIONS_SQL, [sorted(POSTGRES_FUNCTIONS)])
     operators = await _fetch_all(connection, _OPERATORS_SQL)
     types = await _fetch_all(connection, _TYPES_SQL, [list(excluded_oids)])
@@ -101,7 +116,9 @@ async def read_schema(
         tuple(sorted(tables, key=lambda table: bool(table.schema))),
         default_schema,
         "postgres",
-        refused_functions=frozenset(name.casefold() for (name,) in functions),
+        partitions=tuple(partitions),
+        allowed_functions=allowed,
+        refused_functions=frozenset(name.casefold() for (name,) in functions) - allowed,
         refused_operators=frozenset(name for (name,) in operators),
         refused_types=frozenset(name.casefold() for (name,) in types),
     )
