@@ -6,7 +6,7 @@ import pytest
 
 from opposable.domain.errors import InvalidArguments, ToolRefused
 from opposable.sql.schema import Column, DatabaseSchema, Table
-from opposable.sql.statement_guard import parse_safe_query
+from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
 
 SHOP_SCHEMA = DatabaseSchema((Table("orders", (Column("id", "INTEGER"),)),))
 
@@ -51,6 +51,77 @@ def test_an_expression_without_an_operand_is_invalid_sql(dialect, sql):
 def test_a_json_value_with_a_default_is_accepted():
     sql = """SELECT JSON_VALUE('{"a": 1}', '$.a' RETURNING int DEFAULT 0 ON EMPTY)"""
     assert parse_safe_query(sql, "postgres", SHOP_SCHEMA).sql == sql
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("postgres", "SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00' AT LOCAL::date, id AT LOCAL FROM orders"),
+        ("postgres", 'SELECT j.id FROM orders JOIN orders b USING (id, "Größe") AS j JOIN orders c USING (id) AS "K"'),
+        ("postgres", "SELECT id FROM ONLY (orders) AS o, ONLY (public.orders)"),
+        (
+            "postgres",
+            "SELECT id <<| id, id &<| 1, id ?|| id, ?- id, id ## id, # id, @-@ id, id <^ 1, id <=> id, id <#> id FROM orders",
+        ),
+        (
+            "postgres",
+            "SELECT @ -id, |/ (id <-> id) * 2 FROM orders WHERE id <+> id BETWEEN 1 AND id |>> 2 ORDER BY id USING ~<~",
+        ),
+        (
+            "duckdb",
+            "PIVOT orders o JOIN orders c ON c.id = o.id ON id, id + 1 USING sum(id) AS s GROUP BY id ORDER BY abs(id)",
+        ),
+        ("duckdb", "PIVOT (FROM orders) t LEFT JOIN orders USING (id) ON id IN (1, 2) USING count(*) LIMIT 50%"),
+        ("duckdb", "WITH o AS (FROM orders) PIVOT_WIDER o ON id USING count(*) ORDER BY abs(id) OFFSET 1"),
+        (
+            "duckdb",
+            "(PIVOT orders ON id USING count(*) ORDER BY id) UNION ALL (PIVOT orders ON id USING max(id) LIMIT 1)",
+        ),
+        (
+            "duckdb",
+            "UNPIVOT orders o JOIN orders USING (id) ON id, (id, id) AS p INTO NAME k VALUE v, w ORDER BY v * 2",
+        ),
+        ("duckdb", "PIVOT_LONGER orders ON id"),
+        ("duckdb", "SELECT x'00', invoke(lambda x: x + 1, binom(5, 2)), [1, 2][ :: -1] FROM orders"),
+        ("mysql", "SELECT id FROM orders WHERE id IN (VALUES (1), (2)) AND id NOT IN (VALUES (3))"),
+        ("mysql", "SELECT \\N, id FROM orders o WHERE MATCH o.id, id AGAINST ('x' IN BOOLEAN MODE)"),
+        (
+            "mysql",
+            "WITH RECURSIVE t(n, m) AS (SELECT 1, 1 UNION ALL SELECT n, m FROM t) CYCLE n, m RESTRICT SELECT n FROM t",
+        ),
+        ("sqlite", "SELECT CAST(id AS UNSIGNED BIG INT), CAST(id AS VARYING CHARACTER(9)) FROM orders"),
+        ("clickhouse", "SELECT id FROM orders LIMIT 1 BY id LIMIT 2 OFFSET 3"),
+    ],
+)
+def test_forms_that_sqlglot_lacks_are_accepted(dialect, sql):
+    schema = DatabaseSchema((Table("orders", (Column("id", "INTEGER"),)),), "public", dialect)
+    query = parse_safe_query(sql, dialect, schema)
+    assert query.sql == sql
+    refuse_unlisted_tables(query, schema)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("postgres", "SELECT id <-> pg_sleep(1) FROM orders"),
+        ("postgres", "SELECT 1 <-> 2 FROM orders JOIN pg_authid USING (id) AS j"),
+        ("postgres", "SELECT 1 <-> 2 FROM orders, hidden at local"),
+        ("postgres", "WITH x AS (DELETE FROM orders RETURNING id) SELECT id <-> 1 FROM x"),
+        ("postgres", "SELECT id <-> 1 FROM orders FOR UPDATE"),
+        ("postgres", "SELECT id AT LOCAL FROM ONLY (hidden)"),
+        ("duckdb", "PIVOT orders JOIN hidden USING (id) ON id USING count(*)"),
+        ("duckdb", "PIVOT orders ON id USING count(*) ORDER BY (SELECT max(id) FROM hidden)"),
+        ("duckdb", "PIVOT orders ON id USING count(*) LIMIT getenv('x')"),
+        ("duckdb", "UNPIVOT orders JOIN 'a.csv' USING (id) ON id INTO NAME k VALUE v"),
+        ("mysql", "SELECT id FROM orders WHERE id IN (VALUES (LOAD_FILE('x')))"),
+        ("mysql", "SELECT id FROM hidden WHERE MATCH id AGAINST ('x')"),
+        ("sqlite", "SELECT CAST(id AS UNSIGNED BIG INT) FROM hidden"),
+    ],
+)
+def test_forms_that_sqlglot_lacks_hide_no_table_and_no_function(dialect, sql):
+    schema = DatabaseSchema((Table("orders", (Column("id", "INTEGER"),)),), "public", dialect)
+    with pytest.raises((ToolRefused, InvalidArguments)):
+        refuse_unlisted_tables(parse_safe_query(sql, dialect, schema), schema)
 
 
 @pytest.mark.parametrize("tail", [" " * 45_000 + ")", " LIMIT 1" * 2_000, " ORDER BY a" * 2_000 + "("])

@@ -20,6 +20,7 @@ _FIELD = re.compile(rf"\.\s*(\"(?:[^\"]|\"\")*\"|{LETTER}{NAME_SIGN}*)")
 _MAX_NAME_BYTES = 63
 """Where PostgreSQL cuts off a name."""
 _OPERATOR_SIGNS = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
+_COMMON_OPERATORS = frozenset(["+", "-", "*", "/", "%", "<", ">", "=", "<=", ">=", "<>", "=>"])
 _KEYWORD_OPERATORS = {
     "like": "~~ !~~",
     "ilike": "~~* !~~*",
@@ -151,6 +152,17 @@ def refuse_operators(sql: str, schema: DatabaseSchema) -> None:
     for symbol in used:
         if symbol in schema.refused_operators:
             raise ToolRefused(f"The operator {symbol} of this database is not available here.")
+
+
+def mask_operators(sql: str) -> str:
+    """Return `sql` with `+`, which takes one value or two, and spaces in place of operators that sqlglot may lack."""
+
+    def mask(signs: re.Match[str]) -> str:
+        symbols = _split_operators(signs[0])
+        return "".join(s if s in _COMMON_OPERATORS or len(s) > _MAX_NAME_BYTES else "+".ljust(len(s)) for s in symbols)
+
+    parts = split_segments(sql, "postgres")
+    return "".join(_OPERATOR_SIGNS.sub(mask, part.text) if part.kind == "code" else part.text for part in parts)
 
 
 def _split_operators(signs: str) -> list[str]:

@@ -20,6 +20,7 @@ from opposable.sql.lexer import split_segments, standardize_string
 from opposable.sql.name_similarity import compute_similarity, suggest_names
 from opposable.sql.postgres_tree_guard import (
     find_refused_function,
+    mask_operators,
     refuse_ambiguous_strings,
     refuse_operators,
     refuse_qualified_functions,
@@ -38,17 +39,8 @@ _MIN_FUNCTION_SIMILARITY = 0.62
 _BYTE_ORDER_MARK = "\ufeff"
 _FIRST_WORDS = frozenset({"select", "with", "from", "values", "table"})
 _ROOT_NODES = frozenset({"Select", "Union", "Except", "Intersect", "Subquery", "Values", "Pivot"})
-_PIVOT_WORDS = frozenset({"pivot", "unpivot"})
+_PIVOT_WORDS = frozenset({"pivot", "pivot_wider", "unpivot", "pivot_longer"})
 """First words of a statement of DuckDB that reads."""
-_CLAUSES_OUTSIDE_PIVOT = frozenset({"ORDER BY", "LIMIT", "OFFSET"})
-"""Clauses that DuckDB takes after PIVOT, but sqlglot does not."""
-_SORTED_COLUMN = r"""(?:\w+|"[^"']*")(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?"""
-_LAST_CLAUSES = re.compile(
-    rf"(?<!\s)(?:\s+ORDER\s+BY\s+{_SORTED_COLUMN}(?:\s*,\s*{_SORTED_COLUMN})*)?"
-    r"(?:\s+LIMIT\s+\d+(?:\s*(?:,|\bOFFSET\b)\s*\d+)?)?$",
-    re.IGNORECASE,
-)
-"""ORDER BY and LIMIT at the end of a statement, of columns and numbers only: they read nothing else."""
 _OPERAND = r"(?:(?<=[-+*/<>=~!@#&|^(,\[] )|(?<=\bSELECT )|(?<=\bWHERE )|(?<=\b(?:CASE|WHEN|THEN|ELSE) )|(?<=\b(?:AND|NOT) )|(?<=\bOR ))"
 """The place where an operand begins."""
 _PASSED_VALUE = r"(?:['0]|[\w\"]+(?: \. [\w\"]+)?) AS [\w\"]+ "
@@ -66,11 +58,13 @@ _UNREAD_FORMS = {
         r"EXISTS (?=PATH )|(?:NULL|ABSENT) ON NULL (?=[),] |RETURNING )": "",
     },
     "postgres": {
-        r"> >= |< <= |~ [<>]=? ~ |~ = ": "=",
-        _OPERAND + r"(?:@|\?\|) ": "",
+        r"(?<!FROM )(?<!JOIN )(?<!TABLE )(?<!, )AT LOCAL ": "",
+        r"USING \( (?:[\w\"]+ , )*[\w\"]+ \) (AS [\w\"]+ )": "",
+        r"ONLY (\( )(?=[\w\"]+ (?:\. [\w\"]+ )?\) )": "",
+        r"ONLY \( [\w\"]+ (?:\. [\w\"]+ )?(\) )": "",
         _OPERAND + r"(?-i:[a-z_]\w*) ' ": "1 :: 0",
         _OPERAND + r"BIT VARYING ' ": "2 :: 0 1",
-        r"USING [<>]=? (?=[),] |NULLS |LIMIT |$)": "",
+        r"USING [<>+]=? (?=[),] |NULLS |LIMIT |$)": "",
         r"RETURNING (?:TEXT|JSONB?|BYTEA|VARCHAR) (?=\) )": "",
         r"JSON_OBJECT (?=\( ' \) )": "",
         r"SIMILAR (?=' ESCAPE ' \) )|(?<=SIMILAR ' )ESCAPE ": ",",
@@ -78,10 +72,16 @@ _UNREAD_FORMS = {
     },
     "duckdb": {
         r"(?<=[0)] )! (?=[),] |AS |FROM |$)": "",
+        r"X (?=' )": "",
+        r"(?<=\[ ):: ": ": :",
         r"REDUCE (?=\( )": "list_reduce",
         r"APPLY (?=\( )": "list_apply",
         r"MAP (?=[),] |AS |FROM |$)": '"map"',
+        r"PIVOT_LONGER ": "UNPIVOT",
+        r"(?<=INTO )NAME [\w\"]+ VALUE ": "0 1 ,",
     },
+    "sqlite": {r"AS ((?:UNSIGNED |BIG |LONG |VARYING |NATIVE )+)(?=\w+ (?:\) |\( 0 ))": ""},
+    "clickhouse": {r"LIMIT 0 (?:(?:, |OFFSET )0 )?$": ""},
     "mysql": {
         r"VALUES (?=\( |ROW )": "SELECT",
         r"LIMIT ROWS EXAMINED 0 |(?<=0 )ROWS EXAMINED 0 ": "",
@@ -89,17 +89,16 @@ _UNREAD_FORMS = {
         r"LAST_VALUE (?=\( [^(),]*+,[^()]*\) (?!OVER ))": "",
         r"(?:ASC|DESC) ": "",
         r"\{ (?:d|ts?) ' \} ": "2",
+        r"\\ N ": "NULL",
+        r"MATCH ((?:[\w\"]+ [.,] )*[\w\"]+ )(?=AGAINST )": "( 0 )",
+        r"(?<=\) )CYCLE (?:[\w\"]+ , )*[\w\"]+ RESTRICT ": "",
     },
 }
 """Forms that engines have but sqlglot lacks, and what it reads in their place; a number is a token of the form.
 
-In these, `'` is a string, `0` a number and `"` a quoted name; names are lowercase. A form is an operator, a type or keywords: what is
-replaced names no table and calls no function. The statement itself runs as written.
+In these, `'` is a string, `0` a number and `"` a quoted name; names are lowercase. The group of a form is replaced, or all of it:
+an operator, a type, an alias or keywords, but no name of a table and no function. The statement itself runs as written.
 """
-_SLICE_WITHOUT_START = re.compile(r"\[\s*::")
-"""The start of a slice of DuckDB, such as `[::-1]`, whose signs sqlglot takes for a cast."""
-_HEX_PREFIX, _HEX_DIGITS = re.compile(r"(?<!\w)[xX]$"), re.compile("'(?:[0-9a-fA-F]{2})*'")
-"""The parts of `x'00'`, which sqlglot does not read in DuckDB's dialect."""
 _GROUPED_DIGITS = re.compile(r"(?<![\w$.])\d+(?:_\d+)+")
 """An integer such as `1_000`, of which sqlglot reads only `1` in PostgreSQL's dialect."""
 _NOT_NEWLINE = re.compile(r"[^\n]")
@@ -159,7 +158,7 @@ def parse_safe_query(sql: str, dialect: Dialect, schema: DatabaseSchema) -> Quer
 
 
 def _standardize(sql: str, dialect: Dialect) -> str:
-    """Return `sql` without comments, and with strings, names and slices that all parsers read alike.
+    """Return `sql` without comments, and with strings and names that all parsers read alike.
 
     SQLite and MySQL name a column by its text, so the comments within it stay, except MySQL's hints `/*+ … */`.
     """
@@ -177,9 +176,7 @@ def _standardize(sql: str, dialect: Dialect) -> str:
             )
         if part.kind == "comment" and part.text.startswith(("/*!", "/*M!")):
             raise ToolRefused("Comments of the form /*! … */ are not allowed: leave them out.")
-        if part.kind == "code" and dialect == "duckdb":
-            code.append(_SLICE_WITHOUT_START.sub("[: :", part.text))
-        elif part.kind == "string":
+        if part.kind == "string":
             code.append(standardize_string(part, dialect))
         elif dialect == "duckdb" and part.text.startswith("`"):
             code.append(quote_identifier(unquote_name(part.text)))
@@ -194,12 +191,10 @@ def _standardize(sql: str, dialect: Dialect) -> str:
 def _mask(sql: str, dialect: Dialect) -> str:
     """Return `sql` with spaces in place of what sqlglot does not need.
 
-    That is comments, the x of DuckDB's `x'00'`, and the signs between the digits of PostgreSQL's `1_000`.
+    That is comments, and the signs between the digits of PostgreSQL's `1_000`.
     """
     parts: list[str] = []
     for part in split_segments(sql, dialect):
-        if dialect == "duckdb" and _HEX_DIGITS.fullmatch(part.text) and _HEX_PREFIX.search("".join(parts[-1:])):
-            parts[-1] = parts[-1][:-1] + " "
         text = _NOT_NEWLINE.sub(" ", part.text) if part.kind == "comment" else part.text
         if part.kind == "code" and dialect == "postgres":
             text = _GROUPED_DIGITS.sub(lambda number: number[0].replace("_", "").rjust(len(number[0])), text)
@@ -259,19 +254,13 @@ def _parse(sql: str, tokens: list[Any], dialect: Dialect) -> Any:
         try:
             statements = parser.parse(tokens, sql)
         except failures:
-            # sqlglot lacks PIVOT … ORDER BY of DuckDB, and LIMIT 1 BY a LIMIT 2 of ClickHouse.
-            end = len(_LAST_CLAUSES.sub("", sql))
-            read_tokens = [token for token in _replace_unread_forms(tokens, dialect) if token.start < end]
-            statements = parser.parse(read_tokens, sql)
+            read_tokens = _tokenize(mask_operators(sql), dialect) if dialect == "postgres" else tokens
+            read_tokens = _replace_unread_forms(read_tokens, dialect)
+            statements = parser.parse(_read_pivots(read_tokens) if dialect == "duckdb" else read_tokens, sql)
         statements = [tree for tree in statements if tree is not None]
     except failures as error:
         if any(token.token_type.name == "INTO" for token in tokens):
             raise ToolRefused(messages.clause_not_allowed("INTO")) from error
-        highlight = next((str(found.get("highlight")) for found in getattr(error, "errors", [])), "").upper()
-        word = _get_statement_name(sql)
-        if word.casefold() in _PIVOT_WORDS and highlight in _CLAUSES_OUTSIDE_PIVOT:
-            sentence = f"Write {highlight} around the {word}: SELECT * FROM ({word} …) {highlight} …"  # noqa: S608 - an error message
-            raise build_invalid_sql_error(sentence, sql) from error
         raise build_invalid_sql_error(_format_parse_error(error), sql) from error
     except RecursionError as error:
         raise ToolRefused("The SQL is nested too deeply: simplify it.") from error
@@ -289,7 +278,7 @@ def _replace_unread_forms(tokens: list[Any], dialect: Dialect) -> list[Any]:
     text, replaced = "".join(words), [[token] for token in tokens]
     for pattern, replacement in (_UNREAD_FORMS[""] | _UNREAD_FORMS.get(dialect, {})).items():
         for form in re.finditer(pattern, text, re.IGNORECASE):
-            first, last = starts.get(form.start()), starts.get(form.end())
+            first, last = (starts.get(end) for end in form.span(form.lastindex or 0))
             if first is None or last is None or words[first - 1] == ". ":  # within a word, or a name of a schema
                 continue
             made = [
@@ -298,6 +287,30 @@ def _replace_unread_forms(tokens: list[Any], dialect: Dialect) -> list[Any]:
             ]
             replaced[first:last] = [made, *([] for _ in range(first + 1, last))]
     return [token for group in replaced for token in group]
+
+
+def _read_pivots(tokens: list[Any]) -> list[Any]:
+    """Return the tokens with `FROM a SELECT b, c GROUP BY d` for each statement `PIVOT a ON b USING c GROUP BY d`."""
+    import sqlglot
+
+    from_, select, comma = sqlglot.tokenize("FROM SELECT ,")
+    kinds = ["", *(token.token_type.name for token in tokens), ""]
+    read = ["", *tokens]
+    clauses: list[int] = [0]  # by depth of brackets: the PIVOT, or the last ON after it, which is not that of a JOIN
+    for i, kind in enumerate(kinds[1:-1], 1):
+        if kind in ("PIVOT", "UNPIVOT") and (kinds[i + 1] != "L_PAREN" or kinds[i - 1] in ("", "L_PAREN")):
+            read[i], clauses[-1] = from_, i
+        elif clauses[-1] and kind == "ON":
+            if kinds[clauses[-1]] == "ON":
+                read[clauses[-1]] = tokens[clauses[-1] - 1]
+            read[i], clauses[-1] = select, i
+        elif clauses[-1] and (kind == "INTO" or (kind == "USING" and kinds[i + 1] != "L_PAREN")):
+            read[i], clauses[-1] = comma, 0
+        if kind.startswith("L_"):
+            clauses.append(0)
+        elif kind.startswith("R_") and len(clauses) > 1:
+            clauses.pop()
+    return read[1:]
 
 
 def _describe_token(token: Any) -> str:
