@@ -16,7 +16,7 @@ _SQLITE_NAMES = """abs acos acosh asin asinh atan atan2 atanh avg bm25 ceil ceil
     ln log log10 log2 lower ltrim match max median min mod nth_value ntile nullif octet_length offsets percent_rank percentile
     percentile_cont percentile_disc pi pow power printf quote radians random randomblob rank regexp replace round row_number rtrim
     sign sin sinh snippet soundex sqlite_version sqrt strftime string_agg substr substring sum tan tanh time timediff total trim trunc
-    typeof unhex unicode unistr unixepoch unlikely upper zeroblob"""
+    typeof unhex unicode unistr unixepoch unlikely upper zeroblob if"""
 SQLITE_FUNCTIONS = frozenset(_SQLITE_NAMES.split())
 SQLITE_TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
 
@@ -83,7 +83,7 @@ _DUCKDB_OTHER = """alias all some can_cast_implicitly cast cast_to_type coalesce
     version fill_null lttb parse_dirname parse_dirpath parse_formatted_bytes path_join pg_typeof st_asbinary st_asgeojson st_astext
     st_aswkb st_aswkt st_crs st_geomfromgeojson st_geomfromwkb st_intersects_extent st_setcrs unpivot_list
     variant_array_length variant_contains variant_exists variant_extract variant_extract_string variant_keys variant_type
-    variant_typeof is_histogram_other_bin version current_database current_schema"""
+    variant_typeof is_histogram_other_bin version current_database current_schema binom invoke json_merge_patch_diff"""
 
 _DUCKDB_GROUPS = (
     _DUCKDB_AGGREGATES,
@@ -142,7 +142,8 @@ _POSTGRES_OTHER = """all some cast coalesce exists gen_random_uuid generate_seri
     pg_typeof pg_size_pretty pg_column_size current_database current_schema version is_normalized set_bit set_byte pow area bool box bytea center cidr circle diagonal diameter height isclosed
     line lseg money npoints path point polygon radius slope timetz width st_area st_asgeojson st_astext
     st_buffer st_centroid st_contains st_distance st_dwithin st_geomfromtext st_intersects st_length st_makepoint
-    st_point st_setsrid st_transform st_within st_x st_y"""
+    st_point st_setsrid st_transform st_within st_x st_y bit bound_box bpchar cash_words hashtext varbit varchar
+    ishorizontal isopen isparallel isperp isvertical macaddr oid pclose pg_size_bytes popen unicode_assigned"""
 _POSTGRES_GROUPS = (
     _POSTGRES_AGGREGATES,
     _POSTGRES_NUMBERS,

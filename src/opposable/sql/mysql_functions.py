@@ -8,7 +8,8 @@ _NUMBERS = """abs acos asin atan atan2 bit_count ceil ceiling conv cos cot crc32
 _TEXT = """ascii bin bit_length char char_length character_length chr concat concat_ws convert elt export_set field find_in_set format_bytes from_base64
     hex initcap insert instr lcase left length lengthb locate lower lpad ltrim make_set match against md5 mid natural_sort_key oct octet_length ord
     position quote regexp_instr regexp_like regexp_replace regexp_substr repeat replace reverse right rpad rtrim sha sha1
-    sha2 soundex space strcmp substr substring substring_index to_base64 to_char trim ucase unhex upper"""
+    sha2 soundex space strcmp substr substring substring_index to_base64 to_char trim ucase unhex upper aes_decrypt
+    aes_encrypt compress extractvalue sformat uncompress uncompressed_length vec_fromtext vec_totext"""
 _TIME = """add_months adddate addtime convert_tz curdate current_date current_time current_timestamp curtime date date_add
     date_format date_sub datediff day dayname dayofmonth dayofweek dayofyear extract from_days from_unixtime get_format
     hour last_day localtime localtimestamp makedate maketime microsecond minute month monthname now period_add period_diff
@@ -18,7 +19,7 @@ _TIME = """add_months adddate addtime convert_tz curdate current_date current_ti
 _JSON = """json_array json_array_append json_array_insert json_compact json_contains json_contains_path json_depth json_detailed
     json_equals json_exists json_extract json_insert json_keys json_length json_loose json_merge_patch json_merge_preserve
     json_normalize json_object json_overlaps json_pretty json_query json_quote json_remove json_replace json_search json_set
-    json_table json_type json_unquote json_valid json_value"""
+    json_table json_type json_unquote json_valid json_value column_json json_array_intersect json_merge"""
 _SHAPES = """geometrycollection linestring mbrcontains mbrdisjoint mbrintersects mbroverlaps mbrtouches mbrwithin
     multilinestring multipoint multipolygon point polygon st_area st_asbinary st_asgeojson st_astext st_aswkb
     st_aswkt st_buffer st_centroid st_contains st_convexhull st_crosses st_difference st_dimension st_disjoint
@@ -29,7 +30,8 @@ _SHAPES = """geometrycollection linestring mbrcontains mbrdisjoint mbrintersects
     st_touches st_union st_within st_x st_y"""
 _OTHER = """bin_to_uuid cast charset coalesce collation column_check column_create column_exists column_get column_list
     current_user database exists if ifnull inet6_aton inet6_ntoa inet_aton inet_ntoa interval is_ipv4 is_ipv4_compat
-    is_ipv4_mapped is_ipv6 is_uuid isnull nullif nvl nvl2 row schema user uuid uuid_to_bin version weight_string"""
+    is_ipv4_mapped is_ipv6 is_uuid isnull nullif nvl nvl2 row schema user uuid uuid_to_bin version weight_string
+    coercibility decode_oracle default json_key_value random_bytes session_user system_user values vec_distance_cosine"""
 MYSQL_FUNCTIONS = frozenset(f"{_AGGREGATES} {_NUMBERS} {_TEXT} {_TIME} {_JSON} {_SHAPES} {_OTHER}".split())
 MYSQL_TABLE_FUNCTIONS = frozenset({"json_table"})
 MYSQL_KEYWORDS = frozenset(
