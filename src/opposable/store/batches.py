@@ -100,11 +100,12 @@ class BatchRepository(Repository):
         attempt = _tasks.attempt + 1
         is_failed = (_tasks.batch_id == batch_id) & _tasks.status.in_(("failed", "cancelled"))
         values = {"status": "queued", "attempt": attempt, "run_id": _tasks.id + "-" + cast(attempt, String)}
-        count = await self._database.execute(update(queued_runs).where(is_failed).values(**values, error=""))
-        if count:
-            restart = update(batches).where(batches.c.id == batch_id).values(status="running", ended_at=None)
-            await self._database.execute(restart)
-        return count
+        restart = update(batches).where(batches.c.id == batch_id).values(status="running", ended_at=None)
+        async with self._database.begin_write() as connection:
+            queued = await connection.execute(update(queued_runs).where(is_failed).values(**values, error=""))
+            if queued.rowcount:
+                await connection.execute(restart)
+        return queued.rowcount
 
     async def cancel(self, batch_id: str) -> None:
         """Cancel the tasks that have not started, and request the cancellation of those that have.

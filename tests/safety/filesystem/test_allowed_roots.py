@@ -109,7 +109,7 @@ def test_a_pipe_without_a_writer_does_not_hang(folder):
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
     thread.join(5)
-    assert failures == ["pipe.log is not a ordinary file (a link, pipe or device)."]
+    assert failures == ["pipe.log is not a regular file (a link, pipe or device)."]
 
 
 def test_a_file_replaced_by_a_link_before_it_is_opened_is_refused(folder, tmp_path):

@@ -141,7 +141,7 @@ class AllowedRoots:
         with os.fdopen(descriptor, "rb", buffering=65536) as stream:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
-                raise ToolRefused(f"{self.format_path(path)} is not a ordinary file.")
+                raise ToolRefused(f"{self.format_path(path)} is not a regular file.")
             os.set_blocking(descriptor, True)
             yield OpenFile(stream, status.st_size, status.st_mtime)
 
@@ -316,7 +316,7 @@ class AllowedRoots:
             if stat.S_ISDIR(mode):
                 raise ToolRefused(f"{self.format_path(path)} is a folder; give a file in it.")
             if not stat.S_ISREG(mode):
-                raise ToolRefused(f"{self.format_path(path)} is not a ordinary file (a link, pipe or device).")
+                raise ToolRefused(f"{self.format_path(path)} is not a regular file (a link, pipe or device).")
             return os.open(path.parts[-1], os.O_RDONLY | _FILE_OPEN_FLAGS, dir_fd=folder)
         except OSError as error:
             raise self._to_tool_error(path, error) from error

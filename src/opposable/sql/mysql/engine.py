@@ -98,7 +98,10 @@ class MysqlDatabase:
         running: list[int] = []
 
         def run_in_transaction() -> T:
-            connection = self._idle.pop() if self._idle else connect(self._options)
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread may have taken the last one
+                connection = connect(self._options)
             running.append(connection.thread_id())
             try:
                 _begin(connection, limits)
