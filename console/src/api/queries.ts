@@ -67,9 +67,19 @@ export const healthQuery = (toolId: string) =>
     queryFn: () => api<ToolHealth>(`/api/tools/${encodeURIComponent(toolId)}/health`),
     refetchInterval: 5_000,
   });
+/** The conversations that this page started, by id; the server lists one when its first run has ended. */
+export const startedConversations = new Map<string, Conversation>();
 export const conversationsQuery = queryOptions({
   queryKey: ["conversations"],
-  queryFn: () => api<Page<Conversation>>("/agent/conversations?limit=500"),
+  queryFn: async () => {
+    const page = await api<Page<Conversation>>("/agent/conversations?limit=500");
+    for (const { conversation_id } of page.items) startedConversations.delete(conversation_id);
+    return { ...page, items: [...[...startedConversations.values()].reverse(), ...page.items] };
+  },
+});
+export const approvalsQuery = queryOptions({
+  queryKey: ["approvals"],
+  queryFn: () => api<Page<Approval>>("/api/approvals?status=pending&limit=1000"),
 });
 export const keysQuery = queryOptions({
   queryKey: ["keys"],

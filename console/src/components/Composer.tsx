@@ -2,7 +2,14 @@ import { ActionIcon, Box, FileButton, Group, Select, Text, Textarea, Tooltip } f
 import { IconArrowUp, IconPaperclip, IconPlayerStopFilled } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type DragEvent, type FormEvent, type KeyboardEvent, useState, useSyncExternalStore } from "react";
+import {
+  type DragEvent,
+  type FormEvent,
+  type KeyboardEvent,
+  useEffect,
+  useState,
+  useSyncExternalStore,
+} from "react";
 import { useTranslation } from "react-i18next";
 import { LiveRun } from "../api/liveRuns";
 import {
@@ -18,27 +25,36 @@ import { Media } from "./Media";
 import { ErrorAlert } from "./States";
 
 const NO_RUN = new LiveRun();
+/** What was typed and not sent, by conversation. */
+const drafts = new Map<string, string>();
 
 type Props = {
+  conversationId: string;
   draft: string;
+  agent: string;
   active: LiveRun | undefined;
-  onSend: (text: string, attachments: Attachment[]) => void;
+  /** Undefined while it is not known which agent answers. */
+  onSend: ((text: string, attachments: Attachment[]) => void) | undefined;
 };
 
 /** The field of the next message, with its images and files, and the agent and the model that answer. Enter sends. */
-export function Composer({ draft, active, onSend }: Props) {
+export function Composer({ conversationId, draft, agent, active, onSend }: Props) {
   const { t } = useTranslation();
-  const [text, setText] = useState(draft);
+  const [text, setText] = useState(draft || (drafts.get(conversationId) ?? ""));
+  useEffect(() => {
+    drafts.set(conversationId, text);
+  }, [conversationId, text]);
   const run = useSyncExternalStore((active ?? NO_RUN).subscribe, (active ?? NO_RUN).getState);
   const isActive = active !== undefined && (run.phase === "running" || run.phase === "waiting");
   const stop = useStopRun(run.runId);
-  const { attachments, error, add, remove, clear } = useAttachments();
+  const { attachments, error, add, remove, clear } = useAttachments(agent);
 
   const send = (event?: FormEvent) => {
     event?.preventDefault();
-    if (!text.trim() || isActive) return;
+    if (!text.trim() || isActive || !onSend) return;
     onSend(text.trim(), attachments);
     setText("");
+    drafts.delete(conversationId);
     clear();
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -90,8 +106,8 @@ export function Composer({ draft, active, onSend }: Props) {
         />
         <Group justify="space-between" gap="xs" wrap="nowrap">
           <Group gap={6} wrap="nowrap" miw={0}>
-            <AttachButton onFiles={add} />
-            <ModelPicker />
+            <AttachButton agent={agent} onFiles={add} />
+            <ModelPicker agent={agent} />
           </Group>
           <Group gap="xs" wrap="nowrap">
             <Text size="xs" c="dimmed" visibleFrom="sm">
@@ -118,7 +134,7 @@ export function Composer({ draft, active, onSend }: Props) {
                   color="brand"
                   radius="xl"
                   type="submit"
-                  disabled={!text.trim()}
+                  disabled={!text.trim() || !onSend}
                   aria-label={t("send")}
                 >
                   <IconArrowUp size={17} />
@@ -133,11 +149,11 @@ export function Composer({ draft, active, onSend }: Props) {
 }
 
 /** The attachments of the next message, and why a file cannot be one. */
-function useAttachments() {
+function useAttachments(agent: string) {
   const { t } = useTranslation();
   const [attachments, setAttachments] = useState<Attachment[]>([]);
   const [error, setError] = useState("");
-  const takesMedia = useTakesMedia();
+  const takesMedia = useTakesMedia(agent);
   const add = async (files: File[]) => {
     if (!takesMedia) return setError(t("media.textOnly"));
     const wrong = files.find((file) => !ATTACHMENT_TYPES.includes(file.type));
@@ -154,9 +170,9 @@ function useAttachments() {
   return { attachments, error, add, remove, clear: () => setAttachments([]) };
 }
 
-function AttachButton({ onFiles }: { onFiles: (files: File[]) => void }) {
+function AttachButton({ agent, onFiles }: { agent: string; onFiles: (files: File[]) => void }) {
   const { t } = useTranslation();
-  const takesMedia = useTakesMedia();
+  const takesMedia = useTakesMedia(agent);
   const label = t(takesMedia ? "media.attach" : "media.textOnly");
   return (
     <FileButton onChange={onFiles} accept={ATTACHMENT_TYPES.join(",")} multiple disabled={!takesMedia}>
@@ -177,19 +193,19 @@ function AttachButton({ onFiles }: { onFiles: (files: File[]) => void }) {
 }
 
 /** Return whether the model of the next message accepts images and files. */
-function useTakesMedia(): boolean {
-  const { agent = "default", model = "" } = useSearch({ strict: false });
+function useTakesMedia(agent: string): boolean {
+  const { model = "" } = useSearch({ strict: false });
   const session = useQuery(sessionQuery).data;
   const agents = useQuery({ ...agentsQuery, enabled: useScope("tools:read") });
-  const spec = agents.data?.items.find((item) => item.agent.agent_id === agent)?.agent;
+  const spec = agents.data?.items.find((item) => item.agent.agent_id === (agent || "default"))?.agent;
   const profile = session?.profiles[model || spec?.model || session.models[0] || ""];
   return profile === undefined || profile.images || profile.image_placeholders;
 }
 
-function ModelPicker() {
+function ModelPicker({ agent }: { agent: string }) {
   const { t } = useTranslation();
   const navigate = useNavigate();
-  const { agent = "", model = "" } = useSearch({ strict: false });
+  const { model = "" } = useSearch({ strict: false });
   const session = useQuery(sessionQuery).data;
   const agents = useQuery({ ...agentsQuery, enabled: useScope("tools:read") });
   const choose = (change: { agent?: string; model?: string }) =>
@@ -213,7 +229,7 @@ function ModelPicker() {
           data={agentOptions}
           value={agent || (agentOptions.some((option) => option.value === "default") ? "default" : null)}
           placeholder={t("chat.agent")}
-          onChange={(value) => choose({ agent: value === "default" ? undefined : (value ?? undefined) })}
+          onChange={(value) => choose({ agent: value ?? undefined })}
           allowDeselect={false}
           searchable={agentOptions.length > 8}
         />

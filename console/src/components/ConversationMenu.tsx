@@ -6,7 +6,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Conversation } from "../api/client";
-import { conversationsQuery } from "../api/queries";
+import { conversationsQuery, startedConversations } from "../api/queries";
 import { ConfirmDialog } from "./Confirm";
 import { ErrorAlert } from "./States";
 
@@ -96,9 +96,9 @@ function DeleteDialog({ conversation, isOpen, isCurrent, onClose }: DialogProps 
   const client = useQueryClient();
   const navigate = useNavigate();
   const remove = async () => {
-    await api(`/agent/conversations/${encodeURIComponent(conversation.conversation_id)}`, {
-      method: "DELETE",
-    });
+    const id = conversation.conversation_id;
+    await api(`/agent/conversations/${encodeURIComponent(id)}`, { method: "DELETE" });
+    startedConversations.delete(id);
     await client.invalidateQueries({ queryKey: conversationsQuery.queryKey });
     if (isCurrent) await navigate({ to: "/chat" });
   };

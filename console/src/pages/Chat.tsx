@@ -3,12 +3,17 @@ import { useDisclosure } from "@mantine/hooks";
 import { IconHistory, IconMessageCircle, IconRefresh } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { ApiError, type Message, type Run, randomId } from "../api/client";
 import { getLiveRun, LiveRun, useLiveRun } from "../api/liveRuns";
 import { type Attachment, attachmentsToMedia, type MediaPart, toAttachments, toMedia } from "../api/media";
-import { conversationQuery, conversationRunsQuery, conversationsQuery } from "../api/queries";
+import {
+  conversationQuery,
+  conversationRunsQuery,
+  conversationsQuery,
+  startedConversations,
+} from "../api/queries";
 import { Composer } from "../components/Composer";
 import { ConversationList } from "../components/ConversationList";
 import { ButtonLink, PageLink } from "../components/links";
@@ -22,7 +27,7 @@ import { formatNumber } from "../format";
 
 const ConversationDrawer = lazy(() => import("../components/ConversationDrawer"));
 
-type Turn = { key: string; task: string; media: MediaPart[]; run: LiveRun };
+type Turn = { key: string; task: string; media: MediaPart[]; run: LiveRun; agent_id: string };
 
 /** Turns that this page started, by conversation: the server lists a new run only after a moment. */
 const startedTurns = new Map<string, Turn[]>();
@@ -40,6 +45,7 @@ function mergeTurns(conversationId: string, runs: Run[], messages: Message[]): T
       task: run.task ?? "",
       media: [] as MediaPart[],
       run: getLiveRun(run.run_id),
+      agent_id: run.agent_id ?? "",
       startedAt: run.started_at,
     }))
     .sort((a, b) => a.startedAt.localeCompare(b.startedAt));
@@ -59,7 +65,7 @@ function addMedia(turns: Turn[], messages: Message[]): Turn[] {
 export function ChatPage() {
   const { t } = useTranslation();
   const { conversationId = "" } = useParams({ strict: false });
-  const { agent = "", model = "", message = "" } = useSearch({ strict: false });
+  const { agent: chosenAgent = "", model = "", message = "" } = useSearch({ strict: false });
   const navigate = useNavigate();
   const client = useQueryClient();
   const [isListOpen, { open, close }] = useDisclosure();
@@ -80,13 +86,23 @@ export function ChatPage() {
   });
   const isMissing = hasNoRuns && stored.error instanceof ApiError && stored.error.status === 404;
   const messages = stored.data?.messages ?? [];
+  // An opened conversation goes on with its last agent: another one may have other tools and need no approval.
+  const last = startedTurns.get(conversationId)?.at(-1) ?? runs.data?.items[0] ?? stored.data;
+  const agent = chosenAgent || (last?.agent_id ?? "");
+  const isAgentKnown = chosenAgent !== "" || !conversationId || last;
   const turns = conversationId ? mergeTurns(conversationId, runs.data?.items ?? [], messages) : [];
   const active = turns.at(-1);
 
   const send = (text: string, attachments: Attachment[] = []) => {
     const id = conversationId || randomId();
     const run = new LiveRun();
-    const turn = { key: randomId(), task: text, media: attachmentsToMedia(attachments), run };
+    const turn = {
+      key: randomId(),
+      task: text,
+      media: attachmentsToMedia(attachments),
+      run,
+      agent_id: agent,
+    };
     startedTurns.set(id, [...(startedTurns.get(id) ?? []), turn]);
     run.subscribe(() => {
       if (run.state.connection === "closed")
@@ -97,7 +113,11 @@ export function ChatPage() {
     run.start("/api/agent", { body, headers }).catch(() => undefined);
     redraw((count) => count + 1);
     if (!conversationId) {
-      navigate({ to: "/chat/$conversationId", params: { conversationId: id }, search: { agent, model } });
+      const title = text.slice(0, 80);
+      startedConversations.set(id, { conversation_id: id, agent_id: agent, title, messages_count: 0 });
+      client.invalidateQueries({ queryKey: conversationsQuery.queryKey });
+      const search = { agent: agent || undefined, model: model || undefined };
+      navigate({ to: "/chat/$conversationId", params: { conversationId: id }, search });
     }
   };
 
@@ -142,7 +162,14 @@ export function ChatPage() {
         />
         <ErrorAlert error={runs.error} onRetry={() => runs.refetch()} />
         {!isMissing && (
-          <Composer key={`${conversationId}-${message}`} draft={message} active={active?.run} onSend={send} />
+          <Composer
+            key={`${conversationId}-${message}`}
+            conversationId={conversationId}
+            draft={message}
+            agent={agent}
+            active={active?.run}
+            onSend={isAgentKnown ? send : undefined}
+          />
         )}
       </Stack>
     </Group>
@@ -161,7 +188,8 @@ type Retry = (task: string, attachments: Attachment[]) => void;
 
 function Messages({ turns, isLoading, conversationId, onRetry }: MessagesProps) {
   const { t } = useTranslation();
-  const { containerRef, contentRef, onScroll } = useStickyScroll();
+  const sentCount = startedTurns.get(conversationId)?.length ?? 0;
+  const { containerRef, contentRef, onScroll } = useStickyScroll(sentCount);
   return (
     <Box
       ref={containerRef}
@@ -188,11 +216,16 @@ function Messages({ turns, isLoading, conversationId, onRetry }: MessagesProps) 
   );
 }
 
-/** Scroll with new content while the end is visible. */
-function useStickyScroll() {
+/** Scroll with new content while the end is visible, and to a message that was sent. */
+function useStickyScroll(sentCount: number) {
   const containerRef = useRef<HTMLDivElement>(null);
   const contentRef = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
+  const position = useRef(0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a message that this page sends is shown
+  useLayoutEffect(() => {
+    isAtEnd.current = true;
+  }, [sentCount]);
   useEffect(() => {
     const [container, content] = [containerRef.current, contentRef.current];
     if (!container || !content) return;
@@ -204,8 +237,12 @@ function useStickyScroll() {
   }, []);
   const onScroll = () => {
     const container = containerRef.current;
-    if (container)
-      isAtEnd.current = container.scrollHeight - container.scrollTop - container.clientHeight < 60;
+    if (!container) return;
+    const { scrollTop, scrollHeight, clientHeight } = container;
+    // Content may grow before the event of the last scroll arrives: only scrolling up leaves the end.
+    isAtEnd.current =
+      scrollHeight - scrollTop - clientHeight < 60 || (isAtEnd.current && scrollTop >= position.current);
+    position.current = scrollTop;
   };
   return { containerRef, contentRef, onScroll };
 }

@@ -64,6 +64,68 @@ async def test_a_call_waits_for_the_decision_on_its_arguments(browser, tmp_path,
         await expect(page.get_by_role("cell", name="coffee")).to_be_visible()
 
 
+async def test_an_opened_conversation_goes_on_with_its_agent(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open("/chat?agent=careful")
+        await send(page, "calculate")
+        await page.get_by_role("button", name="Deny").click()
+        await expect(page.get_by_role("cell", name="coffee")).to_be_visible()
+        await page.get_by_role("link", name="New chat").click()
+        await expect(page.get_by_role("combobox", name="Agent")).to_have_value("Default")
+        await page.get_by_role("link", name="calculate").click()
+        await expect(page.get_by_role("combobox", name="Agent")).to_have_value("Careful clerk")
+        await page.goto(console.url + "/chat")
+        await page.get_by_role("link", name="calculate").click()
+        await expect(page.get_by_role("combobox", name="Agent")).to_have_value("Careful clerk")
+        await send(page, "calculate once more")
+        await expect(page.get_by_role("button", name="Approve")).to_be_visible()
+
+
+async def test_the_chat_follows_a_fast_answer_and_shows_a_message_that_is_sent(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open()
+        log = page.get_by_role("log")
+        rest = "element => element.scrollHeight - element.scrollTop - element.clientHeight"
+        await send(page, "\n\n".join(f"Line {number} of a long text." for number in range(300)))
+        await expect(page.get_by_role("link", name="Details")).to_be_visible()
+        assert await log.evaluate(rest) < 60
+        await log.evaluate("element => element.scrollTo(0, 0)")
+        await page.wait_for_timeout(200)  # until the event of scrolling was handled
+        await send(page, "short")
+        await expect(page.get_by_text("You said: short")).to_be_in_viewport()
+
+
+async def test_a_running_conversation_is_listed_and_a_draft_stays(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open()
+        await send(page, "slow")
+        await expect(page.get_by_text("word word")).to_be_visible()
+        await page.get_by_role("textbox", name="Write a message").fill("and then")
+        await page.get_by_role("link", name="New chat").click()
+        await expect(page.get_by_role("textbox", name="Write a message")).to_have_value("")
+        await page.get_by_role("link", name="slow").click()
+        await expect(page.get_by_text("word word")).to_be_visible()
+        await expect(page.get_by_role("textbox", name="Write a message")).to_have_value("and then")
+
+
+async def test_a_table_breaks_no_number(browser, tmp_path):
+    columns = [f"{number},234.50" for number in range(10)]
+    table = f"|{'|'.join(columns)}|\n|{'---|' * 10}\n|{'|'.join(columns)}|"
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open(viewport={"width": 390, "height": 800})
+        await send(page, f"so:\n\n{table}")
+        cell = page.locator("td").first
+        await expect(cell).to_be_visible()
+        assert (
+            await cell.evaluate(
+                "cell => { const text = document.createRange(); text.selectNodeContents(cell);"
+                " return text.getClientRects().length }"
+            )
+            == 1
+        )
+        assert await page.evaluate("document.scrollingElement.scrollWidth") == 390
+
+
 async def test_a_run_is_stopped(browser, tmp_path):
     async with serve_console(browser, tmp_path) as console:
         page = await console.open()
