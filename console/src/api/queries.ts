@@ -3,6 +3,7 @@ import {
   type Agent,
   ApiError,
   type ApiKey,
+  type Approval,
   api,
   type Conversation,
   type ConversationDetail,

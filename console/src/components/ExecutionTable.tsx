@@ -6,20 +6,13 @@ import type { Execution } from "../api/client";
 import { formatSeconds, formatTime, previewArguments } from "../format";
 import { Json } from "./Json";
 import { PageLink } from "./links";
-import { type Column, RecordTable } from "./RecordTable";
+import { type Column, PagedRecords } from "./RecordTable";
 import { Empty } from "./States";
 
-/** Recorded tool calls; a click shows one with its arguments and result. */
-export function ExecutionTable({ executions }: { executions: Execution[] }) {
+/** Recorded tool calls that match a filter of the API; a click shows one with its arguments and result. */
+export function ExecutionTable({ filter }: { filter: Record<string, string> }) {
   const { t } = useTranslation();
   const [open, setOpen] = useState<Execution | null>(null);
-  if (executions.length === 0) {
-    return (
-      <Empty icon={<IconActivity size={32} stroke={1.3} />} title={t("runs.noCalls")}>
-        {t("runs.noCallsText")}
-      </Empty>
-    );
-  }
   const columns: Column<Execution>[] = [
     {
       label: t("runs.tool"),
@@ -46,7 +39,18 @@ export function ExecutionTable({ executions }: { executions: Execution[] }) {
   ];
   return (
     <>
-      <RecordTable columns={columns} items={executions} getKey={({ execution_id }) => execution_id} />
+      <PagedRecords
+        queryKey={["executions", "list"]}
+        path="/api/executions"
+        filter={filter}
+        columns={columns}
+        getKey={({ execution_id }) => execution_id}
+        empty={
+          <Empty icon={<IconActivity size={32} stroke={1.3} />} title={t("runs.noCalls")}>
+            {t("runs.noCallsText")}
+          </Empty>
+        }
+      />
       <Drawer
         opened={open !== null}
         onClose={() => setOpen(null)}

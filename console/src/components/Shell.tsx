@@ -32,10 +32,10 @@ import {
 } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useLocation, useNavigate, useRouterState } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect } from "react";
+import { Activity, lazy, Suspense, useEffect } from "react";
 import { useTranslation } from "react-i18next";
-import { ApiError, type Approval, api, onUnauthorized, type Page, type Session } from "../api/client";
-import { sessionQuery, useScope } from "../api/queries";
+import { ApiError, api, onUnauthorized, type Session } from "../api/client";
+import { approvalsQuery, sessionQuery, useScope } from "../api/queries";
 import { setLanguage } from "../i18n";
 import { Logo } from "./Logo";
 import { ErrorAlert, Forbidden } from "./States";
@@ -47,7 +47,7 @@ const PAGES = [
   { to: "/chat", label: "nav.chat", icon: IconMessages, scope: "chat" },
   { to: "/tools", label: "nav.tools", icon: IconTool, scope: "tools:read" },
   { to: "/data", label: "nav.data", icon: IconDatabase, scope: "chat" },
-  { to: "/runs", label: "nav.runs", icon: IconActivity, scope: "chat" },
+  { to: "/runs", label: "nav.runs", icon: IconActivity, scope: "chat", other: "approve" },
   { to: "/batches", label: "nav.batches", icon: IconStack2, scope: "chat" },
   { to: "/agents", label: "nav.agents", icon: IconRobot, scope: "tools:read" },
   { to: "/settings", label: "nav.settings", icon: IconSettings, scope: "" },
@@ -83,7 +83,23 @@ export function Shell() {
       </Center>
     );
   }
-  return <Frame session={session.data} />;
+  // What was typed is still there after a key that became invalid signs in again; another key starts anew.
+  const signIn = ({ name }: Session) =>
+    session.data && session.data.name !== name ? location.reload() : client.invalidateQueries();
+  return (
+    <>
+      {session.data && (
+        <Activity mode={isSignedOut ? "hidden" : "visible"}>
+          <Frame session={session.data} />
+        </Activity>
+      )}
+      {isSignedOut && (
+        <Suspense>
+          <SignIn reason={session.data && session.error} onSignedIn={signIn} />
+        </Suspense>
+      )}
+    </>
+  );
 }
 
 function Frame({ session }: { session: Session }) {
@@ -92,11 +108,12 @@ function Frame({ session }: { session: Session }) {
   const { pathname } = useLocation();
   const pending = usePendingApprovals();
   const has = (scope: string) => !scope || session.scopes.includes(scope) || session.scopes.includes("admin");
-  const pages = PAGES.filter(({ scope }) => has(scope));
+  const isShown = (item: (typeof PAGES)[number]) => has(item.scope) || ("other" in item && has(item.other));
+  const pages = PAGES.filter(isShown);
   // The page that is shown, which is still the previous one while the next one loads.
   const shownPath = useRouterState({ select: ({ matches }) => matches.at(-1)?.pathname ?? "" });
   const page = PAGES.find(({ to }) => shownPath.startsWith(to));
-  const isAllowed = has(page?.scope ?? "");
+  const isAllowed = !page || isShown(page);
   // The start page of a key without chats is the first page that it allows.
   const target = shownPath === "/chat" && !isAllowed ? pages[0]?.to : undefined;
   const navigate = useNavigate();
@@ -210,12 +227,7 @@ function Footer({ session }: { session: Session }) {
 }
 
 function usePendingApprovals(): number {
-  const canRead = useScope("chat");
-  const query = useQuery({
-    queryKey: ["approvals", "pending"],
-    queryFn: () => api<Page<Approval>>("/api/approvals?status=pending"),
-    refetchInterval: 15_000,
-    enabled: canRead,
-  });
+  const scopes = [useScope("chat"), useScope("approve")];
+  const query = useQuery({ ...approvalsQuery, refetchInterval: 15_000, enabled: scopes.includes(true) });
   return query.data?.items.length ?? 0;
 }

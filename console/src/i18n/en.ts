@@ -130,6 +130,8 @@ export const en = {
     denied: "Denied",
     expired: "Expired",
     pending: "Not decided",
+    none: "No call waits for approval",
+    noneText: "Calls that need human approval appear here until they are decided.",
     waiting_one: "{{count}} call waits for approval",
     waiting_other: "{{count}} calls wait for approval",
   },
@@ -278,6 +280,7 @@ export const en = {
   runs: {
     description: "Every run with its model turns, tool calls and decisions.",
     runs: "Runs",
+    approvals: "Approvals",
     calls: "Calls",
     charts: "Charts",
     none: "No runs",

@@ -132,6 +132,8 @@ export const zh: Texts = {
     denied: "已拒绝",
     expired: "已过期",
     pending: "未决定",
+    none: "没有等待批准的调用",
+    noneText: "需要人工批准的调用会显示在这里，直到有人作出决定。",
     waiting_one: "{{count}} 个调用等待批准",
     waiting_other: "{{count}} 个调用等待批准",
   },
@@ -278,6 +280,7 @@ export const zh: Texts = {
   runs: {
     description: "每次运行的模型轮次、工具调用和决定。",
     runs: "运行",
+    approvals: "待批准",
     calls: "调用",
     charts: "图表",
     none: "没有运行",

@@ -1,5 +1,5 @@
-import { Button, Group, Select, SimpleGrid, Stack, Tabs, Text } from "@mantine/core";
-import { IconActivity, IconDownload } from "@tabler/icons-react";
+import { Button, Group, Paper, Select, SimpleGrid, Stack, Tabs, Text } from "@mantine/core";
+import { IconActivity, IconDownload, IconHandStop } from "@tabler/icons-react";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
@@ -13,7 +13,8 @@ import {
   type Usage,
   withQuery,
 } from "../api/client";
-import { agentsQuery, sessionQuery, toolsQuery, useScope } from "../api/queries";
+import { agentsQuery, approvalsQuery, toolsQuery, useScope } from "../api/queries";
+import { ApprovalCard } from "../components/ApprovalCard";
 import { ExecutionTable } from "../components/ExecutionTable";
 import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
@@ -40,9 +41,17 @@ const CHART_LIMIT = 1000;
 
 export function RunsPage() {
   const { t } = useTranslation();
-  const { tab = "runs" } = useSearch({ strict: false });
+  const search = useSearch({ strict: false });
   const navigate = useNavigate();
-  const isAdmin = useQuery(sessionQuery).data?.scopes.includes("admin") ?? false;
+  const canChat = useScope("chat");
+  const tab = search.tab ?? (canChat ? "runs" : "approvals");
+  const pending = useQuery(approvalsQuery).data?.items.length ?? 0;
+  const isAdmin = useScope("admin");
+  const tabs = [
+    ...(canChat ? ["runs" as const] : []),
+    "approvals" as const,
+    ...(isAdmin ? (["calls", "charts"] as const) : []),
+  ];
   return (
     <Page title={t("nav.runs")} description={t("runs.description")}>
       <Tabs
@@ -51,22 +60,15 @@ export function RunsPage() {
         keepMounted={false}
       >
         <TabList selected={tab}>
-          <Tabs.Tab value="runs" data-tab="runs">
-            {t("runs.runs")}
-          </Tabs.Tab>
-          {isAdmin && (
-            <Tabs.Tab value="calls" data-tab="calls">
-              {t("runs.calls")}
+          {tabs.map((name) => (
+            <Tabs.Tab key={name} value={name} data-tab={name}>
+              {t(`runs.${name}`)} {name === "approvals" && pending > 0 && `(${pending})`}
             </Tabs.Tab>
-          )}
-          {isAdmin && (
-            <Tabs.Tab value="charts" data-tab="charts">
-              {t("runs.charts")}
-            </Tabs.Tab>
-          )}
+          ))}
         </TabList>
-        <Tabs.Panel value="runs">
-          <RunList />
+        <Tabs.Panel value="runs">{canChat ? <RunList /> : <Forbidden scope="chat" />}</Tabs.Panel>
+        <Tabs.Panel value="approvals">
+          <Approvals />
         </Tabs.Panel>
         <Tabs.Panel value="calls">{isAdmin ? <CallList /> : <Forbidden scope="admin" />}</Tabs.Panel>
         <Tabs.Panel value="charts">{isAdmin ? <Charts /> : <Forbidden scope="admin" />}</Tabs.Panel>
@@ -75,16 +77,10 @@ export function RunsPage() {
   );
 }
 
+type FilterProps = { name: string; label: string; data: { value: string; label: string }[] };
+
 /** A filter whose value is in the URL. */
-function Filter({
-  name,
-  label,
-  data,
-}: {
-  name: string;
-  label: string;
-  data: { value: string; label: string }[];
-}) {
+function Filter({ name, label, data }: FilterProps) {
   const navigate = useNavigate();
   const search = useSearch({ strict: false }) as Record<string, string | undefined>;
   return (
@@ -96,6 +92,7 @@ function Filter({
       placeholder={label}
       clearable
       searchable={data.length > 8}
+      limit={100}
       data={data}
       value={search[name] ?? null}
       onChange={(value) =>
@@ -181,17 +178,51 @@ function RunList() {
   );
 }
 
+/** The calls that wait for a decision: of all keys for one that may decide, else of this key. */
+function Approvals() {
+  const { t } = useTranslation();
+  const query = useQuery({ ...approvalsQuery, refetchInterval: 5_000 });
+  const isAdmin = useScope("admin");
+  return (
+    <QueryView query={query}>
+      {({ items }) =>
+        items.length === 0 ? (
+          <Empty icon={<IconHandStop size={32} stroke={1.3} />} title={t("approval.none")}>
+            {t("approval.noneText")}
+          </Empty>
+        ) : (
+          <Stack>
+            {items.map((item) => (
+              <Paper key={item.approval_id} className="bordered" bg="transparent" pt="xs">
+                <Text size="xs" c="dimmed" px="sm" mb={4}>
+                  {item.agent_id} · {formatTime(item.created_at)}
+                  {isAdmin && " · "}
+                  {isAdmin && (
+                    <PageLink to="/runs/$runId" params={{ runId: item.run_id }} size="xs">
+                      {t("runs.openRun")}
+                    </PageLink>
+                  )}
+                </Text>
+                <ApprovalCard
+                  approval={{ ...item, id: item.approval_id, reason: "" }}
+                  tool={item.tool_id}
+                  isActive
+                />
+              </Paper>
+            ))}
+          </Stack>
+        )
+      }
+    </QueryView>
+  );
+}
+
 function CallList() {
   const { t } = useTranslation();
   const { tool = "", agent = "", failure = "" } = useSearch({ strict: false });
   const tools = useQuery(toolsQuery);
   const agents = useAgentOptions();
   const filter = { tool_id: tool, agent_id: agent, failure };
-  const query = useQuery({
-    queryKey: ["executions", filter],
-    queryFn: () => api<ListPage<Execution>>(withQuery("/api/executions", { ...filter, limit: 200 })),
-    refetchInterval: 5_000,
-  });
   const download = useMutation({
     mutationFn: async () => {
       const response = await request(withQuery("/api/executions/export", { ...filter, format: "csv" }));
@@ -224,7 +255,7 @@ function CallList() {
         </Button>
       </Group>
       <ErrorAlert error={download.error} />
-      <QueryView query={query}>{({ items }) => <ExecutionTable executions={items} />}</QueryView>
+      <ExecutionTable filter={filter} />
     </Stack>
   );
 }

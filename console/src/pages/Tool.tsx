@@ -2,7 +2,7 @@ import { Badge, Button, Group, Paper, Select, SimpleGrid, Stack, Tabs, Text } fr
 import { IconChevronLeft, IconPlayerPlay } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import {
   api,
@@ -355,29 +355,26 @@ function Failures({ path }: { path: string }) {
 
 function Calls({ toolId }: { toolId: string }) {
   const { days } = usePeriod();
+  const since = useMemo(() => new Date(Date.now() - days * 86_400_000).toISOString(), [days]);
+  const filter = { tool_id: toolId, since };
   const query = useQuery({
-    queryKey: ["executions", toolId, days],
-    queryFn: () => {
-      const since = new Date(Date.now() - days * 86_400_000).toISOString();
-      return api<ListPage<Execution>>(withQuery("/api/executions", { tool_id: toolId, since, limit: 1000 }));
-    },
+    queryKey: ["executions", filter],
+    queryFn: () => api<ListPage<Execution>>(withQuery("/api/executions", { ...filter, limit: 1000 })),
     refetchInterval: 5_000,
   });
   return (
     <Stack>
       <PeriodSelect />
       <QueryView query={query}>
-        {({ items }) => (
-          <>
-            {items.length > 0 && (
-              <SimpleGrid cols={{ base: 1, md: 2 }}>
-                <CallCharts calls={items} days={days} />
-              </SimpleGrid>
-            )}
-            <ExecutionTable executions={items.slice(0, 200)} />
-          </>
-        )}
+        {({ items }) =>
+          items.length > 0 && (
+            <SimpleGrid cols={{ base: 1, md: 2 }}>
+              <CallCharts calls={items} days={days} />
+            </SimpleGrid>
+          )
+        }
       </QueryView>
+      <ExecutionTable filter={filter} />
     </Stack>
   );
 }
