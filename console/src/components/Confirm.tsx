@@ -1,6 +1,7 @@
 import { Button, type ButtonProps, Group, Modal, Stack, Text } from "@mantine/core";
 import { IconTrash } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
+import { useBlocker } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { ErrorAlert } from "./States";
@@ -42,6 +43,26 @@ export function ConfirmButton({ title, text, label, action, ...button }: Confirm
       </Button>
       <ConfirmDialog {...{ title, text, label, action }} isOpen={isAsking} onClose={() => setAsking(false)} />
     </>
+  );
+}
+
+/** A question before leaving a page with changes that are not saved. */
+export function UnsavedChanges({ isChanged }: { isChanged: boolean }) {
+  const { t } = useTranslation();
+  const blocker = useBlocker({
+    shouldBlockFn: () => isChanged,
+    enableBeforeUnload: isChanged,
+    withResolver: true,
+  });
+  return (
+    <ConfirmDialog
+      title={t("leaveTitle")}
+      text={t("leaveText")}
+      label={t("leave")}
+      action={async () => blocker.proceed?.()}
+      isOpen={blocker.status === "blocked"}
+      onClose={() => blocker.reset?.()}
+    />
   );
 }
 

@@ -62,24 +62,15 @@ export function Shell() {
     () => onUnauthorized(() => client.invalidateQueries({ queryKey: sessionQuery.queryKey })),
     [client],
   );
-  if (session.error instanceof ApiError && session.error.status === 401) {
-    return (
-      <Suspense>
-        <SignIn onSignedIn={() => client.invalidateQueries()} />
-      </Suspense>
-    );
-  }
-  if (session.error) {
+  const isSignedOut = session.error instanceof ApiError && session.error.status === 401;
+  if (!session.data && !isSignedOut) {
     return (
       <Center mih="100dvh" p="md">
-        <ErrorAlert error={session.error} onRetry={() => session.refetch()} />
-      </Center>
-    );
-  }
-  if (!session.data) {
-    return (
-      <Center mih="100dvh">
-        <Loader role="status" aria-label={t("loading")} />
+        {session.error ? (
+          <ErrorAlert error={session.error} onRetry={() => session.refetch()} />
+        ) : (
+          <Loader role="status" aria-label={t("loading")} />
+        )}
       </Center>
     );
   }

@@ -26,6 +26,9 @@ export const en = {
   idProblem: "may contain only letters, digits, “.”, “_” and “-”",
   notFoundText: "Check the address, or select a page in the navigation.",
   back: "Go back",
+  leave: "Leave",
+  leaveTitle: "Leave without saving?",
+  leaveText: "What you changed on this page is not saved.",
   theme: { light: "Use light colors", dark: "Use dark colors" },
   errors: {
     unreachable: "The server does not answer.",

@@ -28,6 +28,9 @@ export const zh: Texts = {
   idProblem: "只能包含字母、数字、“.”、“_”和“-”",
   notFoundText: "请检查地址，或在导航中选择一个页面。",
   back: "返回",
+  leave: "离开",
+  leaveTitle: "不保存就离开？",
+  leaveText: "本页的更改尚未保存。",
   theme: { light: "使用浅色", dark: "使用深色" },
   errors: {
     unreachable: "服务器没有响应。",

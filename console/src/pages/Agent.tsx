@@ -29,7 +29,7 @@ import {
   withQuery,
 } from "../api/client";
 import { agentsQuery, sessionQuery, toolsQuery, useScope } from "../api/queries";
-import { DeleteButton } from "../components/Confirm";
+import { DeleteButton, UnsavedChanges } from "../components/Confirm";
 import { ButtonLink, PageLink } from "../components/links";
 import { ModelProfile } from "../components/ModelProfile";
 import { Page } from "../components/Page";
@@ -89,7 +89,7 @@ export function AgentPage() {
       <QueryView query={query}>
         {(agent) => (
           <Fieldset variant="unstyled" disabled={!canWrite}>
-            <Editor key={agent.version} agent={agent} path={path} />
+            <Editor key={agentId} agent={agent} path={path} />
           </Fieldset>
         )}
       </QueryView>
@@ -114,14 +114,23 @@ function DeleteAgent({ path, name }: { path: string; name: string }) {
 function Editor({ agent, path }: { agent: Agent; path: string }) {
   const { t } = useTranslation();
   const client = useQueryClient();
+  const [base, setBase] = useState(agent);
   const [spec, setSpec] = useState<AgentSpec>(agent.agent);
+  const isChanged = JSON.stringify(spec) !== JSON.stringify(base.agent);
+  const load = (version: Agent) => {
+    setBase(version);
+    setSpec(version.agent);
+  };
+  // Another page may save a newer version: it replaces what is shown, but not what was typed.
+  if (agent.version > base.version && !isChanged) load(agent);
   const models = useQuery(sessionQuery).data?.models ?? [];
   const canWrite = useScope("tools:write");
   const isAdmin = useScope("admin");
   const change = (values: Partial<AgentSpec>) => setSpec({ ...spec, ...values });
   const save = useMutation({
-    mutationFn: () => api<Agent>(withQuery(path, { expected: agent.version }), { method: "PUT", body: spec }),
-    onSuccess: () => client.invalidateQueries({ queryKey: agentsQuery.queryKey }),
+    mutationFn: () => api<Agent>(withQuery(path, { expected: base.version }), { method: "PUT", body: spec }),
+    onSuccess: load,
+    onSettled: () => client.invalidateQueries({ queryKey: agentsQuery.queryKey }),
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -235,18 +244,15 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
         allowDeselect={false}
         maw={{ sm: "calc(50% - 0.5rem)" }}
       />
+      <UnsavedChanges isChanged={isChanged} />
       <ErrorAlert error={save.error} />
       <Group>
         {canWrite && (
-          <Button
-            type="submit"
-            loading={save.isPending}
-            disabled={JSON.stringify(spec) === JSON.stringify(agent.agent)}
-          >
+          <Button type="submit" loading={save.isPending} disabled={!isChanged}>
             {t("save")}
           </Button>
         )}
-        {save.isSuccess && (
+        {save.isSuccess && !isChanged && (
           <Text size="sm" c="dimmed" role="status">
             {t("saved")}
           </Text>
@@ -335,6 +341,7 @@ function ToolBindings({ spec, onChange }: BindingProps) {
           value={bound}
           onChange={bind}
           searchable
+          limit={100}
           clearable
           hidePickedOptions
         />

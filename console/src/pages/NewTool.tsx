@@ -21,6 +21,7 @@ import { useTranslation } from "react-i18next";
 import { api, type ImportOutcome } from "../api/client";
 import { describeProblem } from "../api/errors";
 import { useScope } from "../api/queries";
+import { UnsavedChanges } from "../components/Confirm";
 import { Json } from "../components/Json";
 import { CodeEditor } from "../components/lazy";
 import { PageLink } from "../components/links";
@@ -132,9 +133,18 @@ function HttpTool() {
     mutationFn: async () => api("/api/tools", { method: "POST", body: createSpec() }),
     onSuccess: () => show(id.trim()),
   });
+  const tryCall = () => {
+    save.reset();
+    trial.mutate();
+  };
+  const store = () => {
+    trial.reset();
+    save.mutate();
+  };
   const isIncomplete = !id.trim() || !url.trim();
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="xl">
+      <UnsavedChanges isChanged={!save.isPending && id + description + url !== ""} />
       <Stack>
         <TextInput
           label={t("newTool.id")}
@@ -192,19 +202,14 @@ function HttpTool() {
             label={t("newTool.example")}
             value={example}
             onChange={setExample}
-            onSubmit={() => trial.mutate()}
+            onSubmit={tryCall}
           />
         </Labelled>
         <Group>
-          <Button
-            variant="light"
-            onClick={() => trial.mutate()}
-            loading={trial.isPending}
-            disabled={isIncomplete}
-          >
+          <Button variant="light" onClick={tryCall} loading={trial.isPending} disabled={isIncomplete}>
             {t("newTool.try")}
           </Button>
-          <Button onClick={() => save.mutate()} loading={save.isPending} disabled={isIncomplete}>
+          <Button onClick={store} loading={save.isPending} disabled={isIncomplete}>
             {t("save")}
           </Button>
         </Group>
@@ -254,7 +259,9 @@ function OpenApiTools() {
   const save = useMutation({
     mutationFn: async () => {
       for (const tool of preview.data?.accepted ?? []) {
-        if (chosen.includes(tool.tool_id)) await api("/api/tools", { method: "POST", body: tool });
+        if (!chosen.includes(tool.tool_id)) continue;
+        await api("/api/tools", { method: "POST", body: tool });
+        setChosen((ids) => ids.filter((id) => id !== tool.tool_id)); // a later attempt goes on after it
       }
     },
     onSuccess: () => show(),

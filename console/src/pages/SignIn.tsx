@@ -8,20 +8,25 @@ import { Logo } from "../components/Logo";
 import { ErrorAlert } from "../components/States";
 import { useTitle } from "../components/title";
 
+type Props = {
+  /** Why the key that was signed in is no longer accepted. */
+  reason: unknown;
+  onSignedIn: (session: Session) => void;
+};
+
 /** Sign in with an API key, which the server stores in a cookie that scripts cannot read. */
-export default function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
+export default function SignIn({ reason, onSignedIn }: Props) {
   const { t } = useTranslation();
   useTitle(t("signIn.title"));
   const [key, setKey] = useState("");
-  const [error, setError] = useState<unknown>(null);
+  const [error, setError] = useState<unknown>(reason);
   const [isBusy, setBusy] = useState(false);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
     try {
       const headers = { Authorization: `Bearer ${key.trim()}` };
-      await api<Session>("/api/session", { method: "POST", headers });
-      onSignedIn();
+      onSignedIn(await api<Session>("/api/session", { method: "POST", headers }));
     } catch (problem) {
       setError(problem);
     } finally {

@@ -18,7 +18,7 @@ import {
 } from "../api/client";
 import { toMedia } from "../api/media";
 import { agentsQuery, healthQuery, skillsQuery, toolsQuery, useScope } from "../api/queries";
-import { DeleteButton } from "../components/Confirm";
+import { DeleteButton, UnsavedChanges } from "../components/Confirm";
 import { ExecutionTable } from "../components/ExecutionTable";
 import { Figures } from "../components/Figures";
 import { Json } from "../components/Json";
@@ -445,14 +445,18 @@ function ToolVersions({ spec, path }: { spec: ToolSpec; path: string }) {
 function SpecEditor({ spec, path }: { spec: ToolSpec; path: string }) {
   const { t } = useTranslation();
   const client = useQueryClient();
-  const [text, setText] = useState(() => JSON.stringify(spec, null, 2));
+  const [saved, setSaved] = useState(() => JSON.stringify(spec, null, 2));
+  const [text, setText] = useState(saved);
   const save = useMutation({
     mutationFn: async () => api(path, { method: "PUT", body: JSON.parse(text) }),
-    onSuccess: () =>
-      Promise.all([client.invalidateQueries(toolsQuery), client.invalidateQueries(skillsQuery)]),
+    onSuccess: () => {
+      setSaved(text);
+      return Promise.all([client.invalidateQueries(toolsQuery), client.invalidateQueries(skillsQuery)]);
+    },
   });
   return (
     <Stack>
+      <UnsavedChanges isChanged={!save.isPending && text !== saved} />
       <CodeEditor
         value={text}
         onChange={setText}
@@ -465,7 +469,7 @@ function SpecEditor({ spec, path }: { spec: ToolSpec; path: string }) {
         <Button size="xs" onClick={() => save.mutate()} loading={save.isPending}>
           {t("save")}
         </Button>
-        {save.isSuccess && (
+        {save.isSuccess && text === saved && (
           <Text size="sm" c="dimmed" role="status">
             {t("saved")}
           </Text>
