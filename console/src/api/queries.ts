@@ -32,6 +32,18 @@ export function useScope(scope: string): boolean {
   return scopes.includes(scope) || scopes.includes("admin");
 }
 
+/** Return all items of a list of the API, page by page. */
+async function listAll<T>(path: string): Promise<Page<T>> {
+  const items: T[] = [];
+  let next = "";
+  do {
+    const page = await api<Page<T>>(withQuery(path, { limit: 1000, after: next }));
+    items.push(...page.items);
+    next = page.next;
+  } while (next);
+  return { items, next };
+}
+
 export const queryClient = new QueryClient({
   defaultOptions: {
     // A service on this machine answers without a network too, and a lost network must be shown as an error.
@@ -52,11 +64,11 @@ export const sessionQuery = queryOptions({
 });
 export const agentsQuery = queryOptions({
   queryKey: ["agents"],
-  queryFn: () => api<Page<Agent>>("/api/agents?limit=1000"),
+  queryFn: () => listAll<Agent>("/api/agents"),
 });
 export const toolsQuery = queryOptions({
   queryKey: ["tools"],
-  queryFn: () => api<Page<ToolSpec>>("/api/tools?limit=1000"),
+  queryFn: () => listAll<ToolSpec>("/api/tools"),
 });
 export const skillsQuery = queryOptions({
   queryKey: ["skills"],

@@ -33,7 +33,7 @@ import { Status } from "../components/Status";
 import { TabList } from "../components/TabList";
 import { Versions } from "../components/Versions";
 import { formatNumber, formatSeconds, formatTime } from "../format";
-import { getActions, getHealthState } from "./Tools";
+import { getHealthState, groupActions } from "./Tools";
 
 export function ToolPage() {
   const { t } = useTranslation();
@@ -58,7 +58,7 @@ export function ToolPage() {
   const tab = search.tab && tabs.includes(search.tab) ? search.tab : tabs[0];
   const health = useQuery({ ...healthQuery(toolId), enabled: tool.isSuccess });
   const skills = useQuery(skillsQuery);
-  const actions = getActions(toolId, skills.data ?? []);
+  const actions = groupActions(skills.data ?? []).get(toolId) ?? [];
   const current = actions.find((skill) => skill.skill_id === action) ?? actions[0];
   const select = (values: { tab?: string; action?: string }) =>
     navigate({ to: ".", search: (previous: object) => ({ ...previous, ...values }), replace: true });

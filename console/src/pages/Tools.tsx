@@ -1,8 +1,9 @@
-import { Badge, Group, Select, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
+import { Badge, Button, Group, Select, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { IconPlus, IconSearch, IconTool } from "@tabler/icons-react";
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Skill, ToolHealth, ToolSpec } from "../api/client";
 import { healthQuery, skillsQuery, toolsQuery, useScope } from "../api/queries";
@@ -10,6 +11,7 @@ import { ButtonLink, PageLink } from "../components/links";
 import { Page } from "../components/Page";
 import { Empty, QueryView } from "../components/States";
 import { Status } from "../components/Status";
+import { formatNumber } from "../format";
 
 /** Return the state of a tool by its health: the tools of an MCP server may all wait until they are accepted. */
 export function getHealthState({ tool_id, state, rejected = {} }: ToolHealth): string {
@@ -18,10 +20,10 @@ export function getHealthState({ tool_id, state, rejected = {} }: ToolHealth): s
 }
 
 /** Return whether each tool can be called: `away` is enabled but not loaded, `open` and `half_open` failed too often. */
-function useToolStates(specs: ToolSpec[], skills: Skill[] | undefined): Map<string, string> {
+function useToolStates(specs: ToolSpec[], actions: Actions | undefined): Map<string, string> {
   const states = new Map<string, string>();
-  for (const spec of skills ? specs : []) {
-    const state = getActions(spec.tool_id, skills ?? [])[0]?.state ?? "away";
+  for (const spec of actions ? specs : []) {
+    const state = actions?.get(spec.tool_id)?.[0]?.state ?? "away";
     states.set(spec.tool_id, spec.enabled === false ? "disabled" : state);
   }
   const servers = specs.filter(
@@ -32,9 +34,23 @@ function useToolStates(specs: ToolSpec[], skills: Skill[] | undefined): Map<stri
   return states;
 }
 
-/** Return the actions of a tool. */
-export function getActions(toolId: string, skills: Skill[]): Skill[] {
-  return skills.filter((skill) => skill.skill_id === toolId || skill.skill_id.startsWith(`${toolId}.`));
+/** The actions of each tool by its id. */
+type Actions = Map<string, Skill[]>;
+const CARDS = 60;
+
+/** Return the actions of each tool: `a.b` is one of the tool `a`, or the only one of the tool `a.b`. */
+export function groupActions(skills: Skill[]): Actions {
+  const actions: Actions = new Map();
+  for (const skill of skills) {
+    const parts = skill.skill_id.split(".");
+    for (let length = 1; length <= parts.length; length++) {
+      const toolId = parts.slice(0, length).join(".");
+      const group = actions.get(toolId);
+      if (group) group.push(skill);
+      else actions.set(toolId, [skill]);
+    }
+  }
+  return actions;
 }
 
 export function ToolsPage() {
@@ -47,7 +63,9 @@ export function ToolsPage() {
   const change = (values: Record<string, string | null>) =>
     navigate({ to: "/tools", search: (previous) => ({ ...previous, ...clean(values) }), replace: true });
   const search = useDebouncedCallback((text: string) => change({ q: text }), 150);
-  const states = useToolStates(tools.data?.items ?? [], skills.data);
+  const actions = useMemo(() => skills.data && groupActions(skills.data), [skills.data]);
+  const states = useToolStates(tools.data?.items ?? [], actions);
+  const [shown, setShown] = useState(CARDS);
   const tags = [...new Set((tools.data?.items ?? []).flatMap((spec) => spec.tags ?? []))].sort();
   return (
     <Page
@@ -111,22 +129,33 @@ export function ToolsPage() {
       </Group>
       <QueryView query={tools}>
         {({ items }) => {
-          const known = skills.data ?? [];
           const found = items.filter(
             (spec) =>
               (!type || spec.tool_type === type) &&
               (!tag || spec.tags?.includes(tag)) &&
               (!state || states.get(spec.tool_id) === state) &&
-              matches(spec, known, q),
+              matches(spec, actions?.get(spec.tool_id) ?? [], q),
           );
           if (found.length === 0)
             return <Empty icon={<IconTool size={32} stroke={1.3} />} title={t("nothingFound")} />;
           return (
-            <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
-              {found.map((spec) => (
-                <ToolCard key={spec.tool_id} spec={spec} skills={known} state={states.get(spec.tool_id)} />
-              ))}
-            </SimpleGrid>
+            <Stack align="flex-start">
+              <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm" w="100%">
+                {found.slice(0, shown).map((spec) => (
+                  <ToolCard
+                    key={spec.tool_id}
+                    spec={spec}
+                    actions={actions?.get(spec.tool_id) ?? []}
+                    state={states.get(spec.tool_id)}
+                  />
+                ))}
+              </SimpleGrid>
+              {found.length > shown && (
+                <Button variant="default" size="xs" onClick={() => setShown(shown + CARDS)}>
+                  {t("more")} ({formatNumber(found.length - shown)})
+                </Button>
+              )}
+            </Stack>
           );
         }}
       </QueryView>
@@ -134,11 +163,10 @@ export function ToolsPage() {
   );
 }
 
-type CardProps = { spec: ToolSpec; skills: Skill[]; state: string | undefined };
+type CardProps = { spec: ToolSpec; actions: Skill[]; state: string | undefined };
 
-function ToolCard({ spec, skills, state }: CardProps) {
+function ToolCard({ spec, actions, state }: CardProps) {
   const { t } = useTranslation();
-  const actions = getActions(spec.tool_id, skills);
   const description = spec.description || actions[0]?.description || "";
   return (
     <PageLink
@@ -178,9 +206,8 @@ function ToolCard({ spec, skills, state }: CardProps) {
   );
 }
 
-function matches(spec: ToolSpec, skills: Skill[], text: string): boolean {
+function matches(spec: ToolSpec, actions: Skill[], text: string): boolean {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const actions = getActions(spec.tool_id, skills);
   const searched = [
     spec.tool_id,
     spec.description,
