@@ -18,14 +18,16 @@ export function formatNumber(value: number): string {
   return format.format(value);
 }
 
-/** Return a time: the hour for today, else the date too. */
+/** Return a time: the hour for today, else the date too, with another year. */
 export function formatTime(value: string | null | undefined): string {
   if (!value) return "";
   const time = new Date(value);
-  const isToday = time.toDateString() === new Date().toDateString();
+  const now = new Date();
+  const isToday = time.toDateString() === now.toDateString();
+  const year = time.getFullYear() === now.getFullYear() ? undefined : ("numeric" as const);
   const style: Intl.DateTimeFormatOptions = isToday
     ? { hour: "2-digit", minute: "2-digit", second: "2-digit" }
-    : { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" };
+    : { year, month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" };
   return new Intl.DateTimeFormat(i18next.language, { ...style, hourCycle: "h23" }).format(time);
 }
 

@@ -62,7 +62,7 @@ export default function Chart({ kind, labels, series, height = 260, label, axes 
             label: yName || undefined,
             size: 58,
             incrs: isWhole ? WHOLE_STEPS : undefined,
-            values: (_, ticks) => ticks.map(formatTick),
+            values: (_, ticks) => ticks.map((tick) => TICKS.format(tick)),
           },
         ],
         series: [
@@ -131,6 +131,4 @@ function shorten(text: string): string {
   return text.length > 13 ? `${text.slice(0, 12)}…` : text;
 }
 
-function formatTick(value: number): string {
-  return new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 }).format(value);
-}
+const TICKS = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });

@@ -1,6 +1,6 @@
 import { Group, Text } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useMemo, useRef, useState } from "react";
+import { type CSSProperties, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { formatNumber } from "../format";
 
@@ -27,6 +27,9 @@ export function DataGrid({ columns, rows, label, maxHeight = 420 }: Props) {
     estimateSize: () => ROW_HEIGHT,
     overscan: 12,
   });
+  const numeric = columns.map(
+    (_, index) => typeof rows.find((row) => row[index] !== null)?.[index] === "number",
+  );
   const toggle = (column: number) =>
     setSort(
       sort?.column !== column
@@ -43,16 +46,16 @@ export function DataGrid({ columns, rows, label, maxHeight = 420 }: Props) {
         role="table"
         aria-label={label}
         aria-rowcount={rows.length + 1}
-        style={{ maxHeight }}
+        style={{ maxHeight, "--columns": columns.length } as CSSProperties}
         tabIndex={0}
       >
-        <div role="rowgroup" style={{ position: "sticky", top: 0, zIndex: 1, minWidth: "fit-content" }}>
+        <div role="rowgroup" style={{ position: "sticky", top: 0, zIndex: 1 }}>
           <div role="row" aria-rowindex={1}>
             {columns.map((column, index) => (
               <div
                 key={`${column}${index}`}
                 role="columnheader"
-                className={typeof rows[0]?.[index] === "number" ? "numeric" : undefined}
+                className={numeric[index] ? "numeric" : undefined}
                 aria-sort={getAriaSort(sort, index)}
               >
                 <button type="button" className="sort-button" onClick={() => toggle(index)}>
@@ -62,31 +65,22 @@ export function DataGrid({ columns, rows, label, maxHeight = 420 }: Props) {
             ))}
           </div>
         </div>
-        <div
-          role="rowgroup"
-          style={{ height: virtual.getTotalSize(), position: "relative", minWidth: "fit-content" }}
-        >
+        <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: "relative" }}>
           {virtual.getVirtualItems().map((item) => (
             <div
               key={item.key}
               role="row"
               aria-rowindex={item.index + 2}
-              style={{
-                position: "absolute",
-                top: item.start,
-                width: "100%",
-                minWidth: "fit-content",
-                height: ROW_HEIGHT,
-              }}
+              style={{ position: "absolute", top: item.start, width: "100%", height: ROW_HEIGHT }}
             >
               {sorted[item.index]?.map((cell, index) => (
                 <div
                   key={index}
                   role="cell"
-                  className={typeof cell === "number" ? "numeric" : undefined}
+                  className={numeric[index] ? "numeric" : undefined}
                   title={toText(cell)}
                 >
-                  {typeof cell === "number" ? formatCell(cell) : toText(cell)}
+                  {cell === null ? <span className="null">NULL</span> : formatCell(cell)}
                 </div>
               ))}
             </div>
@@ -114,9 +108,13 @@ function compare(a: unknown, b: unknown): number {
   return Number(a ?? Number.NEGATIVE_INFINITY) - Number(b ?? Number.NEGATIVE_INFINITY) || 0;
 }
 
-/** Return a number without the digits that binary fractions add, as in 523.0600000000003. */
-function formatCell(value: number): string {
-  return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(12)));
+const MIDNIGHT = /^(\d{4}-\d\d-\d\d)T00:00:00$/;
+const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)/;
+
+/** Return a cell as it is shown: a time of midnight as its date, a number without the digits of binary fractions. */
+export function formatCell(cell: unknown): string {
+  if (typeof cell !== "number") return toText(cell).replace(MIDNIGHT, "$1").replace(TIME, "$1 $2");
+  return Number.isInteger(cell) ? String(cell) : String(Number(cell.toPrecision(12)));
 }
 
 /** Return a cell as text. */

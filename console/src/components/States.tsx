@@ -58,7 +58,7 @@ export function ErrorAlert({ error, onRetry }: { error: unknown; onRetry?: () =>
         </ul>
       )}
       {onRetry && kind !== "not_found" && (
-        <Button mt="xs" size="compact-sm" variant="default" onClick={onRetry}>
+        <Button mt="xs" display="block" size="compact-sm" variant="default" onClick={onRetry}>
           {t("retry")}
         </Button>
       )}

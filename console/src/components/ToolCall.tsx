@@ -111,43 +111,17 @@ function CallDetails({ call }: { call: CallItem }) {
 
 function CallIcon({ call, isActive }: { call: CallItem; isActive: boolean }) {
   const { t } = useTranslation();
-  if (!call.result && call.approval?.status === "pending" && isActive) {
-    return (
-      <IconHandStop
-        size={16}
-        color="var(--mantine-color-orange-6)"
-        role="img"
-        aria-label={t("call.waiting")}
-      />
-    );
-  }
-  if (!call.result && isActive) return <Loader size={14} role="status" aria-label={t("call.running")} />;
-  if (!call.result || REFUSALS.has(call.result.failure ?? "")) {
-    return (
-      <IconShieldX
-        size={16}
-        color="var(--mantine-color-orange-6)"
-        role="img"
-        aria-label={t("call.refused")}
-      />
-    );
-  }
-  if (call.result.failure) {
-    return (
-      <IconAlertCircle
-        size={16}
-        color="var(--mantine-color-red-6)"
-        role="img"
-        aria-label={t("call.failed")}
-      />
-    );
-  }
+  const isOpen = !call.result && isActive;
+  if (isOpen && call.approval?.status !== "pending")
+    return <Loader size={14} role="status" aria-label={t("call.running")} />;
+  const [Icon, color, label] = isOpen
+    ? ([IconHandStop, "orange", "waiting"] as const)
+    : !call.result || REFUSALS.has(call.result.failure ?? "")
+      ? ([IconShieldX, "orange", "refused"] as const)
+      : call.result.failure
+        ? ([IconAlertCircle, "red", "failed"] as const)
+        : ([IconCircleCheck, "teal", "succeeded"] as const);
   return (
-    <IconCircleCheck
-      size={16}
-      color="var(--mantine-color-teal-6)"
-      role="img"
-      aria-label={t("call.succeeded")}
-    />
+    <Icon size={16} color={`var(--mantine-color-${color}-6)`} role="img" aria-label={t(`call.${label}`)} />
   );
 }

@@ -1,4 +1,5 @@
 import type { Series } from "./Chart";
+import { formatCell } from "./DataGrid";
 
 const MAX_CHART_ROWS = 500;
 
@@ -19,5 +20,5 @@ export function pickSeries(
     values: rows.map((row) => row[index] as number | null),
   }));
   const yName = series.length === 1 ? (series[0]?.label ?? "") : ""; // a legend names several series
-  return { labels: rows.map((row) => String(row[x] ?? "")), series, axes: [columns[x] ?? "", yName] };
+  return { labels: rows.map((row) => formatCell(row[x])), series, axes: [columns[x] ?? "", yName] };
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { toCsv } from "./DataGrid";
+import { formatCell, toCsv } from "./DataGrid";
 import { groupCalls } from "./RunItems";
 import { pickSeries } from "./series";
 import { countByTime } from "./statistics";
@@ -54,4 +54,11 @@ it("picks the first text column as labels and the numbers as series", () => {
     axes: ["country", ""],
   });
   expect(pickSeries(["a"], [["x"], ["y"]])).toBeNull();
+});
+
+it("shows times without the letter between date and hour, and midnight as a date", () => {
+  const text = JSON.stringify(
+    ["2026-05-01T00:00:00", "2026-05-01T08:30:00Z", "at T00:00:00"].map(formatCell),
+  );
+  expect(text).toBe('["2026-05-01","2026-05-01 08:30:00Z","at T00:00:00"]');
 });

@@ -19,14 +19,7 @@ import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Database, type Run } from "../api/client";
 import { getLiveRun, LiveRun, type LiveState, useLiveRun } from "../api/liveRuns";
-import {
-  type DataSource,
-  databasesQuery,
-  getSourceHeaders,
-  sessionQuery,
-  useScope,
-  useStopRun,
-} from "../api/queries";
+import { type DataSource, databasesQuery, getSourceHeaders, useScope, useStopRun } from "../api/queries";
 import { AnswerText } from "../components/AnswerText";
 import { Page } from "../components/Page";
 import { QueryResult } from "../components/QueryResult";
@@ -42,8 +35,12 @@ function getKey({ agent_id, database }: Database): string {
   return agent_id ? `agent:${agent_id}` : `database:${database}`;
 }
 
+/** The database of the URL while none is named. */
+const UNNAMED = "sqlite:///";
+
 /** Return the source that the URL names, else the first one. */
 function findSource(databases: Database[], agent: string, database: string): DataSource | null {
+  if (database === UNNAMED) return null;
   if (database && database !== "sample") return { agent: "", database };
   const sample = databases.find((item) => item.database);
   const found = agent ? databases.find((item) => item.agent_id === agent) : database ? sample : databases[0];
@@ -116,11 +113,12 @@ export function DataPage() {
 function SourcePicker({ items, source }: { items: Database[]; source: DataSource | null }) {
   const { t } = useTranslation();
   const navigate = useNavigate();
-  const isAdmin = useQuery(sessionQuery).data?.scopes.includes("admin") ?? false;
+  const isAdmin = useScope("admin");
+  const { database = "" } = useSearch({ strict: false });
   const item = items.find(
     (candidate) => candidate.agent_id === source?.agent && candidate.database === source.database,
   );
-  const selected = item ? getKey(item) : source ? "other" : null;
+  const selected = item ? getKey(item) : source || database ? "other" : null;
   const choose = (search: { agent?: string; database?: string }) =>
     navigate({ to: "/data", search, replace: true });
   return (
@@ -140,7 +138,7 @@ function SourcePicker({ items, source }: { items: Database[]; source: DataSource
           choose(
             found
               ? { agent: found.agent_id || undefined, database: found.database || undefined }
-              : { database: "sqlite:///" },
+              : { database: UNNAMED },
           );
         }}
         allowDeselect={false}
@@ -149,7 +147,8 @@ function SourcePicker({ items, source }: { items: Database[]; source: DataSource
         <TextInput
           label={t("data.url")}
           flex="1 1 16rem"
-          defaultValue={source?.database}
+          defaultValue={database}
+          onKeyDown={(event) => event.key === "Enter" && event.currentTarget.blur()}
           placeholder="sqlite:////path/to/file.sqlite"
           onBlur={(event) => choose({ database: event.currentTarget.value || undefined })}
         />
@@ -209,16 +208,10 @@ function QuestionForm({ onAsk, isDisabled, run }: FormProps) {
   );
 }
 
+type SidebarProps = { source: DataSource; hasSemantics: boolean; runId: string };
+
 /** What is known about a database: its tables, its semantic model, and earlier questions. */
-function Sidebar({
-  source,
-  hasSemantics,
-  runId,
-}: {
-  source: DataSource;
-  hasSemantics: boolean;
-  runId: string;
-}) {
+function Sidebar({ source, hasSemantics, runId }: SidebarProps) {
   const { t } = useTranslation();
   const canRead = useScope("tools:read");
   return (
