@@ -415,6 +415,9 @@ export const en = {
     revoked: "revoked",
     shownOnce: "Copy the key now. It will not be shown again.",
     budget: "Token budget",
+    rate: "Requests per minute",
+    rateLimit: "Rate limit",
+    perSeconds: "{{calls}} in {{seconds}} s",
     firstKey:
       "This is the first key: from now on every request needs one. Include admin, so that you can go on here.",
     part: {

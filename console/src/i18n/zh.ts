@@ -406,6 +406,9 @@ export const zh: Texts = {
     revoked: "已吊销",
     shownOnce: "请立即复制密钥，之后不会再次显示。",
     budget: "词元预算",
+    rate: "每分钟请求数",
+    rateLimit: "速率限制",
+    perSeconds: "{{seconds}} 秒内 {{calls}} 次",
     firstKey: "这是第一个密钥：之后每个请求都需要密钥。请包含 admin 权限，以便继续在此操作。",
     part: {
       database: "数据库",

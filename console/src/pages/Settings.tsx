@@ -8,6 +8,7 @@ import {
   Group,
   Modal,
   NumberInput,
+  type NumberInputProps,
   Paper,
   SegmentedControl,
   Stack,
@@ -22,7 +23,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type ApiKey, api, type Usage, withQuery } from "../api/client";
-import { keysQuery, sessionQuery } from "../api/queries";
+import { keysQuery, sessionQuery, useScope } from "../api/queries";
 import { ConfirmButton } from "../components/Confirm";
 import { Page } from "../components/Page";
 import { RecordTable } from "../components/RecordTable";
@@ -39,7 +40,8 @@ export function SettingsPage() {
   const { t } = useTranslation();
   const { tab = "general" } = useSearch({ strict: false });
   const navigate = useNavigate();
-  const isAdmin = useQuery(sessionQuery).data?.scopes.includes("admin") ?? false;
+  const isAdmin = useScope("admin");
+  const tabs = ["general" as const, ...(isAdmin ? (["keys", "usage"] as const) : []), "service" as const];
   return (
     <Page title={t("nav.settings")}>
       <Tabs
@@ -48,22 +50,11 @@ export function SettingsPage() {
         keepMounted={false}
       >
         <TabList selected={tab}>
-          <Tabs.Tab value="general" data-tab="general">
-            {t("settings.general")}
-          </Tabs.Tab>
-          {isAdmin && (
-            <Tabs.Tab value="keys" data-tab="keys">
-              {t("settings.keys")}
+          {tabs.map((name) => (
+            <Tabs.Tab key={name} value={name} data-tab={name}>
+              {t(`settings.${name}`)}
             </Tabs.Tab>
-          )}
-          {isAdmin && (
-            <Tabs.Tab value="usage" data-tab="usage">
-              {t("settings.usage")}
-            </Tabs.Tab>
-          )}
-          <Tabs.Tab value="service" data-tab="service">
-            {t("settings.service")}
-          </Tabs.Tab>
+          ))}
         </TabList>
         <Tabs.Panel value="general">
           <General />
@@ -158,6 +149,7 @@ function Field({ label, children }: { label: string; children: React.ReactNode }
 function Keys() {
   const { t } = useTranslation();
   const query = useQuery(keysQuery);
+  const hasKey = useQuery(sessionQuery).data?.has_key ?? true;
   const [isCreating, setCreating] = useState(false);
   return (
     <Stack>
@@ -173,7 +165,7 @@ function Keys() {
         {({ items }) =>
           items.length === 0 ? (
             <Empty icon={<IconKey size={32} stroke={1.3} />} title={t("settings.noKeys")}>
-              {t("settings.noKeysText")}
+              {!hasKey && t("settings.noKeysText")}
             </Empty>
           ) : (
             <KeyTable keys={items} />
@@ -215,6 +207,11 @@ function KeyTable({ keys }: { keys: ApiKey[] }) {
           cell: (key) =>
             formatNumber(key.tokens_used) +
             (key.token_budget === null ? "" : ` / ${formatNumber(key.token_budget)}`),
+          kind: "number",
+        },
+        {
+          label: t("settings.rateLimit"),
+          cell: ({ rate_limit }) => (rate_limit ? t("settings.perSeconds", rate_limit) : "–"),
           kind: "number",
         },
         { label: t("settings.lastUsed"), cell: (key) => formatTime(key.last_used_at) || "–", kind: "time" },
@@ -296,11 +293,17 @@ function CreateKey({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState(["chat"]);
   const [budget, setBudget] = useState<number | string>("");
+  const [rate, setRate] = useState<number | string>("");
   const create = useMutation({
     mutationFn: () =>
       api<{ key: string }>("/api/keys", {
         method: "POST",
-        body: { name: name.trim(), scopes, token_budget: budget === "" ? null : Number(budget) },
+        body: {
+          name: name.trim(),
+          scopes,
+          token_budget: budget === "" ? null : Number(budget),
+          rate_limit: rate === "" ? null : { calls: Number(rate), seconds: 60 },
+        },
       }),
     onSuccess: async ({ key }) => {
       // Without keys the console needs none; the first one is needed from now on.
@@ -309,7 +312,13 @@ function CreateKey({ onClose }: { onClose: () => void }) {
     },
   });
   return (
-    <Modal opened onClose={onClose} title={t("settings.createKey")} closeOnClickOutside={!create.data}>
+    <Modal
+      opened
+      onClose={onClose}
+      title={t("settings.createKey")}
+      closeOnClickOutside={!create.data}
+      closeOnEscape={!create.data}
+    >
       {create.data ? (
         <Stack>
           <Alert color="orange" variant="light">
@@ -349,13 +358,10 @@ function CreateKey({ onClose }: { onClose: () => void }) {
                 ))}
               </Group>
             </Checkbox.Group>
-            <NumberInput
-              label={t("settings.budget")}
-              placeholder={t("agents.noLimit")}
-              min={0}
-              value={budget}
-              onChange={setBudget}
-            />
+            <Group grow>
+              <LimitInput label={t("settings.budget")} min={0} value={budget} onChange={setBudget} />
+              <LimitInput label={t("settings.rate")} min={1} value={rate} onChange={setRate} />
+            </Group>
             {!hasKey && (
               <Alert color="orange" variant="light">
                 {t("settings.firstKey")}
@@ -374,6 +380,11 @@ function CreateKey({ onClose }: { onClose: () => void }) {
       )}
     </Modal>
   );
+}
+
+function LimitInput(props: NumberInputProps) {
+  const { t } = useTranslation();
+  return <NumberInput placeholder={t("agents.noLimit")} allowDecimal={false} {...props} />;
 }
 
 function ServiceState() {

@@ -99,6 +99,23 @@ async def test_a_tool_is_found_and_tried(browser, tmp_path):
         await expect(page.get_by_role("button", name="calculator")).to_have_count(2)
 
 
+async def test_all_tools_are_listed_and_the_first_of_many_are_drawn(browser, tmp_path):
+    async def list_tools(route) -> None:
+        start = 600 if "after=600" in route.request.url else 0
+        tools = [{"tool_type": "http", "tool_id": f"tool{number}"} for number in range(start, start + 600)]
+        await route.fulfill(json={"items": tools, "next": "" if start else "600"})
+
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open("/settings")
+        await page.route("**/api/tools?*", list_tools)
+        await open_item(page, "Tools")
+        await expect(page.locator("a.card")).to_have_count(60)
+        await page.get_by_role("button", name="Load more (1,140)").click()
+        await expect(page.locator("a.card")).to_have_count(120)
+        await page.get_by_role("textbox", name="Search tools").fill("tool1199")
+        await expect(page.locator("a.card")).to_have_count(1)
+
+
 async def test_tools_are_filtered_by_type_tag_and_health(browser, tmp_path):
     async with serve_console(browser, tmp_path, private_hosts=("127.0.0.1",)) as console:
         failing = {"tool_id": "flaky", "tool_type": "http", "tags": ["shop"], "description": "Fails."}
@@ -200,6 +217,19 @@ async def test_runs_and_calls_are_filtered_and_calls_are_exported(browser, tmp_p
         assert "sql_execute" not in text
 
 
+async def test_all_calls_are_listed_page_by_page(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open("/runs?tab=calls")
+        for number in range(51):
+            body = {"arguments": {"text": str(number)}}
+            assert (await page.request.post(console.url + "/api/tools/echo/call", data=body)).ok
+        await page.reload()
+        calls = page.get_by_role("button", name="echo")
+        await expect(calls).to_have_count(50)
+        await page.get_by_role("button", name="Load more").click()
+        await expect(calls).to_have_count(51)
+
+
 async def test_operations_of_an_openapi_document_are_chosen(browser, tmp_path):
     async with serve_console(browser, tmp_path) as console:
         page = await console.open("/tools/new?kind=openapi")
@@ -261,8 +291,17 @@ async def test_an_http_tool_is_tried_before_it_is_saved(browser, tmp_path):
         schema = '{"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}'
         await page.get_by_label("Parameters (JSON Schema)").fill(schema)
         await page.get_by_label("Arguments of a test call").fill('{"item": "A-17"}')
+        await page.get_by_label("Id", exact=True).fill("no spaces")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("alert")).to_contain_text("tool_id")
+        await page.get_by_label("Id", exact=True).fill("stock")
         await page.get_by_role("button", name="Test call").click()
         await expect(page.get_by_role("region", name="Result")).to_contain_text('"pieces": 4')
+        await expect(page.get_by_role("alert")).to_be_hidden()
+        await open_item(page, "Agents")
+        dialog = page.get_by_role("dialog", name="Leave without saving?")
+        await dialog.get_by_role("button", name="Go back").click()
+        await expect(page.get_by_label("URL")).to_have_value(re.compile("/items/"))
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_role("heading", name="stock")).to_be_visible()
         await expect(page.get_by_label("item")).to_be_visible()
@@ -582,6 +621,22 @@ async def test_a_long_run_and_a_large_table_draw_only_what_is_visible(browser, t
         assert await page.evaluate("document.querySelectorAll('*').length") < 1_500
 
 
+async def test_cells_of_any_length_are_below_their_headers(browser, tmp_path):
+    rows = [["2026-05-01T00:00:00", "word " * 200, None, 1.5], ["2026-05-02T08:30:00", "", "x", -2]]
+    answer = {"text": "", "sql": "SELECT 1", "columns": ["at", "note", "code", "sum"], "rows": rows, "chart": None}
+    answer |= {"truncated": False, "assumptions": [], "corrections": [], "confidence": None}
+    async with serve_console(browser, tmp_path) as console:
+        await add_run(console, "table", [("data_answered", answer)], "data")
+        page = await console.open("/data?agent=analyst&run=table")
+        table = page.get_by_role("table", name="Result")
+        await expect(table.get_by_role("cell")).to_have_text(
+            ["2026-05-01", "word " * 200, "NULL", "1.5", "2026-05-02 08:30:00", "", "x", "-2"]
+        )
+        edges = "all => all.map((one) => Math.round(one.getBoundingClientRect().left))"
+        headers = await table.get_by_role("columnheader").evaluate_all(edges)
+        assert await table.get_by_role("cell").evaluate_all(edges) == headers * 2
+
+
 async def test_an_agent_is_created_and_changed(browser, tmp_path):
     async with serve_console(browser, tmp_path) as console:
         page = await console.open("/agents")
@@ -606,6 +661,31 @@ async def test_an_agent_is_created_and_changed(browser, tmp_path):
         await page.get_by_role("dialog", name="Delete clerk?").get_by_role("button", name="Delete").click()
         await expect(page.get_by_role("link", name="Careful clerk")).to_be_visible()
         assert await console.service.store.agents.get("clerk") is None
+
+
+async def test_changes_of_an_agent_are_not_lost(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open("/agents/careful")
+        await page.get_by_label("Description").fill("Careful.")
+        stored = await console.service.get_agent("careful")
+        await console.service.store.agents.update(stored.spec.model_copy(update={"name": "Other"}))
+        await open_item(page, "Agents")
+        dialog = page.get_by_role("dialog", name="Leave without saving?")
+        await dialog.get_by_role("button", name="Go back").click()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("alert")).to_contain_text("has changed in the meantime")
+        await expect(page.get_by_text("careful, version 2")).to_be_visible()
+        await expect(page.get_by_label("Description")).to_have_value("Careful.")
+        await page.get_by_label("Description").fill("")
+        await expect(page.get_by_role("textbox", name="Name")).to_have_value("Other")
+        await page.get_by_label("Description").fill("Careful.")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("Saved.")).to_be_visible()
+        await page.get_by_label("Description").fill("Careless.")
+        await open_item(page, "Agents")
+        await dialog.get_by_role("button", name="Leave").click()
+        await expect(page.get_by_role("button", name="Create an agent")).to_be_visible()
+        assert (await console.service.get_agent("careful")).spec.description == "Careful."
 
 
 async def test_an_agent_is_exported_and_imported_as_yaml(browser, tmp_path):
@@ -650,10 +730,13 @@ async def test_a_key_is_shown_once_and_revoked(browser, tmp_path):
         await page.get_by_role("textbox", name="Name").fill("front end")
         await page.get_by_role("checkbox", name="admin").check()
         await page.get_by_label("Token budget").fill("5000")
+        await page.get_by_label("Requests per minute").fill("300")
         await page.get_by_role("dialog").get_by_role("button", name="Create a key").click()
         key = await page.get_by_role("dialog").get_by_text("opp_").inner_text()
+        await page.keyboard.press("Escape")  # the key is not shown again
         await page.get_by_role("dialog").get_by_role("button", name="Close", exact=True).last.click()
         await expect(page.get_by_role("row", name="front end")).to_contain_text("0 / 5,000")
+        await expect(page.get_by_role("row", name="front end")).to_contain_text("300 in 60 s")
         await page.reload()
         await expect(page.get_by_role("row", name="front end")).to_be_visible()
         assert key not in await page.content()

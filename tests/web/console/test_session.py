@@ -107,6 +107,41 @@ async def test_a_key_that_writes_tools_cannot_set_what_needs_an_admin(browser, t
         )
 
 
+async def test_a_key_that_only_approves_decides_the_calls_of_other_keys(browser, tmp_path):
+    async with serve_console(browser, tmp_path, api_key="sesame") as console:
+        asker = await open_signed_in(console, "/chat?agent=careful&message=approve", ["chat", "tools:read"])
+        await asker.get_by_role("button", name="Send").click()
+        await expect(asker.get_by_role("region", name="Allow calculator")).to_be_visible()
+        page = await open_signed_in(console, "/", ["approve"])
+        await expect(page.get_by_role("tab", name="Approvals (1)")).to_be_visible()
+        card = page.get_by_role("region", name="Allow calculator")
+        await expect(card).to_contain_text("2340*17/100")
+        await card.get_by_role("button", name="Approve").click()
+        await expect(page.get_by_role("heading", name="No call waits for approval")).to_be_visible()
+        await expect(asker.get_by_role("cell", name="coffee")).to_be_visible()
+        await page.goto(console.url + "/runs?tab=runs")
+        await expect(page.get_by_role("alert", name="This is not allowed.")).to_contain_text("chat")
+
+
+async def test_what_was_typed_stays_when_a_session_expires(browser, tmp_path):
+    async with serve_console(browser, tmp_path, api_key="sesame") as console:
+        key = await create_key(console, scopes=["chat", "tools:read", "tools:write"])
+        page = await console.open("/agents/careful")
+        await page.get_by_label("API key").fill(key)
+        await page.get_by_role("button", name="Sign in").click()
+        await page.get_by_label("Instructions").fill("Be kind.")
+        await page.context.clear_cookies()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("alert")).to_contain_text("The key is missing or not valid.")
+        await expect(page.get_by_label("Instructions")).to_be_hidden()
+        await page.get_by_label("API key").fill(key)
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.get_by_label("Instructions")).to_have_value("Be kind.")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_text("Saved.")).to_be_visible()
+        assert (await console.service.get_agent("careful")).spec.instructions == "Be kind."
+
+
 async def test_a_key_without_the_scope_cannot_decide_an_approval(browser, tmp_path):
     async with serve_console(browser, tmp_path, api_key="sesame") as console:
         page = await open_signed_in(console, "/chat?agent=careful&message=approve", ["chat", "tools:read"])

@@ -1,1 +1,0 @@
-/* empty css             */import{t as e}from"./Image-NKZgUsmy.js";import{t}from"./Modal-DGTZE1a7.js";import{k as n}from"./vendor-Bx1OMbyq.js";var r=n();function i({src:n,name:i,isOpen:a,onClose:o}){return(0,r.jsx)(t,{opened:a,onClose:o,title:i,size:`xl`,children:(0,r.jsx)(e,{src:n,alt:i,fit:`contain`,mah:`75vh`})})}export{i as default};

@@ -1,1 +1,0 @@
-export{t as ToolsPage,n as clean,r as getActions,i as getHealthState}from"./Tools-2Xuwdp6L.js";

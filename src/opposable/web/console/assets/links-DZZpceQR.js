@@ -1,1 +1,0 @@
-import{d as e,l as t}from"./components-BkM-M_Eu.js";import{k as n,m as r}from"./vendor-Bx1OMbyq.js";var i=n(),a=r(t=>(0,i.jsx)(e,{...t})),o=r(e=>(0,i.jsx)(t,{component:`a`,...e}));export{a as n,o as t};

@@ -1,1 +1,0 @@
-import{r as e}from"./rolldown-runtime-XKyaHtl9.js";import{j as t}from"./vendor-Bx1OMbyq.js";var n=e(t(),1);function r(e){(0,n.useEffect)(()=>{document.title=e?`${e} · Opposable`:`Opposable`},[e])}export{r as t};
