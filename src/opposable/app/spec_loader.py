@@ -62,11 +62,7 @@ class SpecLoader:
     """
 
     def __init__(
-        self,
-        library: ToolLibrary,
-        permissions: ToolPermissions = ToolPermissions(),
-        *,
-        pins: "PinStore | None" = None,
+        self, library: ToolLibrary, permissions: ToolPermissions = ToolPermissions(), *, pins: "PinStore | None" = None
     ) -> None:
         self.library = library
         self.permissions = permissions

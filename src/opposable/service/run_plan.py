@@ -65,12 +65,7 @@ class RunPlan:
 
 
 def to_chat_request(
-    run: Run,
-    agent: AgentSpec,
-    plan: RunPlan,
-    new_message: Message,
-    history: Sequence[Message],
-    options: ModelOptions,
+    run: Run, agent: AgentSpec, plan: RunPlan, new_message: Message, history: Sequence[Message], options: ModelOptions
 ) -> dict[str, Any]:
     """Return the arguments of a chat as JSON, for a worker."""
     return {

@@ -124,11 +124,7 @@ async def _score_scenario(
 
 
 async def _run_scenario(
-    scenario: Scenario,
-    environment: Environment,
-    model: Model,
-    guard_options: GuardOptions | None,
-    memory: ScopedMemory,
+    scenario: Scenario, environment: Environment, model: Model, guard_options: GuardOptions | None, memory: ScopedMemory
 ) -> tuple[str, int, int]:
     """Return the answer, the number of requested calls, and the tokens used."""
     limits = replace(RUN_LIMITS, context=scenario.context_tokens)

@@ -156,11 +156,7 @@ async def resolve_agent(service: Service, agent_id: str | None) -> AgentSpec:
 
 
 async def respond_with_answer(
-    request: Request,
-    active_run: ActiveRun,
-    serialize: Callable[[ActiveRun], dict[str, Any]],
-    *,
-    detach: bool = False,
+    request: Request, active_run: ActiveRun, serialize: Callable[[ActiveRun], dict[str, Any]], *, detach: bool = False
 ) -> Response:
     """Wait for the end of a run, and return its answer. Unless `detach`, a client that disconnects stops the run.
 

@@ -262,11 +262,7 @@ def _media_to_block(part: ImagePart | FilePart) -> ContentBlock:
 
 
 async def serve_mcp_stdio(
-    library: ToolLibrary,
-    *,
-    name: str = SERVER_NAME,
-    instructions: str = "",
-    record_call: RecordCall | None = None,
+    library: ToolLibrary, *, name: str = SERVER_NAME, instructions: str = "", record_call: RecordCall | None = None
 ) -> None:
     """Serve over stdin and stdout until the client disconnects.
 
