@@ -188,3 +188,14 @@ async def test_an_agent_service_uses_the_skills_of_a_remote_host(tmp_path, monke
         assert (run.run.text, run.finished_calls[0].result.data["result"]) == ("100", 100)
         await wait_until_written(host)
         assert [execution.tool_id for execution in (await host.store.executions.list()).items] == ["calculator"]
+
+
+async def test_requests_end_if_the_server_cannot_start(tmp_path, monkeypatch):
+    def fail(*_: Any, **__: Any) -> None:
+        raise ImportError("a library does not fit")
+
+    monkeypatch.setattr("opposable.web.mcp.server.LibraryServer", fail)
+    async with serve(tmp_path) as (url, _), httpx2.AsyncClient(trust_env=False, timeout=10) as client:
+        for _ in range(2):
+            response = await client.post(url, json=INITIALIZE, headers=ACCEPTED)
+            assert response.status_code == 500

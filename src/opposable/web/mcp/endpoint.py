@@ -60,24 +60,27 @@ class McpEndpoint:
         await self._start_requested.wait()
         try:
             await asyncio.to_thread(import_module, "opposable.web.mcp.server")
+            from mcp.server.transport_security import TransportSecuritySettings
+
+            from opposable.web.mcp.server import LibraryServer  # lazy: needs the extra "mcp"
+
+            server = LibraryServer(self._service.library, record_call=self._record_call)
+            inner_app = server.server.streamable_http_app(
+                streamable_http_path=MCP_PATH,
+                stateless_http=True,
+                # The middleware of the application checks keys, hosts and origins.
+                transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            )
+            async with server.server.session_manager.run(), server.notify_of_changes():
+                app.set_result(inner_app)
+                await asyncio.Event().wait()
         except ModuleNotFoundError:
             message = 'MCP needs the extra "mcp" on the server: pip install "opposable[mcp]".'
             app.set_exception(ApiError(501, "not_installed", message))
-            return
-        from mcp.server.transport_security import TransportSecuritySettings
-
-        from opposable.web.mcp.server import LibraryServer  # lazy: needs the extra "mcp"
-
-        server = LibraryServer(self._service.library, record_call=self._record_call)
-        inner_app = server.server.streamable_http_app(
-            streamable_http_path=MCP_PATH,
-            stateless_http=True,
-            # The middleware of the application checks keys, hosts and origins.
-            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        )
-        async with server.server.session_manager.run(), server.notify_of_changes():
-            app.set_result(inner_app)
-            await asyncio.Event().wait()
+        except Exception as error:
+            if not app.done():
+                app.set_exception(error)
+            raise
 
     def _record_call(self, name: str, arguments: Mapping[str, Any], result: ToolResult) -> None:
         tool_id = self._service.library.get_tool_id(name)
