@@ -4605,6 +4605,11 @@ export interface components {
              * @example front end
              */
             name: string;
+            /**
+             * Key Id
+             * @description The id of the key; empty without a stored key.
+             */
+            key_id: string;
             /** Scopes */
             scopes: string[];
             /**

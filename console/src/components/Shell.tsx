@@ -75,8 +75,8 @@ export function Shell() {
     );
   }
   // What was typed is still there after a key that became invalid signs in again; another key starts anew.
-  const signIn = ({ name }: Session) =>
-    session.data && session.data.name !== name ? location.reload() : client.invalidateQueries();
+  const signIn = ({ key_id }: Session) =>
+    session.data && session.data.key_id !== key_id ? location.reload() : client.invalidateQueries();
   return (
     <>
       {session.data && (

@@ -30,6 +30,7 @@ class SessionResponse(BaseModel):
     """The API key of the request, and what the service offers to it."""
 
     name: str = Field(description="The name of the key; owner without keys.", examples=["front end"])
+    key_id: str = Field(description="The id of the key; empty without a stored key.")
     scopes: list[str]
     models: list[str] = Field(description="The names of the models; the first is the default.")
     profiles: dict[str, ModelProfileResponse] = Field(description="How each model is used.")
@@ -42,6 +43,7 @@ async def get_session(request: Request, service: ServiceDep, principal: Principa
     """Get the name and scopes of the API key, the models and the version."""
     return SessionResponse(
         name=principal.name,
+        key_id=principal.key_id,
         scopes=sorted(principal.scopes),
         models=list(service.models),
         profiles={
