@@ -74,7 +74,7 @@ export function Shell() {
       </Center>
     );
   }
-  // What was typed is still there after a key that became invalid signs in again; another key starts anew.
+  // Typed text is preserved when a key that became invalid signs in again. For another key, the page is loaded again.
   const signIn = ({ key_id }: Session) =>
     session.data && session.data.key_id !== key_id ? location.reload() : client.invalidateQueries();
   return (

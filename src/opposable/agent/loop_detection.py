@@ -8,6 +8,7 @@ from opposable.agent.limits import DEFAULT_LIMITS, Limits
 from opposable.agent.policy import Directive, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.localized_text import LocalizedText
+from opposable.domain.text_normalization import shorten_text
 from opposable.domain.tools import FailureKind, ToolCall
 from opposable.tools.result_cache import canonicalize_arguments
 
@@ -59,8 +60,7 @@ class LoopDetection(RunPolicy):
             message = _REFUSED_RETRY
         else:
             return call
-        result = own[0].result.content
-        quoted = result if len(result) <= _MAX_QUOTED_CHARACTERS else f"{result[:_MAX_QUOTED_CHARACTERS]}…"
+        quoted = shorten_text(own[0].result.content, _MAX_QUOTED_CHARACTERS)
         return call.refuse(message.format(name=call.call.name, count=MAX_RETRIES + 1, result=quoted))
 
     def annotate(self, step: Step, steps: Sequence[Step]) -> str:

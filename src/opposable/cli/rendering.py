@@ -29,6 +29,7 @@ from opposable.domain.errors import ModelNotFound
 from opposable.domain.events import DecisionMade, Event, RunFinished, StopReason, TextDelta, ToolFinished, ToolStarted
 from opposable.domain.json_forms import call_to_json, event_to_json, result_to_json
 from opposable.domain.language import Language
+from opposable.domain.text_normalization import shorten_text
 from opposable.models.embedded.weights import PullProgress
 from opposable.tools.result_text import encode_value
 
@@ -173,8 +174,7 @@ def style_text(*parts: str | tuple[str, str]) -> Text:
 
 def shorten(text: str) -> str:
     """Return `text` on one line, shortened for the trace."""
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_TRACE_CHARACTERS else f"{line[:MAX_TRACE_CHARACTERS]}…"
+    return shorten_text(" ".join(text.split()), MAX_TRACE_CHARACTERS)
 
 
 def render_table(

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from opposable.domain.records import ENDED_STATUSES
+
 if TYPE_CHECKING:  # importing pydantic would double the start-up time of a library of plain functions
     from opposable.domain.specs import AgentSpec, RateLimit
 
@@ -77,9 +79,6 @@ class BatchProgress:
     def ended(self) -> int:
         """The number of tasks that have a result."""
         return sum(self.counts.get(status, 0) for status in ENDED_STATUSES)
-
-
-ENDED_STATUSES: tuple[QueuedRunStatus, ...] = ("finished", "failed", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,9 @@ T = TypeVar("T")
 RunStatus = Literal["queued", "running", "waiting", "finished", "failed", "cancelled"]
 """State of a run; "queued" means for a worker, "waiting" for human approval."""
 
+ENDED_STATUSES: tuple[Literal["finished", "failed", "cancelled"], ...] = ("finished", "failed", "cancelled")
+"""The states of a run that has ended."""
+
 RunKind = Literal["chat", "data"]
 """What a run does; "data" answers a question about data."""
 

@@ -43,7 +43,7 @@ def unwrap_lines(text: str) -> str:
 
 def shorten_text(text: str, max_characters: int) -> str:
     """Return the text, or its beginning and "…"."""
-    return text if len(text) <= max_characters else f"{text[:max_characters].rstrip()}…"
+    return text if len(text) <= max_characters else f"{text[:max_characters]}…"
 
 
 def remove_separators(text: str) -> str:

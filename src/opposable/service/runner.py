@@ -14,7 +14,15 @@ from opposable.domain.errors import OpposableError, StoreConflict, get_error_kin
 from opposable.domain.events import DataAnswered, Event, ModelReplied, RunFinished, ToolFinished, ToolStarted
 from opposable.domain.language import detect_language
 from opposable.domain.messages import Message
-from opposable.domain.records import Run, RunEvent, RunStatus, execution_from_result, get_utc_now, turn_from_run
+from opposable.domain.records import (
+    ENDED_STATUSES,
+    Run,
+    RunEvent,
+    RunStatus,
+    execution_from_result,
+    get_utc_now,
+    turn_from_run,
+)
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.service.approvals import Approver
@@ -48,7 +56,6 @@ MAX_CANCEL_WAIT_SECONDS = 15.0
 """Seconds in which a cancelled run of another process ends; a dead process is detected within 12 s."""
 
 ACTIVE_STATUSES: tuple[RunStatus, ...] = ("queued", "running", "waiting")
-TERMINAL_STATUSES: tuple[RunStatus, ...] = ("finished", "failed", "cancelled")
 
 EventSource = Callable[[CallContext], AsyncGenerator[Event, None]]
 """Starts a run and yields its events: the loop of an agent, or the team that answers questions about data."""
@@ -229,7 +236,7 @@ class Runner:
             active_run.stop()
             return (await active_run.wait_until_ended()).status == "cancelled"
         run = await self.get(run_id)
-        if run is None or run.status in TERMINAL_STATUSES:
+        if run is None or run.status in ENDED_STATUSES:
             return False
         return await self._store.runs.request_cancel(run_id)
 
@@ -262,7 +269,7 @@ class Runner:
             async with asyncio.timeout(MAX_CANCEL_WAIT_SECONDS):
                 while run_ids:
                     runs = [await self.get(run_id) for run_id in run_ids]
-                    run_ids = {run.run_id for run in runs if run is not None and run.status not in TERMINAL_STATUSES}
+                    run_ids = {run.run_id for run in runs if run is not None and run.status not in ENDED_STATUSES}
                     if run_ids:
                         await asyncio.sleep(STORE_POLL_SECONDS)
         except TimeoutError:
@@ -293,7 +300,7 @@ class Runner:
             if is_ended:
                 return
             run = await self.get(run_id)
-            is_ended = run is None or run.status in TERMINAL_STATUSES  # written after the last event
+            is_ended = run is None or run.status in ENDED_STATUSES  # written after the last event
             if not is_ended:
                 await asyncio.sleep(STORE_POLL_SECONDS)
 

@@ -6,9 +6,9 @@ from uuid import uuid4
 
 from sqlalchemy import Row, String, cast, func, select, update
 
-from opposable.domain.batches import ENDED_STATUSES, Batch, BatchProgress, BatchTask
+from opposable.domain.batches import Batch, BatchProgress, BatchTask
 from opposable.domain.expected_texts import contains_expected
-from opposable.domain.records import Page, get_utc_now
+from opposable.domain.records import ENDED_STATUSES, Page, get_utc_now
 from opposable.domain.specs import AgentSpec, RateLimit
 from opposable.store.database import Repository
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first

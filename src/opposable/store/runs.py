@@ -6,8 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row, delete, select, update
 
-from opposable.domain.batches import ENDED_STATUSES
-from opposable.domain.records import Page, Run, RunEvent, RunKind, RunStatus
+from opposable.domain.records import ENDED_STATUSES, Page, Run, RunEvent, RunKind, RunStatus
 from opposable.domain.usage import Usage
 from opposable.store.database import Repository
 from opposable.store.pagination import fetch_by_id_prefix, fetch_newest_first

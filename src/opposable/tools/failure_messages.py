@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from opposable.domain.errors import FieldProblem
 from opposable.domain.language import Language
 from opposable.domain.localized_text import localize
+from opposable.domain.text_normalization import shorten_text
 from opposable.tools.raised_errors import describe_error
 
 
@@ -42,7 +43,7 @@ def missing_action_message(tool_id: str, actions: Sequence[str], language: Langu
 
 def unreadable_arguments_message(name: str, problem: str, raw_arguments: str, language: Language) -> str:
     """Say that the arguments could not be parsed; `problem` says why, without a final period."""
-    preview = raw_arguments if len(raw_arguments) <= 300 else raw_arguments[:300] + "…"
+    preview = shorten_text(raw_arguments, 300)
     if language == "zh":
         return f"工具 {name} 的调用参数无法解析：{localize(problem, 'zh')}。\n收到的内容：{preview}\n请用一个 JSON 对象给出参数后重试。"
     return f"The arguments of {name} cannot be read: {problem}.\nGiven: {preview}\nGive them as one JSON object and try again."
@@ -73,8 +74,7 @@ def unknown_outcome_message(failure: str, language: Language) -> str:
 
 def tool_raised_message(name: str, error: BaseException, language: Language) -> str:
     """Report the type and the message of an error that a tool raised."""
-    description = describe_error(error)
-    description = description if len(description) <= 1000 else description[:1000] + "…"
+    description = shorten_text(describe_error(error), 1000)
     return f"工具 {name} 执行失败：{description}" if language == "zh" else f"{name} failed: {description}"
 
 

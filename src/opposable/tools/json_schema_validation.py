@@ -11,6 +11,7 @@ from opposable.domain.argument_problems import is_required, must_be, unknown_par
 from opposable.domain.errors import BadInput, FieldProblem, InvalidArguments
 from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.json_text import dump_json, preview_json
+from opposable.domain.text_normalization import shorten_text
 from opposable.tools.schema_phrases import (
     LIMIT_KEYWORDS,
     choose_branch,
@@ -265,4 +266,4 @@ def _describe_problem(error: Any, parameters: dict[str, Any]) -> str:
         return must_be(preview_json(kind.value))
     if kind.name in LIMIT_KEYWORDS:
         return must_respect(kind.name, preview_json(kind.value) if isinstance(kind.value, float) else kind.value)
-    return message if len(message) <= 300 else f"{message[:300]}…"
+    return shorten_text(message, 300)

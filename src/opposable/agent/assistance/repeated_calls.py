@@ -7,6 +7,7 @@ from opposable.agent.assistance import prompts
 from opposable.agent.assistance.rule import TRANSIENT_FAILURES, AssistanceRule, AssistedRun
 from opposable.agent.policy import Directive, Step
 from opposable.agent.tool_execution import ResolvedCall
+from opposable.domain.text_normalization import shorten_text
 from opposable.domain.tools import FailureKind, ToolCall
 from opposable.tools.result_cache import canonicalize_arguments
 
@@ -60,8 +61,7 @@ class RepeatedCalls(AssistanceRule):
             return call
         times, result = record.repeat_count, record.content
         if record.failure is not None:
-            shown = result if len(result) <= _MAX_RESULT_CHARACTERS else f"{result[:_MAX_RESULT_CHARACTERS]}…"
-            text = prompts.BLOCKED_FAILURE.format(name=name, result=shown)
+            text = prompts.BLOCKED_FAILURE.format(name=name, result=shorten_text(result, _MAX_RESULT_CHARACTERS))
         elif run.is_read_only(name) and not run.is_polled(name):
             text = prompts.BLOCKED_REPEAT.format(name=name, times=times, result=result)
         else:

@@ -8,6 +8,7 @@ from opposable.agent.history import OMITTED_RESULT, estimate_text_tokens
 from opposable.agent.policy import Step
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message
+from opposable.domain.text_normalization import shorten_text
 from opposable.parsers import escape_special_tokens
 
 MAX_NOTE_TOKENS = 300
@@ -106,8 +107,7 @@ def _format_attempt(failures: Sequence[Step], with_reason: bool) -> str:
 
 
 def _truncate_line(text: str) -> str:
-    line = " ".join(text[: _MAX_LINE_CHARACTERS * 3].split())
-    return escape_special_tokens(line if len(line) <= _MAX_LINE_CHARACTERS else f"{line[:_MAX_LINE_CHARACTERS]}…")
+    return escape_special_tokens(shorten_text(" ".join(text[: _MAX_LINE_CHARACTERS * 3].split()), _MAX_LINE_CHARACTERS))
 
 
 def _fit_lines(lines: Iterable[str], max_tokens: int) -> str:

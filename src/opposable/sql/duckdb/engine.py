@@ -19,7 +19,7 @@ from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
 from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
 from opposable.sql.duckdb.parse_tree_guard import StoredCode, check_parse_tree
 from opposable.sql.duckdb.schema_reader import quote_full_path, read_schema
-from opposable.sql.duckdb.untrusted_views import find_untrusted_views
+from opposable.sql.duckdb.stored_code import read_stored_code
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
@@ -204,7 +204,7 @@ def _open(path: Path) -> DuckdbDatabase:
     connection = connect(path)
     try:
         schema = read_schema(connection)
-        code = find_untrusted_views(connection, schema)
+        code = read_stored_code(connection, schema)
         tables = tuple(
             table
             for table in schema.tables

@@ -71,7 +71,8 @@ def check_parse_tree(cursor: Any, sql: str, code: StoredCode | None = None) -> N
     items, longest, macro_calls = 1.0, 1, 0
     distance_function, code = "", code or StoredCode()
     for node, in_from in iter_nodes(tree["statements"]):
-        if trees := code.trusted_macros.get(fold_name(str(node.get("function_name", "")))):
+        name = fold_name(str(node.get("function_name", ""))) if code.trusted_macros else ""
+        if trees := code.trusted_macros.get(name):
             macro_calls += 1
             if macro_calls > _MAX_MACRO_CALLS:
                 raise ToolRefused(messages.too_many(macro_calls, "calls of macros", _MAX_MACRO_CALLS))

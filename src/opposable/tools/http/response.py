@@ -12,6 +12,7 @@ import aiohttp
 
 from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.json_text import dump_json, parse_json
+from opposable.domain.text_normalization import shorten_text
 from opposable.safety.network.response_body import decode_body, iter_lines, read_body
 from opposable.tools.failure_rules import is_failure
 from opposable.tools.http.response_extract import Extract
@@ -229,7 +230,7 @@ def _extract_message(text: str | None, redactor: Redactor) -> str:
     else:
         message = text
     plain = redactor.redact_text(message).strip() or "(no text)"
-    return plain if len(plain) <= _MAX_ERROR_CHARACTERS else plain[:_MAX_ERROR_CHARACTERS] + "…"
+    return shorten_text(plain, _MAX_ERROR_CHARACTERS)
 
 
 def _describe_error(value: Any) -> str:

@@ -4,7 +4,6 @@ import re
 import unicodedata
 from typing import Any
 
-from opposable.domain.text_normalization import shorten_text
 from opposable.domain.tools import MAX_DESCRIPTION_CHARACTERS, MAX_PARAMETER_DESCRIPTION_CHARACTERS
 
 WORD_JOINER = "\u2060"
@@ -28,7 +27,7 @@ def sanitize_text(text: str, max_characters: int = MAX_DESCRIPTION_CHARACTERS) -
     read_text = text[: max_characters * 10]  # a server may send megabytes of text or of invisible characters
     visible = "".join(c for c in read_text if c in "\n\t" or unicodedata.category(c) not in _HIDDEN_CATEGORIES)
     sanitized = _MODEL_MARKER_PATTERN.sub(lambda match: f"{match[0][0]}{WORD_JOINER}{match[0][1:]}", visible).strip()
-    return shorten_text(sanitized, max_characters)
+    return sanitized if len(sanitized) <= max_characters else f"{sanitized[:max_characters].rstrip()}…"
 
 
 def sanitize_schema(node: Any) -> Any:

@@ -12,9 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from opposable.domain.errors import BadInput
-from opposable.domain.records import Execution, Run
+from opposable.domain.records import ENDED_STATUSES, Execution, Run
 from opposable.service.background import run_in_background
-from opposable.service.runner import TERMINAL_STATUSES
 from opposable.store.recorder import Record
 from opposable.web.telemetry.tracing import ModelCall
 
@@ -112,7 +111,7 @@ class Metrics:
             tool = self._get_tool_label(record.tool_id, service)
             self._calls.labels(tool, record.failure or "none").inc()
             self._call_seconds.labels(tool).observe(record.seconds)
-        elif isinstance(record, Run) and record.status in TERMINAL_STATUSES:
+        elif isinstance(record, Run) and record.status in ENDED_STATUSES:
             self._runs.labels(record.status).inc()
             if record.ended_at is not None:
                 self._run_seconds.observe((record.ended_at - record.started_at).total_seconds())

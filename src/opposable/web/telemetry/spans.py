@@ -12,9 +12,8 @@ import orjson
 
 from opposable.domain.errors import BadInput
 from opposable.domain.json_text import dump_json
-from opposable.domain.records import Execution, Run
+from opposable.domain.records import ENDED_STATUSES, Execution, Run
 from opposable.safety.redaction import redact
-from opposable.service.runner import TERMINAL_STATUSES
 from opposable.store.recorder import Record
 from opposable.web.telemetry.tracing import CURRENT_TRACE, ModelCall, RequestTrace
 
@@ -84,7 +83,7 @@ class SpanRecorder:
     def _process_record(self, record: Record) -> None:
         if isinstance(record, Run):
             CURRENT_TRACE.get().has_run = True
-            if record.status in TERMINAL_STATUSES:
+            if record.status in ENDED_STATUSES:
                 self._record_run(record, self._pending_calls.pop(record.run_id, []))
         elif isinstance(record, Execution) and record.run_id:
             self._pending_calls.setdefault(record.run_id, []).append(record)

@@ -1,4 +1,4 @@
-"""Views and macros of a DuckDB file that read more than its tables."""
+"""The views and macros of a DuckDB file: those that read more than its tables are untrusted."""
 
 import json
 import re
@@ -22,8 +22,8 @@ QualifiedName = tuple[str, str]
 """A folded schema and a folded name in it; macros are in the schema ""."""
 
 
-def find_untrusted_views(connection: Any, schema: DatabaseSchema) -> StoredCode:
-    """Find views and macros that read more than the file's tables.
+def read_stored_code(connection: Any, schema: DatabaseSchema) -> StoredCode:
+    """Read the macros that read only the file's tables, and the names of views and macros that read more.
 
     Views and macros that call functions outside the allow list are untrusted too.
     """
