@@ -6,7 +6,7 @@ import pytest
 from tests.cli.program import run_program
 
 from opposable.agent.limits import Limits
-from opposable.app.stored_tools import open_default_store
+from opposable.app.default_store import open_default_store
 from opposable.domain.specs import AgentLimits, McpServerSpec
 from opposable.settings import Settings
 

@@ -7,8 +7,9 @@ import pytest
 from tests.app.settings import create_settings
 
 from opposable.app.allowed_files import AllowedFiles
+from opposable.app.default_store import open_default_store
 from opposable.app.spec_loader import SpecLoader, ToolPermissions
-from opposable.app.stored_tools import delete_tool, open_allowed_files, open_default_store, save_tools
+from opposable.app.stored_tools import delete_tool, open_allowed_files, save_tools
 from opposable.app.tools import open_tools
 from opposable.domain.errors import BadInput
 from opposable.domain.specs import FunctionToolSpec

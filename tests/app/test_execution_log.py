@@ -2,8 +2,8 @@
 
 import pytest
 
+from opposable.app.default_store import open_default_store
 from opposable.app.execution_log import open_execution_log
-from opposable.app.stored_tools import open_default_store
 from opposable.settings import Settings
 from opposable.tools.library import ToolLibrary
 

@@ -3,8 +3,8 @@
 import pytest
 from tests.app.settings import create_settings
 
+from opposable.app.default_store import open_existing_store
 from opposable.app.lazy_failure_store import open_failure_memory
-from opposable.app.stored_tools import open_existing_store
 from opposable.app.tool_factory import create_builtin_library
 
 pytestmark = pytest.mark.anyio

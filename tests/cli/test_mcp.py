@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from tests.cli.program import Terminal, needs_posix, run_program, start_program
 
-from opposable.app.stored_tools import open_existing_store
+from opposable.app.default_store import open_existing_store
 from opposable.domain.records import ExecutionFilter
 from opposable.settings import Settings
 

@@ -17,7 +17,7 @@ from tests.models.chat_server import (
     build_completion,
 )
 
-from opposable.app.stored_tools import open_default_store, open_existing_store
+from opposable.app.default_store import open_default_store, open_existing_store
 from opposable.settings import Settings
 
 pytestmark = pytest.mark.anyio

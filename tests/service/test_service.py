@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from opposable.app.stored_tools import open_default_store
+from opposable.app.default_store import open_default_store
 from opposable.domain.errors import BadInput, StoreConflict, StoreUnavailable
 from opposable.domain.messages import user_message
 from opposable.domain.records import Run, get_utc_now

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from opposable.agent.untrusted_text import find_untrusted_text_exposure
-from opposable.app.stored_tools import open_existing_store, open_spec_loader
+from opposable.app.default_store import open_existing_store
+from opposable.app.stored_tools import open_spec_loader
 from opposable.domain.errors import BadInput
 from opposable.domain.records import AgentRecord, load_all_pages
 from opposable.domain.specs import AgentSpec

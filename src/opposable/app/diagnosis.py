@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from opposable.app.default_store import database_url, open_existing_store
 from opposable.app.models import models_directory
-from opposable.app.stored_tools import database_url, open_existing_store
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.models.embedded.weights import QWEN_CODER, find_installed_weights
 from opposable.models.factory import API_KEY_VARIABLES, create_unwrapped_model, normalize_model_name

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from opposable.agent.failure_memory import FailureMemory, ScopedMemory
-from opposable.app.stored_tools import database_url, open_default_store
+from opposable.app.default_store import database_url, open_default_store
 from opposable.domain.errors import BadInput, StoreMissing, StoreUnavailable
 from opposable.domain.records import Failure
 from opposable.settings import Settings

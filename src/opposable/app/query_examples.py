@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import orjson
 
+from opposable.app.default_store import open_default_store, open_existing_store, state_directory
 from opposable.app.private_files import write_private_file
-from opposable.app.stored_tools import open_default_store, open_existing_store, state_directory
 from opposable.app.tools import closing_database
 from opposable.domain.answers import DataAnswer
 from opposable.domain.errors import BadInput, InvalidArguments, ToolFailed, ToolRefused

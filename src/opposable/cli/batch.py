@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from opposable.app.stored_tools import open_default_store, require_postgresql
+from opposable.app.default_store import open_default_store, require_postgresql
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, err, out, parse_rate, read_file, read_settings
 from opposable.cli.rendering import render_table, to_json

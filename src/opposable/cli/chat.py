@@ -13,9 +13,9 @@ import typer
 
 from opposable.agent.agent import Agent
 from opposable.app.agents import open_chat_agent
+from opposable.app.default_store import state_directory
 from opposable.app.inputs import validate_task
 from opposable.app.private_files import write_private_file
-from opposable.app.stored_tools import state_directory
 from opposable.cli import errors
 from opposable.cli.approval import TerminalApprover
 from opposable.cli.function_files import review_changed_files

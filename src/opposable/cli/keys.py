@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from opposable.app.stored_tools import open_default_store
+from opposable.app.default_store import open_default_store
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, err, out, parse_rate, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json

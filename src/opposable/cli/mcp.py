@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opposable.app.default_store import open_existing_store
 from opposable.app.execution_log import RecordCall, open_execution_log
-from opposable.app.stored_tools import get_agent_bindings, open_existing_store
+from opposable.app.stored_tools import get_agent_bindings
 from opposable.app.tools import open_tools_and_database
 from opposable.cli.function_files import review_changed_files
 from opposable.cli.options import DatabaseOption, RootOption, ToolOption, err, read_settings

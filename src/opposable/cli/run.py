@@ -11,11 +11,11 @@ import typer
 from opposable.agent.agent import Agent
 from opposable.app.agents import open_agent
 from opposable.app.ask import answer_from_run, answer_to_json, open_data_agent, open_data_team
+from opposable.app.default_store import open_existing_store
 from opposable.app.execution_log import open_execution_log
 from opposable.app.inputs import validate_task
 from opposable.app.media import create_user_message
 from opposable.app.query_examples import confirm_last_answer, save_last_answer
-from opposable.app.stored_tools import open_existing_store
 from opposable.cli.approval import TerminalApprover
 from opposable.cli.data_answers import format_csv, print_answer
 from opposable.cli.function_files import review_changed_files

@@ -14,9 +14,9 @@ from typing import Annotated, Literal
 import typer
 from pydantic import SecretStr
 
+from opposable.app.default_store import open_existing_store, require_postgresql
 from opposable.app.gateway_config import GatewayConfig, load_gateway_config, open_configured_models
 from opposable.app.models import open_model
-from opposable.app.stored_tools import open_existing_store, require_postgresql
 from opposable.cli.function_files import review_changed_files
 from opposable.cli.options import AssistOption, DownloadOption, err, read_settings
 from opposable.cli.rendering import DownloadBar, style_text

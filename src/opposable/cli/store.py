@@ -4,7 +4,7 @@ import asyncio
 
 import typer
 
-from opposable.app.stored_tools import open_default_store
+from opposable.app.default_store import open_default_store
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import err, read_settings
 from opposable.cli.rendering import style_text

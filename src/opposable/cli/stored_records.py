@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 from rich.text import Text
 
-from opposable.app.stored_tools import open_existing_store
+from opposable.app.default_store import open_existing_store
 from opposable.cli.options import read_settings
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Page

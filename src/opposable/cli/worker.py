@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from opposable.app.stored_tools import require_postgresql
+from opposable.app.default_store import require_postgresql
 from opposable.cli.function_files import review_changed_files
 from opposable.cli.options import err
 from opposable.cli.rendering import style_text

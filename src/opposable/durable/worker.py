@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from uuid import uuid4
 
-from opposable.app.stored_tools import require_postgresql
+from opposable.app.default_store import require_postgresql
 from opposable.durable.call_slots import CallSlots
 from opposable.durable.coordinator import Coordinator
 from opposable.durable.engine import Engine, launch_engine

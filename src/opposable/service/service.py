@@ -15,14 +15,10 @@ from opposable.agent.limits import Limits
 from opposable.app.agent_check import AgentWarning, find_agent_warnings
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
 from opposable.app.ask import TeamPool, create_ask_data_tool
+from opposable.app.default_store import open_default_store, require_postgresql
 from opposable.app.inputs import get_model_price
 from opposable.app.spec_loader import SpecLoader
-from opposable.app.stored_tools import (
-    load_stored_specs,
-    open_default_store,
-    permissions_from_settings,
-    require_postgresql,
-)
+from opposable.app.stored_tools import load_stored_specs, permissions_from_settings
 from opposable.ask.team.team import Team
 from opposable.domain.content import ContentPart, describe_media
 from opposable.domain.errors import BadInput, OpposableError

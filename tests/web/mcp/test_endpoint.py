@@ -13,7 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.web.api.asking import wait_until_written
 from tests.web.api.chat_serving import create_settings
 
-from opposable.app.stored_tools import open_default_store
+from opposable.app.default_store import open_default_store
 from opposable.domain.call_context import CallContext
 from opposable.domain.specs import FunctionToolSpec, HttpToolSpec, McpServerSpec, RateLimit
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call

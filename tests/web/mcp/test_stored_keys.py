@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.app.stored_tools import open_default_store
+from opposable.app.default_store import open_default_store
 from opposable.domain.specs import RateLimit
 from opposable.settings import Settings
 from opposable.store.keys import generate_key

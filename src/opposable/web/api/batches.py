@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
+from opposable.app.default_store import require_postgresql
 from opposable.app.inputs import MAX_TASK_CHARACTERS
-from opposable.app.stored_tools import require_postgresql
 from opposable.domain.batches import DEFAULT_BATCH_CONCURRENCY, Batch, BatchStatus, BatchTask, QueuedRunStatus
 from opposable.domain.specs import ID_PATTERN, MAX_ID_CHARACTERS, RateLimit
 from opposable.service.batches import batch_to_json, create_batch, require_unique_ids
