@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.app.settings import SQL, create_settings
 from tests.models.chat_server import build_completion, chat_server
+from tests.waiting import wait_until
 
 from opposable.app import ask
 from opposable.app.ask import (
@@ -175,6 +176,21 @@ async def test_a_team_reads_its_database_again_and_answers_the_questions_it_has(
     for team in (earlier, current):
         with pytest.raises(ToolUnavailable, match="closed"):
             await team.database.run("SELECT 1")
+
+
+async def test_a_team_that_is_asked_no_more_is_closed(
+    tmp_path: Path, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(ask, "TEAM_SECONDS", 0.01)
+    async with TeamPool(create_settings(tmp_path), clock=lambda: now[0]) as teams:
+        idle = await teams.get(ScriptedModel("x"), shop)
+        now[0] = ask.TEAM_SECONDS
+        current = await teams.get(ScriptedModel("x"), shop)
+        await wait_until(lambda: not teams._closings)
+        assert (await current.database.run("SELECT 1")).rows == ((1,),)
+        with pytest.raises(ToolUnavailable, match="closed"):
+            await idle.database.run("SELECT 1")
 
 
 async def fail(url: str) -> Database:

@@ -113,6 +113,9 @@ def create_team_options(settings: Settings) -> TeamOptions:
     return TeamOptions(time_limit_seconds=settings.seconds, private_columns=settings.private_columns)
 
 
+_TeamKey = tuple[int, str, str, bool | None]
+
+
 @dataclass(frozen=True, slots=True)
 class _PooledTeam:
     team: Team
@@ -123,8 +126,8 @@ class _PooledTeam:
 class TeamPool:
     """A pool of teams by model, database and semantic model, opened on first use.
 
-    A team older than `TEAM_SECONDS` is replaced, so that new tables, columns and values are known. Questions that it is
-    answering go on: it is closed as much later.
+    A team older than `TEAM_SECONDS` is replaced, so that new tables, columns and values are known, or closed if its
+    database is asked no more. Questions that it is answering go on: it is closed as much later.
 
     Args:
         settings: The settings.
@@ -141,8 +144,8 @@ class TeamPool:
         self._settings = settings
         self._load_examples = load_examples
         self._clock = clock
-        self._teams: dict[tuple[str, str, str, bool | None], _PooledTeam] = {}
-        self._open_locks: WeakValueDictionary[tuple[str, str, str, bool | None], asyncio.Lock] = WeakValueDictionary()
+        self._teams: dict[_TeamKey, _PooledTeam] = {}
+        self._open_locks: WeakValueDictionary[_TeamKey, asyncio.Lock] = WeakValueDictionary()
         self._closings: set[asyncio.Task[None]] = set()
 
     async def get(self, model: Model, database: str, semantics: str = "", *, assisted: bool | None = None) -> Team:
@@ -151,14 +154,22 @@ class TeamPool:
         Raises:
             BadInput: The database does not exist, or the semantic model is invalid. Once a team is open, it is returned.
         """
-        key = (model.name, database, semantics, assisted)
+        key = (id(model), database, semantics, assisted)  # models of two servers may have the same name
         if not self._is_current(self._teams.get(key)):
             async with self._open_locks.setdefault(key, asyncio.Lock()):
                 earlier = self._teams.get(key)
                 if not self._is_current(earlier):
                     opening = self._open(model, database, semantics, assisted=assisted)
                     self._teams[key] = await (opening if earlier is None else self._replace(earlier, opening))
+                    self._close_expired_teams()
         return self._teams[key].team
+
+    def _close_expired_teams(self) -> None:
+        """Close the teams that were asked nothing for `TEAM_SECONDS`, but for those that are opened again now."""
+        expired = [key for key, pooled in self._teams.items() if not self._is_current(pooled)]
+        for key in expired:
+            if key not in self._open_locks:
+                self._close_later(self._teams.pop(key))
 
     def _is_current(self, pooled: _PooledTeam | None) -> bool:
         return pooled is not None and self._clock() - pooled.opened_at < TEAM_SECONDS

@@ -91,7 +91,6 @@ class Service:
     _refresh_lock: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
     _loaded_specs: dict[str, AnyToolSpec] = field(default_factory=dict, repr=False)
     _agent_libraries: dict[str, tuple[Any, ToolLibrary]] = field(default_factory=dict, repr=False)
-    _data_teams: dict[str, Team] = field(default_factory=dict, repr=False)
 
     @property
     def library(self) -> ToolLibrary:
@@ -215,7 +214,7 @@ class Service:
         stored = await self.store.conversations.list_messages(conversation_id) if conversation_id else ()
         stored = stored[:stored_count]
         instructions = agent.instructions or DEFAULT_INSTRUCTIONS[detect_language(new_message.content)]
-        library = self.get_agent_tools(await self._add_data_tool(agent))
+        library = self.get_agent_tools(agent, await self._get_data_team(agent))
         return RunPlan(
             model,
             library,
@@ -271,40 +270,39 @@ class Service:
             run, (), lambda context: team.stream(question, context.run_id, earlier_questions)
         )
 
-    async def _add_data_tool(self, agent: AgentSpec) -> AgentSpec:
-        """Return the agent with the tool `ask_data` if it has a database.
+    async def _get_data_team(self, agent: AgentSpec) -> Team | None:
+        """Return the team of an agent with a database.
 
         Raise the same errors as `ask`.
         """
         if not agent.database:
-            return agent
+            return None
         model = self.get_model(agent.model)
-        team = await self.teams.get(model, agent.database, agent.semantics, assisted=agent.assisted)
-        tool_id = f"ask_data.{agent.agent_id}"
-        if len(tool_id) > MAX_ID_CHARACTERS:  # truncated ids of two agents may be equal
-            tool_id = f"ask_data.{to_hashed_name(agent.agent_id)}"
-        if self._data_teams.get(tool_id) is not team:
-            self.library.unregister(tool_id)
-            self.library.register(create_ask_data_tool(team, tool_id))
-            self._data_teams[tool_id] = team
-        return agent.model_copy(update={"tools": (*agent.tools, AgentToolBinding(tool_id=tool_id))})
+        return await self.teams.get(model, agent.database, agent.semantics, assisted=agent.assisted)
 
-    def get_agent_tools(self, agent: AgentSpec) -> ToolLibrary:
-        """Return the tools bound to an agent, with its approval requirements.
+    def get_agent_tools(self, agent: AgentSpec, data_team: Team | None = None) -> ToolLibrary:
+        """Return the tools bound to an agent, with its approval requirements, and `ask_data` if it has a team.
 
-        The library is cached per agent.
+        No other library has its `ask_data`. The library is cached per agent.
         """
         cached = self._agent_libraries.get(agent.agent_id)
-        if cached is not None and cached[0] == (agent.tools, agent.needs_approval):
+        key = (agent.tools, agent.needs_approval, data_team)
+        if cached is not None and cached[0] == key:
             return cached[1]
+        data_tools = []
+        if data_team is not None:
+            tool_id = f"ask_data.{agent.agent_id}"
+            is_too_long = len(tool_id) > MAX_ID_CHARACTERS
+            tool_id = f"ask_data.{to_hashed_name(agent.agent_id)}" if is_too_long else tool_id
+            data_tools = [create_ask_data_tool(data_team, tool_id)]
         bindings = [
             binding.model_copy(update={"config": {**binding.config, "needs_approval": True}})
             if binding.tool_id in agent.needs_approval
             else binding
-            for binding in agent.tools
+            for binding in (*agent.tools, *(AgentToolBinding(tool_id=tool.tool_id) for tool in data_tools))
         ]
-        library = self.library.with_bindings(bindings, self.spec_loader.create_tools)
-        self._agent_libraries[agent.agent_id] = ((agent.tools, agent.needs_approval), library)
+        library = self.library.with_bindings(bindings, self.spec_loader.create_tools, data_tools)
+        self._agent_libraries[agent.agent_id] = (key, library)
         return library
 
     def find_agent_warnings(self, agent: AgentSpec) -> list[AgentWarning]:

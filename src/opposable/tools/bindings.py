@@ -9,6 +9,7 @@ from opposable.domain.errors import BadInput
 from opposable.domain.json_text import dump_json
 from opposable.tools.base import Tool
 from opposable.tools.registry import CallPolicy, RegisteredTool, Registry, RegistryEntry
+from opposable.tools.spec_registration import register_tool
 
 if TYPE_CHECKING:  # pydantic is loaded only where specs are used
     from opposable.domain.specs import AgentToolBinding, AnyToolSpec
@@ -21,6 +22,7 @@ class BoundRegistry:
     """The bound tools of a registry, rebuilt when the registry has changed.
 
     The state of the tools is shared with the registry: health, circuit breakers, rate limits and cached results.
+    Bindings may also name `own_tools`, which are in no other registry.
     """
 
     def __init__(
@@ -28,8 +30,12 @@ class BoundRegistry:
         source: "Registry | BoundRegistry",
         bindings: "Sequence[AgentToolBinding]",
         build_tools: BuildTools | None,
+        own_tools: Sequence[Tool] = (),
     ) -> None:
         self._source = source
+        self._own_registry = Registry()
+        for tool in own_tools:
+            register_tool(self._own_registry, tool)
         self._bindings = tuple(bindings)
         self._build_tools = build_tools
         self._source_version: tuple[Registry, int] | None = None
@@ -58,7 +64,7 @@ class BoundRegistry:
         for binding in self._bindings:
             if not binding.enabled:
                 continue
-            parent = source.entries.get(binding.tool_id)
+            parent = self._own_registry.entries.get(binding.tool_id) or source.entries.get(binding.tool_id)
             if parent is None:
                 rejected[binding.tool_id] = f"There is no enabled tool named {binding.tool_id!r}. Add or enable it."
                 continue

@@ -151,7 +151,10 @@ class ToolLibrary:
         return self._set_enabled(tool_id, enabled=False)
 
     def with_bindings(
-        self, bindings: "Sequence[AgentToolBinding]", build_tools: BuildTools | None = None
+        self,
+        bindings: "Sequence[AgentToolBinding]",
+        build_tools: BuildTools | None = None,
+        own_tools: Sequence[Tool] = (),
     ) -> "ToolLibrary":
         """Return a view with the tools of one agent, each with its binding's `config` merged into the spec.
 
@@ -161,9 +164,11 @@ class ToolLibrary:
         Args:
             bindings: The agent's tools.
             build_tools: Creates the tools of a changed spec, if the change affects how a tool is made.
+            own_tools: Tools that this library does not have. Bindings name them as they name others.
         """
         view = copy.copy(self)
-        view._registry, view._meta_tools = BoundRegistry(self._registry, bindings, build_tools), None  # noqa: SLF001
+        view._registry = BoundRegistry(self._registry, bindings, build_tools, own_tools)  # noqa: SLF001
+        view._meta_tools = None  # noqa: SLF001
         find_alternative_names = view._find_alternative_names  # noqa: SLF001
         view._policy_context = dataclasses.replace(  # noqa: SLF001
             self._policy_context, find_alternative_names=find_alternative_names

@@ -116,8 +116,22 @@ async def test_an_agent_with_a_database_answers_and_has_a_data_tool(tmp_path, sh
         assert (answer["answer"], answer["usage"]["model_calls"]) == ("答案是 1.5。", 0)
         async with session.post("/agent/chat", json={"message": "最高价？"}, headers=headers) as response:
             chatted = await response.json()
+        path = "/api/tools/ask_data.clerk/call"
+        async with session.post(path, json={"arguments": {"question": "最高价？"}}) as response:
+            assert response.status == 404  # the tool of an agent is no tool of others
     assert chatted["response"] == "最高价是 1.5。"
     assert chatted["tool_calls"][0]["result"]["output"]["rows"] == [[1.5]]
+
+
+async def test_two_models_with_the_same_name_are_asked_by_their_own_agents(tmp_path, shop):
+    models = {"us": ScriptedModel("```sql\nSELECT 1\n```"), "eu": ScriptedModel("```sql\nSELECT 2\n```")}
+    assert models["us"].name == models["eu"].name
+    body = {"question": "Which number?", "database": shop, "stream": False}
+    async with serve_service(tmp_path, models) as (session, service):
+        for name, expected in (("us", 1), ("eu", 2)):
+            await service.store.agents.add(AgentSpec(agent_id=name, model=name))
+            async with session.post("/api/ask", json=body, headers={"X-Agent-ID": name}) as response:
+                assert (await response.json())["rows"] == [[expected]]
 
 
 @pytest.mark.parametrize(
