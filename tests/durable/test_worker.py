@@ -95,8 +95,9 @@ async def test_a_cancelled_batch_starts_none_of_its_tasks(url, outside, tmp_path
         async with asyncio.timeout(30):
             while (progress := await store.batches.get_progress(batch.batch_id)).ended < 20:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
+        runs = (await store.runs.list()).items
     await kill(worker)
-    assert progress.counts == {"cancelled": 20}
+    assert (progress.counts, {run.model for run in runs}) == ({"cancelled": 20}, {"scripted"})
     assert {number.partition("/")[0] for number in outside.numbers} == {"0", "1"}
 
 

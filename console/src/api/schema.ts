@@ -4540,6 +4540,12 @@ export interface components {
              * @enum {string}
              */
             kind: "chat" | "data";
+            /**
+             * Model
+             * @description The name of its model; empty for runs of earlier versions.
+             * @default
+             */
+            model: string;
         };
         /**
          * SaveToolResponse

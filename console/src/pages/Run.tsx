@@ -113,6 +113,7 @@ function RunFigures({ run, state }: { run: Run; state: RunState }) {
     [t("runs.time"), formatTime(run.started_at)],
     [t("runs.duration"), seconds === null ? "–" : formatSeconds(seconds)],
     [t("chat.agent"), run.agent_id || "–"],
+    [t("chat.model"), run.model || "–"],
     [t("runs.turns"), run.turns ?? 0],
     [t("runs.calls"), run.tool_calls ?? 0],
     [t("runs.inOut"), `${formatNumber(run.input_tokens ?? 0)} / ${formatNumber(run.output_tokens ?? 0)}`],

@@ -161,6 +161,7 @@ def run_to_json(run: Run) -> dict[str, Any]:
         "started_at": run.started_at,
         "ended_at": run.ended_at,
         "kind": run.kind,
+        "model": run.model,
     }
 
 

@@ -216,8 +216,8 @@ class ConversationTurn:
 class Run:
     """A run of an agent.
 
-    `text` is the answer and `reason` the `StopReason`. `worker` is the process that runs it; any process may set
-    `cancel_requested`.
+    `text` is the answer and `reason` the `StopReason`. `model` is the name by which the service knows its model.
+    `worker` is the process that runs it; any process may set `cancel_requested`.
     """
 
     run_id: str
@@ -237,6 +237,7 @@ class Run:
     cancel_requested: bool = False
     worker: str = ""
     kind: RunKind = "chat"
+    model: str = ""
 
 
 def turn_from_run(run: Run, messages: tuple[Message, ...]) -> ConversationTurn:

@@ -153,7 +153,7 @@ class RunExecutor:
     async def _open_execution(self, queued: QueuedRun) -> _Execution:
         run_id = queued.run_id
         stored = await retry_while_unavailable(lambda: self._store.runs.get(run_id))
-        run = replace(stored or _create_run(queued), status="running", worker=DURABLE_WORKER)
+        run = replace(stored or self._create_run(queued), status="running", worker=DURABLE_WORKER)
         events = await retry_while_unavailable(lambda: self._load_events(run_id))
         if queued.status == "waiting":
             await retry_while_unavailable(lambda: self._store.queued_runs.set_status([run_id], "submitted"))
@@ -330,6 +330,19 @@ class RunExecutor:
         if await retry_while_unavailable(lambda: append_turns([turn], skip_existing=True)):
             await retry_while_unavailable(lambda: append_turns([scope_turn(turn)], skip_existing=True))
 
+    def _create_run(self, queued: QueuedRun) -> Run:
+        """Return the record of a run that has none yet: a task of a batch."""
+        assert queued.batch is not None
+        return Run(
+            run_id=queued.run_id,
+            started_at=get_utc_now(),
+            agent_id=queued.batch.agent.agent_id,
+            owner=queued.batch.owner,
+            trace_id=queued.run_id,
+            task=queued.request["task"],
+            model=self._service.get_model_name(queued.batch.agent.model),
+        )
+
     async def _load_events(self, run_id: str) -> tuple[RunEvent, ...]:
         events: tuple[RunEvent, ...] = ()
         while True:
@@ -338,16 +351,3 @@ class RunExecutor:
             events += page
             if len(page) < EVENTS_PER_READ:
                 return events
-
-
-def _create_run(queued: QueuedRun) -> Run:
-    """Return the record of a run that has none yet: a task of a batch."""
-    assert queued.batch is not None
-    return Run(
-        run_id=queued.run_id,
-        started_at=get_utc_now(),
-        agent_id=queued.batch.agent.agent_id,
-        owner=queued.batch.owner,
-        trace_id=queued.run_id,
-        task=queued.request["task"],
-    )

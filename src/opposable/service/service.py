@@ -97,13 +97,17 @@ class Service:
         """The library with all enabled tools."""
         return self.spec_loader.library
 
+    def get_model_name(self, name: str) -> str:
+        """Return a model's name, that of the default model for ""."""
+        return name or next(iter(self.models))
+
     def get_model(self, name: str) -> Model:
         """Return the model of that name, or the default model for "".
 
         Raises:
             BadInput: If the service has no such model.
         """
-        model = self.models.get(name) if name else next(iter(self.models.values()))
+        model = self.models.get(self.get_model_name(name))
         if model is None:
             raise BadInput(f"There is no model {name!r}. Available models: {', '.join(self.models)}.")
         return model
@@ -175,6 +179,7 @@ class Service:
             owner=owner,
             trace_id=trace_id or uuid4().hex,
             task=message or ", ".join(map(describe_media, new_message.media)),
+            model=self.get_model_name(agent.model),
         )
         if self.remote_runs is not None:
             request = to_chat_request(run, agent, plan, new_message, history, options)
@@ -265,6 +270,7 @@ class Service:
             trace_id=trace_id or uuid4().hex,
             task=question,
             kind="data",
+            model=self.get_model_name(agent.model),
         )
         return await self.runner.start(
             run, (), lambda context: team.stream(question, context.run_id, earlier_questions)
@@ -314,7 +320,7 @@ class Service:
 
         The cost limit applies if the price of the model is known.
         """
-        price = get_model_price(self.settings, agent.model or next(iter(self.models)))
+        price = get_model_price(self.settings, self.get_model_name(agent.model))
         limits = agent.limits.model_dump(exclude={"cost"} if price is None else None)
         return Limits(**limits, price=price)
 

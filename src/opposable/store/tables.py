@@ -194,6 +194,7 @@ runs = Table(
     Column("kind", CleanString(20), nullable=False, server_default="chat"),
     Index(None, "status", "started_at"),
     Index(None, "kind", "started_at"),
+    Column("model", CleanText, nullable=False, server_default=""),
 )
 
 workers = Table(

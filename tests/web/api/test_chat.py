@@ -280,7 +280,7 @@ async def test_runs_are_listed_and_replayed_and_each_call_is_recorded_once(tmp_p
         run_id = live[0][0].partition(":")[0]
         async with session.get(f"/api/runs/{run_id}") as response:
             run = await response.json()
-            assert (run["status"], run["text"], run["tool_calls"]) == ("finished", "100", 1)
+            assert (run["status"], run["text"], run["tool_calls"], run["model"]) == ("finished", "100", 1, "m")
         async with session.get(f"/api/runs/{run_id}/events") as response:
             assert [event async for event in read_events(response)] == live
         service.runner._ended_runs.clear()

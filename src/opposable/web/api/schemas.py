@@ -217,6 +217,7 @@ class RunResponse(BaseModel):
     started_at: datetime
     ended_at: datetime | None = None
     kind: RunKind = Field(default="chat", description="`data` for a question about data.")
+    model: str = Field(default="", description="The name of its model; empty for runs of earlier versions.")
 
 
 class CancelResponse(BaseModel):
