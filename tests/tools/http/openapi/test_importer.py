@@ -111,7 +111,7 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/components/schemas/
         ("3.1.0", {"type": "object", "unevaluatedProperties": {"type": "string"}}, {"type": "object", "unevaluatedProperties": {"type": "string"}}),
         ("3.1.0", {"type": "integer", "exclusiveMinimum": 1}, {"type": "integer", "exclusiveMinimum": 1}),
         ("3.1.0", {"type": ["string", "null"], "const": "a"}, {"type": ["string", "null"], "const": "a"}),
-        ("3.1.0", {"type": "string", "example": "x", "xml": {}, "x-y": 1, "title": "T", "default": "d"}, {"type": "string", "default": "d"}),
+        ("3.1.0", {"type": "string", "example": "x", "xml": {}, "x-y": 1, "title": "T", "default": "d"}, {"type": "string", "description": "Example: x", "default": "d"}),
         ("3.1.0", {"type": "string", "description": "a\n  b " + "c" * 5_000}, {"type": "string", "description": "a b " + "c" * 3_996 + "…"}),
         ("3.1.0", {"$ref": "#/components/schemas/Pet"}, {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}),
         ("3.1.0", {"allOf": [{"$ref": "#/components/schemas/Pet"}, {"type": "object"}]}, {"allOf": [{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}, {"type": "object"}]}),
@@ -126,6 +126,35 @@ def test_a_converted_schema_is_self_contained(version, schema, expected):
     spec = import_one_spec({"parameters": [parameter]}, method="get", version=version, components=components)
     assert spec.parameters["properties"]["q"] == expected
     assert "$defs" not in spec.parameters
+
+
+def test_examples_are_in_the_descriptions():
+    month = {"type": "string", "description": "A month.", "examples": ["2024-01", "2024-02", None, "3", "4"]}
+    day = {"name": "day", "in": "query", "description": "Such as 2024-01-31.", "schema": {"type": "string"}}
+    pet = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer", "example": 4}}}
+    operation = {
+        "parameters": [
+            {"name": "month", "in": "query", "description": "The month to report.", "schema": month},
+            day | {"example": "2024-01-31"},
+            {
+                "name": "where",
+                "in": "query",
+                "schema": {},
+                "examples": {"a": {"value": {"x": 1}}, "b": {"$ref": "#/x"}},
+            },
+            {"name": "large", "in": "query", "schema": {"example": [1] * 100, "type": "array"}},
+        ],
+        "requestBody": {"content": {"application/json": {"schema": pet, "example": {"name": "旺财", "age": 5}}}},
+    }
+    properties = import_one_spec(operation).parameters["properties"]
+    assert {name: schema.get("description") for name, schema in properties.items()} == {
+        "month": "The month to report.\nA month.\nExample: 2024-01, 2024-02, 3",
+        "day": "Such as 2024-01-31.",
+        "where": 'Example: {"x":1}',
+        "large": None,
+        "name": "Example: 旺财",
+        "age": "Example: 4",
+    }
 
 
 def test_a_recursive_schema_is_defined_once():

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from opposable.domain.specs import ParameterLocation, ParameterPlacement, ParameterStyle
+from opposable.domain.text_normalization import shorten_text
+from opposable.domain.tools import MAX_PARAMETER_DESCRIPTION_CHARACTERS
 from opposable.safety.network.request_headers import is_settable_header, is_token
 from opposable.tools.http.openapi.document import OpenApiDocument, get_map, to_short_text
-from opposable.tools.http.openapi.schemas import SchemaConverter
+from opposable.tools.http.openapi.schemas import SchemaConverter, get_examples
 from opposable.tools.http.request_body import FILE_SCHEMA
 
 _STYLES = {
@@ -24,6 +26,7 @@ _FLAT_KEYWORDS = frozenset(
     )
 )
 """The keywords of a plain object. With any other one, the object is more than its fields."""
+_DESCRIPTION_KEYWORDS = ("description", "example", "examples")
 _COMPOSITION_KEYWORDS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 _BODY_TYPES = {"application/x-www-form-urlencoded": "form", "multipart/form-data": "multipart"}
 
@@ -114,23 +117,33 @@ class OperationInputs:
             schema = {**FILE_SCHEMA, **description}
             self.body["content_type"] = "" if "*" in media_type else media_type
         if is_flat:
-            self._add_body_fields(schema, body_type, encoding)
+            examples = get_examples(media) or get_examples(self._document.resolve_node(media.get("schema", {})))
+            self._add_body_fields(schema, body_type, encoding, examples)
             return
         if body_type == "multipart":
             raise LookupError("its multipart body is not a plain object of fields")
-        schema, place = self._add_description(request, schema), ParameterPlacement(place="body")
+        texts = {key: source[key] for source in (request, media) for key in _DESCRIPTION_KEYWORDS if key in source}
+        schema, place = self._add_description(texts, schema), ParameterPlacement(place="body")
         self.body["body_param"] = self.add_parameter("body", schema, place, required=required)
         self.body["body_required"] = False
 
     def _add_description(self, node: Mapping[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the schema with the description of its parameter or body, unless it has its own."""
-        if not isinstance(node.get("description"), str):
+        """Return the schema with the description and the examples of its parameter or body before its own."""
+        text = self.schemas.convert({key: node[key] for key in _DESCRIPTION_KEYWORDS if key in node})
+        own_text = schema.get("description", "")
+        if not text or text["description"] in own_text:
             return schema
-        return self.schemas.convert({"description": node["description"]}) | schema
+        texts = [text["description"], *([own_text] if own_text not in text["description"] else [])]
+        return {**schema, "description": shorten_text("\n".join(texts), MAX_PARAMETER_DESCRIPTION_CHARACTERS)}
 
-    def _add_body_fields(self, schema: dict[str, Any], body_type: str, encoding: Mapping[str, Any]) -> None:
-        """Add each field of an object as a parameter, with its style in a form."""
-        for name, field_schema in schema["properties"].items():
+    def _add_body_fields(
+        self, schema: dict[str, Any], body_type: str, encoding: Mapping[str, Any], examples: list[Any]
+    ) -> None:
+        """Add each field of an object as a parameter, with its style in a form and its values in the examples."""
+        for name, own_schema in schema["properties"].items():
+            values = [example[name] for example in examples if isinstance(example, dict) and name in example]
+            has_example = "Example: " in own_schema.get("description", "")
+            field_schema = own_schema if has_example else self._add_description({"examples": values}, own_schema)
             placement = ParameterPlacement(place="body")
             rules = encoding.get(name)
             if isinstance(rules, Mapping) and body_type == "form" and not {"style", "explode"}.isdisjoint(rules):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from opposable.domain.json_text import dump_json
 from opposable.domain.text_normalization import shorten_text, unwrap_lines
 from opposable.domain.tools import MAX_PARAMETER_DESCRIPTION_CHARACTERS
 from opposable.tools.http.openapi.discriminators import get_discriminator_values, select_values
@@ -21,6 +22,8 @@ MAX_EXTENSIONS = 20
 MAX_EXTENDED_NODES = 300
 """Nodes of a tool's schemas in which such a choice is made. With more, they are converted without it."""
 MAX_REFERENCE_DEPTH = 60
+MAX_EXAMPLES, MAX_EXAMPLE_NODES, MAX_EXAMPLE_CHARACTERS = 3, 20, 200
+"""The examples of a schema that its description has. Larger ones are left out."""
 MAX_VALUE_NODES = 5_000
 """Nodes of a default, a constant or an enumeration. Larger ones are left out."""
 _COPIED_KEYWORDS = frozenset(
@@ -264,10 +267,27 @@ class SchemaConverter:
         return self._convert_description(node) | ({"nullable": True} if node.get("nullable") is True else {})
 
     def _convert_description(self, node: dict[str, Any]) -> dict[str, Any]:
+        """Return the description of a schema or parameter with its examples, which some servers reject as a keyword."""
         text = node.get("description")
-        if not isinstance(text, str) or not text.strip():
-            return {}
-        return {"description": shorten_text(unwrap_lines(text), MAX_PARAMETER_DESCRIPTION_CHARACTERS)}
+        text = unwrap_lines(text) if isinstance(text, str) else ""
+        examples = [example for example in map(_example_to_text, get_examples(node)) if example not in text]
+        examples = [example for example in examples if len(example) <= MAX_EXAMPLE_CHARACTERS]
+        texts = [text, f"Example: {', '.join(examples)}" if examples else ""]
+        description = "\n".join(filter(None, texts))
+        return {"description": shorten_text(description, MAX_PARAMETER_DESCRIPTION_CHARACTERS)} if description else {}
+
+
+def get_examples(node: Mapping[str, Any]) -> list[Any]:
+    """Return the first small examples of a schema, parameter or body: one value, a list, or named values."""
+    examples = node.get("examples")
+    if isinstance(examples, dict):
+        examples = [named["value"] for named in examples.values() if isinstance(named, dict) and "value" in named]
+    examples = [node["example"]] if "example" in node else examples if isinstance(examples, list) else []
+    return [value for value in examples if value is not None and is_small(value, MAX_EXAMPLE_NODES)][:MAX_EXAMPLES]
+
+
+def _example_to_text(example: Any) -> str:
+    return example if isinstance(example, str) else dump_json(example, default=str).decode()
 
 
 def remove_patterns(schema: Any) -> Any:
