@@ -44,13 +44,13 @@ class Approver:
             StoreUnavailable: If the request cannot be stored.
         """
         approval = create_approval(request.context, request.tool_id, request.arguments, self._owner)
-        await self._approvals.add(approval)
         ids = {"approval_id": approval.approval_id, "call_id": approval.call_id, "name": request.name}
         details = {"tool_id": approval.tool_id, "arguments": approval.arguments, "sha256": approval.sha256}
-        self._emit("approval_needed", {**ids, **details})
         log_ids = {"approval_id": approval.approval_id, "run_id": approval.run_id, "tool": approval.tool_id}
-        log.info("approval requested", extra=log_ids)
         try:
+            await self._approvals.add(approval)
+            self._emit("approval_needed", {**ids, **details})
+            log.info("approval requested", extra=log_ids)
             decision = await self._wait_for_decision(approval)
         except asyncio.CancelledError:
             with contextlib.suppress(StoreUnavailable):
