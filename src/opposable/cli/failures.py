@@ -103,7 +103,7 @@ async def _require_failure(store: "Store", id_prefix: str) -> Failure:
 
 
 def _to_row(failure: Failure) -> tuple[Any, ...]:
-    last_seen = failure.last_seen.strftime("%Y-%m-%d %H:%M") if failure.last_seen else ""
+    last_seen = failure.last_seen.astimezone().strftime("%Y-%m-%d %H:%M") if failure.last_seen else ""
     correction = to_json(failure.correction["right"]) if failure.correction and "right" in failure.correction else ""
     pin_note = " (pinned)" if failure.pinned else ""
     return (
