@@ -27,6 +27,13 @@ async def test_a_missing_model_is_reported_with_the_command_that_fetches_it(tmp_
     assert not (tmp_path / "cache").exists()
 
 
+async def test_a_folder_that_cannot_hold_the_store_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = await run_program(tmp_path, "doctor", "--json", env={"OPPOSABLE_HOME": str(tmp_path / "file" / "home")})
+    [store] = [check for check in done.json["checks"] if check["name"] == "store"]
+    assert (done.code, store["state"], f"cannot write to {tmp_path}/file" in store["detail"]) == (1, "failed", True)
+
+
 async def test_a_server_that_answers_is_fine_and_one_that_does_not_is_reported(tmp_path: Path) -> None:
     async with chat_server(build_completion("hi")) as server:
         fine, lost = await asyncio.gather(

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -122,6 +123,9 @@ async def _check_store(settings: Settings) -> Check:
     if "://" in place:
         url = urlsplit(place)
         place = url._replace(netloc=url.netloc.rpartition("@")[2], query="").geturl()
+    elif unwritable := _find_unwritable_path(Path(place).expanduser()):
+        advice = "Change its permissions, or set OPPOSABLE_HOME to a folder that you can write."
+        return Check("store", "failed", f"{place}: cannot write to {unwritable}", advice)
     try:
         async with open_existing_store(settings) as store:
             if store is None:
@@ -131,6 +135,13 @@ async def _check_store(settings: Settings) -> Check:
         return Check("store", "failed", f"{place}: {error.name} is missing", 'pip install "opposable[store]"')
     except OpposableError as error:
         return Check("store", "failed", place, str(error))
+
+
+def _find_unwritable_path(file: Path) -> Path | None:
+    """Return the file, or the folder in which it would be created, if it cannot be written."""
+    existing = next(path for path in (file, *file.parents) if path.exists())
+    is_kind_right = existing.is_file() if existing == file else existing.is_dir()
+    return None if is_kind_right and os.access(existing, os.W_OK) else existing
 
 
 def _is_importable(module: str) -> bool:
