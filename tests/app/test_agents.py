@@ -51,6 +51,8 @@ async def test_a_conversation_may_have_a_database_and_selected_tools(tmp_path: P
     model = "http://127.0.0.1:9/v1#m"
     async with open_chat_agent(create_settings(tmp_path), model, (), shop) as agent:
         assert agent.library.names == (*BUILTIN, *SQL, "ask_data")
+        untrusted = [name for name in agent.library.names if agent.library.get_traits(name).untrusted_output]
+        assert untrusted == [*SQL, "ask_data"]  # cells are texts of other people
     async with open_chat_agent(create_settings(tmp_path), model, ("sql.execute", "time"), shop) as agent:
         assert agent.library.names == ("sql_execute", "time")
     with pytest.raises(BadInput, match="sql_execute needs a database"):

@@ -263,7 +263,7 @@ def create_ask_data_tool(team: Team, tool_id: str = "ask_data") -> FunctionTool:
         }
         return {key: value for key, value in fields.items() if value not in ("", ())}
 
-    return FunctionTool(ask_data, tool_id=tool_id, timeout=600.0, read_only=True)
+    return FunctionTool(ask_data, tool_id=tool_id, timeout=600.0, read_only=True, untrusted_output=True)
 
 
 @asynccontextmanager

@@ -40,11 +40,13 @@ def create_builtin_library(settings: Settings) -> ToolLibrary:
 
 
 def create_sql_tools(database: Database) -> list[Tool]:
-    """Create the read-only tools that describe and query a database."""
+    """Create the read-only tools that describe and query a database. What it contains may be texts of other people."""
     reading = ("validate", "validate_columns", "auto_fix_columns", "refine", "execute")
     tools = [
-        *tools_from_object(SchemaTools(database), "schema", read_only=("list_tables", "list_columns")),
-        *tools_from_object(SqlTools(database), "sql", read_only=reading),
+        *tools_from_object(
+            SchemaTools(database), "schema", read_only=("list_tables", "list_columns"), untrusted_output=True
+        ),
+        *tools_from_object(SqlTools(database), "sql", read_only=reading, untrusted_output=True),
     ]
     for tool in tools:
         tool.aliases = tuple(name for name, tool_id in TOOL_ALIASES.items() if tool_id == tool.tool_id)
