@@ -123,7 +123,7 @@ async def _check_store(settings: Settings) -> Check:
     if "://" in place:
         url = urlsplit(place)
         place = url._replace(netloc=url.netloc.rpartition("@")[2], query="").geturl()
-    elif unwritable := _find_unwritable_path(Path(place).expanduser()):
+    elif unwritable := _find_unwritable_path(place):
         advice = "Change its permissions, or set OPPOSABLE_HOME to a folder that you can write."
         return Check("store", "failed", f"{place}: cannot write to {unwritable}", advice)
     try:
@@ -137,8 +137,9 @@ async def _check_store(settings: Settings) -> Check:
         return Check("store", "failed", place, str(error))
 
 
-def _find_unwritable_path(file: Path) -> Path | None:
+def _find_unwritable_path(place: str) -> Path | None:
     """Return the file, or the folder in which it would be created, if it cannot be written."""
+    file = Path(place).expanduser()
     existing = next(path for path in (file, *file.parents) if path.exists())
     is_kind_right = existing.is_file() if existing == file else existing.is_dir()
     return None if is_kind_right and os.access(existing, os.W_OK) else existing
