@@ -396,6 +396,22 @@ async def test_the_deadline_cancels_a_slow_tool():
     assert len(model.requests) == 1
 
 
+async def test_the_time_of_a_run_ends_though_a_tool_of_an_earlier_one_caught_its_cancellation():
+    async def tidy_up() -> str:
+        """Tidy up."""
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            return "stopped early"
+
+    for tool in ("tidy_up", "nap"):
+        arguments = '{"seconds": 30}' if tool == "nap" else "{}"
+        model = ScriptedModel(reply_with_calls(tool_call(tool, arguments)), "never")
+        async with asyncio.timeout(5):
+            end = await run_to_end(model, tools=(tidy_up, nap), limits=Limits(seconds=0.1))
+        assert (end.reason, asyncio.current_task().cancelling()) == ("time", 0)
+
+
 async def test_time_ends_a_slow_model():
     class Slow(ScriptedModel):
         async def stream(self, messages, tools=(), options=ModelOptions()):

@@ -106,6 +106,7 @@ class Deadline:
         self._timer: asyncio.TimerHandle | None = None
         self._waiting_task: asyncio.Task[Any] | None = None
         self._is_expired = False
+        self._earlier_cancellations = 0  # of the waiting task, when the time was used up
         self._pause_count = 0
 
     def __enter__(self) -> "Deadline":
@@ -129,11 +130,13 @@ class Deadline:
         try:
             return await function(*args)
         except asyncio.CancelledError as error:
-            if self._is_expired and task is not None and task.uncancel() == 0:
+            if self._is_expired and task is not None and task.cancelling() == self._earlier_cancellations + 1:
                 raise DeadlineExceeded from error
             raise
         finally:
             self._waiting_task = None
+            if self._is_expired and task is not None:  # also if the function has caught the cancellation
+                task.uncancel()
 
     def pause_during(self, function: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
         """Return `function` so that the time of its calls does not count."""
@@ -156,4 +159,5 @@ class Deadline:
     def _expire(self) -> None:
         self._is_expired = True
         if self._waiting_task is not None:
+            self._earlier_cancellations = self._waiting_task.cancelling()
             self._waiting_task.cancel()
