@@ -3,6 +3,7 @@
 import pytest
 
 from opposable.agent.failure_fingerprints import (
+    compute_error_fingerprint,
     compute_fingerprint,
     find_correction,
     find_wrong_fields,
@@ -36,6 +37,17 @@ def test_numbers_that_grew_are_a_correction_after_a_time_out():
     expected = {"given": {"timeout": 10}, "right": {"timeout": 20}}
     assert find_correction({"timeout": 10}, {"timeout": 20}, "slow", allow_larger_numbers=True) == expected
     assert find_correction({"timeout": 20}, {"timeout": 10}, "slow", allow_larger_numbers=True) is None
+
+
+@pytest.mark.parametrize("same", [("订单17不存在", "订单18不存在"), ("Order 17 is unknown", "Order 18 is unknown")])
+def test_an_error_with_another_number_is_the_same_error(same):
+    first, second = (compute_error_fingerprint({}, text) for text in same)
+    assert first == second
+
+
+def test_chinese_errors_with_numbers_are_different_errors():
+    texts = ["订单17不存在", "金额不能超过1000元", "没有这个城市，可选的有3个"]
+    assert len({compute_error_fingerprint({}, text) for text in texts}) == 3
 
 
 def test_secrets_are_neither_stored_nor_shown():

@@ -18,7 +18,8 @@ MAX_STORED_CHARACTERS = 200
 _FIELD_PATTERN = re.compile(r"^- ([^\s:：]{1,100})[:：]", re.MULTILINE)
 _DIGITS_PATTERN = re.compile(r"\d+")
 _LETTERS_PATTERN = re.compile(r"[^\W\d_]+|[^\x00-\x7f]+")
-_VARYING_PATTERN = re.compile(r"""(?<!\w)(['"`]).*?\1|\S*\d\S*""")
+_VARYING_PATTERN = re.compile(r"""(?<!\w)(['"`]).*?\1|[^\s\u2e80-\uffff]*\d[^\s\u2e80-\uffff]*""")
+"""Quoted texts, and words with digits; Chinese has no spaces between words."""
 MIN_SIMILARITY = 0.7
 """The `difflib` ratio from which a text counts as a misspelling. Measured by `evals/argument_similarity.py`."""
 
