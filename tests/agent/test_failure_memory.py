@@ -10,6 +10,7 @@ from opposable.agent import failure_memory
 from opposable.agent.agent import Agent
 from opposable.agent.failure_memory import FailureMemory, get_owner_scope
 from opposable.agent.failure_warnings import compute_weight
+from opposable.domain.call_context import CallContext
 from opposable.domain.errors import StoreUnavailable, ToolFailed
 from opposable.domain.events import Reply
 from opposable.domain.messages import Message, assistant_message
@@ -304,6 +305,16 @@ async def test_a_shared_memory_stores_names_and_shapes_and_no_values(store, assi
     [result] = [message.content for message in finished.messages if message.role == "tool"]
     assert 'name="<text a, a>" worked in place of name="<text a a>"' in result
     assert not any("<text" in call.arguments_json for message in finished.messages for call in message.tool_calls)
+
+
+async def test_the_own_memory_of_an_agent_puts_no_value_before_another_owner():
+    script = [call_find("Joanna Smith"), call_find("Smith, Joanna"), "done"]
+    model = ScriptedModel(*script, *script, call_find("Joanna Smith"), "No.", "No.")
+    agent = Agent(model, [FIND_TOOL], assistance=True)
+    for owner in ("ann", "bob", "ann"):
+        await agent.run("Find Joanna Smith", CallContext(owner=owner))
+    first_requests = [model.requests[index] for index in (0, 3, 6)]
+    assert ["Smith, Joanna" in str(request) for request in first_requests] == [False, False, True]
 
 
 @pytest.mark.parametrize("assistance", [False, True])

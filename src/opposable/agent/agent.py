@@ -33,8 +33,8 @@ Task = str | Sequence[Message]
 class Agent:
     """A model with tools.
 
-    One agent can run many tasks concurrently; runs share nothing but the failure memory. Close it with `aclose`, or
-    use it in `async with`.
+    One agent can run many tasks concurrently; runs of the same owner share nothing but the failure memory. Close it
+    with `aclose`, or use it in `async with`.
 
     Args:
         model: A `Model`, or a name that `opposable.models.factory.create_model` accepts, such as "openai:gpt-5".
@@ -43,7 +43,8 @@ class Agent:
         limits: What each run may use.
         options: Options of every model request.
         assistance: Whether assistance for small models is on, or its options. By default the profile of the model decides.
-        failure_memory: Where failed calls are remembered across runs. By default an assisted agent has a memory of its own, others have none.
+        failure_memory: Where failed calls are remembered across runs. By default an assisted agent has a memory of its
+            own, with a scope for each owner in the context of a run; others have none.
         disclosure: When the model gets only some of the tools. By default, when their definitions take more than a tenth
             of its context window.
         after_untrusted: What happens to calls that act once untrusted text is in the conversation; see `AgentSpec`.
@@ -81,10 +82,11 @@ class Agent:
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
         self._instructions = (system_message(instructions),) if instructions else ()
         assistance = get_profile(model).assisted if assistance is None else assistance
+        self._own_memory = None
         if assistance and failure_memory is None:
             from opposable.agent.failure_memory import FailureMemory  # lazy: others have none by default
 
-            failure_memory = FailureMemory().with_scope()
+            self._own_memory = FailureMemory()
         self.is_assisted = bool(assistance)
         self._start = functools.partial(
             run_agent,
@@ -121,8 +123,11 @@ class Agent:
         return self._run_events(task, self._stream_options, context)
 
     def _run_events(self, task: Task, options: ModelOptions, context: CallContext) -> AsyncGenerator[Event, None]:
-        messages = (user_message(task),) if isinstance(task, str) else task
-        return self._start(self.model, self.library, (*self._instructions, *messages), options=options, context=context)
+        messages = (*self._instructions, *((user_message(task),) if isinstance(task, str) else task))
+        start = self._start
+        if self._own_memory is not None:
+            start = functools.partial(start, failure_memory=self._own_memory.with_scope(f"owner:{context.owner}"))
+        return start(self.model, self.library, messages, options=options, context=context)
 
     async def aclose(self) -> None:
         """Close the model."""
