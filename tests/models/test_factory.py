@@ -125,12 +125,23 @@ def test_a_name_without_a_provider_gets_one(name: str, full_name: str, monkeypat
     assert normalize_model_name(full_name) == full_name
 
 
-@pytest.mark.parametrize("host", ["10.0.0.2:1234", "http://10.0.0.2:1234/"])
-def test_the_server_of_ollama_is_taken_from_its_variable(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+OLLAMA_URLS = [
+    ("10.0.0.2:1234", "http://10.0.0.2:1234"),
+    ("http://10.0.0.2:1234/", "http://10.0.0.2:1234"),
+    ("https://ollama.test", "https://ollama.test"),
+    ("0.0.0.0", "http://0.0.0.0:11434"),
+    ("[::1]", "http://[::1]:11434"),
+    (":1234", "http://127.0.0.1:1234"),
+    ("", "http://127.0.0.1:11434"),
+]
+
+
+@pytest.mark.parametrize(("host", "url"), OLLAMA_URLS)
+def test_the_server_of_ollama_is_taken_from_its_variable(host: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_HOST", host)
     model = create_model("ollama:qwen3")
     assert (type(model), model.name) == (MarkerCallsModel, "qwen3")
-    assert normalize_model_name("ollama:qwen3") == "http://10.0.0.2:1234/v1#qwen3"
+    assert normalize_model_name("ollama:qwen3") == f"{url}/v1#qwen3"
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ NAME_STARTS: Mapping[str, tuple[str, ...]] = {
 REASONING_FAMILIES = re.compile(r"(o\d|gpt-[5-9]|codex-|computer-use-)(?!.*-chat-latest)")
 """Models of OpenAI that reason between calls: in chat completions they lose the reasoning, or take no tools."""
 
-DEFAULT_OLLAMA_HOST = "127.0.0.1:11434"
+DEFAULT_OLLAMA_HOST, DEFAULT_OLLAMA_PORT = "127.0.0.1", ":11434"
 
 
 def create_model(
@@ -119,8 +119,11 @@ def normalize_model_name(name: str) -> str:
     """
     kind, _, rest = name.strip().partition(":")
     if kind == "ollama" and rest:
-        host = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/") or DEFAULT_OLLAMA_HOST
-        return f"{host if '://' in host else f'http://{host}'}/v1#{rest}"
+        address = os.environ.get("OLLAMA_HOST", "").strip().rstrip("/")
+        if "://" not in address:  # then Ollama has defaults for the host and the port
+            address += "" if re.search(r":\d+$", address) else DEFAULT_OLLAMA_PORT
+            address = f"http://{DEFAULT_OLLAMA_HOST if address.startswith(':') else ''}{address}"
+        return f"{address}/v1#{rest}"
     if kind in (*PROVIDERS, *API_KEY_VARIABLES, "local", "http", "https"):
         return name
     provider = next((provider for provider, starts in NAME_STARTS.items() if name.startswith(starts)), "")
