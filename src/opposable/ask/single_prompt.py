@@ -1,4 +1,4 @@
-"""The baseline of the evaluation: SQL from one prompt with the schema and the question."""
+"""The prompt for SQL, and the SQL of a reply."""
 
 import re
 from collections.abc import Iterator
@@ -7,9 +7,6 @@ from itertools import islice
 import orjson
 
 from opposable.ask.sql_trees import exp, parse_query
-from opposable.domain.events import Reply
-from opposable.domain.messages import system_message, user_message
-from opposable.models.base import Model, ModelOptions, adapt_options, request_reply
 from opposable.models.callable import extract_text
 from opposable.parsers.token_escaping import WORD_JOINER
 from opposable.sql.function_allowlist import Dialect
@@ -37,18 +34,6 @@ _FENCED_STATEMENT_PATTERN = re.compile(
 _STATEMENT_PATTERN = re.compile(r"\b(?:SELECT\b|WITH\b(?=.*\bSELECT\b)).*", re.DOTALL | re.IGNORECASE)
 _STATEMENT_END_PATTERN = re.compile(r"\n\s*\n|;[^\S\n]*\n(?!\s*\(*(?:SELECT|WITH)\b)", re.IGNORECASE)
 _LINE_STATEMENT_PATTERN = re.compile(r"^[ \t]*\(*(?:SELECT|WITH)\b", re.MULTILINE | re.IGNORECASE)
-
-
-async def generate_sql(model: Model, dialect: Dialect, schema: str, question: str) -> tuple[str, Reply]:
-    """Ask a model for the SQL of a question, and return the SQL and the reply.
-
-    Raises:
-        ModelError: The request failed.
-    """
-    messages = (system_message(PROMPT_TEMPLATE.format(dialect=dialect, schema=schema)), user_message(question))
-    options = adapt_options(model, ModelOptions(stream=False, max_tokens=400, temperature=0.0))
-    reply = await request_reply(model, messages, (), options)
-    return extract_sql(reply.message.content, dialect), reply
 
 
 def extract_sql(text: str, dialect: Dialect, *, reads_prose: bool = True) -> str:

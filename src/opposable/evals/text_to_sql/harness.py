@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opposable.ask.semantics.model import SemanticModel
-from opposable.ask.single_prompt import generate_sql
+from opposable.ask.single_prompt import PROMPT_TEMPLATE, extract_sql
 from opposable.ask.team.factory import open_team
 from opposable.ask.team.team import DEFAULT_TEAM_OPTIONS, TeamOptions
 from opposable.domain.errors import OpposableError
+from opposable.domain.messages import system_message, user_message
 from opposable.domain.records import QueryExample, get_utc_now
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.evals.text_to_sql.datasets import EvalQuestion
 from opposable.evals.text_to_sql.scoring import are_same_rows
-from opposable.models.base import Model
+from opposable.models.base import Model, ModelOptions, adapt_options, request_reply
 from opposable.sql.database import Database, QueryLimits, QueryResult
 from opposable.sql.factory import open_database
 
@@ -154,10 +155,12 @@ def make_single_prompt_answerer(model: Model) -> AnswererFactory:
     @asynccontextmanager
     async def open_answerer(database: Database) -> AsyncIterator[AnswerFunction]:
         schema = (await database.get_schema()).to_ddl()
+        instructions = system_message(PROMPT_TEMPLATE.format(dialect=database.dialect, schema=schema))
+        options = adapt_options(model, ModelOptions(stream=False, max_tokens=400, temperature=0.0))
 
         async def answer_question(question: EvalQuestion) -> SqlAttempt:
-            sql, reply = await generate_sql(model, database.dialect, schema, question.prompt_text)
-            return SqlAttempt(sql, reply.usage)
+            reply = await request_reply(model, (instructions, user_message(question.prompt_text)), (), options)
+            return SqlAttempt(extract_sql(reply.message.content, database.dialect), reply.usage)
 
         yield answer_question
 
