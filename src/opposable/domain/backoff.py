@@ -1,6 +1,8 @@
-"""Exponential backoff with jitter, for every retry loop."""
+"""How long to wait before a request is sent again: exponential backoff with jitter, or what the server asks for."""
 
+import email.utils
 import random
+import time
 
 _MAX_DOUBLINGS = 60
 """Doublings after which the wait stops growing, so that it never overflows a float."""
@@ -22,3 +24,15 @@ def get_backoff_seconds(failed_attempts: int, first_seconds: float, max_seconds:
     """
     longest = min(max_seconds, first_seconds * 2.0 ** min(failed_attempts - 1, _MAX_DOUBLINGS))
     return longest * _GENERATOR.uniform(0.5, 1.0)
+
+
+def parse_retry_after(header: str) -> float | None:
+    """Return the seconds of a `Retry-After` header, a number or an HTTP date; None if it is neither."""
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -1,9 +1,7 @@
 """HTTP requests to model servers, with retries and translated errors."""
 
 import asyncio
-import email.utils
 import re
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import orjson
 
-from opposable.domain.backoff import get_backoff_seconds
+from opposable.domain.backoff import get_backoff_seconds, parse_retry_after
 from opposable.domain.errors import (
     ContextFull,
     ModelError,
@@ -218,10 +216,8 @@ class Endpoint:
 
     def _get_wait_seconds(self, attempt: int, retry_after: str = "") -> float:
         """Return the seconds the server asks to wait in `Retry-After`, a number or a date, else an exponential backoff."""
-        with suppress(ValueError):
-            return max(0.0, float(retry_after))
-        with suppress(ValueError):
-            return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+        if (seconds := parse_retry_after(retry_after)) is not None:
+            return seconds
         policy = self._retry_policy
         return get_backoff_seconds(attempt, policy.initial_wait_seconds, policy.max_wait_seconds)
 

@@ -1,15 +1,14 @@
 """Converts a response to a value, or to the error that its status means, with secrets redacted."""
 
 import codecs
-import email.utils
 import re
-import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 
+from opposable.domain.backoff import parse_retry_after
 from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolUnavailable
 from opposable.domain.json_text import dump_json, parse_json
 from opposable.domain.text_normalization import shorten_text
@@ -147,7 +146,8 @@ async def error_from_response(response: aiohttp.ClientResponse, redactor: Redact
     raw, is_truncated = await read_body(response, _MAX_ERROR_BYTES)
     message = _extract_message(decode_body(raw, response.charset, truncated=is_truncated), redactor)
     if status in _TRANSIENT_STATUSES:
-        seconds = _parse_retry_after(response.headers.get("retry-after"))
+        asked_seconds = parse_retry_after(response.headers.get("retry-after", ""))
+        seconds = round(asked_seconds) if asked_seconds is not None and asked_seconds < 1e9 else None
         wait = "" if seconds is None else f", try again in {seconds} s"
         return ToolUnavailable(
             f"{host} cannot answer now (HTTP {status}){wait}: {message}",
@@ -238,17 +238,3 @@ def _describe_error(value: Any) -> str:
     while isinstance(value, dict) and len(value) == 1 and next(iter(value)) in _ERROR_MESSAGE_KEYS:
         [value] = value.values()
     return value if isinstance(value, str) else dump_json(value).decode()
-
-
-def _parse_retry_after(retry_after: str | None) -> int | None:
-    """Return the seconds of `Retry-After` (seconds or an HTTP date), None if it is missing or invalid."""
-    if retry_after is None:
-        return None
-    try:
-        seconds = float(retry_after)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
-        except (TypeError, ValueError):
-            return None
-    return round(max(0, seconds)) if seconds < 1e9 else None
