@@ -34,11 +34,12 @@ _RESPONSES_APIS: frozenset[ApiPath] = frozenset({"responses", "completions", "em
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A hosted provider of the chat-completions API."""
+    """A hosted provider; a model whose name begins with one of `name_starts` needs no provider before it."""
 
     base_url: str
     api_key_variable: str
     base_url_variable: str
+    name_starts: tuple[str, ...]
     quirks: ServerQuirks = field(default_factory=ServerQuirks)
 
 
@@ -47,32 +48,32 @@ PROVIDERS: Mapping[str, Provider] = {
         "https://api.openai.com/v1",
         "OPENAI_API_KEY",
         "OPENAI_BASE_URL",
+        ("gpt-", "chatgpt-", "o1", "o3", "o4"),
         ServerQuirks(max_tokens_key="max_completion_tokens", apis=CHAT_APIS | {"responses"}),
     ),
-    "qwen": Provider("https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY", "DASHSCOPE_BASE_URL"),
-    "deepseek": Provider(
-        "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "DEEPSEEK_BASE_URL", ServerQuirks(images=False)
+    "qwen": Provider(
+        "https://dashscope.aliyuncs.com/compatible-mode/v1",
+        "DASHSCOPE_API_KEY",
+        "DASHSCOPE_BASE_URL",
+        ("qwen", "qwq"),
     ),
+    "deepseek": Provider(
+        "https://api.deepseek.com/v1",
+        "DEEPSEEK_API_KEY",
+        "DEEPSEEK_BASE_URL",
+        ("deepseek-",),
+        ServerQuirks(images=False),
+    ),
+    "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", ("claude-",)),
 }
 
-API_KEY_VARIABLES: Mapping[str, str] = {
-    **{kind: provider.api_key_variable for kind, provider in PROVIDERS.items()},
-    "anthropic": "ANTHROPIC_API_KEY",
-}
+API_KEY_VARIABLES: Mapping[str, str] = {kind: provider.api_key_variable for kind, provider in PROVIDERS.items()}
 """The environment variable with the API key, by provider."""
 
 MODEL_NAME_FORMS = (
     "local, local:/path/to/model.gguf, openai:NAME, qwen:NAME, deepseek:NAME, anthropic:NAME, ollama:NAME, "
     "or http://HOST:PORT/v1#NAME for any OpenAI-compatible server. gpt-…, o3…, claude-…, qwen… and deepseek-… need no prefix"
 )
-
-NAME_STARTS: Mapping[str, tuple[str, ...]] = {
-    "openai": ("gpt-", "chatgpt-", "o1", "o3", "o4"),
-    "anthropic": ("claude-",),
-    "qwen": ("qwen", "qwq"),
-    "deepseek": ("deepseek-",),
-}
-"""The beginnings of the names of a provider's models that need no provider."""
 
 REASONING_FAMILIES = re.compile(r"(o\d|gpt-[5-9]|codex-|computer-use-)(?!.*-chat-latest)")
 """Models of OpenAI that reason between calls: in chat completions they lose the reasoning, or take no tools."""
@@ -124,10 +125,9 @@ def normalize_model_name(name: str) -> str:
             address += "" if re.search(r":\d+$", address) else DEFAULT_OLLAMA_PORT
             address = f"http://{DEFAULT_OLLAMA_HOST if address.startswith(':') else ''}{address}"
         return f"{address}/v1#{rest}"
-    if kind in (*PROVIDERS, *API_KEY_VARIABLES, "local", "http", "https"):
+    if kind in (*PROVIDERS, "local", "http", "https"):
         return name
-    provider = next((provider for provider, starts in NAME_STARTS.items() if name.startswith(starts)), "")
-    return f"{provider}:{name}" if provider else name
+    return next((f"{kind}:{name}" for kind, one in PROVIDERS.items() if name.startswith(one.name_starts)), name)
 
 
 def create_unwrapped_model(
@@ -163,11 +163,6 @@ def _create_model_of_kind(
         from opposable.models.embedded.llama_cpp import LocalModel  # lazy: as each kind of model
 
         return LocalModel(_resolve_weights_path(rest, models_directory or get_models_directory()))
-    if kind == "anthropic" and rest:
-        from opposable.models.anthropic import AnthropicModel  # lazy: as above
-
-        key = _get_api_key(API_KEY_VARIABLES[kind], name)
-        return AnthropicModel(rest, key, os.environ.get("ANTHROPIC_BASE_URL"), retry_policy=retry_policy)
     provider = PROVIDERS.get(kind)
     if kind in ("http", "https"):
         url, rest = _split_server_name(name)
@@ -178,6 +173,10 @@ def _create_model_of_kind(
         reasons = kind == "openai" and REASONING_FAMILIES.match(rest) is not None
     else:
         raise BadInput(f"There is no model named {name!r}. Use one of these forms: {MODEL_NAME_FORMS}.")
+    if kind == "anthropic":
+        from opposable.models.anthropic import AnthropicModel  # lazy: as above
+
+        return AnthropicModel(rest, key, url, retry_policy=retry_policy)
     if not uses_responses_api(kind, rest, url, api):
         return OpenAICompatibleModel(rest, url, key, quirks=quirks, retry_policy=retry_policy)
     if api == "responses":
