@@ -73,19 +73,14 @@ class Team:
         options: TeamOptions = DEFAULT_TEAM_OPTIONS,
         load_examples: LoadExamples | None = None,
     ) -> None:
+        self.database = database
         self._model = model
-        self._database = database
         self._synonyms = synonyms
         self._catalog: Catalog | None = None
         self._interpret = interpret if options.use_semantics else None
         self._options = options
         self._load_examples = load_examples
         self._assisted = get_profile(model).assisted if options.assisted is None else options.assisted
-
-    @property
-    def database(self) -> Database:
-        """The database that the team queries."""
-        return self._database
 
     async def stream(self, question: str, run_id: str = "", earlier_questions: Sequence[str] = ()) -> EventStream:
         """Answer a question and yield events; `DataAnswered` and `RunFinished` are the last.
@@ -107,7 +102,7 @@ class Team:
             async for event in self._complete_question(state, earlier_questions):
                 yield event
         if self._catalog is None:
-            self._catalog = await open_catalog(self._database, self._synonyms, self._options.private_columns)
+            self._catalog = await open_catalog(self.database, self._synonyms, self._options.private_columns)
         state.schema = (await self._catalog.select_schema(state.question)).to_ddl()
         if self._load_examples is not None:
             state.examples = select_examples(state.question, await self._load_examples())
@@ -120,7 +115,7 @@ class Team:
                 break
             async for event in self._execute_turn(state, decision):
                 yield event
-        answer = build_answer(state, self._database.dialect, give_up_reason, assisted=self._assisted)
+        answer = build_answer(state, self.database.dialect, give_up_reason, assisted=self._assisted)
         yield events.TextDelta(answer.text)
         yield events.DataAnswered(answer)
         reason: events.StopReason = "time" if state.remaining_seconds <= 0 else "answer"
@@ -172,7 +167,7 @@ class Team:
     async def _generate_candidate(self, state: TeamState, decision: events.DecisionMade) -> EventStream:
         """Request SQL: a correction of the last candidate, or new SQL, after a failure at a higher temperature."""
         is_correction = decision.action == "result_evaluator"
-        options, dialect = generator.FIRST_DRAFT_OPTIONS, self._database.dialect
+        options, dialect = generator.FIRST_DRAFT_OPTIONS, self.database.dialect
         if is_correction:
             state.correction_count += 1
             prompt_messages = generator.build_correction_messages(dialect, state, assisted=self._assisted)
@@ -206,15 +201,15 @@ class Team:
         call = ToolCall(new_call_id(), "sql_execute", {"sql": candidate.sql})
         yield events.ToolStarted(call)
         started_at = time.perf_counter()
-        outcome = await evaluator.run_candidate(self._database, candidate, assisted=self._assisted)
+        outcome = await evaluator.run_candidate(self.database, candidate, assisted=self._assisted)
         if self._options.check_values:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(MAX_LOOKUP_SECONDS, state.remaining_seconds)):
                     outcome = await evaluator.explain_empty_result(
-                        self._database, outcome, self._options.private_columns
+                        self.database, outcome, self._options.private_columns
                     )
-        outcome = await evaluator.warn_of_ties(self._database, outcome)
-        outcome = await evaluator.warn_of_row_explosion(self._database, outcome)
+        outcome = await evaluator.warn_of_ties(self.database, outcome)
+        outcome = await evaluator.warn_of_row_explosion(self.database, outcome)
         state.outcomes.append(outcome)
         row_count = f"{len(outcome.rows)} rows" if outcome.has_run else ""
         state.record_turn("result_evaluator", candidate.sql, row_count, outcome.problem or outcome.suspicion)
