@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,11 @@ class Column:
     primary_key: bool = False
     references: str | None = None
     comment: str | None = None
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the column is part of the primary key or refers to another table."""
+        return self.primary_key or self.references is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,11 @@ class Table:
     def full_name(self) -> str:
         """`schema.name`, or `name` alone in the default schema."""
         return f"{self.schema}.{self.name}" if self.schema else self.name
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The names of the columns of the primary key."""
+        return tuple(column.name for column in self.columns if column.primary_key)
 
     def find_column(self, name: str) -> Column | None:
         """Return the column of this name in any letter case."""
@@ -158,21 +168,42 @@ def unquote_name(name: str) -> str:
 
 def _table_to_ddl(table: Table, samples: Mapping[str, list[Any]], dialect: Dialect) -> str:
     rows = "" if table.row_count is None else f"{'' if table.is_row_count_exact else 'about '}{table.row_count} rows"
-    notes = "; ".join(note for note in (to_one_line(table.comment), rows) if note)
-    lines = [_column_to_ddl(column, samples.get(column.name, []), dialect) for column in table.columns]
-    body = "\n".join(f"  {code}{',' if i < len(lines) - 1 else ''}{note}" for i, (code, note) in enumerate(lines))
-    head = f"CREATE {table.kind.upper()} {to_one_line(quote_table_path(table, dialect))} ("
-    return f"{head}{f' -- {notes}' if notes else ''}\n{body}\n);"
+    columns = [_column_to_ddl(column, samples.get(column.name, []), dialect) for column in table.columns]
+    return format_create_table(table, [to_one_line(table.comment), rows], columns, dialect)
 
 
-def _column_to_ddl(column: Column, values: list[Any], dialect: Dialect) -> tuple[str, str]:
+def _column_to_ddl(column: Column, values: list[Any], dialect: Dialect) -> tuple[list[str], list[str]]:
     parts = [to_one_line(quote_name(column.name, dialect)), to_one_line(column.type, 80)]
     parts += ["PRIMARY KEY"] if column.primary_key else []
     parts += ["NOT NULL"] if not column.nullable and not column.primary_key else []
     parts += [f"REFERENCES {'.'.join(quote_reference(column.references, dialect))}"] if column.references else []
     shown = ", ".join(to_one_line(repr(value)) for value in values)
-    notes = "; ".join(note for note in (to_one_line(column.comment), f"e.g. {shown}" if shown else "") if note)
-    return " ".join(part for part in parts if part), f" -- {notes}" if notes else ""
+    return parts, [to_one_line(column.comment), f"e.g. {shown}" if shown else ""]
+
+
+def format_create_table(
+    table: Table,
+    notes: Sequence[str],
+    columns: Sequence[tuple[Sequence[str], Sequence[str]]],
+    dialect: Dialect,
+    omitted_columns: int = 0,
+) -> str:
+    """Return CREATE TABLE with notes as SQL comments, and a comment on columns that are left out.
+
+    Each of `columns` has the parts of its definition and its notes. Empty parts and notes are left out.
+    """
+    head = f"CREATE {table.kind.upper()} {to_one_line(quote_table_path(table, dialect))} ({_format_notes(notes)}"
+    body = "\n".join(
+        f"  {' '.join(filter(None, parts))}{',' if n < len(columns) else ''}{_format_notes(column_notes)}"
+        for n, (parts, column_notes) in enumerate(columns, start=1)
+    )
+    more = f"\n  -- and {omitted_columns} more columns" if omitted_columns else ""
+    return f"{head}\n{body}{more}\n);"
+
+
+def _format_notes(notes: Iterable[str]) -> str:
+    text = "; ".join(filter(None, notes))
+    return f" -- {text}" if text else ""
 
 
 def to_one_line(text: str | None, max_characters: int = 200) -> str:

@@ -127,8 +127,8 @@ class Catalog:
         for column in table.columns:
             weights = self._column_weights[table.full_name, column.name]
             scores[column.name] = self._sum_weights(weights, words) / math.sqrt(max(len(weights), 1))
-        ranked = sorted(table.columns, key=lambda column: (not _is_key(column), -scores[column.name]))
-        fewest = max(sum(map(_is_key, ranked)), min(len(ranked), _MIN_COLUMNS))
+        ranked = sorted(table.columns, key=lambda column: (not column.is_key, -scores[column.name]))
+        fewest = max(sum(column.is_key for column in ranked), min(len(ranked), _MIN_COLUMNS))
         views = [_view_table(table, ranked[:count], {}) for count in range(fewest, len(ranked) + 1)]
         return views[max(0, bisect_right(views, budget_tokens, key=self._count_tokens) - 1)]
 
@@ -150,10 +150,6 @@ async def open_catalog(
         for table in schema.tables
     }
     return await asyncio.to_thread(Catalog, schema, samples, synonyms or {})
-
-
-def _is_key(column: Column) -> bool:
-    return column.primary_key or column.references is not None
 
 
 def _view_table(table: Table, columns: Sequence[Column], samples: Samples) -> TableView:
@@ -197,9 +193,8 @@ def _index_tables_by_key_name(schema: DatabaseSchema) -> dict[str, list[Table]]:
     """Return the tables by the names of columns that refer to them (`order_id`)."""
     tables_by_key_name: dict[str, list[Table]] = {}
     for table in schema.tables:
-        primary_key = [column.name.casefold() for column in table.columns if column.primary_key]
-        if len(primary_key) == 1:
-            key, stem = primary_key[0], singularize(table.name.casefold())
+        if len(table.primary_key) == 1:
+            key, stem = table.primary_key[0].casefold(), singularize(table.name.casefold())
             for name in {f"{stem}_{key}", f"{stem}{key}", f"{stem}_id"} | ({key} - {"id", "code", "name"}):
                 tables_by_key_name.setdefault(name, []).append(table)
     return tables_by_key_name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from opposable.ask.catalog.table_samples import get_column_kind
 from opposable.parsers import escape_special_tokens
 from opposable.sql.function_allowlist import Dialect
-from opposable.sql.schema import Column, Table, quote_name, quote_reference, quote_table_path, to_one_line
+from opposable.sql.schema import Column, Table, format_create_table, quote_name, quote_reference, to_one_line
 
 _MAX_COMMENT_CHARACTERS = 80
 _LONG_SAMPLES_CHARACTERS = 40
@@ -27,15 +27,12 @@ class TableView:
         notes = [to_one_line(self.table.comment, _MAX_COMMENT_CHARACTERS)]
         about = "" if self.table.is_row_count_exact else "about "
         notes += [f"{about}{self.table.row_count} rows"] if self.table.row_count else []
-        lines = [self._format_column(column, dialect) for column in self.columns]
-        body = "\n".join(f"  {code}{',' if i < len(lines) - 1 else ''}{note}" for i, (code, note) in enumerate(lines))
+        columns = [self._describe_column(column, dialect) for column in self.columns]
         omitted_columns = len(self.table.columns) - len(self.columns)
-        more = f"\n  -- and {omitted_columns} more columns" if omitted_columns else ""
-        head = f"CREATE {self.table.kind.upper()} {to_one_line(quote_table_path(self.table, dialect))} ("
-        return escape_special_tokens(f"{head}{_format_notes(notes)}\n{body}{more}\n);")
+        return escape_special_tokens(format_create_table(self.table, notes, columns, dialect, omitted_columns))
 
-    def _format_column(self, column: Column, dialect: Dialect) -> tuple[str, str]:
-        """Return the definition of a column and its SQL comment."""
+    def _describe_column(self, column: Column, dialect: Dialect) -> tuple[list[str], list[str]]:
+        """Return the parts of the definition of a column, and its notes."""
         parts = [to_one_line(quote_name(column.name, dialect)), shorten_type(column.type)]
         parts += ["PRIMARY KEY"] if column.primary_key else []
         if column.references:
@@ -44,15 +41,14 @@ class TableView:
         samples = self._select_samples(column)
         notes = [to_one_line(column.comment, _MAX_COMMENT_CHARACTERS)]
         notes += [f"e.g. {', '.join(samples)}"] if samples else []
-        return " ".join(part for part in parts if part), _format_notes(notes)
+        return parts, notes
 
     def _select_samples(self, column: Column) -> list[str]:
         """Select the samples of a column: none of keys, one of dates, fewer of long texts."""
         values = self.samples.get(column.name, ())
         kind = get_column_kind(column)
         if kind == "number":
-            is_key = column.primary_key or column.references
-            return [] if is_key else [format_prompt_value(value)[1:-1] for value in values[:2]]
+            return [] if column.is_key else [format_prompt_value(value)[1:-1] for value in values[:2]]
         count = 1 if kind == "date" else 3 if sum(map(len, values)) < _LONG_SAMPLES_CHARACTERS else 2
         return [format_prompt_value(value) for value in values[:count]]
 
@@ -74,11 +70,6 @@ class SchemaView:
         if self.omitted_tables:
             lines.append(f"-- and {self.omitted_tables} more tables that do not concern the question")
         return "\n".join(lines)
-
-
-def _format_notes(notes: list[str]) -> str:
-    text = "; ".join(note for note in notes if note)
-    return f" -- {text}" if text else ""
 
 
 def shorten_type(name: str) -> str:

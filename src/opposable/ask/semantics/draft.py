@@ -106,7 +106,7 @@ class _Drafter:
 
         A column that is the primary key of its own table refers to no other table.
         """
-        if _get_primary_key(self._tables[ref]) == [column.name]:
+        if self._tables[ref].primary_key == (column.name,):
             return []
         others = {other: table for other, table in self._tables.items() if other != ref}
         if column.references:
@@ -117,8 +117,8 @@ class _Drafter:
             return []
         candidates: list[tuple[str, str]] = []
         for other, table in others.items():
-            first = [column.name for column in table.columns[:1] if _KEY_NAME_PATTERN.search(column.name)]
-            keys = _get_primary_key(table) or first
+            first = tuple(column.name for column in table.columns[:1] if _KEY_NAME_PATTERN.search(column.name))
+            keys = table.primary_key or first
             stem = _strip_key_suffix(table.name)
             is_named = _strip_key_suffix(column.name) in (stem, stem.rstrip("s"))
             if len(keys) == 1 and (is_named or _is_same_key(column.name, keys[0])):
@@ -185,10 +185,6 @@ def _format_source(table: Table) -> str:
     """Format the source of a table; names with separators are quoted."""
     parts = [table.schema, table.name] if table.schema else [table.name]
     return ".".join(part if split_source(part) == [part] else '"' + part.replace('"', '""') + '"' for part in parts)
-
-
-def _get_primary_key(table: Table) -> list[str]:
-    return [column.name for column in table.columns if column.primary_key]
 
 
 def _is_same_key(column: str, key: str) -> bool:
