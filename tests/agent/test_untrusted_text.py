@@ -3,7 +3,6 @@
 import pytest
 
 from opposable.agent.agent import Agent
-from opposable.agent.untrusted_text import UntrustedTextExposure, find_untrusted_text_exposure
 from opposable.domain.call_context import Approved, CallContext, Denied
 from opposable.domain.messages import assistant_message, tool_message, user_message
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
@@ -126,13 +125,6 @@ async def test_trusted_results_of_an_earlier_turn_do_not_count():
     ]
     await run_agent(shop, ScriptedModel(reply_with_calls(PAY), "done"), "refuse", conversation)
     assert shop.paid == [500]
-
-
-@pytest.mark.parametrize(("after_untrusted", "is_exposed"), [("allow", True), ("approve", False), ("refuse", False)])
-def test_exposure_is_found_where_nothing_restricts_it(after_untrusted, is_exposed):
-    exposure = find_untrusted_text_exposure(Shop().library(), after_untrusted)
-    assert exposure == (UntrustedTextExposure(("read_mail",), ("pay",)) if is_exposed else None)
-    assert find_untrusted_text_exposure(ToolLibrary([read_mail, get_balance]), after_untrusted) is None
 
 
 async def test_a_misspelt_tool_is_no_untrusted_text():

@@ -1,7 +1,7 @@
 """What happens to calls once text of other people is in the conversation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from opposable.agent.policy import RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall
@@ -14,24 +14,6 @@ _REFUSED_CALL = LocalizedText(
     "Not run: the conversation contains untrusted text, so {name}, which can change something, may not be called.",
     "没有执行：对话中包含不可信的文本，因此不允许调用可能更改内容的工具 {name}。",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class UntrustedTextExposure:
-    """The tools by which an agent can read untrusted text, and those by which it can act on it."""
-
-    readers: tuple[str, ...]
-    actors: tuple[str, ...]
-
-
-def find_untrusted_text_exposure(library: ToolLibrary, after_untrusted: AfterUntrusted) -> UntrustedTextExposure | None:
-    """Return how an agent with these tools is exposed; None if it is not, or if `after_untrusted` restricts it."""
-    if after_untrusted != "allow":
-        return None
-    traits = [(name, library.get_traits(name)) for name in library.names]
-    readers = tuple(name for name, of_tool in traits if of_tool is not None and of_tool.untrusted_output)
-    actors = tuple(name for name, of_tool in traits if of_tool is not None and not of_tool.read_only)
-    return UntrustedTextExposure(readers, actors) if readers and actors else None
 
 
 class UntrustedTextPolicy(RunPolicy):

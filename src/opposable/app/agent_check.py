@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from opposable.agent.untrusted_text import find_untrusted_text_exposure
 from opposable.app.default_store import open_existing_store
 from opposable.app.stored_tools import open_spec_loader
 from opposable.domain.errors import BadInput
@@ -37,10 +36,11 @@ def find_agent_warnings(agent: AgentSpec, library: ToolLibrary) -> list[AgentWar
         AgentWarning("unusable_tool", {"tool": tool_id, "reason": reason}, f"{tool_id} cannot be used: {reason}")
         for tool_id, reason in library.rejected_bindings.items()
     ]
-    exposure = find_untrusted_text_exposure(library, agent.after_untrusted)
-    if exposure is None:
+    traits = {name: traits for name in library.names if (traits := library.get_traits(name)) is not None}
+    readers = ", ".join([name for name, of_tool in traits.items() if of_tool.untrusted_output][:5])
+    actors = ", ".join([name for name, of_tool in traits.items() if not of_tool.read_only][:5])
+    if agent.after_untrusted != "allow" or not readers or not actors:
         return warnings
-    readers, actors = ", ".join(exposure.readers[:5]), ", ".join(exposure.actors[:5])
     message = (
         f"The agent reads untrusted text ({readers}) and can act on it ({actors}). "
         "Set after_untrusted to approve or refuse."
