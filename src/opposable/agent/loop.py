@@ -10,7 +10,6 @@ from opposable.agent import messages as texts
 from opposable.agent.history import detect_conversation_language, match_results_to_calls
 from opposable.agent.limits import DEFAULT_LIMITS, Deadline, DeadlineExceeded, Limits, find_stop_reason
 from opposable.agent.loop_detection import LoopDetection
-from opposable.agent.model_requests import ModelRequests
 from opposable.agent.policy import RunPolicy
 from opposable.agent.run_state import RunState
 from opposable.agent.tool_execution import execute_calls
@@ -51,9 +50,8 @@ async def run(
     context = replace(context, run_id=context.run_id or token_hex(16), language=language, approve=approve)
     policies = policies or (LoopDetection(limits),)
     tools = ToolSelection(library, history, options, language)
-    requests = ModelRequests(tools, limits)
     fetch_reply = None if options.stream else find_whole_reply_method(model)
-    state = RunState(limits, context, policies, tools, history, get_profile(model).images)
+    state = RunState(limits, context, policies, tools, history, get_profile(model).images, limits.context)
     start = len(history)
     yield RunStarted(context.run_id)
     with deadline:
@@ -66,7 +64,7 @@ async def run(
                 reply: Reply | None = None
                 while reply is None:
                     try:
-                        request = requests.prepare(history, state.usage)
+                        request = state.build_request()
                         if fetch_reply is not None:
                             reply = await deadline.wait(fetch_reply, *request)
                             break
@@ -79,7 +77,7 @@ async def run(
                         if reply is None:
                             raise ModelError(f"The stream of model {model.name!r} ended without a reply.")
                     except ContextFull:
-                        if not requests.shrink_context(history):
+                        if not state.shrink_context():
                             raise
                 yield state.take_reply(reply)
                 directive = None
@@ -107,7 +105,7 @@ async def run(
             if not state.is_last_turn:
                 raise
             log.warning("Run %s ends without a final answer from the model: %s", context.run_id, error)
-    reason = state.reason or find_stop_reason(state.finish, requests.is_reply_bounded, limits, state.usage)
+    reason = state.reason or find_stop_reason(state.finish, state.is_reply_bounded, limits, state.usage)
     reason = "no_answer" if not state.text and reason in ("answer", "repeats") else reason
     text = state.text or localize(texts.format_missing_answer(reason, state.steps), language)
     cost = None if limits.price is None else limits.price.compute_cost(state.usage)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from opposable.agent import messages as texts
-from opposable.agent.history import to_result_message
+from opposable.agent.history import estimate_tokens, to_result_message, trim_messages
 from opposable.agent.limits import Limits, find_exceeded_limit
+from opposable.agent.model_requests import estimate_prompt_tokens, lower_max_tokens
 from opposable.agent.policy import Directive, RunPolicy, Step
 from opposable.agent.tool_execution import ResolvedCall, resolve_calls, with_calls
 from opposable.agent.tool_selection import ToolSelection
@@ -21,8 +22,9 @@ from opposable.domain.events import (
 )
 from opposable.domain.localized_text import localize
 from opposable.domain.messages import Message, assistant_message
-from opposable.domain.tools import ToolResult
+from opposable.domain.tools import ToolDefinition, ToolResult
 from opposable.domain.usage import NO_USAGE, Usage
+from opposable.models.base import ModelOptions
 from opposable.tools.failure_messages import call_limit_message
 from opposable.tools.invocation import create_interrupted_result
 
@@ -36,6 +38,8 @@ class RunState:
         calls: The calls of the latest reply, until their results are taken.
         results: The results of these calls so far, by call id.
         reason: The limit that ends the run, if any.
+        context_window: Tokens that the messages of a request may have; None if that is not known.
+        is_reply_bounded: Whether the limits bound the length of the latest reply.
         is_last_turn: Whether the next reply is the last one, without tools.
         messages_before_notes: The results with notes of the runtime as they were without them, by position.
     """
@@ -46,6 +50,8 @@ class RunState:
     tools: ToolSelection
     history: list[Message]
     takes_media: bool
+    context_window: int | None
+    is_reply_bounded: bool = False
     steps: list[Step] = field(default_factory=list)
     calls: Sequence[ResolvedCall] = ()
     results: dict[str, ToolResult] = field(default_factory=dict)
@@ -70,6 +76,25 @@ class RunState:
         self.is_finished, self.finish = self.is_last_turn, "stop"
         self.turn_count += 1
         return decision
+
+    def build_request(self) -> tuple[Sequence[Message], Sequence[ToolDefinition], ModelOptions]:
+        """Return the messages, tools and options of the next request."""
+        messages = trim_messages(self.history, self.context_window)
+        tools, limits, options = self.tools.definitions, self.limits, self.tools.options
+        remaining = []
+        if limits.tokens is not None:
+            remaining.append(limits.tokens - self.usage.total_tokens - estimate_prompt_tokens(messages, tools))
+        if limits.output_tokens is not None:
+            remaining.append(limits.output_tokens - self.usage.output_tokens)
+        bounded = lower_max_tokens(options, min(remaining)) if remaining else options
+        self.is_reply_bounded = bounded is not options
+        return messages, tools, bounded
+
+    def shrink_context(self) -> bool:
+        """Halve the messages after a request that did not fit. Return whether it leaves out further messages."""
+        sent = trim_messages(self.history, self.context_window)
+        self.context_window = estimate_tokens(sent) // 2
+        return trim_messages(self.history, self.context_window) != sent
 
     def take_reply(self, reply: Reply) -> ModelReplied:
         """Resolve the calls of a reply, and append it to the history."""
