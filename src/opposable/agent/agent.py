@@ -166,30 +166,23 @@ def run_agent(
     start = functools.partial(run, limits=limits, options=options, context=context)
     if not guards and failure_memory is None:
         return start(model, library, messages, policies=policies)  # a generator around it would cost 10 % of a stream
-    return _run_with_memory(start, model, library, messages, policies, guards, failure_memory)
 
+    async def run_with_memory() -> AsyncGenerator[Event, None]:
+        """Start a run that is assisted, or remembers failures, once it is known what failed before."""
+        asked, sent = model, messages
+        if guards:
+            from opposable.agent.assistance.assistance_policy import assist  # lazy: loaded with the first assisted run
 
-async def _run_with_memory(
-    start: Callable[..., AsyncGenerator[Event, None]],
-    model: Model,
-    library: ToolLibrary,
-    messages: Sequence[Message],
-    policies: list[RunPolicy],
-    guards: bool | GuardOptions,
-    failure_memory: "ScopedMemory | None",
-) -> AsyncGenerator[Event, None]:
-    """Start a run that is assisted, or remembers failures, once it is known what failed before."""
-    if guards:
-        from opposable.agent.assistance.assistance_policy import assist  # lazy: loaded with the first assisted run
+            sent = adapt_media(model, messages)
+            asked, policy = await assist(model, library, sent, ALL_GUARDS if guards is True else guards, failure_memory)
+            policies.insert(0, policy)
+        elif failure_memory is not None:
+            from opposable.agent.failure_recorder import FailureRecorder  # lazy: as above
 
-        messages = adapt_media(model, messages)
-        model, policy = await assist(model, library, messages, ALL_GUARDS if guards is True else guards, failure_memory)
-        policies.insert(0, policy)
-    elif failure_memory is not None:
-        from opposable.agent.failure_recorder import FailureRecorder  # lazy: as above
+            patterns = await failure_memory.get_patterns(library)
+            policies.append(FailureRecorder(library, failure_memory, patterns))
+        async with aclosing(start(asked, library, sent, policies=policies)) as events:
+            async for event in events:
+                yield event
 
-        patterns = await failure_memory.get_patterns(library)
-        policies.append(FailureRecorder(library, failure_memory, patterns))
-    async with aclosing(start(model, library, messages, policies=policies)) as events:
-        async for event in events:
-            yield event
+    return run_with_memory()
