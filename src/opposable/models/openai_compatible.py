@@ -124,7 +124,14 @@ class OpenAICompatibleModel:
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
     ) -> Reply:
         """Return one reply that is not streamed. Raises: `ModelError`."""
-        return self._parse_completion(await self._endpoint.post(self._build_body(messages, tools, options)))
+        response = await self._endpoint.post(self._build_body(messages, tools, options))
+        if isinstance(response, dict) and response.get("error"):
+            raise to_model_error(response["error"], self._endpoint)
+        try:
+            return parse_completion(response, self.name)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            message = f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
+            raise ModelRejected(message) from error
 
     def get_upstream(self, path: ApiPath) -> Upstream | None:
         """Return an API of the server, for requests that are passed on unchanged; None if it does not have it."""
@@ -174,16 +181,6 @@ class OpenAICompatibleModel:
                 for c in message.tool_calls
             ]
         return dump_json(wire)
-
-    def _parse_completion(self, response: Any) -> Reply:
-        """Return the reply of a response that was not streamed."""
-        if isinstance(response, dict) and response.get("error"):
-            raise to_model_error(response["error"], self._endpoint)
-        try:
-            return parse_completion(response, self.name)
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
-            message = f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
-            raise ModelRejected(message) from error
 
 
 def encode_options(options: ModelOptions, max_tokens_key: str) -> dict[str, Any]:
