@@ -216,6 +216,16 @@ def test_files_are_sent_as_the_api_takes_them_and_blank_texts_are_left_out():
     ]
 
 
+def test_calls_of_later_replies_with_the_same_id_get_ids_of_their_own():
+    history = [user_message("add")]
+    for call_id in ("call_0", "call_0_2", "call_0", "call_0"):
+        history += [assistant_message("", (ToolCall(call_id, "add", {}),)), tool_message(call_id, "add", "1")]
+    _, *sent = orjson.loads(build_request("m", history, (ADD,), ModelOptions()))["messages"]
+    calls = [message["content"][0]["id"] for message in sent[::2]]
+    assert calls == [message["content"][0]["tool_use_id"] for message in sent[1::2]]
+    assert calls == ["call_0", "call_0_2", "call_0_3", "call_0_4"]
+
+
 @pytest.mark.parametrize(
     "given", [["functions.add:0", "functions.add:1"], ["a.0", "a:0", "a_0"], ["甲", "乙"], ["toolu_01Ab-c"]]
 )

@@ -253,16 +253,29 @@ class _StreamAccumulator:
 
 
 def _encode_messages(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:
-    """Encode messages, those of the same role in a row as one, without empty replies, which the API rejects."""
-    encoded = [_encode_message(message, model) for message in messages if message.role != "system"]
+    """Encode messages, those of the same role in a row as one, without empty replies, which the API rejects.
+
+    It also rejects two calls of a conversation with one id; servers with other APIs number the calls of each reply.
+    """
+    encoded, used_ids, ids = [], set(), {}
+    for message in messages:
+        for call in message.tool_calls:
+            numbers = itertools.count(2)
+            ids[call.id] = first_id = _encode_id(call.id)
+            while ids[call.id] in used_ids:
+                ids[call.id] = f"{first_id}_{next(numbers)}"
+            used_ids.add(ids[call.id])
+        encoded += [_encode_message(message, model, ids)] if message.role != "system" else []
     groups = itertools.groupby((one for one in encoded if one["content"]), lambda one: one["role"])
     return [{"role": role, "content": [block for one in group for block in one["content"]]} for role, group in groups]
 
 
-def _encode_message(message: Message, model: str) -> dict[str, Any]:
+def _encode_message(message: Message, model: str, ids: Mapping[str, str]) -> dict[str, Any]:
+    """Encode a message with the `ids` of the latest calls in the conversation, by their own ids."""
     if message.role == "tool":
         content = _encode_parts(message) if message.parts else message.content
-        block = {"type": "tool_result", "tool_use_id": _encode_id(message.call_id), "content": content}
+        call_id = ids.get(message.call_id) or _encode_id(message.call_id)
+        block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
         return {"role": "user", "content": [block | ({"is_error": True} if message.is_error else {})]}
     native = message.get_native_items(model, "messages")
     blocks = [one for one in native if one["type"] != "text" or one["text"].strip()]
@@ -272,7 +285,7 @@ def _encode_message(message: Message, model: str) -> dict[str, Any]:
         {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
-    blocks = [{**one, "id": _encode_id(one["id"])} if one["type"] == "tool_use" else one for one in blocks]
+    blocks = [{**one, "id": ids[one["id"]]} if one["type"] == "tool_use" else one for one in blocks]
     empty = [{"type": "text", "text": message.content}] if message.role == "user" else []  # the server rejects it
     return {"role": message.role, "content": blocks or empty}
 
