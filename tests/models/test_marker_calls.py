@@ -153,6 +153,12 @@ async def test_a_call_of_an_unknown_tool_is_reported(lead):
     assert [call.name for call in reply.message.tool_calls] == ["sum"]
 
 
+async def test_reported_calls_of_several_replies_have_different_ids():
+    model = MarkerCallsModel(ScriptedModel('<tool_call>{"name": "sub", "arguments": {}}</tool_call>'))
+    replies = [await request_reply(model, (user_message("x"),), (ADD,)) for _ in range(2)]
+    assert len({call.id for reply in replies for call in reply.message.tool_calls}) == 2
+
+
 async def test_a_call_of_an_unknown_tool_that_a_text_introduces_is_text():
     text = f"The same in Hermes' notation:\n{UNKNOWN}"
     assert (await collect(text, stream=False))[1].message == assistant_message(text)

@@ -9,7 +9,7 @@ from opposable import parsers  # lazy: the parser is loaded with the first marke
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta
 from opposable.domain.messages import Message, assistant_message
-from opposable.domain.tools import ToolCall, ToolDefinition
+from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, ModelWrapper, request_reply
 from opposable.parsers.markers import MISSING_END, OPENERS, TAGGED_CALL_STARTS, compile_alternatives, get_prefixes
 
@@ -134,8 +134,8 @@ def create_invalid_calls(parsed: "parsers.ParseResult", reasons: Collection[str]
     """Return calls for the texts that were rejected for one of these reasons, so that the loop reports the problem."""
     return [
         ToolCall.from_json(
-            f"unmade_{index}", one.name or "unknown", one.text, dialect="text", truncated=one.reason == "truncated"
+            new_call_id(), one.name or "unknown", one.text, dialect="text", truncated=one.reason == "truncated"
         )
-        for index, one in enumerate(parsed.rejected)
+        for one in parsed.rejected
         if one.reason in reasons
     ]
