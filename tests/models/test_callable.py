@@ -1,8 +1,11 @@
 """Functions as models."""
 
+import threading
+
 import pytest
 
 from opposable.agent.agent import Agent
+from opposable.agent.limits import Limits
 from opposable.domain.errors import BadInput, ModelError
 from opposable.domain.messages import user_message
 from opposable.domain.tools import ToolDefinition
@@ -47,6 +50,34 @@ async def test_the_text_is_found_in_a_dict_and_in_its_json(answer, text):
 async def test_an_answer_that_is_neither_text_nor_a_dict_is_a_model_error(answer):
     with pytest.raises(ModelError, match="Return text or a dict with one of the fields response, result"):
         await ask(answer)
+
+
+async def test_a_sync_function_does_not_stop_the_event_loop():
+    is_called, may_return = threading.Event(), threading.Event()
+
+    def reply(prompt: str) -> str:
+        is_called.set()
+        assert may_return.wait(10)
+        return "hi"
+
+    agent = Agent(TextProtocolModel(CallableModel(reply)), limits=Limits(seconds=0.1))
+    try:
+        assert (await agent.run("Hi")).reason == "time"
+        assert is_called.is_set()
+    finally:
+        may_return.set()
+
+
+@pytest.mark.parametrize("is_object", [False, True])
+async def test_an_async_function_runs_in_the_event_loop(is_object):
+    class Replier:
+        async def __call__(self, prompt: str) -> str:
+            return f"hi from {threading.current_thread().name}"
+
+    replier = Replier()
+    model = CallableModel(replier if is_object else replier.__call__)
+    reply = [part async for part in model.stream([user_message("hi")])][-1]
+    assert reply.message.content == f"hi from {threading.current_thread().name}"
 
 
 FINISHES = [

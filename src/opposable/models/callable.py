@@ -1,5 +1,6 @@
 """A model from a Python function that takes a prompt and returns text or a dict."""
 
+import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -23,7 +24,7 @@ _ANSWER_META_FIELDS = frozenset(("action", "reasoning", "thought", "thinking"))
 
 
 class CallableModel:
-    """A model from a sync or async function `prompt -> text or dict`.
+    """A model from a function `prompt -> text or dict`, async, or sync and then called in a thread.
 
     It ignores tools: wrap it in `TextProtocolModel` for tool calls. Errors of the function are not translated.
     """
@@ -40,7 +41,11 @@ class CallableModel:
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
         """Call the function with all messages as one prompt."""
-        answer = self._function(render_prompt(messages))
+        is_async = inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(
+            type(self._function).__call__
+        )
+        prompt = render_prompt(messages)
+        answer = self._function(prompt) if is_async else await asyncio.to_thread(self._function, prompt)
         text = extract_text(await answer if inspect.isawaitable(answer) else answer)
         text = text[: min((at for stop in options.stop if (at := text.find(stop)) >= 0), default=len(text))]
         if options.stream and text:
