@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.app.settings import create_settings
 
-from opposable.app.query_examples import save_last_answer
+from opposable.app.query_examples import read_examples_file, save_last_answer
 from opposable.domain.answers import DataAnswer
 
 ANSWER = DataAnswer("There are 25.", "SELECT count(*) FROM Genre")
@@ -22,3 +22,9 @@ def test_only_this_user_may_read_the_last_answer(tmp_path: Path) -> None:
 def test_an_answer_is_given_where_no_state_can_be_stored(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("A file, not a folder.")
     save_last_answer(create_settings(tmp_path), "shop", "How many genres are there?", ANSWER)
+
+
+def test_a_byte_order_mark_before_the_examples_is_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "examples.jsonl"
+    file.write_text('{"question": "有多少专辑？", "sql": "SELECT count(*) FROM Album"}\r\n', encoding="utf-8-sig")
+    assert read_examples_file(file) == [("有多少专辑？", "SELECT count(*) FROM Album")]

@@ -1,5 +1,6 @@
 """The commands for batches, without a worker."""
 
+import codecs
 import json
 
 import pytest
@@ -63,6 +64,7 @@ async def test_the_answers_to_an_evaluation_set_are_graded(tmp_path, postgresql)
         (b"{}", (), "Line 1 is not a task"),
         (TASK, ("--tool-rate", "search"), "--tool-rate takes TOOL=CALLS/SECONDS"),
         (TASK, ("--tool-concurrency", "search=0"), "--tool-concurrency takes TOOL=CALLS from 1 to 1000"),
+        (codecs.BOM_UTF8 + TASK, (), "Set OPPOSABLE_DATABASE_URL to postgresql://"),
         (TASK, (), "Set OPPOSABLE_DATABASE_URL to postgresql://"),
     ],
 )

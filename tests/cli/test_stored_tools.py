@@ -1,5 +1,6 @@
 """The commands for stored tools."""
 
+import codecs
 import sys
 from pathlib import Path
 
@@ -255,7 +256,7 @@ async def test_a_server_that_cannot_be_reached_is_stored_only_with_force(tmp_pat
 async def test_invalid_servers_of_a_file_are_skipped_with_a_message(tmp_path):
     clock = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
     servers = {"old": {"type": "sse", "url": "http://127.0.0.1:9/sse"}, "clock": clock}
-    (tmp_path / "mcp.json").write_bytes(orjson.dumps({"mcpServers": servers}))
+    (tmp_path / "mcp.json").write_bytes(codecs.BOM_UTF8 + orjson.dumps({"mcpServers": servers}))
     added = await run_program(tmp_path, "tools", "add-mcp", "mcp.json", "--json")
     assert (added.code, [tool["tool_id"] for tool in added.json["tools"]]) == (1, ["clock"])
     assert added.json["left_out"] == {

@@ -1,5 +1,6 @@
 """Confirmed questions of a database: stored, listed, deleted, and the last answer that can be confirmed."""
 
+import codecs
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,7 +82,7 @@ def read_examples_file(path: Path) -> list[tuple[str, str]]:
         BadInput: The file cannot be read, or a line is invalid.
     """
     try:
-        lines = path.read_bytes().splitlines()
+        lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines()
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
     pairs: list[tuple[str, str]] = []

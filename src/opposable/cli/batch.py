@@ -1,6 +1,7 @@
 """The commands for batches: run, list, show, pause, resume, retry, cancel, results."""
 
 import asyncio
+import codecs
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -59,7 +60,7 @@ def run(
     """
     from opposable.service.batches import create_batch, parse_tasks  # lazy: needs the extra "store"
 
-    tasks = parse_tasks(read_file(file).splitlines())
+    tasks = parse_tasks(read_file(file).removeprefix(codecs.BOM_UTF8).splitlines())
     tool_rates = _parse_tool_rates(tool_rate or ())
     tool_limits = _parse_tool_concurrency(tool_concurrency or ())
 

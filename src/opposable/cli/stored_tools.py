@@ -1,6 +1,7 @@
 """The commands for stored tools: add, import, enable, export."""
 
 import asyncio
+import codecs
 import dataclasses
 import shlex
 from collections.abc import Sequence
@@ -339,7 +340,7 @@ def _read_mcp_servers(source: str, name: str) -> tuple[list[McpServerSpec], dict
     path = Path(source)
     if path.suffix == ".json" or path.is_file():
         skipped: dict[str, str] = {}
-        return read_servers(read_file(path), skipped=skipped), skipped
+        return read_servers(read_file(path).removeprefix(codecs.BOM_UTF8), skipped=skipped), skipped
     if not name:
         raise BadInput("The server has no id. Pass one, such as --name clock.")
     entry: dict[str, Any] = {"url": source}

@@ -27,3 +27,9 @@ def test_an_invalid_line_is_reported_with_its_number(question_folder, line, mess
     (question_folder / "questions.jsonl").write_text(line)
     with pytest.raises(BadInput, match=message):
         read_questions(question_folder)
+
+
+def test_a_byte_order_mark_before_the_questions_is_skipped(question_folder):
+    questions, file = read_questions(question_folder), question_folder / "questions.jsonl"
+    file.write_text(file.read_text(), encoding="utf-8-sig")
+    assert read_questions(question_folder) == questions

@@ -1,5 +1,6 @@
 """Reads, splits and samples questions about databases with gold SQL."""
 
+import codecs
 import datetime
 import random
 from collections.abc import Sequence
@@ -66,7 +67,7 @@ def read_questions(folder: Path, databases_folder: Path | None = None) -> list[E
     if not path.is_file():
         raise BadInput(f"`{folder}` contains no {QUESTIONS_FILE}. Pass a folder with that file and its databases.")
     questions = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines(), 1):
         if not line.strip():
             continue
         try:
