@@ -23,7 +23,7 @@ export type DataSource = { agent: string; database: string };
 
 /** Return the header that selects the agent of a source. */
 export function getSourceHeaders(source: DataSource | null): Record<string, string> {
-  return source?.agent ? { "X-Agent-ID": source.agent } : {};
+  return source?.agent ? { "X-Agent-ID": encodeURIComponent(source.agent) } : {};
 }
 
 /** Return whether the signed-in key has a scope. */

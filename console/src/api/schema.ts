@@ -11557,7 +11557,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the agent; default: the default agent. */
+                /** @description The id of the agent, percent-encoded or in UTF-8; default: the default agent. */
                 "X-Agent-ID"?: string | null;
             };
             path?: never;
@@ -11674,7 +11674,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the agent; default: the default agent. */
+                /** @description The id of the agent, percent-encoded or in UTF-8; default: the default agent. */
                 "X-Agent-ID"?: string | null;
                 /** @description The id of the last received event; its run is continued, not started again. */
                 "last-event-id"?: string | null;
@@ -11904,7 +11904,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the agent; default: the default agent. */
+                /** @description The id of the agent, percent-encoded or in UTF-8; default: the default agent. */
                 "X-Agent-ID"?: string | null;
             };
             path?: never;
@@ -12122,7 +12122,7 @@ export interface operations {
                 database?: string;
             };
             header?: {
-                /** @description The id of the agent; default: the default agent. */
+                /** @description The id of the agent, percent-encoded or in UTF-8; default: the default agent. */
                 "X-Agent-ID"?: string | null;
             };
             path?: never;
@@ -12217,7 +12217,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the agent; default: the default agent. */
+                /** @description The id of the agent, percent-encoded or in UTF-8; default: the default agent. */
                 "X-Agent-ID"?: string | null;
             };
             path?: never;
@@ -12316,7 +12316,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the agent; default: the default agent. */
+                /** @description The id of the agent, percent-encoded or in UTF-8; default: the default agent. */
                 "X-Agent-ID"?: string | null;
             };
             path?: never;
@@ -12414,7 +12414,7 @@ export interface operations {
                 database?: string;
             };
             header?: {
-                /** @description The id of the agent; default: the default agent. */
+                /** @description The id of the agent, percent-encoded or in UTF-8; default: the default agent. */
                 "X-Agent-ID"?: string | null;
             };
             path?: never;
@@ -12509,7 +12509,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the agent; default: the default agent. */
+                /** @description The id of the agent, percent-encoded or in UTF-8; default: the default agent. */
                 "X-Agent-ID"?: string | null;
             };
             path?: never;
@@ -12611,7 +12611,7 @@ export interface operations {
                 database?: string;
             };
             header?: {
-                /** @description The id of the agent; default: the default agent. */
+                /** @description The id of the agent, percent-encoded or in UTF-8; default: the default agent. */
                 "X-Agent-ID"?: string | null;
             };
             path: {

@@ -109,7 +109,7 @@ export function ChatPage() {
         client.invalidateQueries({ queryKey: conversationsQuery.queryKey });
     });
     const body = { message: text, attachments, conversation_id: id, detach: true, ...(model && { model }) };
-    const headers: Record<string, string> = agent ? { "X-Agent-ID": agent } : {};
+    const headers: Record<string, string> = agent ? { "X-Agent-ID": encodeURIComponent(agent) } : {};
     run.start("/api/agent", { body, headers }).catch(() => undefined);
     redraw((count) => count + 1);
     if (!conversationId) {

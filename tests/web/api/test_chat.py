@@ -186,6 +186,16 @@ async def test_the_header_selects_another_agent(tmp_path):
         assert model.requests[0].messages[0].content == "Talk like a pirate."
 
 
+@pytest.mark.parametrize("header", ["客服-é", "%E5%AE%A2%E6%9C%8D-%C3%A9"])
+async def test_the_header_selects_an_agent_with_a_chinese_id(tmp_path, header):
+    model = ScriptedModel("您好。")
+    async with serve_service(tmp_path, model) as (session, service):
+        await service.store.agents.add(AgentSpec(agent_id="客服-é", instructions="你是客服。"))
+        async with session.post("/agent/chat", json={"message": "你好"}, headers={"X-Agent-ID": header}) as response:
+            assert (response.status, (await response.json())["response"]) == (200, "您好。")
+        assert model.requests[0].messages[0].content == "你是客服。"
+
+
 REFUSED = {
     "an unknown agent": ({"message": "hi"}, {"X-Agent-ID": "stranger"}, 404, "There is no agent 'stranger'."),
     "no message": ({}, {}, 422, "body.message: is required"),
@@ -193,6 +203,7 @@ REFUSED = {
     "no text": ({"message": 5}, {}, 422, "body.message: must be text"),
     "a word for a truth value": ({"message": "hi", "stream": "yes"}, {}, 422, "body.stream: must be true or false"),
     "a wrong limit": ({"message": "hi", "max_tokens": 0}, {}, 422, "body.max_tokens"),
+    "a wrong agent": ({"message": "hi"}, {"X-Agent-ID": "a%2Fb"}, 422, "header.X-Agent-ID: must match the pattern"),
     "a wrong id": ({"message": "hi", "conversation_id": "a/b"}, {}, 422, "body.conversation_id"),
     "no such event": ({"message": "hi"}, {"Last-Event-ID": "x"}, 400, "Last-Event-ID is not an event id"),
     "no such run": ({"message": "hi"}, {"Last-Event-ID": "x:1"}, 404, "There is no run 'x'."),

@@ -2,9 +2,10 @@
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote_to_bytes
 
 from fastapi import Header
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from opposable.domain.records import RunKind, RunStatus
 from opposable.domain.specs import ID_PATTERN, MAX_ID_CHARACTERS
@@ -14,13 +15,25 @@ CONVERSATION_ID = r"^[A-Za-z0-9][A-Za-z0-9._:\-]{0,199}$"
 MAX_ATTACHMENTS = 20
 """Images and files of one message."""
 
+
+def _decode_header(value: str | None) -> str | None:
+    """Decode percent-encoded or plain UTF-8; a browser cannot send other letters than those of Latin-1 in a header."""
+    if value is None:
+        return None
+    try:
+        return unquote_to_bytes(value.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        return value
+
+
 AgentHeader = Annotated[
     str | None,
+    BeforeValidator(_decode_header),
     Header(
         alias="X-Agent-ID",
         pattern=ID_PATTERN,
         max_length=MAX_ID_CHARACTERS,
-        description="The id of the agent; default: the default agent.",
+        description="The id of the agent, percent-encoded or in UTF-8; default: the default agent.",
     ),
 ]
 
