@@ -46,6 +46,7 @@ async def test_warnings_reach_the_user_in_the_language_of_the_question_and_the_m
     model = ScriptedModel(*[format_sql_reply("SELECT id FROM department WHERE name = 'sales'")] * 2)
     answer, _ = await Team(model, shop, options=TEAM_OPTIONS).answer(question)
     assert answer.warnings == (expected,)
+    assert answer.history[1].output_text == ("0 行" if expected == SUSPICION[1] else "0 rows")
     assert SUSPICION[0] in model.requests[1].messages[-1].content
 
 

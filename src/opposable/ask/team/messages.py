@@ -29,6 +29,7 @@ ROW_EXPLOSION = LocalizedText(
     "the result has {row_count} rows, more than any table ({max_table_rows}): a join may multiply rows",
     "结果有 {row_count} 行，比任何一个表（最多 {max_table_rows} 行）都多：连接可能造成了重复",
 )
+ROW_COUNT = LocalizedText("{count} rows", "{count} 行")
 TIED_ROWS = LocalizedText("further rows have the same {column} as the last", "还有其他行的 {column} 与最后一行相同")
 UNMATCHED_CONDITION = LocalizedText("no row satisfies {condition}", "没有满足 {condition} 的数据")
 QUERY_OUTPUTS = LocalizedText("computes {names}", "计算 {names}")
@@ -40,15 +41,13 @@ _LOCATIONS = LocalizedText("it occurs in {columns}", "这个值出现在 {column
 _NEAR_VALUES = LocalizedText("near are {values}", "相近的值有 {values}")
 
 
-def missing_value(
-    column: str, value: str, near_values: Sequence[str] = (), locations: Sequence[str] = ()
-) -> LocalizedText:
+def missing_value(column: str, value: str, similar: Sequence[str] = (), locations: Sequence[str] = ()) -> LocalizedText:
     """Report a value that no row of a column has, with the columns that have it, else similar values."""
     missing = [_MISSING_VALUE.format(column=column, value=value)]
     if locations:
         missing.append(_LOCATIONS.format(columns=join_localized(locations, ", ", "、")))
-    elif near_values:
-        missing.append(_NEAR_VALUES.format(values=join_localized(map(repr, near_values), ", ", "、")))
+    elif similar:
+        missing.append(_NEAR_VALUES.format(values=join_localized(map(repr, similar), ", ", "、")))
     return join_suspicions(missing)
 
 

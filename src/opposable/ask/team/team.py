@@ -211,7 +211,7 @@ class Team:
         outcome = await evaluator.warn_of_ties(self.database, outcome)
         outcome = await evaluator.warn_of_row_explosion(self.database, outcome)
         state.outcomes.append(outcome)
-        row_count = f"{len(outcome.rows)} rows" if outcome.has_run else ""
+        row_count = messages.ROW_COUNT.format(count=len(outcome.rows)) if outcome.has_run else ""
         state.record_turn("result_evaluator", candidate.sql, row_count, outcome.problem or outcome.suspicion)
         seconds = time.perf_counter() - started_at
         yield events.ToolFinished(call, _build_tool_result(call, outcome, seconds, state.language))
