@@ -34,6 +34,29 @@ def test_rows_are_read_in_any_encoding(files, name):
 
 
 @pytest.mark.parametrize(
+    ("text", "columns", "rows"),
+    [
+        ("城市,金额\n上海,1\n北京,2\n合计\n", ["城市", "金额"], [["上海", 1], ["北京", 2], ["合计", None]]),
+        ("a;b;c\n1;2\n3;4;5\n", ["a", "b", "c"], [[1, 2, None], [3, 4, 5]]),
+        ("a,b\n1,2\n3,4,注\n", ["a", "b", "column2"], [[1, 2, None], [3, 4, "注"]]),
+        ('a,b,c\n"x\ny",2,3\nz,4\n', ["a", "b", "c"], [["x\ny", 2, 3], ["z", 4, None]]),
+        ("销售报表\n\n城市,金额\n上海,1\n", ["城市", "金额"], [["上海", 1]]),
+        ("comment\nhello, world\nfoo\n", ["comment"], [["hello, world"], ["foo"]]),
+    ],
+)
+def test_rows_with_fewer_or_more_cells_are_read(files, folder, text, columns, rows):
+    (folder / "ragged.csv").write_text(text)
+    read = files.read("ragged.csv")
+    assert (read["columns"], read["rows"]) == (columns, rows)
+
+
+@pytest.mark.parametrize("cell", ['"Smith, John"', '"Smith\nJohn"'])
+def test_the_first_quoted_cell_may_be_far_down(files, folder, cell):
+    (folder / "long.csv").write_text("id,name\n" + "1,2\n" * 30_000 + f"3,{cell}\n")  # DuckDB samples 20,480
+    assert files.read("long.csv", offset=29_999)["rows"] == [["1", "2"], ["3", cell.strip('"')]]
+
+
+@pytest.mark.parametrize(
     ("name", "sheet", "columns", "rows"),
     [
         ("people.json", None, ["name", "age"], [["Mara", 41], ["张三", 29]]),

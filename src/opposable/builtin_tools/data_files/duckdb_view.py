@@ -35,6 +35,10 @@ READER_FUNCTIONS = {
 SPREADSHEET_SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 MAX_SPREADSHEET_BYTES = 50_000_000
 SPREADSHEET_TIMEOUT_SECONDS = 60.0
+PADDING_OPTIONS = ", null_padding = true, parallel = false"
+"""Options of `read_csv` that fill short rows with nulls; in parallel DuckDB would reject line breaks in cells."""
+TEXT_OPTIONS = """, all_varchar = true, quote = '"', escape = '"'"""
+"""Options of `read_csv` for any cells. The sniffer expects no quotes if its sample has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +197,35 @@ def _create_view(connection: Any, reader_function: str, source: BinaryIO, displa
 
     path = get_descriptor_path(source)
     with translate_duckdb_errors(display_path):
-        connection.execute(f"CREATE VIEW data AS SELECT * FROM {reader_function}('{path}')")  # noqa: S608 - the path holds only a number
         if reader_function != "read_csv":
+            connection.execute(f"CREATE VIEW data AS SELECT * FROM {reader_function}('{path}')")  # noqa: S608 - the path holds only a number
             return
-        try:
-            connection.execute("SELECT count(COLUMNS(*)) FROM data").fetchall()
-        except duckdb.Error:
-            text = f"SELECT * FROM read_csv('{path}', all_varchar = true, null_padding = true, strict_mode = false)"  # noqa: S608
-            connection.execute(f"CREATE OR REPLACE VIEW data AS {text}")
+        padding_options = PADDING_OPTIONS if _has_ragged_rows(connection, source) else ""
+        for options in (padding_options, padding_options + TEXT_OPTIONS):
+            with contextlib.suppress(duckdb.InvalidInputException, duckdb.ConversionException):
+                connection.execute(f"CREATE OR REPLACE VIEW data AS SELECT * FROM read_csv('{path}'{options})")  # noqa: S608
+                connection.execute("SELECT count(COLUMNS(*)) FROM data").fetchall()
+                return
+        text = f"SELECT * FROM read_csv('{path}', all_varchar = true, strict_mode = false{PADDING_OPTIONS})"  # noqa: S608
+        connection.execute(f"CREATE OR REPLACE VIEW data AS {text}")
+
+
+def _has_ragged_rows(connection: Any, source: BinaryIO) -> bool:
+    """Return whether DuckDB would skip rows, or read all cells as one, because rows differ in their number of cells."""
+    import duckdb
+
+    sniff = f"FROM sniff_csv('{get_descriptor_path(source)}'"
+    try:
+        [(skipped_count, columns)] = connection.execute(f"SELECT SkipRows, Columns {sniff})").fetchall()
+        if not skipped_count and len(columns) > 1:
+            return False
+        [(delimiter,)] = connection.execute(f"SELECT Delimiter {sniff}{PADDING_OPTIONS})").fetchall()
+    except duckdb.Error:
+        return False
+    source.seek(0)
+    split_count = sum(delimiter.encode() in source.readline() for _ in range(skipped_count))
+    source.seek(0)
+    return split_count > 1 or (len(columns) == 1 and delimiter in columns[0]["name"])  # one line may be a title
 
 
 def _convert_to_utf8(stack: contextlib.ExitStack, file: OpenFile) -> BinaryIO:
