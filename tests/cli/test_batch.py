@@ -29,11 +29,18 @@ async def test_a_batch_is_shown_paused_and_its_results_are_written(tmp_path, pos
     listed = await run_program(tmp_path, "batch", "list", env={**env, "COLUMNS": "80"})
     assert f"│ {batch.batch_id[:8]} │ a     │ paused │ 1 of 2 │" in listed.out
     assert max(map(len, listed.out.splitlines())) <= 80
+    table = (await run_program(tmp_path, "batch", "show", batch.batch_id[:8], env=env)).out
+    assert ("finished: 1, queued: 1" in table, "None" in table) == (True, False)
     written = await run_program(tmp_path, "batch", "results", batch.batch_id, "--out", "r.jsonl", env=env)
     assert [result.code for result in (paused, shown, written)] == [0, 0, 0], written.err
     assert (shown.json["status"], shown.json["counts"]) == ("paused", {"finished": 1, "queued": 1})
     [line] = (tmp_path / "r.jsonl").read_text().splitlines()
     assert (json.loads(line)["id"], json.loads(line)["text"]) == ("1", "done")
+    cancelled = [await run_program(tmp_path, "batch", "cancel", batch.batch_id, env=env) for _ in range(2)]
+    assert [(result.code, result.err.strip()) for result in cancelled] == [
+        (0, "Cancelled."),
+        (2, f"Error: The batch '{batch.batch_id}' has ended."),
+    ]
     postgresql.drop_database(url)
 
 

@@ -14,7 +14,14 @@ def test_tasks_are_read_from_json_lines():
 
 @pytest.mark.parametrize(
     ("expected", "texts"),
-    [('"Paris"', ("Paris",)), ("42", ("42",)), ('["Paris", 2.5]', ("Paris", "2.5")), ("null", ()), ("[]", ())],
+    [
+        ('"Paris"', ("Paris",)),
+        ("42", ("42",)),
+        ("42.0", ("42",)),
+        ('["Paris", 2.5]', ("Paris", "2.5")),
+        ("null", ()),
+        ("[]", ()),
+    ],
 )
 def test_a_task_of_an_evaluation_set_says_what_is_expected(expected, texts):
     [task] = parse_tasks([f'{{"id": "a", "task": "x", "expected": {expected}}}'])

@@ -112,6 +112,8 @@ def list_batches(as_json: JsonOption = False) -> None:
     batches = _with_store(load)
     if as_json:
         print(to_json({"batches": batches}))
+    elif not batches:
+        out.print("No batch is stored yet.")
     else:
         columns = ("id", "agent", "status", "ended", "cost", "created")
         out.print(render_table(columns, [_to_row(batch) for batch in batches], limit=len(batches)))
@@ -131,7 +133,7 @@ def show(batch: RecordIdArgument, as_json: JsonOption = False) -> None:
     if as_json:
         print(to_json(description))
     else:
-        out.print(render_table(("field", "value"), [[name, str(value)] for name, value in description.items()]))
+        out.print(render_table(("field", "value"), [[name, _to_cell(value)] for name, value in description.items()]))
 
 
 @cli.command()
@@ -172,10 +174,13 @@ def cancel(batch: RecordIdArgument) -> None:
     Example: opposable batch cancel 3fa9c0d1
     """
 
-    async def cancel_batch(store: Store) -> None:
-        await store.batches.cancel((await _get_batch(store, batch)).batch_id)
+    async def cancel_batch(store: Store) -> bool:
+        stored = await _get_batch(store, batch)
+        await store.batches.cancel(stored.batch_id)
+        return stored.ended_at is None
 
-    _with_store(cancel_batch)
+    if not _with_store(cancel_batch):
+        raise BadInput(f"The batch {batch!r} has ended.")
     err.print("Cancelled.")
 
 
@@ -236,6 +241,12 @@ def _to_row(batch: dict[str, Any]) -> tuple[str, ...]:
         f"{batch['cost']:.4f}" if batch["cost"] else "",
         format_minute(batch["created_at"]),
     )
+
+
+def _to_cell(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {item}" for name, item in value.items())
+    return "" if value is None else str(value)
 
 
 async def _follow(store: Store, batch_id: str) -> BatchProgress:

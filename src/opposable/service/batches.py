@@ -115,7 +115,8 @@ def _parse_task(line: bytes | str, number: int) -> BatchTask:
 
 def _parse_expected(value: Any, number: int) -> tuple[str, ...]:
     expected = value if isinstance(value, list) else [] if value is None else [value]
-    texts = tuple(str(item) for item in expected if isinstance(item, str | int | float) and not isinstance(item, bool))
+    values = [int(item) if isinstance(item, float) and item.is_integer() else item for item in expected]
+    texts = tuple(str(item) for item in values if isinstance(item, str | int | float) and not isinstance(item, bool))
     if len(texts) != len(expected) or not all(text.strip() for text in texts):
         raise BadInput(
             f"Line {number}: `expected` is {preview_json(value)}. Write a text or number that correct answers contain, "
