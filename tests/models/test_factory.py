@@ -268,3 +268,8 @@ def test_the_profile_names_the_provider(monkeypatch, tmp_path, name, provider):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     assert get_profile(create_model(name, models_directory=tmp_path)).provider == provider
+
+
+def test_an_unknown_calling_mode_is_reported() -> None:
+    with pytest.raises(BadInput, match=r"no calling mode 'promted'.*prompted, constrained"):
+        create_model("http://127.0.0.1:1/v1#m", calling_mode="promted")  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from opposable.domain.errors import BadInput
 from opposable.models.base import Model
 from opposable.models.calling_modes import (
+    CALLING_MODES,
     CallingMode,
     apply_calling_mode,
     get_default_calling_mode,
@@ -104,11 +105,13 @@ def create_model(
             reasoning models at OpenAI, `chat` for all others.
 
     Raises:
-        BadInput: The name is unknown, or its API key is missing.
+        BadInput: The name or the calling mode is unknown, or its API key is missing.
     """
     name = normalize_model_name(name)
     directory = models_directory or get_models_directory()
     mode = calling_mode or load_calling_modes(directory).get(name) or get_default_calling_mode(name)
+    if mode not in CALLING_MODES:
+        raise BadInput(f"There is no calling mode {mode!r}. Use one of these: {', '.join(CALLING_MODES)}.")
     inner = create_unwrapped_model(name, models_directory=directory, retry_policy=retry_policy, api=api)
     return apply_calling_mode(mode, inner, assisted=get_expected_profile(name, mode).assisted)
 
