@@ -36,6 +36,10 @@ def test_plain_text_is_emitted_at_once():
     assert parser.feed("ld, a < b") == (TextDelta("ld, a < b"),)
 
 
+def test_a_message_without_text_is_an_empty_reply():
+    assert parse(None, []) == parse("", [])
+
+
 def test_a_possible_marker_is_buffered():
     parser = StreamParser(TOOLS)
     assert parser.feed("So: <tool_") == (TextDelta("So: "),)

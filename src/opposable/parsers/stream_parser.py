@@ -66,17 +66,17 @@ _ROLE_HEADER_PREFIXES = get_prefixes(ROLE_HEADERS)
 _FUNCTIONARY_CALL = re.compile(r">>>(?P<name>[\w.\-]{1,128})\n")
 
 
-def parse(text: str, tools: Sequence[ToolLike], truncated: bool = False, thinking: bool = False) -> ParseResult:
+def parse(text: str | None, tools: Sequence[ToolLike], truncated: bool = False, thinking: bool = False) -> ParseResult:
     """Parse a whole reply. Never raises; linear in the length of the text.
 
     Args:
-        text: The reply.
+        text: The reply. None, as in a message that has calls alone, counts as empty.
         tools: The available tools; only these can be called.
         truncated: Whether the model stopped at its token limit. If so, no unfinished call is repaired.
         thinking: Whether the prompt already opened a thinking block.
     """
     parser = StreamParser(tools, thinking)
-    parser.feed(text)
+    parser.feed(text or "")
     return parser.close(truncated)
 
 
