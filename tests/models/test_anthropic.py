@@ -372,3 +372,37 @@ def test_an_empty_reply_is_left_out_and_an_empty_message_is_not():
     history = (user_message("hi"), assistant_message(""), user_message(""))
     [sent] = orjson.loads(build_request("m", history, (), ModelOptions()))["messages"]
     assert sent == {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "text", "text": ""}]}
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+async def test_parameters_with_chinese_names_are_renamed_in_requests_and_back_in_calls(is_streamed):
+    parameters = {"type": "object", "properties": {"城市": {"type": "string"}, "b": {}}, "required": ["城市", "b"]}
+    tools = (ToolDefinition("weather", "Weather.", parameters), ADD)
+    use = {"type": "tool_use", "id": "c2", "name": "weather"}
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+    events = [
+        {"type": "message_start", "message": {}},
+        {"type": "content_block_start", "index": 0, "content_block": thought},
+        {"type": "content_block_start", "index": 1, "content_block": {**use, "input": {}}},
+        {"type": "content_block_delta", "index": 1, "delta": {"partial_json": '{"parameter_1": "北京", '}},
+        {"type": "content_block_delta", "index": 1, "delta": {"partial_json": '"b": 1}'}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ]
+    whole = {"content": [thought, {**use, "input": {"parameter_1": "北京", "b": 1}}], "stop_reason": "tool_use"}
+    first = (user_message("?"), assistant_message("", (ToolCall("c1", "weather", {"城市": "上海", "b": 2}),)))
+    messages = (*first, tool_message("c1", "weather", "晴"))
+    async with chat_server(respond_events(*events) if is_streamed else respond_json(whole)) as server:
+        options = ModelOptions(stream=is_streamed)
+        parts = await collect_parts(server, options, tools, messages)
+        reply = parts[-1].message
+        await collect_parts(server, options, tools, (*messages, reply, tool_message("c2", "weather", "雨")))
+    [call] = reply.tool_calls
+    assert (dict(call.arguments), call.raw) == ({"城市": "北京", "b": 1}, None)
+    assert not any(isinstance(part, CallDelta) for part in parts)
+    schema = server.bodies[0]["tools"][0]["input_schema"]
+    assert (schema["required"], schema["properties"]["parameter_1"]["description"]) == (["parameter_1", "b"], "城市")
+    assert server.bodies[0]["tools"][1]["input_schema"] == ADD.parameters
+    sent = [block for body in server.bodies for message in body["messages"] for block in message["content"]]
+    inputs = [block["input"] for block in sent if block["type"] == "tool_use"]
+    assert inputs == [{"parameter_1": "上海", "b": 2}] * 2 + [{"parameter_1": "北京", "b": 1}]

@@ -13,10 +13,12 @@ from opposable.domain.errors import ModelRejected
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply
+from opposable.domain.parameter_names import choose_names
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions, ToolChoice
 from opposable.models.http_client import Endpoint, RetryPolicy, parse_event, to_model_error
+from opposable.models.parameter_names import stream_with_names
 from opposable.models.profile import ModelProfile
 from opposable.models.upstream import ApiPath, Upstream
 
@@ -58,13 +60,21 @@ class AnthropicModel:
         hint = "The base URL of Anthropic's API ends in /v1."
         self._endpoint = Endpoint(f"{self._base_url}/messages", headers, api_key, retry_policy or RetryPolicy(), hint)
 
-    async def stream(
+    def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
         """Stream one reply in parts. One that the server pauses between its own tools is continued.
 
         Raises: `ModelError`.
         """
+        names = {tool.name: choose_names(tool.flat_parameters.get("properties", ())) for tool in tools}
+        if any(names.values()):
+            return stream_with_names(self._stream, messages, tools, options, names)
+        return self._stream(messages, tools, options)
+
+    async def _stream(
+        self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions
+    ) -> AsyncGenerator[ModelEvent, None]:
         blocks: list[dict[str, Any]] = []
         sent, usage = messages, Usage()
         for _ in range(MAX_PAUSES + 1):

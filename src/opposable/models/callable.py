@@ -41,9 +41,7 @@ class CallableModel:
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
         """Call the function with all messages as one prompt."""
-        is_async = inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(
-            type(self._function).__call__
-        )
+        is_async = any(map(inspect.iscoroutinefunction, (self._function, type(self._function).__call__)))
         prompt = render_prompt(messages)
         answer = self._function(prompt) if is_async else await asyncio.to_thread(self._function, prompt)
         text = extract_text(await answer if inspect.isawaitable(answer) else answer)

@@ -1,9 +1,8 @@
 """Names of tools: safe names for providers, and the comparison of misspelled names."""
 
 import hashlib
-import itertools
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 
 from opposable.domain.text_normalization import find_close_names
 
@@ -29,12 +28,6 @@ def to_hashed_name(tool_id: str) -> str:
 def hash_name(name: str) -> str:
     """Return eight characters of a name's hash."""
     return hashlib.sha256(name.encode()).hexdigest()[:8]
-
-
-def choose_free_name(name: str, taken: Container[str]) -> str:
-    """Return the name; if it is taken, its first 96 characters with a number from 2 on."""
-    numbered = (f"{name[:96]}_{number}" for number in itertools.count(2))
-    return next(free for free in itertools.chain([name], numbered) if free not in taken)
 
 
 def normalize_name(name: str) -> str:

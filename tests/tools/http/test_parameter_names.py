@@ -7,11 +7,11 @@ import pytest
 
 from opposable.domain.call_context import NO_CONTEXT
 from opposable.domain.errors import InvalidArguments
+from opposable.domain.parameter_names import choose_names
 from opposable.domain.specs import HttpToolSpec
 from opposable.tools.http.http_tool import HttpTool
 from opposable.tools.http.openapi.document import OpenApiDocument
 from opposable.tools.http.openapi.importer import specs_from_openapi
-from opposable.tools.parameter_names import choose_names
 
 pytestmark = pytest.mark.anyio
 

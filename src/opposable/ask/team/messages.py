@@ -41,13 +41,15 @@ _LOCATIONS = LocalizedText("it occurs in {columns}", "这个值出现在 {column
 _NEAR_VALUES = LocalizedText("near are {values}", "相近的值有 {values}")
 
 
-def missing_value(column: str, value: str, similar: Sequence[str] = (), locations: Sequence[str] = ()) -> LocalizedText:
+def missing_value(
+    column: str, value: str, near_values: Sequence[str] = (), locations: Sequence[str] = ()
+) -> LocalizedText:
     """Report a value that no row of a column has, with the columns that have it, else similar values."""
     missing = [_MISSING_VALUE.format(column=column, value=value)]
     if locations:
         missing.append(_LOCATIONS.format(columns=join_localized(locations, ", ", "、")))
-    elif similar:
-        missing.append(_NEAR_VALUES.format(values=join_localized(map(repr, similar), ", ", "、")))
+    elif near_values:
+        missing.append(_NEAR_VALUES.format(values=join_localized(map(repr, near_values), ", ", "、")))
     return join_suspicions(missing)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from opposable.domain.call_context import CallContext
 from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolRegistrationError, ToolUnavailable
+from opposable.domain.parameter_names import replace_names
 from opposable.domain.specs import HttpToolSpec
 from opposable.domain.tools import ToolDefinition
 from opposable.safety.network.guarded_client import GuardedClient
@@ -23,7 +24,6 @@ from opposable.tools.http.response import (
     read_value,
 )
 from opposable.tools.http.response_extract import compile_extract
-from opposable.tools.parameter_names import replace_names
 from opposable.tools.tool_names import to_safe_name
 
 INTERNAL_SCHEME = "internal://"

@@ -3,10 +3,10 @@
 from typing import Any
 
 from opposable.domain.json_text import dump_json
+from opposable.domain.parameter_names import choose_names, rename_properties
 from opposable.domain.specs import EndpointConfig
 from opposable.tools.http.request import get_placement
 from opposable.tools.http.url_template import rename_in_template
-from opposable.tools.parameter_names import add_original_name, choose_names
 
 _NAMING_KEYWORDS = frozenset(
     {"$dynamicRef", "$ref", "allOf", "anyOf", "dependencies", "dependentRequired", "dependentSchemas", "if", "not"}
@@ -38,11 +38,4 @@ def rename_parameters(
             "body_param": names.get(endpoint.body_param, endpoint.body_param),
         }
     )
-    described = {
-        names.get(name, name): add_original_name(name, parameter) if name in names else parameter
-        for name, parameter in properties.items()
-    }
-    renamed_schema = {**schema, "properties": described}
-    if "required" in schema:
-        renamed_schema["required"] = [names.get(name, name) for name in schema["required"]]
-    return renamed_endpoint, renamed_schema, names
+    return renamed_endpoint, rename_properties(schema, names), names

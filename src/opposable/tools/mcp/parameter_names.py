@@ -5,9 +5,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from opposable.domain.errors import BadInput, InvalidArguments
+from opposable.domain.parameter_names import add_original_name, choose_names, replace_names
 from opposable.tools.json_schema_validation import ValidateArguments, compile_validator
 from opposable.tools.mcp.text_sanitizer import sanitize_schema
-from opposable.tools.parameter_names import add_original_name, choose_names, replace_names
 
 _MEMBER_KEYWORDS = ("allOf", "anyOf", "oneOf")
 """Keywords whose schemas may have further parameters."""

@@ -10,6 +10,7 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import ValidationError
 
 from opposable.domain.errors import BadInput, ToolRegistrationError
+from opposable.domain.parameter_names import choose_free_name
 from opposable.domain.specs import EndpointConfig, HttpToolSpec, ParameterPlacement, ResponseTransform
 from opposable.domain.text_normalization import shorten_text, unwrap_lines
 from opposable.domain.tools import MAX_DESCRIPTION_CHARACTERS
@@ -21,7 +22,7 @@ from opposable.tools.http.openapi.security import get_operation_auth
 from opposable.tools.http.request import plan_endpoint
 from opposable.tools.http.response import EVENT_STREAM, LINE_STREAMS
 from opposable.tools.http.url_template import rename_in_template
-from opposable.tools.tool_names import choose_free_name, hash_name
+from opposable.tools.tool_names import hash_name
 
 _METHODS = frozenset({"get", "put", "post", "delete", "patch", "head"})
 _UNSUPPORTED_METHODS = ("options", "trace", "query", "additionalOperations")

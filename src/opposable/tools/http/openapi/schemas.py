@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from opposable.domain.json_text import dump_json
+from opposable.domain.parameter_names import choose_free_name
 from opposable.domain.text_normalization import shorten_text, unwrap_lines
 from opposable.domain.tools import MAX_PARAMETER_DESCRIPTION_CHARACTERS
 from opposable.tools.http.openapi.discriminators import get_discriminator_values, select_values
 from opposable.tools.http.openapi.document import OpenApiDocument, get_map, is_small
 from opposable.tools.http.parameter_styles import scalar_to_text
 from opposable.tools.http.request_body import FILE_SCHEMA
-from opposable.tools.tool_names import choose_free_name
 
 MAX_INLINED_NODES = 400
 """Nodes that are inlined for one tool; further references refer to `$defs`."""

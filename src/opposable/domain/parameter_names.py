@@ -1,10 +1,9 @@
-"""Names of parameters that every provider accepts."""
+"""Names of parameters that every provider accepts, and names that are not taken."""
 
+import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
-
-from opposable.tools.tool_names import choose_free_name
 
 _ACCEPTED_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 """Anthropic's API refuses each request with another name."""
@@ -38,3 +37,19 @@ def add_original_name(name: str, parameter: Any) -> Any:
         return parameter
     description = parameter.get("description")
     return {**parameter, "description": f"{name}: {description}" if description else name}
+
+
+def rename_properties(schema: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the schema of an object with other names of its properties, which their descriptions begin with."""
+    properties = {
+        names.get(name, name): add_original_name(name, parameter) if name in names else parameter
+        for name, parameter in schema.get("properties", {}).items()
+    }
+    required = {"required": [names.get(name, name) for name in schema["required"]]} if "required" in schema else {}
+    return {**schema, "properties": properties, **required}
+
+
+def choose_free_name(name: str, taken: Container[str]) -> str:
+    """Return the name; if it is taken, its first 96 characters with a number from 2 on."""
+    numbered = (f"{name[:96]}_{number}" for number in itertools.count(2))
+    return next(free for free in itertools.chain([name], numbered) if free not in taken)
