@@ -11,6 +11,7 @@ from tests.http_server import serve_aiohttp_app
 from tests.web.api.chat_serving import create_settings
 from tests.web.serving import serve_app, serve_models
 
+from opposable.domain.messages import assistant_message
 from opposable.models.fallback import FallbackModel
 from opposable.models.openai_compatible import CHAT_APIS, OpenAICompatibleModel, ServerQuirks
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
@@ -39,6 +40,8 @@ class ResponsesServer:
         response = {"id": f"resp_{len(self.responses)}", "object": "response", "status": "completed", "usage": USAGE}
         reasoning = {"type": "reasoning", "id": f"rs_{len(self.responses)}", "summary": []}
         response |= {"output": [reasoning], "made_up": 1.0, "model": body["model"]}
+        conversation = body.get("conversation")
+        response["conversation"] = {"id": conversation} if isinstance(conversation, str) else conversation
         self.responses[response["id"]] = response
         if not body.get("stream"):
             return web.json_response(response)
@@ -250,6 +253,39 @@ async def test_no_key_refers_to_an_item_of_the_response_of_another(tmp_path, str
             await refer(bob, type="item_reference", id="rs_unknown")
         await refer(bob, type="reasoning", id="rs_of_another_server", summary=[])
         await refer(bob, type="reasoning", id="rs_0", summary=[], encrypted_content="gAAAA")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_reference_to_an_item_stored_here_stands_for_it(tmp_path, stream):
+    """As the AI SDK of Vercel sends the conversation by default."""
+    made = assistant_message("I add.", (tool_call("add", '{"a": 1}', "c1"),), "Sum.")
+    model = ScriptedModel(made, "done")
+    async with serve_keys(tmp_path, {"m": model}) as (_, ann, bob):
+        created = await ann.responses.create(model="m", input="one", tools=[ADD], stream=stream)
+        if stream:
+            created = [event async for event in created][-1].response
+        references = [{"type": "item_reference", "id": item.id} for item in created.output]
+        output = {"type": "function_call_output", "call_id": "c1", "output": "2"}
+        items = [{"role": "user", "content": "one"}, *references, output]
+        for client, sent in ((bob, items), (ann, [{"id": f"{references[0]['id']}0"}])):
+            with pytest.raises(openai.NotFoundError, match="There is no item"):
+                await client.responses.create(model="m", input=sent, tools=[ADD])
+        await ann.responses.create(model="m", input=items, tools=[ADD])
+    _, reply, result = model.requests[1].messages
+    assert (reply.thinking, reply.content, reply.tool_calls[0].id) == ("Sum.", "I add.", "c1")
+    assert (result.content, len({item.id for item in created.output})) == ("2", 3)
+
+
+@pytest.mark.parametrize("conversation", ["conv_1", {"id": "conv_1"}])
+async def test_no_key_continues_the_conversation_of_another(tmp_path, conversation):
+    async with responses_server() as server, serve_keys(tmp_path, {"m": connect(server)}) as (server_owner, ann, bob):
+        for _ in range(2):
+            await ann.responses.create(model="m", input="one", conversation=conversation)
+        for other in (bob, server_owner):
+            with pytest.raises(openai.NotFoundError, match="There is no conversation 'conv_1'"):
+                await other.responses.create(model="m", input="go on", conversation=conversation)
+        await bob.responses.create(model="m", input="one", conversation="conv_2")
+    assert len(server.requests) == 3
 
 
 async def test_input_tokens_and_compaction_are_relayed_to_a_server_that_has_them(tmp_path):

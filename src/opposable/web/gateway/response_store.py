@@ -57,6 +57,16 @@ class ResponseStore:
             raise build_missing_error(response_id, param)
         return stored
 
+    async def load_item(self, item_id: str, owner: str, *, param: str) -> dict[str, Any]:
+        """Return an item of a response that is stored here. Raises: as `load`."""
+        response_id = f"resp_{item_id.partition('_')[2].partition('_')[0]}"
+        stored = await self._get(response_id)
+        output = stored.body["output"] if stored is not None and stored.owner == owner and stored.body else ()
+        for item in output:
+            if item["id"] == item_id:
+                return dict(item)
+        raise build_missing_error(item_id, param)
+
     async def check_relayed(
         self, response_id: str, owner: str, url: str, *, param: str, allows_unknown: bool = False
     ) -> None:
@@ -95,7 +105,7 @@ class ResponseStore:
 
 def build_missing_error(response_id: str, param: str) -> GatewayError:
     """Return the error for a response, or an item of one, that this key cannot use with this model."""
-    kind = "item" if param.startswith("input") else "response"
+    kind = "conversation" if param == "conversation" else "item" if param.startswith("input") else "response"
     return GatewayError(
         404,
         f"There is no {kind} {response_id[:100]!r} of this model's server and API key, or it was not stored.",

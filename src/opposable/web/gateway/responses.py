@@ -115,17 +115,31 @@ class ResponsesApi:
         return dump_json({"object": "response.input_tokens", "input_tokens": tokens})
 
     async def _prepare(self, model: Model, client: ClientRequest) -> ResponseRequest:
-        """Return the request, with the items of the response that it continues."""
-        request = parse_response_request(client.body)
+        """Return the request, with the items of the response that it continues and those that it refers to."""
+        body = await self._resolve_references(client.body)
+        request = parse_response_request(body)
         if request.previous_response_id:
             stored = await self._store.load(request.previous_response_id, self._owner, param="previous_response_id")
             if stored.body is None:
                 raise build_missing_error(stored.response_id, "previous_response_id")
-            request = parse_response_request(client.body, (*stored.items, *stored.body["output"]))
+            request = parse_response_request(body, (*stored.items, *stored.body["output"]))
         completion = request.completion
         report_ignored_parameters(client, model, completion.hints, *completion.ignored)
         messages = self._signatures.restore(completion.messages)
         return replace(request, completion=replace(completion, messages=messages))
+
+    async def _resolve_references(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the body with the stored items in place of the references to them."""
+        items = body.get("input")
+        if not isinstance(items, list) or not any(map(_is_reference, items)):
+            return body
+        resolved = [
+            await self._store.load_item(item["id"], self._owner, param=f"input[{index}]")
+            if _is_reference(item)
+            else item
+            for index, item in enumerate(items)
+        ]
+        return {**body, "input": resolved}
 
     async def _save(self, request: ResponseRequest, response: dict[str, Any]) -> None:
         if request.is_stored:
@@ -149,16 +163,20 @@ class ResponsesApi:
         return ResponseRecorder(self._store, self._owner, parse_model_name(client.body), upstream.url)
 
     async def _check_references(self, upstream: Upstream, client: ClientRequest) -> None:
-        """Check that the key may use the previous response and the stored items of a relayed request."""
+        """Check that the key may use the previous response, the conversation and the items of a relayed request."""
         check = partial(self._store.check_relayed, owner=self._owner, url=upstream.url)
         previous_id = client.body.get("previous_response_id")
         if isinstance(previous_id, str) and previous_id:
             await check(previous_id, param="previous_response_id")
+        conversation = client.body.get("conversation")
+        conversation_id = conversation.get("id") if isinstance(conversation, dict) else conversation
+        if isinstance(conversation_id, str):
+            await check(conversation_id, param="conversation", allows_unknown=True)  # it may have been created elsewhere
         items = client.body.get("input")
         for index, item in enumerate(items if isinstance(items, list) else ()):
             if not isinstance(item, dict) or not isinstance(item.get("id"), str):
                 continue
-            is_reference = item.get("type") in (None, "item_reference") and not item.get("role")
+            is_reference = _is_reference(item)
             if is_reference or not any(value for key, value in item.items() if key not in _REFERENCE_FIELDS):
                 # Reasoning may come from another server.
                 await check(item["id"], param=f"input[{index}]", allows_unknown=not is_reference)
@@ -171,6 +189,12 @@ def find_responses_upstream(model: Model, url: str = "") -> Upstream | None:
     upstream = find_upstream(model, "responses")
     is_native = get_profile(model).calling in ("native", "auto")
     return upstream if is_native and upstream is not None and url in ("", upstream.url) else None
+
+
+def _is_reference(item: Any) -> bool:
+    """Return whether an item of an input is a reference to a stored one."""
+    is_named = isinstance(item, dict) and isinstance(item.get("id"), str)
+    return is_named and item.get("type") in (None, "item_reference") and not item.get("role")
 
 
 class ResponseRecorder:

@@ -51,6 +51,7 @@ class ResponseSerializer:
         self._open_kind = ""
         self._text: list[str] = []
         self._item_id = ""
+        self._item_count = 0
 
     def build_response(self, reply: Reply) -> dict[str, Any]:
         """Return the whole response."""
@@ -111,7 +112,7 @@ class ResponseSerializer:
         self._open_kind, self._text = kind, []
         if not kind:
             return closing
-        self._item_id = f"{'msg' if kind == 'message' else 'rs'}_{uuid4().hex}"
+        self._item_id = self._create_item_id("msg" if kind == "message" else "rs")
         item = self._build_item("")
         item |= {"status": "in_progress", "content" if kind == "message" else "summary": []}
         opened = self._event("response.output_item.added", output_index=len(self._output), item=item)
@@ -152,20 +153,25 @@ class ResponseSerializer:
         """Return the items of a whole reply."""
         items: list[dict[str, Any]] = []
         if reply.message.thinking:
-            items.append(_build_reasoning(f"rs_{uuid4().hex}", reply.message.thinking))
+            items.append(_build_reasoning(self._create_item_id("rs"), reply.message.thinking))
         if reply.message.content:
-            items.append(_build_message(f"msg_{uuid4().hex}", reply.message.content))
+            items.append(_build_message(self._create_item_id("msg"), reply.message.content))
         return items + [self._build_call(call) for call in reply.message.tool_calls]
 
     def _build_call(self, call: ToolCall) -> dict[str, Any]:
         namespace, name = self._request.namespaces.get(call.name, ("", call.name))
-        item = {"id": f"fc_{uuid4().hex}", "call_id": call.id, "name": name, "status": "completed"}
+        item = {"id": self._create_item_id("fc"), "call_id": call.id, "name": name, "status": "completed"}
         if namespace:
             item["namespace"] = namespace
         if call.name in self._request.custom_tools:
             text = call.arguments.get("input")
             return {**item, "type": "custom_tool_call", "input": text if isinstance(text, str) else call.arguments_json}
         return {**item, "type": "function_call", "arguments": call.arguments_json}
+
+    def _create_item_id(self, prefix: str) -> str:
+        """Return the id of the next item, from which `ResponseStore.load_item` finds its response."""
+        self._item_count += 1
+        return f"{prefix}_{self.response_id.removeprefix('resp_')}_{self._item_count}"
 
     def _build_head(self, status: str) -> dict[str, Any]:
         body = self._request.body
