@@ -36,9 +36,10 @@ that was cut off (see `FinishReason`).
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A delta of the text for the user."""
+    """A delta of the text for the user; `is_refusal` as in `Message`."""
 
     text: str
+    is_refusal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Message:
     `tool_calls`, `thinking` (the model's reasoning) and `native` belong to role "assistant"; `call_id`, `name` and
     `is_error` (whether the call failed) to role "tool". `content` is the text. A message with images or files has all
     its `parts` in order; plain text has none. `native` is sent back to the model that wrote the reply, in place of the
-    text and calls.
+    text and calls. `is_refusal` tells whether the server marked the text of a reply as a refusal.
     """
 
     role: Role
@@ -44,6 +44,7 @@ class Message:
     parts: tuple[ContentPart, ...] = ()
     native: NativeReply | None = None
     is_error: bool = False
+    is_refusal: bool = False
     _wire_cache: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def get_native_items(self, model: str, api: str) -> tuple[dict[str, Any], ...]:

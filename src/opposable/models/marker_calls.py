@@ -52,7 +52,7 @@ class MarkerCallsModel(ModelWrapper):
         try:
             async with aclosing(self.inner.stream(sent, tools, options)) as parts:
                 async for part in parts:
-                    if type(part) is TextDelta and is_searched:
+                    if type(part) is TextDelta and is_searched and not part.is_refusal:
                         if not held and not _MARKER_START.search(part.text):
                             yield part
                             continue

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opposable.domain.content import ContentPart, ImagePart, TextPart, join_text, to_data_url
@@ -107,8 +107,7 @@ class OpenAICompatibleModel:
                         if len(delta) == 1 and (text := delta.get("content")) and type(text) is str:
                             accumulator.text.append(text)  # by far the most frequent chunk: a text delta alone
                             yield TextDelta(text)
-                            if finish := choice.get("finish_reason"):
-                                accumulator.finish = finish
+                            accumulator.finish = choice.get("finish_reason") or accumulator.finish
                             if usage := chunk.get("usage"):
                                 accumulator.usage = parse_usage(usage)
                             continue
@@ -240,7 +239,8 @@ def parse_completion(response: Any, model: str = "") -> Reply:
     calls = tuple(_parse_call(raw) for raw in raw_calls)
     content, thinking = _read_text(message)
     fields = {name: message[name] for name in RETURNED_FIELDS if message.get(name)}
-    reply_message = _create_message(model, content, thinking, calls, raw_calls, fields)
+    created = _create_message(model, content, thinking, calls, raw_calls, fields)
+    reply_message = replace(created, is_refusal=bool(content and not message.get("content")))
     finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
     return Reply(reply_message, finish, parse_usage(response.get("usage") or {}), _parse_tokens(choice.get("logprobs")))
 
@@ -249,7 +249,7 @@ class StreamAccumulator:
     """The accumulated parts of a streamed reply of a model."""
 
     def __init__(self, model: str = "") -> None:
-        self._model = model
+        self._model, self._is_refusal = model, False
         self.text: list[str] = []
         self.finish: str | None = None
         self.usage = Usage(requests=1)
@@ -280,8 +280,9 @@ class StreamAccumulator:
             self._thinking.append(thought)
             parts.append(ThinkingDelta(thought))
         if text:
+            self._is_refusal = not delta.get("content")
             self.text.append(text)
-            parts.append(TextDelta(text))
+            parts.append(TextDelta(text, self._is_refusal))
         parts += [self._add_call_delta(raw) for raw in delta.get("tool_calls") or ()]
         return parts
 
@@ -327,7 +328,7 @@ class StreamAccumulator:
         fields |= dict.fromkeys(self._reasoning_names, thinking)
         message = _create_message(self._model, text, thinking, calls, self._call_fields, fields)
         finish = "incomplete" if self.finish is None else _parse_finish_reason(self.finish, bool(calls))
-        return Reply(message, finish, self.usage)
+        return Reply(replace(message, is_refusal=self._is_refusal), finish, self.usage)
 
 
 def _read_text(message: Mapping[str, Any]) -> tuple[str, str]:

@@ -139,11 +139,9 @@ def parse_response(response: Any, model: str, endpoint: Endpoint) -> Reply:
         finish = _parse_finish_reason(response, items)
         calls = _parse_calls(items, is_cut_off=finish == "length")
         texts = [_join_parts(item["content"], "") for item in items if item["type"] == "message"]
-        thoughts = [
-            _join_parts(item.get("summary") or item.get("content") or (), "\n\n")
-            for item in items
-            if item["type"] == "reasoning"
-        ]
+        is_refusal = any(part.get("refusal") for item in items if item["type"] == "message" for part in item["content"])
+        reasoning = [item for item in items if item["type"] == "reasoning"]
+        thoughts = [_join_parts(item.get("summary") or item.get("content") or (), "\n\n") for item in reasoning]
         usage = parse_usage(response.get("usage") or {}, "input", "output")
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelRejected(f"The server at {endpoint.url} sent no response: {str(response)[:200]}") from error
@@ -154,6 +152,7 @@ def parse_response(response: Any, model: str, endpoint: Endpoint) -> Reply:
         tool_calls=calls,
         thinking="\n\n".join(filter(None, thoughts)),
         native=NativeReply(model, native, "responses") if native else None,
+        is_refusal=is_refusal,
     )
     return Reply(message, finish, usage)
 
@@ -217,7 +216,7 @@ class _StreamAccumulator:
         match event.get("type"):
             case "response.output_text.delta" | "response.refusal.delta":
                 self._has_text = True
-                return [TextDelta(self._add_delta(event))]
+                return [TextDelta(self._add_delta(event), event["type"] == "response.refusal.delta")]
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._has_thinking = True
                 return [ThinkingDelta(event["delta"])]

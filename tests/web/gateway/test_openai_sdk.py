@@ -1,15 +1,19 @@
 """The gateway as the real OpenAI SDK sees it."""
 
+import anthropic
 import openai
 import orjson
 import pytest
+from pydantic import BaseModel
 from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events
+from tests.models.responses_server import build_response, message_item, respond_response
 from tests.web.serving import serve_models
 
 from opposable.domain.errors import ContextFull, ModelRefusedKey, ModelRejected, ModelUnavailable
 from opposable.domain.messages import assistant_message
 from opposable.models.base import ForcedTool
-from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuirks
+from opposable.models.openai_responses import OpenAIResponsesModel
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 
@@ -273,6 +277,70 @@ async def test_the_sdk_parses_structured_answers():
         said = await sdk.chat.completions.create(model="m", messages=HI, response_format=wanted, tools=[ADD])
     assert said.choices[0].message.content == '{"sum": 3}'
     assert [request.options.response_schema for request in model.requests] == [shape, shape]
+
+
+class Sum(BaseModel):
+    sum: int
+
+
+def respond_refusal(create_model, stream):
+    """The answer of a server that refuses, in its API."""
+    if create_model is OpenAICompatibleModel and stream:
+        return respond_events(build_delta(refusal="I will "), build_delta(refusal="not."), build_delta("stop"))
+    if create_model is OpenAICompatibleModel:
+        return build_completion(None, refusal="I will not.")
+    item = {**message_item(""), "content": [{"type": "refusal", "refusal": "I will not."}]}
+    if not stream:
+        return respond_response(item)
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0, "sequence_number": 2}
+    return respond_events(
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+        {"type": "response.refusal.delta", **place, "delta": "I will not."},
+        {"type": "response.completed", "response": build_response(item)},
+    )
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("create_model", "api"),
+    [
+        (OpenAIResponsesModel, "chat"),
+        (OpenAICompatibleModel, "responses"),
+        (OpenAICompatibleModel, "messages"),
+        (OpenAIResponsesModel, "messages"),
+    ],
+)
+async def test_a_refusal_stays_one_in_the_other_api(create_model, api, stream):
+    async with (
+        chat_server(respond_refusal(create_model, stream)) as server,
+        serve_models(create_model("m", server.url, quirks=ServerQuirks(apis=frozenset()))) as url,
+        open_client(url) as sdk,
+        anthropic.AsyncAnthropic(base_url=url.removesuffix("/v1"), api_key="none") as messages_sdk,
+    ):
+        if api == "chat":
+            options = {"model": "m", "messages": HI, "response_format": Sum}
+            if stream:
+                async with sdk.chat.completions.stream(**options) as events:
+                    message = (await events.get_final_completion()).choices[0].message
+            else:
+                message = (await sdk.chat.completions.parse(**options)).choices[0].message
+            assert (message.refusal, message.content or None, message.parsed) == ("I will not.", None, None)
+        elif api == "responses":
+            options = {"model": "m", "input": "hi", "text_format": Sum}
+            if stream:
+                async with sdk.responses.stream(**options) as events:
+                    response = await events.get_final_response()
+            else:
+                response = await sdk.responses.parse(**options)
+            assert [part.refusal for part in response.output[0].content] == ["I will not."]
+        else:
+            options = {"model": "m", "messages": HI, "max_tokens": 9}
+            if stream:
+                async with messages_sdk.messages.stream(**options) as events:
+                    message = await events.get_final_message()
+            else:
+                message = await messages_sdk.messages.create(**options)
+            assert (message.stop_reason, message.content[0].text) == ("refusal", "I will not.")
 
 
 async def test_a_call_without_its_result_does_not_spoil_the_conversation():

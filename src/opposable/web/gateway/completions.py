@@ -176,7 +176,7 @@ class _Attempt:
                     self.reply = event
                     self.triage = triage_calls(event, self._request)
                 elif type(event) is TextDelta and separator:
-                    yield TextDelta(separator + event.text)
+                    yield TextDelta(separator + event.text, event.is_refusal)
                     separator = ""
                 elif type(event) is not CallDelta:
                     yield event
@@ -192,7 +192,7 @@ async def _stream_with_response_format(model: Model, request: CompletionRequest)
     messages = _add_schema_instruction(request.messages, schema)
     unenforced = replace(request, messages=messages, options=replace(request.options, response_schema=None))
     reply = await read_reply(_choose_stream(model)(model, unenforced))
-    if not reply.message.tool_calls and reply.finish == "stop":
+    if not reply.message.tool_calls and reply.finish == "stop" and not reply.message.is_refusal:
         text = _extract_matching_json(reply.message.content, schema)
         if text is None:
             options: ModelOptions = replace(request.options, tool_choice="none", stream=False)
@@ -201,7 +201,7 @@ async def _stream_with_response_format(model: Model, request: CompletionRequest)
             text = _extract_matching_json(reply.message.content, schema) or reply.message.content
         reply = replace(reply, message=assistant_message(text, (), reply.message.thinking))
     if request.options.stream and reply.message.content:
-        yield TextDelta(reply.message.content)
+        yield TextDelta(reply.message.content, reply.message.is_refusal)
     yield reply
 
 

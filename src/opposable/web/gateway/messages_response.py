@@ -27,7 +27,7 @@ def serialize_message(model: str, reply: Reply) -> bytes:
         content.append({"type": "text", "text": reply.message.content})
     calls = map(_wrap_unreadable_arguments, reply.message.tool_calls)
     content += [{**_open_call(call), "input": dict(call.arguments)} for call in calls]
-    ending = {"stop_reason": STOP_REASONS[reply.finish], "usage": _serialize_usage(reply.usage)}
+    ending = {"stop_reason": _get_stop_reason(reply), "usage": _serialize_usage(reply.usage)}
     return dump_json({**_open_message(model), "content": content, **ending})
 
 
@@ -66,7 +66,7 @@ class MessageEventSerializer:
             arguments = _wrap_unreadable_arguments(call).arguments_json
             events.append(self._delta({"type": "input_json_delta", "partial_json": arguments}))
             events.append(self._close())
-        delta = {"stop_reason": STOP_REASONS[reply.finish], "stop_sequence": None}
+        delta = {"stop_reason": _get_stop_reason(reply), "stop_sequence": None}
         events.append(format_event("message_delta", delta=delta, usage=_serialize_usage(reply.usage)))
         events.append(format_event("message_stop"))
         return b"".join(events)
@@ -103,6 +103,10 @@ def format_event(kind: str, **fields: Any) -> bytes:
 def format_error_event(error: bytes) -> bytes:
     """Return the last event of a stream that failed, from the JSON of its error."""
     return b"event: error\ndata: " + error + b"\n\n"
+
+
+def _get_stop_reason(reply: Reply) -> str:
+    return "refusal" if reply.message.is_refusal else STOP_REASONS[reply.finish]
 
 
 def _serialize_usage(usage: Usage) -> dict[str, int]:

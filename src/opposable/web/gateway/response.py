@@ -20,6 +20,8 @@ from opposable.web.sse_response import DONE_EVENT
 def serialize_completion(model: str, reply: Reply) -> bytes:
     """Return a whole completion."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.message.content, "refusal": None}
+    if reply.message.is_refusal:
+        message |= {"content": None, "refusal": reply.message.content}
     if reply.message.thinking:
         message["reasoning_content"] = reply.message.thinking
     if reply.message.tool_calls:
@@ -69,7 +71,8 @@ class ChunkSerializer:
         A reasoning delta has the field that DeepSeek introduced.
         """
         if type(event) is TextDelta:
-            return self._delta_prefix + b'{"content":' + dump_json(event.text) + b"}" + self._delta_suffix
+            name = b'{"refusal":' if event.is_refusal else b'{"content":'
+            return self._delta_prefix + name + dump_json(event.text) + b"}" + self._delta_suffix
         if type(event) is ThinkingDelta:
             return self._delta_prefix + b'{"reasoning_content":' + dump_json(event.text) + b"}" + self._delta_suffix
         if type(event) is Reply:

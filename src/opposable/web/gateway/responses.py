@@ -171,7 +171,9 @@ class ResponsesApi:
         conversation = client.body.get("conversation")
         conversation_id = conversation.get("id") if isinstance(conversation, dict) else conversation
         if isinstance(conversation_id, str):
-            await check(conversation_id, param="conversation", allows_unknown=True)  # it may have been created elsewhere
+            await check(
+                conversation_id, param="conversation", allows_unknown=True
+            )  # it may have been created elsewhere
         items = client.body.get("input")
         for index, item in enumerate(items if isinstance(items, list) else ()):
             if not isinstance(item, dict) or not isinstance(item.get("id"), str):

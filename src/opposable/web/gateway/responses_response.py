@@ -73,7 +73,7 @@ class ResponseSerializer:
             opening = self._event("response.created", response=head)
             opening += self._event("response.in_progress", response=head)
         if isinstance(event, TextDelta | ThinkingDelta):
-            opening += self._switch("message" if isinstance(event, TextDelta) else "reasoning")
+            opening += self._switch(_get_kind(event))
             self._text.append(event.text)
             return opening + self._text_event("delta", delta=event.text)
         return opening + self._serialize_ending(event) if isinstance(event, Reply) else opening
@@ -112,16 +112,16 @@ class ResponseSerializer:
         self._open_kind, self._text = kind, []
         if not kind:
             return closing
-        self._item_id = self._create_item_id("msg" if kind == "message" else "rs")
+        self._item_id = self._create_item_id("rs" if kind == "reasoning" else "msg")
         item = self._build_item("")
-        item |= {"status": "in_progress", "content" if kind == "message" else "summary": []}
+        item |= {"status": "in_progress", "summary" if kind == "reasoning" else "content": []}
         opened = self._event("response.output_item.added", output_index=len(self._output), item=item)
         return closing + opened + self._part_event("added", "")
 
     def _close_item(self) -> bytes:
         """Return the events that end the open item, and add it to the output."""
         text = "".join(self._text)
-        done = self._text_event("done", text=text)
+        done = self._text_event("done", **{"refusal" if self._open_kind == "refusal" else "text": text})
         part = self._part_event("done", text)
         item = self._build_item(text)
         ended = self._event("response.output_item.done", output_index=len(self._output), item=item)
@@ -129,25 +129,27 @@ class ResponseSerializer:
         return done + part + ended
 
     def _part_event(self, action: str, text: str) -> bytes:
-        if self._open_kind == "message":
-            return self._event(f"response.content_part.{action}", **self._place, part=_build_text(text))
-        return self._event(f"response.reasoning_summary_part.{action}", **self._place, part=_build_summary(text))
+        if self._open_kind == "reasoning":
+            return self._event(f"response.reasoning_summary_part.{action}", **self._place, part=_build_summary(text))
+        part = _build_text(text, is_refusal=self._open_kind == "refusal")
+        return self._event(f"response.content_part.{action}", **self._place, part=part)
 
     def _text_event(self, action: str, **fields: str) -> bytes:
         if self._open_kind == "message":
             return self._event(f"response.output_text.{action}", **self._place, **fields, logprobs=[])
-        return self._event(f"response.reasoning_summary_text.{action}", **self._place, **fields)
+        name = "refusal" if self._open_kind == "refusal" else "reasoning_summary_text"
+        return self._event(f"response.{name}.{action}", **self._place, **fields)
 
     @property
     def _place(self) -> dict[str, Any]:
-        index = "content_index" if self._open_kind == "message" else "summary_index"
+        index = "summary_index" if self._open_kind == "reasoning" else "content_index"
         return {"item_id": self._item_id, "output_index": len(self._output), index: 0}
 
     def _build_item(self, text: str) -> dict[str, Any]:
         """Return the open item with this text."""
-        if self._open_kind == "message":
-            return _build_message(self._item_id, text)
-        return _build_reasoning(self._item_id, text)
+        if self._open_kind == "reasoning":
+            return _build_reasoning(self._item_id, text)
+        return _build_message(self._item_id, text, is_refusal=self._open_kind == "refusal")
 
     def _build_items(self, reply: Reply) -> list[dict[str, Any]]:
         """Return the items of a whole reply."""
@@ -155,7 +157,8 @@ class ResponseSerializer:
         if reply.message.thinking:
             items.append(_build_reasoning(self._create_item_id("rs"), reply.message.thinking))
         if reply.message.content:
-            items.append(_build_message(self._create_item_id("msg"), reply.message.content))
+            is_refusal = reply.message.is_refusal
+            items.append(_build_message(self._create_item_id("msg"), reply.message.content, is_refusal=is_refusal))
         return items + [self._build_call(call) for call in reply.message.tool_calls]
 
     def _build_call(self, call: ToolCall) -> dict[str, Any]:
@@ -195,17 +198,26 @@ class ResponseSerializer:
         return format_event(kind, sequence_number=self._sequence_number, **fields)
 
 
-def _build_text(text: str) -> dict[str, Any]:
+def _get_kind(delta: TextDelta | ThinkingDelta) -> str:
+    """Return the kind of the item that a delta belongs to: a message, a message that is a refusal, or reasoning."""
+    if isinstance(delta, ThinkingDelta):
+        return "reasoning"
+    return "refusal" if delta.is_refusal else "message"
+
+
+def _build_text(text: str, *, is_refusal: bool) -> dict[str, Any]:
+    if is_refusal:
+        return {"type": "refusal", "refusal": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _build_message(item_id: str, text: str) -> dict[str, Any]:
+def _build_message(item_id: str, text: str, *, is_refusal: bool) -> dict[str, Any]:
     return {
         "id": item_id,
         "type": "message",
         "role": "assistant",
         "status": "completed",
-        "content": [_build_text(text)],
+        "content": [_build_text(text, is_refusal=is_refusal)],
     }
 
 
