@@ -153,6 +153,7 @@ async def test_a_client_that_leaves_cancels_its_call(tmp_path, mode):
     async with serve(tmp_path) as (url, service):
         service.library.register(FunctionToolSpec(tool_id="forever", module_path="x"), [FunctionTool(forever)])
         async with connect(url, mode=mode) as client:
+            assert client.server_capabilities.tools.list_changed == (mode == "auto")  # others cannot be notified
             call = asyncio.create_task(client.call_tool("forever", {}))
             await asyncio.wait_for(started.wait(), 10)
             call.cancel()

@@ -64,7 +64,7 @@ class McpEndpoint:
 
             from opposable.web.mcp.server import LibraryServer  # lazy: needs the extra "mcp"
 
-            server = LibraryServer(self._service.library, record_call=self._record_call)
+            server = LibraryServer(self._service.library, record_call=self._record_call, has_sessions=False)
             inner_app = server.server.streamable_http_app(
                 streamable_http_path=MCP_PATH,
                 stateless_http=True,

@@ -59,7 +59,9 @@ SERVER_NAME = "opposable"
 
 
 class _Server(Server[Any]):
-    """The server of the SDK, which announces tool changes to clients of any protocol."""
+    """The server of the SDK, which also announces tool changes to clients of protocols with sessions, if it has these."""
+
+    has_sessions = True
 
     def create_initialization_options(
         self,
@@ -67,7 +69,7 @@ class _Server(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        options = notification_options or NotificationOptions(tools_changed=True)
+        options = notification_options or NotificationOptions(tools_changed=self.has_sessions)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
@@ -75,6 +77,13 @@ class LibraryServer:
     """An MCP server for a library.
 
     Enter `notify_of_changes` while the server runs.
+
+    Args:
+        library: The tools to serve.
+        name: The name of the server.
+        instructions: The instructions that clients give to their models.
+        record_call: Called with the name, arguments and result of each call.
+        has_sessions: Whether clients of earlier protocols have sessions, in which they are notified of changes.
 
     Attributes:
         server: The server of the SDK.
@@ -87,6 +96,7 @@ class LibraryServer:
         name: str = SERVER_NAME,
         instructions: str = "",
         record_call: RecordCall | None = None,
+        has_sessions: bool = True,
     ) -> None:
         self._library = library
         self._record_call = record_call
@@ -94,7 +104,7 @@ class LibraryServer:
         self._clients: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._listed_definitions: tuple[ToolDefinition, ...] = ()
         self._listed_tools: list[ServedTool] = []
-        self.server: Server[Any] = _Server(
+        self.server = _Server(
             name,
             version=version("opposable"),
             instructions=instructions or None,
@@ -103,6 +113,7 @@ class LibraryServer:
             on_call_tool=self._call_tool,
             on_subscriptions_listen=ListenHandler(self._bus),
         )
+        self.server.has_sessions = has_sessions
 
     def notify_of_changes(self) -> AbstractAsyncContextManager[None]:
         """Notify clients of changed tools while the block runs."""
