@@ -8,10 +8,12 @@ import orjson
 import pytest
 from aiohttp import web
 from tests.http_server import serve_aiohttp_app
+from tests.models.chat_server import chat_server, respond_events, respond_json
 from tests.web.api.chat_serving import create_settings
 from tests.web.serving import serve_app, serve_models
 
 from opposable.domain.messages import assistant_message
+from opposable.models.anthropic import AnthropicModel
 from opposable.models.fallback import FallbackModel
 from opposable.models.openai_compatible import CHAT_APIS, OpenAICompatibleModel, ServerQuirks
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
@@ -286,6 +288,36 @@ async def test_no_key_continues_the_conversation_of_another(tmp_path, conversati
                 await other.responses.create(model="m", input="go on", conversation=conversation)
         await bob.responses.create(model="m", input="one", conversation="conv_2")
     assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_no_key_continues_the_thread_of_another(tmp_path, stream):
+    answer = {"id": "msg_1", "type": "message", "content": [], "stop_reason": "end_turn", "usage": USAGE}
+    started = {"type": "message_start", "message": answer}
+    respond = respond_events(started, {"type": "message_stop"}, done=False) if stream else respond_json(answer)
+    async with (
+        chat_server(respond) as server,
+        serve_keys(tmp_path, {"m": AnthropicModel("claude", "k", server.url)}) as clients,
+    ):
+
+        async def send(client, **thread):
+            body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "stream": stream}
+            headers = {"authorization": f"Bearer {client.api_key}"}
+            async with (
+                aiohttp.ClientSession(headers=headers) as session,
+                session.post(f"{client.base_url}messages", json={**body, "thread": thread}) as response,
+            ):
+                return response.status, await response.text()
+
+        server_owner, ann, bob = clients
+        assert (await send(ann, type="create"))[0] == 200
+        for other in (bob, server_owner):
+            status, text = await send(other, type="continue", previous_message_id="msg_1")
+            assert (status, orjson.loads(text)["error"]["details"]) == (404, {"error_code": "thread_not_found"})
+        assert (await send(bob, type="continue", previous_message_id="msg_unknown"))[0] == 404
+        assert (await send(ann, type="continue", previous_message_id="msg_1"))[0] == 200
+        assert (await send(server_owner, type="continue", previous_message_id="msg_unknown"))[0] == 200
+    assert len(server.bodies) == 3
 
 
 async def test_input_tokens_and_compaction_are_relayed_to_a_server_that_has_them(tmp_path):

@@ -9,18 +9,24 @@ import orjson
 from opposable.agent.model_requests import estimate_prompt_tokens
 from opposable.domain.events import Reply
 from opposable.models.base import Model
-from opposable.models.upstream import ClientRequest, find_upstream
+from opposable.models.upstream import ClientRequest, Upstream, find_upstream
 from opposable.web.gateway.call_signatures import CallSignatures
 from opposable.web.gateway.completions import fetch_reply, stream_reply
-from opposable.web.gateway.messages_request import parse_messages_request
+from opposable.web.gateway.messages_request import build_thread_error, parse_messages_request
 from opposable.web.gateway.messages_response import MessageEventSerializer, serialize_message
 from opposable.web.gateway.parameters import report_ignored_parameters
 from opposable.web.gateway.raw_relay import drop_incomplete_calls, fetch_raw, hold_calls, stream_raw
-from opposable.web.gateway.request import CompletionRequest
+from opposable.web.gateway.request import CompletionRequest, parse_model_name
+from opposable.web.gateway.response_store import ResponseStore
+from opposable.web.gateway.responses import ResponseRecorder, record_stream
+from opposable.web.middleware.authentication import CURRENT_CALLER
+from opposable.web.openai_errors import GatewayError
 
 
-async def create_message(model: Model, client: ClientRequest, signatures: CallSignatures) -> bytes:
-    """Return the body of a whole message.
+async def create_message(
+    model: Model, client: ClientRequest, signatures: CallSignatures, store: ResponseStore
+) -> bytes:
+    """Return the body of a whole message. The store has the threads of each API key.
 
     Raises:
         GatewayError: If the request is not valid.
@@ -28,7 +34,11 @@ async def create_message(model: Model, client: ClientRequest, signatures: CallSi
     """
     upstream = find_upstream(model, "messages")
     if upstream is not None:
-        return drop_incomplete_calls(await fetch_raw(upstream, model, client))
+        recorder = await _open_thread(upstream, client, store)
+        raw = await fetch_raw(upstream, model, client)
+        if recorder is not None:
+            await recorder.record(raw)
+        return drop_incomplete_calls(raw)
     request = _prepare(model, client, signatures)
     reply = await fetch_reply(model, request)
     signatures.save(reply.message)
@@ -36,12 +46,13 @@ async def create_message(model: Model, client: ClientRequest, signatures: CallSi
 
 
 async def stream_message(
-    model: Model, client: ClientRequest, signatures: CallSignatures
+    model: Model, client: ClientRequest, signatures: CallSignatures, store: ResponseStore
 ) -> AsyncGenerator[bytes, None]:
     """Yield the events of a message. Raises: as `create_message`, before the first event."""
     upstream = find_upstream(model, "messages")
     if upstream is not None:
-        async with aclosing(hold_calls(stream_raw(upstream, model, client))) as blocks:
+        recorder = await _open_thread(upstream, client, store)
+        async with aclosing(hold_calls(record_stream(stream_raw(upstream, model, client), recorder))) as blocks:
             async for block in blocks:
                 yield block
         return
@@ -53,6 +64,24 @@ async def stream_message(
                 signatures.save(event.message)
             if serialized := serializer.serialize(event):
                 yield serialized
+
+
+async def _open_thread(upstream: Upstream, client: ClientRequest, store: ResponseStore) -> ResponseRecorder | None:
+    """Return the recorder of a reply in a thread of the server, None for a reply in none or without a stored key.
+
+    Raises:
+        GatewayError: 404, for a thread that is not one of this key.
+    """
+    thread, owner = client.body.get("thread"), CURRENT_CALLER.get().principal.key_id
+    if not isinstance(thread, dict):
+        return None
+    if isinstance(previous_id := thread.get("previous_message_id"), str):
+        try:
+            await store.check_relayed(previous_id, owner, upstream.url, param="thread")
+        except GatewayError as error:
+            message = "There is no such thread of this API key. Send the whole conversation in a new one."
+            raise build_thread_error(404, message, error_code="thread_not_found") from error
+    return ResponseRecorder(store, owner, parse_model_name(client.body), upstream.url) if owner else None
 
 
 def _prepare(model: Model, client: ClientRequest, signatures: CallSignatures) -> CompletionRequest:

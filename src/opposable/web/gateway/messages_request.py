@@ -12,7 +12,7 @@ from opposable.models.base import ForcedTool, ModelOptions, ToolChoice
 from opposable.web.gateway.parameters import select_parameters
 from opposable.web.gateway.request import CompletionRequest, parse_model_name, parse_number, parse_stop, split_parts
 from opposable.web.gateway.tool_schemas import parse_tools
-from opposable.web.openai_errors import GatewayError, bad_request_error
+from opposable.web.openai_errors import MESSAGES_ERROR_TYPES, GatewayError, bad_request_error
 
 MAX_TOOL_NAME_LENGTH = 128
 """Characters of a tool's name that Anthropic's API allows; OpenAI's allow 64."""
@@ -40,7 +40,8 @@ def parse_messages_request(body: Mapping[str, Any], *, is_count: bool = False) -
     """
     model = parse_model_name(body)
     if body.get("thread"):
-        raise _build_thread_error()
+        message = "thread is not supported for this model. Send the whole conversation."
+        raise build_thread_error(400, message, error_code="thread_unsupported_request", unsupported=["model"])
     max_tokens = parse_number(body, "max_tokens", int, low=1)
     if max_tokens is None and not is_count:
         raise bad_request_error("max_tokens", "max_tokens is missing.")
@@ -84,12 +85,11 @@ def _is_server_block(kind: Any) -> bool:
     return isinstance(kind, str) and (kind in ("server_tool_use", "mcp_tool_use") or kind.endswith("_tool_result"))
 
 
-def _build_thread_error() -> GatewayError:
-    """Return the error after which the SDK of Anthropic sends the whole conversation, without a stored thread."""
-    error = bad_request_error("thread", "thread is not supported for this model. Send the whole conversation.")
-    details = {"error_code": "thread_unsupported_request", "unsupported": ["model"]}
-    detail = {"type": "invalid_request_error", "message": str(error), "details": details}
-    error.body = {"type": "error", "error": detail}
+def build_thread_error(status: int, message: str, **details: Any) -> GatewayError:
+    """Return an error with the details after which the SDK of Anthropic sends the whole conversation."""
+    error = GatewayError(status, message)
+    kind = MESSAGES_ERROR_TYPES.get(status, "invalid_request_error")
+    error.body = {"type": "error", "error": {"type": kind, "message": message, "details": details}}
     return error
 
 

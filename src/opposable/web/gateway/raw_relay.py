@@ -49,13 +49,13 @@ async def stream_raw(upstream: Upstream, model: Model, request: ClientRequest) -
 
 
 def read_ids(raw: bytes) -> list[str]:
-    """Return the ids of a response, its conversation and its items in a body, a list of items, or events."""
+    """Return the ids of a response or message, its conversation and its items in a body, a list of items, or events."""
     ids: list[str] = []
     is_stream = raw.startswith((b"data:", b"event:", b":"))
     for data in map(parse_frame, raw.split(b"\n\n")) if is_stream else [parse_object(raw)]:
         response = data.get("response", data)
         fields = response if isinstance(response, dict) else {}
-        holders = [response, data.get("item"), fields.get("conversation")]
+        holders = [response, data.get("item"), data.get("message"), fields.get("conversation")]
         for items in (fields.get("output"), data.get("data")):
             holders += items if isinstance(items, list) else ()
         ids += [one["id"] for one in holders if isinstance(one, dict) and isinstance(one.get("id"), str)]

@@ -90,8 +90,8 @@ def create_gateway_routes(
         return await answer(request, create_completion, stream_completion, to_gateway_error)
 
     async def create_anthropic_message(request: Request) -> Response:
-        fetch = partial(create_message, signatures=signatures)
-        stream = partial(stream_message, signatures=signatures)
+        fetch = partial(create_message, signatures=signatures, store=responses)
+        stream = partial(stream_message, signatures=signatures, store=responses)
         return await answer(request, fetch, stream, to_messages_error, format_error=format_error_event)
 
     async def count_message_tokens(request: Request) -> Response:
