@@ -22,8 +22,8 @@ from opposable.web.api_docs import install_api_docs
 from opposable.web.application import ServedPart, install_admin
 from opposable.web.errors import ErrorResponse, to_api_error
 from opposable.web.gateway.routes import create_gateway_routes, create_health_router
-from opposable.web.middleware.authentication import AuthenticationMiddleware, is_loopback
-from opposable.web.openai_errors import GATEWAY_PREFIX, GatewayError, to_gateway_error
+from opposable.web.middleware.authentication import MESSAGES_PREFIX, AuthenticationMiddleware, is_loopback
+from opposable.web.openai_errors import GATEWAY_PREFIX, GatewayError, to_gateway_error, to_messages_error
 
 API_KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
 MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -108,7 +108,7 @@ def require_key_unless_loopback(host: str, api_key: str, *, has_stored_keys: boo
 
 
 async def _handle_error(request: Request, error: Exception) -> Response:
-    """Respond in the format of the route: OpenAI's for the gateway, else the API's."""
+    """Respond in the format of the route: that of OpenAI or of Anthropic for the gateway, else the API's."""
     if not request.url.path.startswith(GATEWAY_PREFIX) and hasattr(request.app.state, "service"):
         if isinstance(error, HTTPException) and error.status_code == 404:
             message = f"There is no route {request.method} {request.url.path}. See /openapi.json."
@@ -118,5 +118,6 @@ async def _handle_error(request: Request, error: Exception) -> Response:
         return to_api_error(error, body_type).to_response()
     if isinstance(error, HTTPException):
         message = f"{HTTPStatus(error.status_code).phrase}: {request.method} {request.url.path}"
-        return GatewayError(error.status_code, message, headers=dict(error.headers or {})).to_response()
-    return to_gateway_error(error).to_response()
+        error = GatewayError(error.status_code, message, headers=dict(error.headers or {}))
+    is_of_anthropic = request.url.path.startswith(MESSAGES_PREFIX) or "anthropic-version" in request.headers
+    return (to_messages_error(error) if is_of_anthropic else to_gateway_error(error)).to_response()

@@ -202,6 +202,17 @@ async def test_the_key_can_be_in_the_header_of_the_api():
                 await sdk.messages.create(model="m", max_tokens=9, messages=HI)
 
 
+async def test_models_are_listed_and_missing_routes_reported_in_the_format_of_the_api():
+    async with serve_models(ScriptedModel("hi")) as url, open_client(url) as client:
+        [model] = [model async for model in client.models.list(limit=1)]
+        assert (await client.models.retrieve("m")) == model
+        for request in (client.models.retrieve("none"), client.messages.batches.list()):
+            with pytest.raises(anthropic.NotFoundError) as missing:
+                await request
+            assert missing.value.type == "not_found_error"
+    assert (model.id, model.type, model.display_name, model.created_at.tzinfo is not None) == ("m", "model", "m", True)
+
+
 async def test_tokens_are_estimated():
     async with serve_models(ScriptedModel("hi")) as url, open_client(url) as sdk:
         short = await sdk.messages.count_tokens(model="m", messages=HI)

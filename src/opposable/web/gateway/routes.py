@@ -140,7 +140,9 @@ def create_gateway_routes(
         return await answer(request, partial(_relay, "completions"), stream, to_gateway_error)
 
     async def list_models(request: Request) -> Response:
-        return json_response({"object": "list", "data": await served.list(request)})
+        entries = await served.list(request)
+        ends = {"first_id": entries[0]["id"], "last_id": entries[-1]["id"]} if entries else {}
+        return json_response({"object": "list", "data": entries, "has_more": False, **ends})
 
     async def get_model(request: Request) -> Response:
         name = request.path_params["name"]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -73,5 +74,7 @@ class ServedModels:
         return model is not None and any(self._models.get(other) is model for other in allowed)
 
     def serialize(self, name: str) -> dict[str, Any]:
-        """Return the entry of a model."""
-        return {"id": name, "object": "model", "created": self._created, "owned_by": "opposable"}
+        """Return the entry of a model, with the fields of OpenAI and those of Anthropic."""
+        entry = {"id": name, "object": "model", "created": self._created, "owned_by": "opposable"}
+        created_at = datetime.fromtimestamp(self._created, UTC).isoformat().replace("+00:00", "Z")
+        return {**entry, "type": "model", "display_name": name, "created_at": created_at}
