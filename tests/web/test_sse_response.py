@@ -4,12 +4,14 @@ import asyncio
 import time
 
 import aiohttp
+import httpx2
 import orjson
 import pytest
 from tests.models.chat_server import build_delta, chat_server
 from tests.web.serving import SlowModel, serve_models
 
 from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
 from opposable.web import sse_response as sse
 
@@ -92,3 +94,29 @@ async def test_many_requests_are_answered_concurrently():
         seconds = time.perf_counter() - begun
     assert all('"aa"' in answer or answer.count('"content":"a"') == 2 for answer in answers)
     assert seconds < 4  # one after the other would take 24
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("chat/completions", BODY),
+        ("messages", {**BODY, "max_tokens": 9}),
+        ("responses", {"model": "m", "input": "hi"}),
+    ],
+)
+async def test_each_event_is_one_line_for_every_client(path, body):
+    """The lines of httpx, and so of LiteLLM, end at separators of Unicode too."""
+    text = "a\u2028b\u2029c\x85\\\u2028d"
+    async with (
+        serve_models(ScriptedModel(text)) as url,
+        httpx2.AsyncClient(trust_env=False) as client,
+        client.stream("POST", f"{url}/{path}", json={**body, "stream": True}) as response,
+    ):
+        lines = [line async for line in response.aiter_lines() if line.startswith("data: {")]
+    events = [orjson.loads(line.removeprefix("data: ")) for line in lines]
+    if path == "chat/completions":
+        deltas = [event["choices"][0]["delta"].get("content", "") for event in events]
+    else:
+        deltas = [event["delta"] for event in events if isinstance(event.get("delta"), str | dict)]
+        deltas = [delta if isinstance(delta, str) else delta.get("text", "") for delta in deltas]
+    assert "".join(deltas) == text

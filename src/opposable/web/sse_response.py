@@ -30,6 +30,17 @@ SSE_HEADERS = [
 ]
 
 
+_LINE_ENDS = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\x85\u2028\u2029"}
+"""The characters outside of ASCII at which clients such as httpx end a line, which JSON does not escape."""
+
+
+def escape_line_ends(raw: bytes) -> bytes:
+    """Return the JSON of an event as every client reads it as one line."""
+    for end, escaped in _LINE_ENDS.items():
+        raw = raw.replace(end, escaped)
+    return raw
+
+
 class ClientDisconnected(Exception):
     """The client disconnected before its response was ready."""
 

@@ -45,7 +45,7 @@ from opposable.web.api.schemas import CONVERSATION_ID
 from opposable.web.api.serializers import dump_json
 from opposable.web.api.text_responses import EVENT_STREAM, describe_text
 from opposable.web.errors import error_responses, to_api_error, validation_error
-from opposable.web.sse_response import SseResponse
+from opposable.web.sse_response import SseResponse, escape_line_ends
 from opposable.web.telemetry.tracing import CURRENT_TRACE
 
 router = APIRouter(prefix="/api/agents", tags=["chat"], dependencies=[Depends(RequireScope("chat"))])
@@ -114,7 +114,7 @@ async def _encode_events(
 
 def _format_event(event: BaseEvent) -> bytes:
     """Return an event as a server-sent event; the encoder of the SDK rejects lone surrogates."""
-    return b"data: " + dump_json(event.model_dump(by_alias=True)) + b"\n\n"
+    return b"data: " + escape_line_ends(dump_json(event.model_dump(by_alias=True))) + b"\n\n"
 
 
 def _format_error(error: bytes) -> bytes:

@@ -8,7 +8,7 @@ from opposable.domain.records import RunEvent
 from opposable.service.service import Service
 from opposable.web.api.serializers import dump_json
 from opposable.web.errors import bad_input_error, to_api_error
-from opposable.web.sse_response import DONE_EVENT, SseResponse
+from opposable.web.sse_response import DONE_EVENT, SseResponse, escape_line_ends
 
 
 def format_sse_event(event: RunEvent) -> bytes:
@@ -21,7 +21,7 @@ def format_sse_event(event: RunEvent) -> bytes:
     if event.kind != "text":
         head += f"event: {event.kind}\n"
         data = {"error": data} if event.kind == "error" else data
-    return head.encode() + b"data: " + dump_json(data) + b"\n\n"
+    return head.encode() + b"data: " + escape_line_ends(dump_json(data)) + b"\n\n"
 
 
 async def stream_run_events(service: Service, run_id: str, after: int) -> AsyncGenerator[bytes, None]:

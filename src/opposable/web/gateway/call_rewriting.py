@@ -7,6 +7,7 @@ from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, Reply
 from opposable.domain.json_text import dump_json, parse_reply_json
 from opposable.domain.tools import ToolCall
 from opposable.models.openai_compatible import FINISH_REASONS, StreamAccumulator
+from opposable.web.sse_response import escape_line_ends
 
 NO_REASONS: Mapping[Any, str] = {}
 
@@ -42,7 +43,7 @@ class CallRewriter:
         positions = [part.index for part in self._accumulator.add_chunk(chunk) if type(part) is CallDelta]
         if not self._rewrite_choice(choice, delta, positions):
             return frame
-        return b"data: " + dump_json(chunk) if delta or choice.get("finish_reason") else b""
+        return b"data: " + escape_line_ends(dump_json(chunk)) if delta or choice.get("finish_reason") else b""
 
     def _rewrite_choice(self, choice: dict[str, Any], holder: dict[str, Any], positions: Sequence[int]) -> bool:
         """Change the finish reason and the calls, which `holder` has at these positions; return whether they changed."""
@@ -107,7 +108,7 @@ def drop_cut_off_deltas(frames: Sequence[bytes], is_ended: bool) -> list[bytes]:
         if not drop_cut_off_calls(chunk, reasons, "stop" if is_ended else "error"):
             sent.append(frame)
         elif any(choice.get("delta") or choice.get("finish_reason") for choice in chunk["choices"]):
-            sent.append(b"data: " + dump_json(chunk))
+            sent.append(b"data: " + escape_line_ends(dump_json(chunk)))
     return sent
 
 

@@ -8,6 +8,7 @@ from opposable.domain.events import FinishReason, ModelEvent, Reply, TextDelta, 
 from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
+from opposable.web.sse_response import escape_line_ends
 
 STOP_REASONS: dict[FinishReason, str] = {
     "stop": "end_turn",
@@ -97,7 +98,7 @@ class MessageEventSerializer:
 
 def format_event(kind: str, **fields: Any) -> bytes:
     """Return an event with its kind in the name and in the data."""
-    return b"event: " + kind.encode() + b"\ndata: " + dump_json({"type": kind, **fields}) + b"\n\n"
+    return b"event: " + kind.encode() + b"\ndata: " + escape_line_ends(dump_json({"type": kind, **fields})) + b"\n\n"
 
 
 def format_error_event(error: bytes) -> bytes:

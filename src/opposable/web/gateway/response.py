@@ -14,7 +14,7 @@ from opposable.domain.events import ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
-from opposable.web.sse_response import DONE_EVENT
+from opposable.web.sse_response import DONE_EVENT, escape_line_ends
 
 
 def serialize_completion(model: str, reply: Reply) -> bytes:
@@ -72,9 +72,15 @@ class ChunkSerializer:
         """
         if type(event) is TextDelta:
             name = b'{"refusal":' if event.is_refusal else b'{"content":'
-            return self._delta_prefix + name + dump_json(event.text) + b"}" + self._delta_suffix
+            return self._delta_prefix + name + escape_line_ends(dump_json(event.text)) + b"}" + self._delta_suffix
         if type(event) is ThinkingDelta:
-            return self._delta_prefix + b'{"reasoning_content":' + dump_json(event.text) + b"}" + self._delta_suffix
+            return (
+                self._delta_prefix
+                + b'{"reasoning_content":'
+                + escape_line_ends(dump_json(event.text))
+                + b"}"
+                + self._delta_suffix
+            )
         if type(event) is Reply:
             return self._serialize_calls(event.message.tool_calls) + self._serialize_ending(event)
         return b""
@@ -86,7 +92,10 @@ class ChunkSerializer:
             deltas.append({"index": index, **serialize_call(call, "")})
             deltas.append({"index": index, "function": {"arguments": call.arguments_json}})
         return b"".join(
-            [self._delta_prefix + dump_json({"tool_calls": [delta]}) + self._delta_suffix for delta in deltas]
+            [
+                self._delta_prefix + escape_line_ends(dump_json({"tool_calls": [delta]})) + self._delta_suffix
+                for delta in deltas
+            ]
         )
 
     def _serialize_ending(self, reply: Reply) -> bytes:
