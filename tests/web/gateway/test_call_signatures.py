@@ -9,7 +9,7 @@ from tests.web.serving import serve_models
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.tools import ToolCall
 from opposable.models.anthropic import AnthropicModel
-from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuirks
 from opposable.models.openai_responses import OpenAIResponsesModel
 from opposable.web.gateway.call_signatures import MAX_BYTES, MAX_CALLS, CallSignatures
 
@@ -100,6 +100,11 @@ def create_responses(url):
     return OpenAIResponsesModel("upstream", url)
 
 
+def create_chatless(url):
+    """A model that also gets chat completions by the responses API."""
+    return OpenAIResponsesModel("upstream", url, quirks=ServerQuirks(apis=frozenset()))
+
+
 async def send_message_back(url):
     """Let a client of Anthropic's API send a whole reply back with the results of its calls."""
     options = {"model": "m", "max_tokens": 9, "tools": [{"name": "add", "input_schema": SCHEMA}]}
@@ -122,6 +127,19 @@ async def send_response_back(url):
             items += (await response.json())["output"]
         items += [{"type": "function_call_output", "call_id": call_id, "output": "1"} for call_id in ("c1", "c2")]
         async with session.post(f"{url}/responses", json={**options, "input": items}) as response:
+            assert response.status == 200
+
+
+async def send_completion_back(url):
+    """Let a client of chat completions send a whole reply back with the results of its calls."""
+    tools = [{"type": "function", "function": {"name": "add", "parameters": SCHEMA}}]
+    messages = [{"role": "user", "content": "add"}]
+    async with aiohttp.ClientSession() as session:
+        body = {"model": "m", "tools": tools, "messages": messages}
+        async with session.post(f"{url}/chat/completions", json=body) as response:
+            messages.append((await response.json())["choices"][0]["message"])
+        messages += [{"role": "tool", "tool_call_id": call_id, "content": "1"} for call_id in ("c1", "c2")]
+        async with session.post(f"{url}/chat/completions", json=body) as response:
             assert response.status == 200
 
 
@@ -151,6 +169,20 @@ async def test_the_reasoning_of_calls_returns_to_a_server_of_chat_completions(se
             create_responses,
             {"status": "completed", "output": [REASONING, COMMENTARY, *FUNCTION_CALLS]},
             send_message_back,
+            "input",
+            [REASONING, COMMENTARY, *FUNCTION_CALLS],
+        ),
+        (
+            create_anthropic,
+            {"content": [THOUGHT, {"type": "text", "text": "I add."}, *USES], "stop_reason": "tool_use"},
+            send_completion_back,
+            "messages",
+            [{"role": "assistant", "content": [THOUGHT, {"type": "text", "text": "I add."}, *USES]}],
+        ),
+        (
+            create_chatless,
+            {"status": "completed", "output": [REASONING, COMMENTARY, *FUNCTION_CALLS]},
+            send_completion_back,
             "input",
             [REASONING, COMMENTARY, *FUNCTION_CALLS],
         ),

@@ -1,7 +1,6 @@
 """What only the server of a reply understands, such as Gemini's thought signatures and encrypted reasoning.
 
-The APIs of Anthropic and of responses have no place for it, so it is stored here until the client sends the calls of
-the reply back.
+Other APIs have no place for it, so it is stored here until the client sends the calls of the reply back.
 """
 
 from collections import OrderedDict

@@ -87,7 +87,9 @@ def create_gateway_routes(
         return Response(content, headers=client.response_headers, media_type="application/json")
 
     async def create_chat_completion(request: Request) -> Response:
-        return await answer(request, create_completion, stream_completion, to_gateway_error)
+        fetch = partial(create_completion, signatures=signatures)
+        stream = partial(stream_completion, signatures=signatures)
+        return await answer(request, fetch, stream, to_gateway_error)
 
     async def create_anthropic_message(request: Request) -> Response:
         fetch = partial(create_message, signatures=signatures, store=responses)
