@@ -32,7 +32,7 @@ class Message:
     `tool_calls`, `thinking` (the model's reasoning) and `native` belong to role "assistant"; `call_id`, `name` and
     `is_error` (whether the call failed) to role "tool". `content` is the text. A message with images or files has all
     its `parts` in order; plain text has none. `native` is sent back to the model that wrote the reply, in place of the
-    text and calls. `is_refusal` tells whether the server marked the text of a reply as a refusal.
+    text and calls. `is_refusal` is whether the server marked the text of a reply as a refusal.
     """
 
     role: Role

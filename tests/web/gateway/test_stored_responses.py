@@ -258,7 +258,7 @@ async def test_no_key_refers_to_an_item_of_the_response_of_another(tmp_path, str
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_reference_to_an_item_stored_here_stands_for_it(tmp_path, stream):
+async def test_a_reference_to_an_item_stored_here_is_resolved(tmp_path, stream):
     """As the AI SDK of Vercel sends the conversation by default."""
     made = assistant_message("I add.", (tool_call("add", '{"a": 1}', "c1"),), "Sum.")
     model = ScriptedModel(made, "done")
