@@ -64,7 +64,7 @@ async def test_a_whole_answer_has_sql_rows_and_chart(tmp_path, shop):
             {
                 "member": "result_evaluator",
                 "input_text": "SELECT name, ｐｒｉｃｅ FROM item ORDER BY price DESC",
-                "output_text": "2 rows",
+                "output_text": "2 行",
                 "error": "",
             },
         ],
