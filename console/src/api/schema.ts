@@ -6950,9 +6950,15 @@ export interface operations {
                      *           "id": "local",
                      *           "object": "model",
                      *           "created": 1790000000,
-                     *           "owned_by": "opposable"
+                     *           "owned_by": "opposable",
+                     *           "type": "model",
+                     *           "display_name": "local",
+                     *           "created_at": "2026-09-21T14:13:20Z"
                      *         }
-                     *       ]
+                     *       ],
+                     *       "has_more": false,
+                     *       "first_id": "local",
+                     *       "last_id": "local"
                      *     }
                      */
                     "application/json": unknown;
@@ -6982,7 +6988,10 @@ export interface operations {
                      *       "id": "local",
                      *       "object": "model",
                      *       "created": 1790000000,
-                     *       "owned_by": "opposable"
+                     *       "owned_by": "opposable",
+                     *       "type": "model",
+                     *       "display_name": "local",
+                     *       "created_at": "2026-09-21T14:13:20Z"
                      *     }
                      */
                     "application/json": unknown;

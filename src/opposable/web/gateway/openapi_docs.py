@@ -47,7 +47,15 @@ _COMPLETION_EXAMPLE = {
     ],
     "usage": {"prompt_tokens": 120, "completion_tokens": 18, "total_tokens": 138},
 }
-_MODEL_EXAMPLE = {"id": "local", "object": "model", "created": 1790000000, "owned_by": "opposable"}
+_MODEL_EXAMPLE = {
+    "id": "local",
+    "object": "model",
+    "created": 1790000000,
+    "owned_by": "opposable",
+    "type": "model",
+    "display_name": "local",
+    "created_at": "2026-09-21T14:13:20Z",
+}
 
 
 _ERRORS = {
@@ -189,7 +197,9 @@ CANCEL_RESPONSE_DOCS = _describe_stored_response(
 LIST_MODELS_DOCS: dict[str, Any] = {
     "summary": "List models",
     "tags": ["gateway"],
-    "responses": _describe_responses({"object": "list", "data": [_MODEL_EXAMPLE]}),
+    "responses": _describe_responses(
+        {"object": "list", "data": [_MODEL_EXAMPLE], "has_more": False, "first_id": "local", "last_id": "local"}
+    ),
 }
 GET_MODEL_DOCS: dict[str, Any] = {
     "summary": "Get a model",
