@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from opposable.agent import messages as texts
 from opposable.agent.history import estimate_tokens, to_result_message, trim_messages
 from opposable.agent.limits import Limits, find_exceeded_limit
-from opposable.agent.model_requests import estimate_prompt_tokens, lower_max_tokens
 from opposable.agent.policy import Directive, RunPolicy, Step
+from opposable.agent.request_size import estimate_prompt_tokens, lower_max_tokens
 from opposable.agent.tool_execution import ResolvedCall, resolve_calls, with_calls
 from opposable.agent.tool_selection import ToolSelection
 from opposable.domain.call_context import CallContext

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import orjson
 
-from opposable.agent.model_requests import estimate_prompt_tokens
+from opposable.agent.request_size import estimate_prompt_tokens
 from opposable.domain.events import Reply
 from opposable.models.base import Model
 from opposable.models.upstream import ClientRequest, Upstream, find_upstream

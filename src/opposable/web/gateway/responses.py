@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from opposable.agent.model_requests import estimate_prompt_tokens
+from opposable.agent.request_size import estimate_prompt_tokens
 from opposable.domain.events import Reply
 from opposable.domain.json_text import dump_json
 from opposable.models.base import Model
@@ -171,9 +171,8 @@ class ResponsesApi:
         conversation = client.body.get("conversation")
         conversation_id = conversation.get("id") if isinstance(conversation, dict) else conversation
         if isinstance(conversation_id, str):
-            await check(
-                conversation_id, param="conversation", allows_unknown=True
-            )  # it may have been created elsewhere
+            # It may have been created elsewhere.
+            await check(conversation_id, param="conversation", allows_unknown=True)
         items = client.body.get("input")
         for index, item in enumerate(items if isinstance(items, list) else ()):
             if not isinstance(item, dict) or not isinstance(item.get("id"), str):

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 
-from opposable.agent.model_requests import estimate_prompt_tokens, lower_max_tokens
+from opposable.agent.request_size import estimate_prompt_tokens, lower_max_tokens
 from opposable.domain.errors import ModelError, ModelRejected, get_error_kind
 from opposable.domain.events import CallDelta, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.messages import Message
