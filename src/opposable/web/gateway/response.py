@@ -71,16 +71,9 @@ class ChunkSerializer:
         A reasoning delta has the field that DeepSeek introduced.
         """
         if type(event) is TextDelta:
-            name = b'{"refusal":' if event.is_refusal else b'{"content":'
-            return self._delta_prefix + name + escape_line_ends(dump_json(event.text)) + b"}" + self._delta_suffix
+            return self._serialize_delta({"refusal" if event.is_refusal else "content": event.text})
         if type(event) is ThinkingDelta:
-            return (
-                self._delta_prefix
-                + b'{"reasoning_content":'
-                + escape_line_ends(dump_json(event.text))
-                + b"}"
-                + self._delta_suffix
-            )
+            return self._serialize_delta({"reasoning_content": event.text})
         if type(event) is Reply:
             return self._serialize_calls(event.message.tool_calls) + self._serialize_ending(event)
         return b""
@@ -91,12 +84,10 @@ class ChunkSerializer:
         for index, call in enumerate(calls):
             deltas.append({"index": index, **serialize_call(call, "")})
             deltas.append({"index": index, "function": {"arguments": call.arguments_json}})
-        return b"".join(
-            [
-                self._delta_prefix + escape_line_ends(dump_json({"tool_calls": [delta]})) + self._delta_suffix
-                for delta in deltas
-            ]
-        )
+        return b"".join([self._serialize_delta({"tool_calls": [delta]}) for delta in deltas])
+
+    def _serialize_delta(self, delta: dict[str, Any]) -> bytes:
+        return self._delta_prefix + escape_line_ends(dump_json(delta)) + self._delta_suffix
 
     def _serialize_ending(self, reply: Reply) -> bytes:
         """Return the finish reason, the token counts if requested, and the end marker."""
