@@ -1,6 +1,5 @@
 """Confirmed questions of a database: stored, listed, deleted, and the last answer that can be confirmed."""
 
-import codecs
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from opposable.app.private_files import write_private_file
 from opposable.app.tools import closing_database
 from opposable.domain.answers import DataAnswer
 from opposable.domain.errors import BadInput, InvalidArguments, ToolFailed, ToolRefused
+from opposable.domain.json_text import split_json_lines
 from opposable.domain.records import QueryExample, get_utc_now
 from opposable.settings import Settings
 from opposable.sql.database import Database
@@ -82,7 +82,7 @@ def read_examples_file(path: Path) -> list[tuple[str, str]]:
         BadInput: The file cannot be read, or a line is invalid.
     """
     try:
-        lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines()
+        lines = split_json_lines(path.read_bytes())
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
     pairs: list[tuple[str, str]] = []

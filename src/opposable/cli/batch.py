@@ -1,7 +1,6 @@
 """The commands for batches: run, list, show, pause, resume, retry, cancel, results."""
 
 import asyncio
-import codecs
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -22,7 +21,7 @@ from opposable.cli.stored_records import (
 )
 from opposable.domain.batches import Batch, BatchProgress
 from opposable.domain.errors import BadInput, StoreUnavailable
-from opposable.domain.json_text import dump_json
+from opposable.domain.json_text import dump_json, split_json_lines
 from opposable.domain.specs import RateLimit
 from opposable.store.store import Store
 
@@ -60,7 +59,7 @@ def run(
     """
     from opposable.service.batches import create_batch, parse_tasks  # lazy: needs the extra "store"
 
-    tasks = parse_tasks(read_file(file).removeprefix(codecs.BOM_UTF8).splitlines())
+    tasks = parse_tasks(split_json_lines(read_file(file)))
     tool_rates = _parse_tool_rates(tool_rate or ())
     tool_limits = _parse_tool_concurrency(tool_concurrency or ())
 

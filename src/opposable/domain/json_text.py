@@ -1,5 +1,6 @@
 """Strict JSON text with exact whole numbers."""
 
+import codecs
 import json
 import math
 import re
@@ -42,6 +43,11 @@ def parse_reply_json(raw: bytes) -> Any:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
         return json.loads(raw)
+
+
+def split_json_lines(raw: bytes) -> list[bytes]:
+    """Return the lines of a file of JSON lines, without the byte order mark that editors of Windows write."""
+    return raw.removeprefix(codecs.BOM_UTF8).splitlines()
 
 
 def dump_json(value: Any, *, default: Callable[[Any], Any] | None = None, sort_keys: bool = False) -> bytes:

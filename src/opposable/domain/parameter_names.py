@@ -12,6 +12,8 @@ _ACCEPTED_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 def choose_names(parameters: Iterable[str]) -> dict[str, str]:
     """Return a readable new name for each parameter whose name is not accepted."""
     parameters = list(dict.fromkeys(parameters))
+    if all(map(_ACCEPTED_NAME_PATTERN.fullmatch, parameters)):
+        return {}
     taken = {name for name in parameters if _ACCEPTED_NAME_PATTERN.fullmatch(name)}
     names: dict[str, str] = {}
     for number, name in enumerate(parameters, 1):

@@ -1,6 +1,5 @@
 """Reads, splits and samples questions about databases with gold SQL."""
 
-import codecs
 import datetime
 import random
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 import orjson
 
 from opposable.domain.errors import BadInput
+from opposable.domain.json_text import split_json_lines
 
 QUESTIONS_FILE = "questions.jsonl"
 SEED = 7
@@ -67,7 +67,7 @@ def read_questions(folder: Path, databases_folder: Path | None = None) -> list[E
     if not path.is_file():
         raise BadInput(f"`{folder}` contains no {QUESTIONS_FILE}. Pass a folder with that file and its databases.")
     questions = []
-    for number, line in enumerate(path.read_bytes().removeprefix(codecs.BOM_UTF8).splitlines(), 1):
+    for number, line in enumerate(split_json_lines(path.read_bytes()), 1):
         if not line.strip():
             continue
         try:
