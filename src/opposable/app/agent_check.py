@@ -36,10 +36,12 @@ def find_agent_warnings(agent: AgentSpec, library: ToolLibrary) -> list[AgentWar
         AgentWarning("unusable_tool", {"tool": tool_id, "reason": reason}, f"{tool_id} cannot be used: {reason}")
         for tool_id, reason in library.rejected_bindings.items()
     ]
+    if agent.after_untrusted != "allow":
+        return warnings
     traits = {name: traits for name in library.names if (traits := library.get_traits(name)) is not None}
     readers = ", ".join([name for name, of_tool in traits.items() if of_tool.untrusted_output][:5])
     actors = ", ".join([name for name, of_tool in traits.items() if not of_tool.read_only][:5])
-    if agent.after_untrusted != "allow" or not readers or not actors:
+    if not readers or not actors:
         return warnings
     message = (
         f"The agent reads untrusted text ({readers}) and can act on it ({actors}). "
