@@ -4,6 +4,8 @@ import logging
 from contextlib import suppress
 
 import orjson
+from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from opposable.domain.errors import (
     BadInput,
@@ -22,6 +24,8 @@ log = logging.getLogger("opposable.web")
 
 GATEWAY_PREFIX = "/v1/"
 """Paths of the gateway, whose errors have the format of OpenAI or of Anthropic."""
+
+_MESSAGES_PREFIX = "/v1/messages"
 
 MESSAGES_ERROR_TYPES = {
     401: "authentication_error",
@@ -140,6 +144,11 @@ def _parse_error_body(error: ModelError) -> GatewayError | None:
     relayed = GatewayError(error.status or 400, detail["message"])
     relayed.body = body
     return relayed
+
+
+def is_of_anthropic_client(scope: Scope) -> bool:
+    """Return whether a request is for the messages API or of an SDK of Anthropic, which reads its format of errors."""
+    return scope["path"].startswith(_MESSAGES_PREFIX) or "anthropic-version" in Headers(scope=scope)
 
 
 class MessagesError(GatewayError):

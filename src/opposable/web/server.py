@@ -22,8 +22,14 @@ from opposable.web.api_docs import install_api_docs
 from opposable.web.application import ServedPart, install_admin
 from opposable.web.errors import ErrorResponse, to_api_error
 from opposable.web.gateway.routes import create_gateway_routes, create_health_router
-from opposable.web.middleware.authentication import MESSAGES_PREFIX, AuthenticationMiddleware, is_loopback
-from opposable.web.openai_errors import GATEWAY_PREFIX, GatewayError, to_gateway_error, to_messages_error
+from opposable.web.middleware.authentication import AuthenticationMiddleware, is_loopback
+from opposable.web.openai_errors import (
+    GATEWAY_PREFIX,
+    GatewayError,
+    is_of_anthropic_client,
+    to_gateway_error,
+    to_messages_error,
+)
 
 API_KEY_VARIABLE = "OPPOSABLE_SERVE_KEY"
 MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -119,5 +125,5 @@ async def _handle_error(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         message = f"{HTTPStatus(error.status_code).phrase}: {request.method} {request.url.path}"
         error = GatewayError(error.status_code, message, headers=dict(error.headers or {}))
-    is_of_anthropic = request.url.path.startswith(MESSAGES_PREFIX) or "anthropic-version" in request.headers
-    return (to_messages_error(error) if is_of_anthropic else to_gateway_error(error)).to_response()
+    to_error = to_messages_error if is_of_anthropic_client(request.scope) else to_gateway_error
+    return to_error(error).to_response()

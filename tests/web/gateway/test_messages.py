@@ -198,8 +198,10 @@ async def test_the_key_can_be_in_the_header_of_the_api():
         async with open_client(url, "secret") as sdk:
             assert (await sdk.messages.create(model="m", max_tokens=9, messages=HI)).content[0].text == "hi"
         async with open_client(url, "wrong") as sdk:
-            with pytest.raises(anthropic.AuthenticationError, match="not valid"):
-                await sdk.messages.create(model="m", max_tokens=9, messages=HI)
+            for request in (sdk.messages.create(model="m", max_tokens=9, messages=HI), sdk.models.list()):
+                with pytest.raises(anthropic.AuthenticationError, match="not valid") as error:
+                    await request
+                assert error.value.type == "authentication_error"
 
 
 async def test_models_are_listed_and_missing_routes_reported_in_the_format_of_the_api():
