@@ -108,6 +108,7 @@ UNUSUAL_SQL: dict[tuple[str, ...], list[str]] = {
         'SELECT min(COLUMNS(*)) FROM orders',
         'SELECT * FROM customers c, LATERAL (SELECT max(amount) AS m FROM orders o WHERE o.customer_id = c.id) t',
         'SELECT c.name, o.id FROM customers c ASOF JOIN orders o ON c.id = o.customer_id AND c.id >= o.id',
+        'SELECT c.name, o.id FROM customers c JOIN orders o NEAREST 1 BY DISTANCE (abs(c.id - o.customer_id))',
         'SELECT * FROM customers POSITIONAL JOIN products',
         'SELECT c.name FROM customers c SEMI JOIN orders o ON o.customer_id = c.id',
         'SELECT c.name FROM customers c ANTI JOIN orders o ON o.customer_id = c.id',

@@ -102,6 +102,13 @@ async def test_a_duckdb_file_open_for_writing_elsewhere_is_reported(shop_files, 
         writer.kill()
 
 
+async def test_a_duckdb_file_open_in_this_process_is_reported(shop_files, tmp_path):
+    path = tmp_path / "open.duckdb"
+    path.write_bytes(shop_files["duckdb"].read_bytes())
+    with duckdb.connect(path, read_only=True), pytest.raises(BadInput, match="is open in this process"):
+        await open_database(str(path))
+
+
 async def test_one_file_can_be_opened_twice(shop_files, file_engine):
     first, second = [await open_database(str(shop_files[file_engine])) for _ in range(2)]
     await first.close()

@@ -176,7 +176,7 @@ _KEYWORDS = """all and any array as asof between by case cast check columns cros
     char character bit when where window with within time timestamp text float real integer int bigint blob glob name
     collate current ignore nulls grouping sample tablesample bernoulli reservoir system percent first last temporal
     number varying precision bpchar dec enum timestamptz symmetric asymmetric ordinality only repeatable zone placing
-    variadic both leading trailing"""
+    variadic both leading trailing distance similarity"""
 KEYWORDS_BEFORE_PARENTHESIS = frozenset(_KEYWORDS.split())
 """Keywords that may precede a parenthesis without a function call."""
 KEYWORDS_BY_DIALECT: dict[str, frozenset[str]] = {

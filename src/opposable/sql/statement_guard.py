@@ -109,7 +109,7 @@ _NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Bool
     Comprehension Cube DataType DataTypeParam Distinct Dot Except Fetch Filter Final ForIn From Group GroupingSets Having
     HavingMax HexString Identifier IgnoreNulls In IndexTableHint Intersect Interval IntervalSpan Introducer JSON
     JSONColumnDef JSONKeyValue JSONSchema JSONValue Join Kwarg Lambda Lateral Limit LimitOptions Literal National Null Offset
-    OnCondition Order Ordered Parameter Partition Pivot PivotAlias PivotAny Placeholder PositionalColumn PreWhere PropertyEQ
+    Nearest OnCondition Order Ordered Parameter Partition Pivot PivotAlias PivotAny Placeholder PositionalColumn PreWhere PropertyEQ
     Pseudocolumn Qualify RawString RecursiveWithSearch RespectNulls Rollup Select Slice Star Subquery Table TableAlias TableSample Tuple UnicodeString Union Unnest UnpivotColumns Values Var Variadic Where Window
     WindowSpec With WithFill WithinGroup"""
 _ALLOWED_NODES = frozenset(_NODE_NAMES.split())

@@ -195,7 +195,11 @@ async def open_duckdb(path: Path) -> DuckdbDatabase:
         return await asyncio.to_thread(_open, path)
     except duckdb.Error as error:
         message = format_engine_message(error, path)
-        if "lock" in message.casefold() or "different configuration" in message:
+        if "different configuration" in message:
+            raise BadInput(
+                f"`{path}` is open in this process with other settings. Close that connection first."
+            ) from error
+        if "lock" in message.casefold():
             raise BadInput(f"`{path}` is locked: another program has it open for writing. Close it first.") from error
         raise BadInput(f"This version of DuckDB cannot read `{path}`: {message}") from error
 
