@@ -57,6 +57,7 @@ UNUSUAL_SQL: dict[tuple[str, ...], list[str]] = {
         'SELECT id IS DISTINCT FROM 1 FROM orders',
     ],
     ('duckdb', 'postgres', 'mysql'): [
+        'SELECT name FROM customers WHERE id >= ALL ((SELECT customer_id FROM orders))',
         '(SELECT id FROM orders WHERE id < 3) UNION (SELECT id FROM orders WHERE id > 3) ORDER BY 1',
         'SELECT id FROM orders FETCH FIRST 2 ROWS ONLY',
     ],

@@ -352,6 +352,7 @@ def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect, schema: Da
     aliases = Counter(name.name.casefold() for name in tree.find_all(exp.TableAlias) if name.columns)
     aliases.update(name.name.casefold() for name in searched)
     allowed = FUNCTIONS_BY_DIALECT[dialect] | TABLE_FUNCTIONS_BY_DIALECT[dialect] | schema.allowed_functions
+    allowed |= {"all"}  # as sqlglot reads the keyword in a > ALL ((SELECT …))
     called = Counter(_iter_called_names(tokens)) - aliases  # AS t(a, b) names columns, it calls nothing
     for name in called:
         # Some tokens are two words: ORDER BY.
