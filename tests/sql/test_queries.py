@@ -214,6 +214,12 @@ ENGINE_QUERIES = {
             "SELECT customer_id, sum(amount) FROM orders GROUP BY customer_id WITH TOTALS ORDER BY customer_id LIMIT 1",
             [[1, 30.5]],
         ),
+        ("SELECT id, count() FROM orders WHERE id < 0 GROUP BY id WITH TOTALS", []),
+        (
+            "SELECT quantileGK(100, 0.5)(id), bitmapToArray(groupBitmapState(id)), changeHour(toDateTime('2024-01-01 00:00:00', 'UTC'), 7), "
+            "multiSearchAnyCaseInsensitive('Ann', ['AN']), xxh3('a') = xxh3('b'), isPrime(7) FROM orders",
+            [[2, [1, 2, 3, 4], "2024-01-01 07:00:00", 1, 0, 1]],
+        ),
         ("SELECT 1e20, -1e300, toFloat64(NULL), [inf]", [[1e20, -1e300, None, ["inf"]]]),
         (
             "SELECT untuple((1, 'a')), tuplePlus((1, 2), (3, 4)), arrayPartialSort(1, [2, 1]), toValidUTF8('a'), argAndMax(1, 2)",

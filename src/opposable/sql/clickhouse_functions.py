@@ -95,11 +95,137 @@ _OTHER = """accuratecast accuratecastornull assumenotnull bar casewithexpression
 _CONVERSIONS = """toint8 toint16 toint32 toint64 toint128 toint256 touint8 touint16 touint32 touint64 touint128 touint256 tobool
     tofloat32 tofloat64 todate todate32 todatetime todatetime32 todatetime64 todecimal32 todecimal64 todecimal128
     todecimal256 tofixedstring toipv4 toipv6 tolowcardinality tostring touuid"""
+_RARE_AGGREGATES = """analysisofvariance anova any_respect_nulls any_value_respect_nulls anylast_respect_nulls anylastrespectnulls
+    anyrespectnulls anyvaluerespectnulls approx_top_count approx_top_k approx_top_sum array_concat_agg
+    categoricalinformationvalue contingency corrmatrix corrstable covarpopmatrix covarpopstable covarsampmatrix
+    covarsampstable cramersv cramersvbiascorrected deltasumtimestamp distinctdynamictypes distinctjsonpaths
+    distinctjsonpathsandtypes exponentialtimedecayedcount exponentialtimedecayedmax exponentialtimedecayedsum
+    first_value_respect_nulls firstvaluerespectnulls gini groupbitmapand groupbitmapor groupbitmapxor
+    groupnumericindexedvector kolmogorovsmirnovtest largesttrianglethreebuckets last_value_respect_nulls
+    lastvaluerespectnulls lttb mannwhitneyutest meanztest medianbfloat16 medianbfloat16weighted mediandd
+    mediandeterministic medianexacthigh medianexactlow medianexactweighted medianexactweightedinterpolated mediangk
+    medianinterpolatedweighted mediantdigest mediantdigestweighted mediantiming mediantimingweighted mergedjsonpatch
+    mvtencode nonnegativederivative quantilebfloat16 quantilebfloat16weighted quantiledd quantiledeterministic
+    quantileexactweightedinterpolated quantilegk quantileprometheushistogram quantilesbfloat16
+    quantilesbfloat16weighted quantilesdd quantilesdeterministic quantilesexactexclusive quantilesexacthigh
+    quantilesexactinclusive quantilesexactlow quantilesexactweighted quantilesexactweightedinterpolated quantilesgk
+    quantilesinterpolatedweighted quantilesprometheushistogram quantilestdigestweighted quantilestimingweighted
+    quantiletdigestweighted quantiletimingweighted sequencematchevents sequencenextnode st_asmvt stddevpopstable
+    stddevsampstable studentttest studentttestonesample summapfiltered summapfilteredwithoverflow summapwithoverflow
+    theilsu varpopstable varsampstable welchttest"""
+_RARE_FUNCTIONS = """accuratecastordefault addmicroseconds addnanoseconds addtupleofintervals areacartesian areaspherical arrayaucpr
+    arrayautocorrelation arrayenumeratedenseranked arrayenumerateuniqranked arrayflattenedlength
+    arraylevenshteindistance arraylevenshteindistanceweighted arraynormalizedgini arraypartialreversesort
+    arraypartialshuffle arrayrandomsample arrayreversefill arrayreversesplit arrayrocauc arraysimilarity
+    arrayzipunaligned avg2 base32decode base64urldecode bithammingdistance bitmapand bitmapandcardinality
+    bitmapandnot bitmapandnotcardinality bitmapbuild bitmapcardinality bitmapcontains bitmaphasall bitmaphasany
+    bitmapmax bitmapmin bitmapor bitmaporcardinality bitmapsubsetinrange bitmapsubsetlimit bitmaptoarray
+    bitmaptransform bitmapxor bitmapxorcardinality bitmasktoarray bitmasktolist bitpositionstoarray bitrotateleft
+    bitrotateright bitslice bittest bittestall bittestany bytehammingdistance byteslice byteswap casefoldutf8
+    changehour changeminute changesecond comparesubstrings concatassumeinjective concatwithseparatorassumeinjective
+    convertcharset cosinedistancetransposed cosinedistancetransposedquantized countdigits
+    countmatchescaseinsensitive countsubstringscaseinsensitiveutf8 crc32ieee crc64 cutfragment cutipv6
+    cutquerystringandfragment cuttofirstsignificantsubdomaincustom cuttofirstsignificantsubdomaincustomrfc
+    cuttofirstsignificantsubdomaincustomwithwww cuttofirstsignificantsubdomaincustomwithwwwrfc
+    cuttofirstsignificantsubdomainrfc cuttofirstsignificantsubdomainwithwww cuttofirstsignificantsubdomainwithwwwrfc
+    datetime64tosnowflakeid datetimetosnowflakeid datetimetouuidv7 decodehtmlcomponent decodeurlformcomponent
+    decodexmlcomponent digits distancecosine distancel1 distancel2 distancel2squared distancelinf distancelp
+    dividedecimal domainrfc domainwithoutwwwrfc dotproducttransposed dotproducttransposedquantized dynamicelement
+    dynamictype editdistanceutf8 emptyarraydate emptyarraydatetime emptyarrayfloat32 emptyarrayfloat64
+    emptyarrayint16 emptyarrayint32 emptyarrayint64 emptyarrayint8 emptyarraystring emptyarraytosingle
+    emptyarrayuint16 emptyarrayuint32 emptyarrayuint64 emptyarrayuint8 encodeurlformcomponent encodexmlcomponent
+    endswithcaseinsensitive endswithcaseinsensitiveutf8 endswithutf8 extractallgroupshorizontal
+    extractallgroupsvertical extractgroups extractkeyvaluepairs extractkeyvaluepairswithescaping extracttextfromhtml
+    extracturlparameternames farmfingerprint64 financialinternalrateofreturn financialinternalrateofreturnextended
+    financialnetpresentvalue financialnetpresentvalueextended firstline firstsignificantsubdomaincustom
+    firstsignificantsubdomaincustomrfc firstsignificantsubdomainrfc from_utc_timestamp fromdayssinceyearzero
+    fromdayssinceyearzero32 frommodifiedjulianday frommodifiedjuliandayornull fromunixtimestamp64micro
+    fromunixtimestamp64nano fromunixtimestamp64second fromunixtimestampinjodasyntax gccmurmurhash geohashesinbox
+    geometryintersectcartesian geometryintersectspherical geotomgrs geotoutm greatcircleangle h3cellaream2
+    h3cellarearads2 h3edgeangle h3edgelengthkm h3edgelengthm h3exactedgelengthkm h3exactedgelengthm
+    h3exactedgelengthrads h3getbasecell h3getdestinationindexfromunidirectionaledge h3getfaces
+    h3getindexesfromunidirectionaledge h3getoriginindexfromunidirectionaledge h3getpentagonindexes h3getres0indexes
+    h3getresolution h3getunidirectionaledge h3getunidirectionaledgeboundary h3getunidirectionaledgesfromhexagon
+    h3hexareakm2 h3hexaream2 h3hexring h3indexesareneighbors h3ispentagon h3isresclassiii h3isvalid h3kring h3line
+    h3numhexagons h3pointdistkm h3pointdistm h3pointdistrads h3polygontocells h3polygontocellswithcontainment
+    h3tocenterchild h3tochildren h3togeoboundary h3toparent h3tostring h3unidirectionaledgeisvalid hasalltoken
+    hasalltokens hasanytoken hasanytokens hasphrase hassubsequencecaseinsensitive hassubsequencecaseinsensitiveutf8
+    hassubsequenceutf8 hassubstr hastokencaseinsensitiveornull hastokenornull highlight hilbertdecode hilbertencode
+    hivehash hop hopend hopstart iceberghash identity indexofassumesorted inet6_aton inet6_ntoa inet_aton inet_ntoa
+    intexp10 intexp2 ipv4numtostringclassc ipv4stringtonumordefault ipv4stringtonumornull ipv4toipv6 ipv6cidrtorange
+    ipv6stringtonumordefault ipv6stringtonumornull isdynamicelementinshareddata isprime isprobableprime isvalidascii
+    javahash javahashutf16le jsonallvalues jsondynamicpaths jsondynamicpathswithtypes
+    jsonextractarrayrawcaseinsensitive jsonextractboolcaseinsensitive jsonextractcaseinsensitive
+    jsonextractfloatcaseinsensitive jsonextractintcaseinsensitive jsonextractkeysandvaluescaseinsensitive
+    jsonextractkeysandvaluesraw jsonextractkeysandvaluesrawcaseinsensitive jsonextractkeyscaseinsensitive
+    jsonextractrawcaseinsensitive jsonextractstringcaseinsensitive jsonextractuintcaseinsensitive
+    jsonshareddatapaths jsonshareddatapathswithtypes jumpconsistenthash kafkamurmurhash keccak256
+    kostikconsistenthash l1normalize l2distancetransposed l2distancetransposedquantized l2normalize
+    l2squareddistance l2squarednorm levenshteindistanceutf8 linfnormalize localtime localtimestamp lpdistance lpnorm
+    lpnormalize mapcontainskeylike mapcontainsvaluelike mapextractkeylike mapextractvaluelike mapfromstring
+    mappartialreversesort mappartialsort mappopulateseries mapreversesort matchphrase md4 mgrstogeo midpoint
+    mismatches modulolegacy moduloornull mortondecode mortonencode multifuzzymatchallindices multifuzzymatchany
+    multifuzzymatchanyindex multimatchallindices multiplydecimal multisearchallpositionscaseinsensitive
+    multisearchallpositionscaseinsensitiveutf8 multisearchallpositionsutf8 multisearchanycaseinsensitive
+    multisearchanycaseinsensitiveutf8 multisearchanyutf8 multisearchfirstindexcaseinsensitive
+    multisearchfirstindexcaseinsensitiveutf8 multisearchfirstindexutf8 multisearchfirstposition
+    multisearchfirstpositioncaseinsensitive multisearchfirstpositioncaseinsensitiveutf8 multisearchfirstpositionutf8
+    murmurhash2_32 murmurhash3_128 murmurhash3_32 natural_sort_key naturalsortkey ngramdistancecaseinsensitive
+    ngramdistancecaseinsensitiveutf8 ngramdistanceutf8 ngramminhash ngramminhasharg ngramminhashargcaseinsensitive
+    ngramminhashargcaseinsensitiveutf8 ngramminhashargutf8 ngramminhashcaseinsensitive
+    ngramminhashcaseinsensitiveutf8 ngramminhashutf8 ngramsearchcaseinsensitive ngramsearchcaseinsensitiveutf8
+    ngramsearchutf8 ngramsimhash ngramsimhashcaseinsensitive ngramsimhashcaseinsensitiveutf8 ngramsimhashutf8
+    normalizel1 normalizel2 normalizelinf normalizelp normalizeutf8nfkccasefold normalizeutf8nfkd norml1 norml2
+    norml2squared normlinf normlp nothas notmatch notmatchcaseinsensitive overlayutf8 parsedatetime32besteffort
+    parsedatetime32besteffortornull parsedatetime32besteffortorzero parsedatetime64besteffortornull
+    parsedatetime64besteffortorzero parsedatetime64besteffortus parsedatetime64besteffortusornull
+    parsedatetime64besteffortusorzero parsedatetime64injodasyntax parsedatetime64injodasyntaxornull
+    parsedatetime64injodasyntaxorzero parsedatetime64ornull parsedatetime64orzero parsedatetimebesteffortus
+    parsedatetimebesteffortusornull parsedatetimebesteffortusorzero parsedatetimeinjodasyntax
+    parsedatetimeinjodasyntaxornull parsedatetimeinjodasyntaxorzero parsereadablesizeornull parsereadablesizeorzero
+    perimetercartesian perimeterspherical pmod pmodornull polygonareacartesian polygonareaspherical
+    polygonconvexhullcartesian polygonperimetercartesian polygonperimeterspherical polygonsdistancecartesian
+    polygonsdistancespherical polygonsequalscartesian polygonsintersectcartesian polygonsintersectioncartesian
+    polygonsintersectionspherical polygonsintersectspherical polygonssymdifferencecartesian
+    polygonssymdifferencespherical polygonsunioncartesian polygonsunionspherical polygonswithincartesian
+    polygonswithinspherical portrfc positive_modulo positive_modulo_or_null positivemoduloornull proportionsztest
+    querystringandfragment rand32 randbernoulli randbinomial randchisquared randconstant randexponential randfisherf
+    randlognormal randnegativebinomial randnormal randpoisson randstudentt randuniform readwkb readwkblinestring
+    readwkbmultilinestring readwkbmultipoint readwkbmultipolygon readwkbpoint readwkbpolygon readwkt
+    readwktlinestring readwktmultilinestring readwktmultipoint readwktmultipolygon readwktpoint readwktpolygon
+    readwktring regexp_instr regexpinstr regexpposition regexpquotemeta reinterpretasdate reinterpretasdatetime
+    reinterpretasfixedstring reinterpretasfloat32 reinterpretasint128 reinterpretasint16 reinterpretasint256
+    reinterpretasint8 reinterpretasuint128 reinterpretasuint16 reinterpretasuint256 reinterpretasuuid
+    removeaccentsutf8 removediacriticsutf8 replicate reversebyseparator ripemd160 roundtoexp2
+    runningdifferencestartingwithfirstvalue scalarproduct sha384 sha512_256 siphash128keyed siphash128reference
+    siphash128referencekeyed siphash64keyed snowflakeidtodatetime snowflakeidtodatetime64 sparsegrams
+    sparsegramshashes sparsegramshashesutf8 sparsegramsutf8 splitbyalpha sqiddecode sqidencode
+    startswithcaseinsensitive startswithcaseinsensitiveutf8 str_to_date str_to_map stringbytesentropy
+    stringbytesuniq stringjaccardindexutf8 stringtoh3 subbitmap substringindexutf8 subtractinterval
+    subtractmicroseconds subtractmilliseconds subtractnanoseconds subtracttupleofintervals svg tgamma time_bucket
+    to_unixtime to_utc_timestamp tobfloat16 tobfloat16ornull tobfloat16orzero tocolumntypename todayssinceyearzero
+    tointerval tointervalnanosecond tokensforlikepattern tomicrosecond tomodifiedjulianday tomodifiedjuliandayornull
+    tomonthnumsinceepoch tonanosecond topleveldomainrfc torelativeminutenum torelativesecondnum tostartofmicrosecond
+    tostartofmillisecond tostartofnanosecond tostringcuttozero totime64 totime64ornull totime64orzero totimeornull
+    totimeorzero totimewithfixeddate tounixtimestamp64micro tounixtimestamp64nano tounixtimestamp64second
+    toyearnumsinceepoch trybase32decode trybase58decode trybase64decode trybase64urldecode tumble tumbleend
+    tumblestart tupledividebynumber tuplehammingdistance tupleintdiv tupleintdivbynumber tupleintdivorzero
+    tupleintdivorzerobynumber tuplemodulo tuplemodulobynumber tuplemultiplybynumber tuplenegate
+    tuplepositivemodulobynumber tupletonamevaluepairs urlhash utmtogeo uuidtonum uuidv7todatetime vectordifference
+    vectorsum wkb wkt wordshingleminhash wordshingleminhasharg wordshingleminhashargcaseinsensitive
+    wordshingleminhashargcaseinsensitiveutf8 wordshingleminhashargutf8 wordshingleminhashcaseinsensitive
+    wordshingleminhashcaseinsensitiveutf8 wordshingleminhashutf8 wordshinglesimhash
+    wordshinglesimhashcaseinsensitive wordshinglesimhashcaseinsensitiveutf8 wordshinglesimhashutf8 wyhash64 xxh3
+    xxh3_128 xxhash64spark yyyymmddhhmmsstodatetime yyyymmddhhmmsstodatetime64 yyyymmddtodate32"""
 CLICKHOUSE_FUNCTIONS = frozenset(
     [
         *f"{_STANDARD_AGGREGATES} {_WINDOW} {_OPERATORS} {_NUMBERS} {_TEXT} {_TIME} {_NESTED} {_JSON} {_HASHES}".split(),
-        *f"{_GEO} {_OTHER} {_AGGREGATES}".split(),
-        *(name + suffix for name in _AGGREGATES.split() for suffix in _AGGREGATE_SUFFIXES.split()),
+        *f"{_GEO} {_OTHER} {_AGGREGATES} {_RARE_AGGREGATES} {_RARE_FUNCTIONS}".split(),
+        *(
+            name + suffix
+            for name in f"{_AGGREGATES} {_RARE_AGGREGATES}".split()
+            for suffix in _AGGREGATE_SUFFIXES.split()
+        ),
         *(name + suffix for name in _CONVERSIONS.split() for suffix in ("", "ornull", "orzero", "ordefault")),
         *(f"tointerval{unit}" for unit in _INTERVALS.split()),
     ]

@@ -236,17 +236,16 @@ def _find_table_after_in(lines: list[str]) -> str:
 
 def _fetch(connection: Any, sql: str, parameters: dict[str, Any] | None = None) -> tuple[tuple[str, ...], list[Any]]:
     """Return the columns and the rows, without the row of WITH TOTALS, with decimal numbers as `Decimal`."""
-    text = _query(connection, sql, parameters, "JSONCompact").decode("utf-8", "replace")
-    result = json.loads(text, parse_float=Decimal)
-    columns = tuple(column["name"] for column in result["meta"])
-    is_float = [column["type"].removeprefix("Nullable(").startswith("Float") for column in result["meta"]]
+    output = _query(connection, sql, parameters, "JSONCompactEachRowWithNamesAndTypes").decode("utf-8", "replace")
+    names, types, *lists = (json.loads(line, parse_float=Decimal) for line in output.split("\n") if line)
+    is_float = [kind.removeprefix("Nullable(").startswith("Float") for kind in types]
     rows = [
         tuple(
             float(value) if number and value is not None else value for value, number in zip(row, is_float, strict=True)
         )
-        for row in result["data"]
+        for row in lists
     ]
-    return columns, rows
+    return tuple(names), rows
 
 
 def _query(connection: Any, sql: str, parameters: dict[str, Any] | None, output_format: str) -> bytes:
