@@ -204,6 +204,23 @@ def test_members_of_an_enum_that_are_tuples_are_accepted_as_lists(arguments, che
     assert received == checked
 
 
+class Unit(Enum):
+    CELSIUS = "C"
+    FAHRENHEIT = "F"
+
+
+async def test_a_literal_of_enum_members_takes_their_values():
+    def convert(to: Literal[Unit.CELSIUS, "K"], others: list[Literal[Unit.FAHRENHEIT]] | None = None) -> str:
+        return repr((to, others))
+
+    converter = FunctionTool(convert)
+    assert converter.definition.parameters["properties"]["to"] == {"enum": ["C", "K"], "type": "string"}
+    assert converter.check({"to": "C", "others": ["F"]}) == {"to": Unit.CELSIUS, "others": [Unit.FAHRENHEIT]}
+    assert converter.check({"to": Unit.CELSIUS}) == {"to": Unit.CELSIUS, "others": None}
+    with pytest.raises(InvalidArguments, match="must be 'C' or 'K'"):
+        converter.check({"to": "F"})
+
+
 class Patch(BaseModel):
     title: str | None = None
 

@@ -29,6 +29,10 @@ class LoopingError(Exception):
         return self
 
 
+class PanicException(BaseException):
+    """Like the error of a panic in the Rust code of a package, such as polars."""
+
+
 def raise_error(error: BaseException) -> None:
     raise error
 
@@ -39,6 +43,10 @@ def raise_error(error: BaseException) -> None:
     [
         (partial(sys.exit, 3), "act failed: SystemExit: 3"),
         (partial(raise_error, KeyboardInterrupt()), "act failed: KeyboardInterrupt"),
+        (
+            partial(raise_error, PanicException("index out of bounds")),
+            "act failed: PanicException: index out of bounds",
+        ),
         (partial(raise_error, MuteError()), "act failed: MuteError"),
         (partial(raise_error, LoopingError("x")), "act failed: LoopingError: x"),
     ],

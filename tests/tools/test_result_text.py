@@ -1,6 +1,7 @@
 """The text for the model of what a tool returned."""
 
 import sqlite3
+import threading
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
@@ -63,6 +64,11 @@ class Span:
 
 class Fare(BaseModel):
     amount: float = Field(serialization_alias="fareAmount")
+
+
+def test_a_dataclass_with_a_value_that_cannot_be_copied_becomes_json():
+    point = Point(Decimal(1), threading.Lock())
+    assert value_to_text(point) == f'{{"x":"1","tags":"{point.tags}"}}'
 
 
 INFINITY, NAN = float("inf"), float("nan")

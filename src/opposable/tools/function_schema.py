@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterable
+from enum import Enum
 from types import UnionType
 from typing import (
     Annotated,
@@ -252,7 +253,8 @@ def _convert_type(hint: Any) -> Any:
     """Replace types that pydantic validates in another form, also inside of a type.
 
     An `Iterable` becomes a list, since pydantic would validate the items one by one while the function runs. A
-    `typing.TypedDict` becomes that of typing_extensions, which pydantic needs before Python 3.12.
+    `typing.TypedDict` becomes that of typing_extensions, which pydantic needs before Python 3.12. A `Literal` of enum
+    members takes their values.
     """
     if sys.version_info < (3, 12) and is_typeddict(hint) and type(hint).__module__ == "typing":
         import typing_extensions  # lazy: comes with pydantic
@@ -268,6 +270,8 @@ def _convert_type(hint: Any) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return Annotated[(_convert_type(arguments[0]), *arguments[1:])]
+    if origin is Literal and any(isinstance(one, Enum) for one in arguments):
+        return _convert_enum_members(hint, arguments)
     inner = tuple(map(_convert_type, arguments))
     if hint is Iterable or origin is Iterable:
         return list[inner[0]] if inner else list  # type: ignore[valid-type]
@@ -275,6 +279,20 @@ def _convert_type(hint: Any) -> Any:
         return hint
     generic: Any = Union if origin is UnionType else origin
     return generic[inner if len(inner) > 1 else inner[0]]
+
+
+def _convert_enum_members(hint: Any, members: tuple[Any, ...]) -> Any:
+    """Return a `Literal` of the values of enum members, of which the validated one becomes its member again.
+
+    Pydantic accepts only the members themselves, unless the enum is one of texts or integers.
+    """
+    from pydantic import AfterValidator, BeforeValidator  # lazy: see `_model_and_schema`
+
+    by_value = {one.value if isinstance(one, Enum) else one: one for one in members}
+    if not all(isinstance(value, str | int | None) for value in by_value):
+        return hint
+    to_value = BeforeValidator(lambda given: given.value if isinstance(given, Enum) else given)
+    return Annotated[Literal[tuple(by_value)], to_value, AfterValidator(by_value.__getitem__)]
 
 
 def get_output_form(function: Callable[..., Any]) -> tuple[dict[str, Any], Callable[[Any], Any]] | None:

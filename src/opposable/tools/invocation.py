@@ -106,12 +106,13 @@ async def invoke(
         if not scope.expired() or isinstance(error, ToolFailed):
             return result_from_error(error, name, language)
         return InvocationResult(failure_messages.timeout_message(name, timeout_seconds, language), "timeout")
-    except (SystemExit, KeyboardInterrupt) as error:  # `sys.exit()` of a tool must not end the process
-        task = asyncio.current_task()
-        if task is None or task.cancelling():  # Ctrl-C, which cancels the task first
-            raise
-        return result_from_error(error, name, language)
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is reported to the model, not to the caller
+        return result_from_error(error, name, language)
+    except BaseException as error:  # `sys.exit()` of a tool, or a panic in its Rust code, must not end the process
+        task = asyncio.current_task()
+        # Ctrl-C cancels the task first, and a closed coroutine must end.
+        if task is None or task.cancelling() or isinstance(error, GeneratorExit):
+            raise
         return result_from_error(error, name, language)
 
 

@@ -103,8 +103,8 @@ def to_jsonable(value: Any) -> Any:
         return value
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return to_jsonable(dataclasses.asdict(value))
+    if dataclasses.is_dataclass(value):  # without `asdict`, which copies values that cannot be copied, such as locks
+        return {field.name: to_jsonable(getattr(value, field.name, None)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         pairs = list(value.multi_items() if hasattr(value, "multi_items") else value.items())
         converted = {str(key): to_jsonable(item) for key, item in pairs}
