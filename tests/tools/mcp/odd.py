@@ -34,6 +34,10 @@ def create_spec(path: Path, tool_id: str = "odd", **more) -> McpServerSpec:
     return McpServerSpec(tool_id=tool_id, command=sys.executable, args=(ODD_SERVER_SCRIPT, str(path)), **more)
 
 
+def create_raw_spec(path: Path, **more) -> McpServerSpec:
+    return McpServerSpec(tool_id="raw", command=sys.executable, args=(RAW_SERVER_SCRIPT, str(path)), **more)
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return listening.getsockname()[1]

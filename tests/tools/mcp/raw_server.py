@@ -1,4 +1,7 @@
-"""A hand-written server of protocol 2025-06-18 that lists the tools of a file, well-formed or not."""
+"""A hand-written server of protocol 2025-06-18 that lists the tools of a file, well-formed or not.
+
+With a text in place of a list, it refuses to start with this text.
+"""
 
 import json
 import sys
@@ -14,12 +17,19 @@ for line in sys.stdin:
     if "id" not in message:
         continue
     answer = {"jsonrpc": "2.0", "id": message["id"]}
+    tools = json.loads(Path(sys.argv[1]).read_text())
     match message["method"]:
+        case "initialize" if isinstance(tools, str):
+            answer["error"] = {"code": -32000, "message": tools}
         case "initialize":
             answer["result"] = INFO
         case "tools/list":
-            answer["result"] = {"tools": json.loads(Path(sys.argv[1]).read_text())}
+            answer["result"] = {"tools": tools}
+        case "tools/call" if message["params"]["name"] == "fails":
+            answer["error"] = {"code": -32000, "message": "The disk is full."}
         case "tools/call":
+            if message["params"]["name"] == "noise":
+                sys.stdout.buffer.write("调试\n".encode("gb18030"))
             answer["result"] = {"content": [{"type": "text", "text": "raw"}]}
         case _:
             answer["error"] = {"code": -32601, "message": "Method not found"}

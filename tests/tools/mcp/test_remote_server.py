@@ -17,8 +17,8 @@ from tests.tools.mcp.node_servers import NODE, get_everything_script, get_filesy
 from tests.tools.mcp.odd import (
     OBJECT_SCHEMA,
     ODD_SERVER_SCRIPT,
-    RAW_SERVER_SCRIPT,
     SECONDS_SCHEMA,
+    create_raw_spec,
     create_spec,
     create_tool_json,
     free_port,
@@ -337,6 +337,21 @@ class TestCalls:
             assert await call_for_text(server, "fails") == ("failed", "it broke: None")
             assert await call_for_text(server, "unknown") == ("failed", "odd refused unknown: Unknown tool: unknown")
 
+    async def test_failures_with_the_general_code_of_servers_have_their_message(self, tools):
+        write_tools(tools, "fails")
+        async with McpServer(create_raw_spec(tools)) as server:
+            assert await call_for_text(server, "fails") == ("failed", "raw refused fails: The disk is full.")
+            assert server.health.state == "ready"
+        tools.write_text('"Log in first."')
+        server = McpServer(create_raw_spec(tools))
+        assert (await server.open()).rejected == {"raw": "it answered: Log in first; it is tried again"}
+        await server.aclose()
+
+    async def test_output_that_is_not_utf_8_does_not_stop_the_connection(self, tools):
+        write_tools(tools, "noise")
+        async with McpServer(create_raw_spec(tools, timeout=5)) as server:
+            assert await call_for_text(server, "noise") == (None, "raw")
+
     @pytest.mark.parametrize("required", ["area", "x"])
     async def test_a_result_that_misses_its_output_schema_is_passed_on(self, tools, required):
         schema = {"type": "object", "properties": {"area": {"type": "string"}}, "required": [required]}
@@ -577,7 +592,7 @@ class TestTrust:
             {"description": "x"},
             "pid",
         )
-        made = McpServerSpec(tool_id="raw", command=sys.executable, args=(RAW_SERVER_SCRIPT, str(tools)))
+        made = create_raw_spec(tools)
         async with McpServer(made) as server:
             assert [one.name for one in server.tools] == ["echo", "pid"]
             rejected = server.registration.rejected

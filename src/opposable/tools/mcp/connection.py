@@ -9,7 +9,7 @@ from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import OpposableError, ToolFailed, ToolUnavailable
 from opposable.domain.specs import McpServerSpec
 from opposable.safety.redaction import redact_known_secrets
-from opposable.tools.mcp.connection_errors import describe_connection_error
+from opposable.tools.mcp.connection_errors import describe_connection_error, is_connection_closed
 from opposable.tools.mcp.transport import ConnectionDiagnostics, McpSession, connect
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class McpConnection:
         """Call a tool on a session and translate the errors of the SDK."""
         import anyio  # lazy: the extra "mcp"
         from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
+        from mcp.types import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
         try:
             result = await session.client.call_tool(
@@ -142,7 +142,7 @@ class McpConnection:
                 raise _SessionLostError from error
             # The SDK gives this message for an HTTP error without details.
             is_http_error = error.message == "Server returned an error response"
-            if error.code == CONNECTION_CLOSED or is_http_error:
+            if is_http_error or is_connection_closed(error, self._diagnostics):
                 self._suspend_session(session)
                 reason = describe_connection_error(error, self._spec, self._diagnostics) if is_http_error else ""
                 raise self._create_connection_lost_error(tool, reason) from error

@@ -1,17 +1,34 @@
 """Explanations for people: why an MCP server cannot be reached."""
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from opposable.domain.specs import McpServerSpec
 from opposable.safety.redaction import redact_known_secrets
 from opposable.tools.mcp.transport import ConnectionDiagnostics
 
+if TYPE_CHECKING:
+    from mcp import MCPError
+
+_CLOSED_MESSAGES = ("Connection closed", "SSE stream ")
+"""The beginnings of the SDK's messages for a connection that ended."""
 _STATUS_REASONS = {
     401: "it requires other credentials (401); see `headers`",
     403: "it refuses these credentials (403); see `headers`",
     404: "there is no MCP server at that address (404)",
     405: "there is no MCP server at that address (405)",
 }
+
+
+def is_connection_closed(error: "MCPError", diagnostics: ConnectionDiagnostics) -> bool:
+    """Return whether an error means that the connection or its session ended.
+
+    Servers use the code of the SDK's error for failures of their own, too.
+    """
+    from mcp.types import CONNECTION_CLOSED  # lazy: the extra "mcp"
+
+    is_from_sdk = error.message.startswith(_CLOSED_MESSAGES) or diagnostics.http_status >= 400
+    return error.code == CONNECTION_CLOSED and is_from_sdk
 
 
 def describe_connection_error(
@@ -33,7 +50,6 @@ def describe_connection_error(
 def _describe_cause(error: BaseException | None, spec: McpServerSpec, diagnostics: ConnectionDiagnostics) -> str:
     import httpx2  # lazy: the extra "mcp"
     from mcp import MCPError
-    from mcp.types import CONNECTION_CLOSED
 
     leaf = error
     while isinstance(leaf, BaseExceptionGroup):  # further errors are cancellations that follow from the first
@@ -48,7 +64,7 @@ def _describe_cause(error: BaseException | None, spec: McpServerSpec, diagnostic
             return _STATUS_REASONS[diagnostics.http_status]
         case MCPError() if diagnostics.http_status >= 400:
             return f"it answered with HTTP status {diagnostics.http_status}"
-        case MCPError() if leaf.code == CONNECTION_CLOSED:
+        case MCPError() if is_connection_closed(leaf, diagnostics):
             return ""
         case MCPError():
             return f"it answered: {leaf.message[:300].rstrip('.')}"

@@ -118,7 +118,13 @@ async def _start_program(spec: McpServerSpec, diagnostics: ConnectionDiagnostics
             f"{spec.tool_id}: there is no program {spec.command!r} on the PATH. Install it, or give its path."
         )
     command, args = _report_process_group(spec.command, list(spec.args))
-    parameters = StdioServerParameters(command=command, args=args, env=environment, cwd=spec.cwd)
+    parameters = StdioServerParameters(
+        command=command,
+        args=args,
+        env=environment,
+        cwd=spec.cwd,
+        encoding_error_handler="replace",  # the SDK would stop to read at a byte that is not UTF-8
+    )
     try:
         async with _capture_stderr(diagnostics) as errlog, stdio_client(parameters, errlog) as streams:
             yield streams
