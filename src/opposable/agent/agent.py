@@ -4,7 +4,7 @@ import functools
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from opposable.agent.assistance.guard_options import ALL_GUARDS, GuardOptions
 from opposable.agent.limits import DEFAULT_LIMITS, Limits
@@ -15,6 +15,7 @@ from opposable.agent.untrusted_text import UntrustedTextPolicy
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import BadInput
 from opposable.domain.events import Event, RunFinished
+from opposable.domain.input_checks import require_choice
 from opposable.domain.messages import Message, system_message, user_message
 from opposable.domain.tools import AfterUntrusted
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
@@ -45,15 +46,14 @@ class Agent:
         assistance: Whether assistance for small models is on, or its options. By default the profile of the model decides.
         failure_memory: Where failed calls are remembered across runs. By default an assisted agent has a memory of its
             own, with a scope for each owner in the context of a run; others have none.
-        disclosure: When the model gets only some of the tools. By default, when their definitions take more than a tenth
-            of its context window.
+        disclosure: When the model gets only some of the tools (default: above a tenth of its context window).
         after_untrusted: What happens to calls that act once untrusted text is in the conversation; see `AgentSpec`.
 
     Attributes:
         is_assisted: Whether assistance for small models is on.
 
     Raises:
-        BadInput: The model name is unknown, `model` is not a model, or a function cannot become a tool.
+        BadInput: The name or `after_untrusted` is unknown, `model` is not a model, or a function cannot become a tool.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class Agent:
                 f"{model!r} is not a model. Pass a name such as 'openai:gpt-5', or a function as "
                 "TextProtocolModel(CallableModel(function))."
             )
+        require_choice("value of `after_untrusted`", after_untrusted, get_args(AfterUntrusted))
         self.model = model
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)
         self._instructions = (system_message(instructions),) if instructions else ()

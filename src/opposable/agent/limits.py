@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from opposable.domain.errors import BadInput
 from opposable.domain.events import CUT_OFF, FinishReason, StopReason
+from opposable.domain.input_checks import require_at_least_zero
 from opposable.domain.usage import Price, Usage
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ class Limits:
         repeats: Such calls that end the run with the model's best answer.
 
     Raises:
-        BadInput: There is a `cost` without a `price`.
+        BadInput: There is a `cost` without a `price`, or a limit is negative.
     """
 
     turns: int | None = 50
@@ -52,9 +53,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.cost is not None and self.price is None:
-            raise BadInput(
-                "A limit on the cost needs the model's price. Pass `price` with the cost of a million input and output tokens."
-            )
+            raise BadInput("A limit on the cost needs the model's price. Pass `price`, for a million tokens.")
+        require_at_least_zero("limit", self)
 
 
 DEFAULT_LIMITS = Limits()

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from opposable.domain.errors import BadInput
+from opposable.domain.input_checks import require_choice
 from opposable.models.base import Model
 from opposable.models.calling_modes import (
     CALLING_MODES,
@@ -99,19 +100,17 @@ def create_model(
         name: The name of the model; `MODEL_NAME_FORMS` lists the forms.
         models_directory: The directory of the model files and of the measured calling modes.
         retry_policy: Time-outs and retries of the requests.
-        calling_mode: How the model is asked for tool calls. By default the mode that `opposable models check` found
-            best for it, else the default of its kind.
-        api: The API of a server of OpenAI or a compatible one: `chat` or `responses`. By default `responses` for
-            reasoning models at OpenAI, `chat` for all others.
+        calling_mode: How it is asked for calls (default: as `opposable models check` found best, else that of its kind).
+        api: `chat` or `responses`, at OpenAI or a compatible server (default: `responses` for reasoning models at OpenAI).
 
     Raises:
-        BadInput: The name or the calling mode is unknown, or its API key is missing.
+        BadInput: The name, the calling mode or the API is unknown, or its API key is missing.
     """
     name = normalize_model_name(name)
     directory = models_directory or get_models_directory()
     mode = calling_mode or load_calling_modes(directory).get(name) or get_default_calling_mode(name)
-    if mode not in CALLING_MODES:
-        raise BadInput(f"There is no calling mode {mode!r}. Use one of these: {', '.join(CALLING_MODES)}.")
+    require_choice("calling mode", mode, CALLING_MODES)
+    require_choice("API", api or "chat", get_args(ServerApi))
     inner = create_unwrapped_model(name, models_directory=directory, retry_policy=retry_policy, api=api)
     return apply_calling_mode(mode, inner, assisted=get_expected_profile(name, mode).assisted)
 

@@ -81,8 +81,11 @@ class ToolLibrary:
             clock: A monotonic clock in seconds.
 
         Raises:
+            BadInput: `timeout` is not more than 0.
             ToolRegistrationError: A tool cannot be registered.
         """
+        if not timeout > 0:
+            raise BadInput(f"The timeout of a library must be more than 0 seconds, not {timeout!r}.")
         self.disclosure = disclosure
         self._context_window: int | None = None
         self._timeout = timeout
