@@ -43,6 +43,8 @@ def test_statistics_of_numbers(numbers, operation, expected):
     ("expression", "expected"),
     [
         ("25 * 4", 100),
+        ("12，000+1", 12001),
+        ("1，234，000.5*2", 2468001),
         ("(1+2)**3/7", 27 / 7),
         ("sqrt(2)", 2**0.5),
         ("sqrt(2)**2", 2),

@@ -12,6 +12,8 @@ _CHARACTER_REPLACEMENTS = str.maketrans(
     | {"×": "*", "✕": "*", "·": "*", "⋅": "*", "∗": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-", "—": "-"}
     | {"²": "**2", "³": "**3", "π": "pi", "{": "[", "}": "]", "$": "", "¥": "", "€": "", "£": "", "￥": ""}
 )
+_WIDE_THOUSANDS_PATTERN = re.compile(r"(?<![\d.,，])[1-9１-９]\d{0,2}(?:，\d{3})*?，[0０]\d{2}(?:，\d{3})*(?!\d)")
+"""A number such as 12，000: no item of a list is written 000."""
 _QUESTION_FRAME_PATTERN = re.compile(
     r"^\s*(?:what\s+is|what's|calculate|compute|evaluate|请?计算|求|算一下)\s*[:：]?\s+?|"
     r"^\s*(?:请?计算|求)\s*|[\s=?。.]*(?:等于多少|等于几|是多少|等于)?[\s=?。]*$",
@@ -111,7 +113,8 @@ def tokenize_expression(expression: str, *, is_list: bool) -> list[ExpressionTok
 
 def _normalize_notation(expression: str) -> str:
     """Replace Chinese and typographic characters, the frame of a question, and phrases."""
-    text = _QUESTION_FRAME_PATTERN.sub("", expression.translate(_CHARACTER_REPLACEMENTS))
+    text = _WIDE_THOUSANDS_PATTERN.sub(lambda match: match[0].replace("，", ","), expression)
+    text = _QUESTION_FRAME_PATTERN.sub("", text.translate(_CHARACTER_REPLACEMENTS))
     for pattern, replacement in _PHRASE_REPLACEMENTS:
         text = pattern.sub(replacement, text)
     return text.strip()
