@@ -6,7 +6,7 @@ import pytest
 from tests.app.settings import BUILTIN, SQL, create_settings
 
 from opposable.app.agents import open_agent
-from opposable.app.stored_tools import save_tools
+from opposable.app.stored_tools import save_tools, set_tool_enabled
 from opposable.app.tool_factory import create_builtin_library
 from opposable.app.tools import open_tools, require_tool, select_tools
 from opposable.domain.errors import BadInput
@@ -59,3 +59,32 @@ async def test_a_stored_tool_takes_the_place_of_an_optional_one(tmp_path: Path) 
     async with open_tools(settings) as library:
         assert library.get_spec("python_executor") == spec
         assert (await library.call("python_executor", {"code": "6 * 7"})).data == {"value": 42}
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+async def test_no_optional_tool_takes_the_place_of_a_stored_one_that_cannot_be_used(
+    tmp_path: Path, is_enabled: bool
+) -> None:
+    spec = FunctionToolSpec(
+        tool_id="data_analyzer",
+        module_path="opposable.builtin_tools.data_files.data_analyzer",
+        class_name="DataAnalyzer",
+        init_params={"roots": [str(tmp_path)]},
+        needs_approval=True,
+    )
+    modules = ("opposable.builtin_tools",)
+    assert (await save_tools(create_settings(tmp_path, modules=modules), [spec]))[0].has_tools
+    if not is_enabled:
+        await set_tool_enabled(create_settings(tmp_path), "data_analyzer", enabled=False)
+    settings = create_settings(tmp_path, modules=() if is_enabled else modules)
+    async with open_tools(settings) as library:
+        assert not any("data_analyzer" in name for name in library.names)
+    reason = (
+        "opposable.*may not be used" if is_enabled else "it is disabled. To enable it: opposable tools enable data_a"
+    )
+    with pytest.raises(BadInput, match=f"The stored tool 'data_analyzer' cannot be used: {reason}"):
+        async with open_tools(settings, required_name="data_analyzer.describe"):
+            raise AssertionError
+    with pytest.raises(BadInput, match="cannot be used"):
+        async with open_agent(settings, "hi", "http://127.0.0.1:9/v1#m", ["data_analyzer"]):
+            raise AssertionError

@@ -79,23 +79,28 @@ def resolve_dependencies(specs: Sequence[AnyToolSpec], available: Sequence[AnyTo
 @asynccontextmanager
 async def open_spec_loader(
     settings: Settings, library: ToolLibrary
-) -> AsyncIterator[tuple[SpecLoader, list[Registration]]]:
+) -> AsyncIterator[tuple[SpecLoader, dict[str, str]]]:
     """Load the enabled stored tools into the library; closed at the end.
 
     Tools with the id of a registered tool are skipped.
 
     Yields:
-        The loader, and the registration of each loaded spec.
+        The loader, and the ids of the stored tools that cannot be used, each with the reason.
     """
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_existing_store(settings))
         pins = store.pins if store is not None else None
         loader = await stack.enter_async_context(SpecLoader(library, permissions_from_settings(settings), pins=pins))
         specs = await load_stored_specs(store) if store is not None else ()
-        yield (
-            loader,
-            [await loader.load(spec) for spec in specs if spec.enabled and library.get_spec(spec.tool_id) is None],
-        )
+        enable = "it is disabled. To enable it: opposable tools enable"
+        unusable = {spec.tool_id: f"{enable} {spec.tool_id}" for spec in specs if not spec.enabled}
+        for spec in specs:
+            if spec.enabled and library.get_spec(spec.tool_id) is None:
+                registration = await loader.load(spec)
+                if library.get_spec(spec.tool_id) is None:
+                    reasons = [reason.removeprefix(f"{spec.tool_id}: ") for reason in registration.rejected.values()]
+                    unusable[spec.tool_id] = "; ".join(reasons) or "it offers no tool"
+        yield loader, unusable
 
 
 async def save_tools(

@@ -64,12 +64,17 @@ def _check_database_tool(library: ToolLibrary, name: str) -> None:
 
 
 @asynccontextmanager
-async def open_tools(settings: Settings, database: str | None = None) -> AsyncIterator[ToolLibrary]:
+async def open_tools(
+    settings: Settings, database: str | None = None, required_name: str = ""
+) -> AsyncIterator[ToolLibrary]:
     """Open every available tool, and those over a database if given.
 
-    Closed at the end.
+    Closed at the end. Raises: `BadInput` if `required_name` is a stored tool that cannot be used.
     """
-    async with open_tools_and_database(settings, database, include_optional=True) as (library, _):
+    async with open_tools_and_database(settings, database, include_optional=True, required_name=required_name) as (
+        library,
+        _,
+    ):
         yield library
 
 
@@ -80,6 +85,7 @@ async def open_tools_and_database(
     tool_names: Sequence[str] = (),
     *,
     include_optional: bool = False,
+    required_name: str = "",
     open_extra_tool: Callable[[Database], AbstractAsyncContextManager[Tool]] | None = None,
 ) -> AsyncIterator[tuple[ToolLibrary, Database | None]]:
     """Open the tools, and the database they are over if given.
@@ -93,14 +99,18 @@ async def open_tools_and_database(
         database: The URL or path of a database.
         tool_names: The only tools to return; all if empty.
         include_optional: Whether to open tools with optional dependencies even if they are not named.
+        required_name: A tool that must be usable, of all that are returned.
         open_extra_tool: Opens one more tool over the database.
 
     Raises:
-        BadInput: No tool has one of the names, or the database does not exist.
+        BadInput: No tool has one of the names, a named stored tool cannot be used, or the database does not exist.
     """
     library = create_builtin_library(settings)
     async with AsyncExitStack() as stack:
-        loader, _ = await stack.enter_async_context(open_spec_loader(settings, library))
+        loader, unusable_tools = await stack.enter_async_context(open_spec_loader(settings, library))
+        for tool_id in (name.partition(".")[0] for name in (*tool_names, required_name)):
+            if tool_id in unusable_tools:
+                raise BadInput(f"The stored tool {tool_id!r} cannot be used: {unusable_tools[tool_id]}")
         opened_database = None
         if database is not None:
             opened_database = await stack.enter_async_context(closing_database(await open_database(database)))
@@ -112,7 +122,8 @@ async def open_tools_and_database(
             library.find_tool(name) is None and library.get_spec(name) is None for name in tool_names
         ):
             for tool in create_optional_tools(loader, stack):
-                if tool.definition.name not in library.names:  # a stored tool may have the name
+                # A stored tool may have the name. If it cannot be used, this one would not have its roots and policies.
+                if tool.definition.name not in library.names and tool.tool_id.partition(".")[0] not in unusable_tools:
                     library.register(tool)
         yield select_tools(library, tool_names) if tool_names else library, opened_database
 

@@ -65,7 +65,7 @@ def show_tool(
     review_changed_files()
 
     async def print_definition() -> None:
-        async with open_tools(read_settings(), db) as library:
+        async with open_tools(read_settings(), db, name) as library:
             definition = require_tool(library, name).definition
         fields = {"name": definition.name, "description": definition.description, "parameters": definition.parameters}
         print(to_json(fields)) if json else out.print_json(to_json(fields))
@@ -90,7 +90,7 @@ def call_tool(
     async def call() -> None:
         parsed_arguments = parse_json_arguments(read_text(arguments))
         with redirect_tool_output():
-            async with open_tools(read_settings(root), db) as library:
+            async with open_tools(read_settings(root), db, name) as library:
                 tool = require_tool(library, name)
                 result = await library.call(tool.definition.name, parsed_arguments)
         if json:
