@@ -269,6 +269,22 @@ async def test_retries_end_with_the_calls_time():
     assert (await never.call("fetch", {})).attempts == 1
 
 
+async def test_a_time_out_of_a_later_attempt_names_the_time_of_the_call():
+    attempts = []
+
+    async def fetch() -> None:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ToolUnavailable("busy")
+        await asyncio.sleep(10)
+
+    tool = FunctionTool(fetch, idempotent=True, timeout=0.5)
+    library = ToolLibrary([tool], retries=ToolRetryOptions(first_wait_seconds=0.1, max_wait_seconds=0.1))
+    result = await library.call("fetch", {})
+    assert (result.failure, result.attempts) == ("timeout", 2)
+    assert result.content.startswith("fetch did not finish within 0.5 seconds")
+
+
 async def test_a_call_that_reported_deltas_is_not_retried():
     tries = []
 

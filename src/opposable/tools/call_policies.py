@@ -99,7 +99,7 @@ async def _run_with_retries(
         if refusal is not None:
             return refusal
         checked = arguments.checked if number == 1 else tool.check(copy.deepcopy(original_arguments))
-        return await invoke(tool, checked, context, seconds, tool.failure_when)
+        return await invoke(tool, checked, context, seconds, tool.failure_when, limit_seconds=timeout_seconds)
 
     refusal = _check_circuit(tool, context, policy_context)
     if refusal is not None:

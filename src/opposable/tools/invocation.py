@@ -84,10 +84,12 @@ async def invoke(
     context: CallContext,
     timeout_seconds: float,
     failure_when: Mapping[str, Any] = NO_RULES,
+    *,
+    limit_seconds: float | None = None,
 ) -> InvocationResult:
     """Run a tool once, for at most `timeout_seconds`. Only a cancellation of the caller is raised.
 
-    A value is a failure only if `failure_when` says so; see `ToolSpec`.
+    The message of a time-out names `limit_seconds`, the time of all attempts, if it is given. A value is a failure only if `failure_when` says so; see `ToolSpec`.
     """
     name, language = tool.definition.name, context.language
     try:
@@ -105,7 +107,9 @@ async def invoke(
     except TimeoutError as error:
         if not scope.expired() or isinstance(error, ToolFailed):
             return result_from_error(error, name, language)
-        return InvocationResult(failure_messages.timeout_message(name, timeout_seconds, language), "timeout")
+        return InvocationResult(
+            failure_messages.timeout_message(name, limit_seconds or timeout_seconds, language), "timeout"
+        )
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is reported to the model, not to the caller
         return result_from_error(error, name, language)
     except BaseException as error:  # `sys.exit()` of a tool, or a panic in its Rust code, must not end the process

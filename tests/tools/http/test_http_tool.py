@@ -648,6 +648,10 @@ async def test_a_small_file_that_unpacks_to_a_large_one_is_capped(server, make):
         (503, b"", {"retry-after": "-inf"}, ToolUnavailable, "(HTTP 503), try again in 0 s"),
         (302, b"", {"location": "https://elsewhere.example/"}, ToolRefused, "redirects to https://elsewhere.example/"),
         (500, b"x" * 5000, {}, ToolFailed, "x" * 4000 + "…"),
+        (422, b"x" * 5000, {}, ToolFailed, "x" * 5000),
+        (404, b"<p>" + b"x" * 5000, {}, ToolFailed, "x" * 4000 + "…"),
+        (500, b"<html><style>" + b"p{}" * 5000 + b"</style><h1>Boom</h1>", {}, ToolFailed, "HTTP 500: Boom"),
+        (500, b"<html><h1>Boom</h1><script>" + b"x" * 90_000, {}, ToolFailed, "HTTP 500: Boom"),
     ],
 )
 async def test_a_status_becomes_the_failure_it_means(server, make, status, body, headers, error, said):

@@ -18,13 +18,12 @@ from opposable.tools.http.response_extract import Extract
 from opposable.tools.http.secrets import Redactor
 from opposable.tools.result_text import value_to_text
 
-_MAX_ERROR_CHARACTERS = 4_000
-_MAX_MARKUP_CHARACTERS = 8_000  # the part of a page in which its message is searched
+_MAX_ERROR_CHARACTERS = 4_000  # of a page or a failure of the server; what is wrong with a request is reported whole
 _MAX_ERROR_BYTES = 64_000
 _TRANSIENT_STATUSES = frozenset({408, 425, 429, 502, 503, 504})
 _GATEWAY_STATUSES = frozenset({502, 504})
 """The gateway lost the answer of a server that may have done what was asked."""
-_MARKUP_PATTERN = re.compile(r"<(script|style)\b.*?</\1>|<[^>]{1,500}>", re.IGNORECASE | re.DOTALL)
+_MARKUP_PATTERN = re.compile(r"<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]{1,2000}>", re.IGNORECASE | re.DOTALL)
 _ERROR_MESSAGE_KEYS = ("message", "detail", "error_description", "title", "error", "errors", "msg", "reason")
 _SHOWN_HEADERS = frozenset(
     {"content-length", "content-type", "etag", "last-modified", "location", "link", "retry-after"}
@@ -144,7 +143,7 @@ async def error_from_response(response: aiohttp.ClientResponse, redactor: Redact
         target = redactor.redact_text(location)[:200]
         return ToolRefused(f"{host} redirects to {target} (HTTP {status}), and this tool follows no redirects.")
     raw, is_truncated = await read_body(response, _MAX_ERROR_BYTES)
-    message = _extract_message(decode_body(raw, response.charset, truncated=is_truncated), redactor)
+    message = _extract_message(decode_body(raw, response.charset, truncated=is_truncated), status, redactor)
     if status in _TRANSIENT_STATUSES:
         asked_seconds = parse_retry_after(response.headers.get("retry-after", ""))
         seconds = round(asked_seconds) if asked_seconds is not None and asked_seconds < 1e9 else None
@@ -218,19 +217,18 @@ def _decode_line(line: bytes, charset: str) -> str:
     return decode_body(line, charset) or line.decode("utf-8", "replace")
 
 
-def _extract_message(text: str | None, redactor: Redactor) -> str:
-    """Return the text of an error without markup and secrets, truncated."""
+def _extract_message(text: str | None, status: int, redactor: Redactor) -> str:
+    """Return the text of an error without markup and secrets, truncated unless it says what is wrong with a request."""
     if text is None:
         return "(no text)"
     parsed = _parse_json(text)
+    is_markup = text.lstrip().startswith("<")
     if parsed is not _NOT_JSON:
         message = _describe_error(redactor.redact_data(parsed))
-    elif text.lstrip().startswith("<"):
-        message = " ".join(_MARKUP_PATTERN.sub(" ", text[:_MAX_MARKUP_CHARACTERS]).split())
     else:
-        message = text
+        message = " ".join(_MARKUP_PATTERN.sub(" ", text).split()) if is_markup else text
     plain = redactor.redact_text(message).strip() or "(no text)"
-    return shorten_text(plain, _MAX_ERROR_CHARACTERS)
+    return plain if 400 <= status < 500 and not is_markup else shorten_text(plain, _MAX_ERROR_CHARACTERS)
 
 
 def _describe_error(value: Any) -> str:
