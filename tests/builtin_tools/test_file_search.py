@@ -167,11 +167,19 @@ def test_empty_file_has_no_lines(folder):
     }
 
 
+def test_long_lines_are_whole(folder):
+    paragraph = "每一段都在同一行。" * 900
+    (folder / "article.md").write_text(f"# 标题\n{paragraph}\n{paragraph}\n")
+    first = FileSearch([folder]).read_file("article.md")
+    assert (first["text"], first["end_line"]) == (f"# 标题\n{paragraph}", 2)
+    assert FileSearch([folder]).read_file("article.md", 3)["text"] == paragraph
+
+
 def test_page_size_is_bounded(folder):
     (folder / "one-line.txt").write_text("x" * 3_000_000)
     (folder / "many.txt").write_text(("y" * 400 + "\n") * 5000)
     search = FileSearch([folder])
-    assert len(search.read_file("one-line.txt")["text"]) == 500
+    assert len(search.read_file("one-line.txt")["text"]) == 12_000
     result = search.read_file("many.txt", lines=10**6)
     assert len(result["text"]) < 13_000
     assert (

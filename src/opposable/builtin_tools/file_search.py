@@ -17,8 +17,7 @@ from opposable.safety.filesystem.allowed_roots import AllowedRoots, RootedPath, 
 from opposable.safety.filesystem.text_decoding import decode_text, detect_encoding, truncate_line
 
 _MAX_SNIPPET_CHARACTERS = 160
-_MAX_LINE_CHARACTERS = 500
-_MAX_PAGE_CHARACTERS = 12_000  # characters that read_file returns
+_MAX_PAGE_CHARACTERS = 12_000  # characters that read_file returns, also of one line
 _CHUNK_CHARACTERS = 65536  # characters of a line read per step
 _MAX_LINES = 1000
 _MAX_MATCHES = 100
@@ -233,12 +232,14 @@ def _read_page(
     starts_line = True
     while chunk := reader.readline(_CHUNK_CHARACTERS):
         if starts_line:
-            if len(page_lines) >= max_lines or page_characters > _MAX_PAGE_CHARACTERS or time.monotonic() > deadline:
+            line = truncate_line(chunk.rstrip("\r\n"), _MAX_PAGE_CHARACTERS)
+            is_full = bool(page_lines) and page_characters + len(line) > _MAX_PAGE_CHARACTERS
+            if is_full or len(page_lines) >= max_lines or time.monotonic() > deadline:
                 return page_lines, line_number, True
             line_number += 1
             if line_number >= first_line:
-                page_lines.append(truncate_line(chunk.rstrip("\r\n"), _MAX_LINE_CHARACTERS))
-                page_characters += len(page_lines[-1]) + 1
+                page_lines.append(line)
+                page_characters += len(line) + 1
         elif time.monotonic() > deadline:
             return page_lines, line_number, True
         starts_line = chunk.endswith("\n")

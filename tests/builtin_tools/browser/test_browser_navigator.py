@@ -73,6 +73,9 @@ async def serve_site():
     app.router.add_get("/zh", page(CHINESE))
     app.router.add_get("/stars", page("<title>Stars</title>All 128 stars"))
     app.router.add_get("/empty", page(""))
+    app.router.add_get(
+        "/hang", page(f"<title>{'T' * 9999}</title><script>setTimeout(() => {{while (1);}}, 400)</script>")
+    )
     app.router.add_get("/hello", hello)
     app.router.add_get("/away", away)
     app.router.add_get("/secret", page("the secret"))
@@ -114,6 +117,15 @@ async def browser(site, folder):
 @pytest.fixture
 def one(request):
     return CallContext(run_id=request.node.name)
+
+
+async def test_a_page_that_hangs_is_closed(site, one):
+    async with BrowserNavigator((), allowed_hosts=[f"127.0.0.1:{site.port}"], timeout_seconds=2) as browser:
+        assert (await browser.navigate(f"{site.url}/hang", one))["title"] == "T" * 300
+        await asyncio.sleep(0.5)
+        with pytest.raises(TimeoutError, match="the page did not answer within 4 seconds"):
+            await browser.read(one)
+        assert (await browser.navigate(site.url, one))["title"] == "Profile"
 
 
 async def test_page_is_read_clicked_and_typed_into(browser, site, one):

@@ -19,6 +19,7 @@ from opposable.safety.filesystem.allowed_roots import AllowedRoots
 from opposable.safety.network.ssrf_guard import SsrfGuard
 
 _MAX_TEXT_CHARACTERS = 12_000
+_MAX_TITLE_CHARACTERS = 300
 _EXCERPT_CHARACTERS = 1_000
 _MAX_WAIT_SECONDS = 30.0
 _REACTION_MILLISECONDS = 100
@@ -120,7 +121,7 @@ class BrowserNavigator:
             selector: read the text of this element only.
         """
         async with self._use_page(context, selector) as page:
-            result: dict[str, Any] = {"url": page.url, "title": await page.title()}
+            result: dict[str, Any] = {"url": page.url, "title": (await page.title())[:_MAX_TITLE_CHARACTERS]}
             if what == "links":
                 return result | {"links": await list_links(page)}
             if what == "elements":
@@ -179,8 +180,13 @@ class BrowserNavigator:
             from playwright.async_api import Error
             from playwright.async_api import TimeoutError as PageTimeoutError
 
+            total_seconds = 2 * self._timeout_seconds + timeout_seconds  # several steps of an action may wait
             try:
-                yield page
+                async with asyncio.timeout(total_seconds):
+                    yield page
+            except TimeoutError as error:  # a script of the page does not end: the next call would hang, too
+                await page.close()
+                raise TimeoutError(f"the page did not answer within {total_seconds:g} seconds") from error
             except PageTimeoutError as error:
                 waited_seconds = timeout_seconds or self._timeout_seconds
                 raise TimeoutError(
@@ -275,6 +281,6 @@ async def _summarize_page(page: Any) -> dict[str, Any]:
     text = " ".join((await page.inner_text("body")).split()) if await page.locator("body").count() else ""
     return {
         "url": page.url,
-        "title": await page.title(),
+        "title": (await page.title())[:_MAX_TITLE_CHARACTERS],
         "text": text[:_EXCERPT_CHARACTERS] + ("…" if len(text) > _EXCERPT_CHARACTERS else ""),
     }
