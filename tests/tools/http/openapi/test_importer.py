@@ -532,6 +532,15 @@ def test_headers_that_the_client_sets_are_not_parameters(name):
     assert result.skipped_parts == ()
 
 
+def test_keys_without_a_value_are_as_if_left_out():
+    operation = dict.fromkeys(("parameters", "requestBody", "security", "servers", "tags", "responses"))
+    document = create_document(operation, components={"securitySchemes": SCHEMES}, security=[{"query": []}])
+    document["paths"]["/things"] |= {"parameters": None, "get": None}
+    result = specs_from_openapi(OpenApiDocument(document))
+    assert [spec.endpoint.auth.type for spec in result.specs] == ["api_key"]
+    assert result.skipped_parts == ()
+
+
 # What is left out.
 
 

@@ -65,7 +65,7 @@ def specs_from_openapi(
     specs: dict[str, HttpToolSpec] = {}
     for path, item in document.root["paths"].items():
         try:
-            item = document.resolve_node(item)
+            item = _drop_empty(document.resolve_node(item))
         except LookupError as error:
             document.skipped_parts.append((str(path), str(error)))
             continue
@@ -77,7 +77,7 @@ def specs_from_openapi(
                 continue
             location = f"{method.upper()} {path}"
             try:
-                spec = _create_spec(document, location, item, operation, specs, prefix, server)
+                spec = _create_spec(document, location, item, _drop_empty(operation), specs, prefix, server)
             except (LookupError, SchemaTooLarge, RecursionError, ToolRegistrationError, TypeError, ValueError) as error:
                 document.skipped_parts.append((location, f"no tool: {_describe_error(error)}"))
                 continue
@@ -89,6 +89,11 @@ def specs_from_openapi(
         document.skipped_parts.append(("webhooks", "webhooks are requests to you, not from you"))
     skipped = dict.fromkeys(SkippedPart(location, reason) for location, reason in document.skipped_parts)
     return OpenApiImportResult(tuple(specs.values()), tuple(skipped))
+
+
+def _drop_empty(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object without the fields that are null: keys of YAML without a value."""
+    return {name: value for name, value in node.items() if value is not None}
 
 
 def _get_tags(operation: Mapping[str, Any]) -> tuple[str, ...]:
