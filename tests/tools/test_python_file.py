@@ -77,6 +77,13 @@ def test_a_spec_can_name_the_tools_of_the_file_only(target, message):
         load_file_tools(spec, execute_file(Path("/shop.py"), source))
 
 
+def test_a_tool_has_the_name_that_the_file_gives_it():
+    specs, _ = create_file_specs(
+        Path("/shop.py"), b"double = lambda n: 2 * n\n\ndef stock(item: str): ...\n\npieces = stock\n"
+    )
+    assert [spec.tool_id for spec in specs] == ["double", "stock", "pieces"]
+
+
 def test_a_file_is_executed_once(capsys):
     source = SOURCE + b"# executed once\n"
     assert execute_file(Path("/shop.py"), source) is execute_file(Path("/shop.py"), source)

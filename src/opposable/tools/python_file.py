@@ -65,7 +65,7 @@ def create_file_specs(path: Path, source: bytes) -> tuple[list[FunctionToolSpec]
     left_out: dict[str, str] = {}
     for name, function in _iterate_functions(module):
         try:
-            tool = function if isinstance(function, FunctionTool) else FunctionTool(function)
+            tool = function if isinstance(function, FunctionTool) else FunctionTool(function, tool_id=name)
         except ToolRegistrationError as error:
             left_out[name] = str(error).removeprefix(f"{name}: ")
             continue
