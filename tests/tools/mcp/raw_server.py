@@ -4,6 +4,7 @@ With a text in place of a list, it refuses to start with this text.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -29,7 +30,7 @@ for line in sys.stdin:
             answer["error"] = {"code": -32000, "message": "The disk is full."}
         case "tools/call":
             if message["params"]["name"] == "noise":
-                sys.stdout.buffer.write("调试\n".encode("gb18030"))
+                sys.stdout.buffer.write(f"调试 {os.environ.get('API_TOKEN')}\n".encode("gb18030"))
             answer["result"] = {"content": [{"type": "text", "text": "raw"}]}
         case _:
             answer["error"] = {"code": -32601, "message": "Method not found"}

@@ -407,6 +407,13 @@ class TestSecrets:
         assert results[1].content == "it broke: [redacted]"
         assert "s3cr3t-t0ken" not in repr(results) + caplog.text
 
+    async def test_other_output_of_a_program_is_not_logged(self, tools, monkeypatch, caplog):
+        monkeypatch.setenv("ODD_TOKEN", "s3cr3t-t0ken-of-the-test")
+        write_tools(tools, "noise")
+        async with McpServer(create_raw_spec(tools, env={"API_TOKEN": "env:ODD_TOKEN"})) as server:
+            assert await call_for_text(server, "noise") == (None, "raw")
+        assert caplog.text == ""
+
     def test_a_secret_is_redacted_before_a_message_is_truncated(self, tools):
         connection = McpServer(create_spec(tools))._connection
         connection.secrets.add("s3cret-value")

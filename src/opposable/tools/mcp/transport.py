@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -109,6 +110,7 @@ async def _start_program(spec: McpServerSpec, diagnostics: ConnectionDiagnostics
     from mcp import StdioServerParameters  # lazy: the extra "mcp"
     from mcp.client.stdio import stdio_client
 
+    logging.getLogger("mcp.client.stdio").addFilter(_is_not_about_output)
     own_variables, diagnostics.secrets = resolve_references(spec.env, spec.tool_id)
     environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ} | own_variables
     if spec.cwd is not None and not spec.cwd.is_dir():
@@ -132,6 +134,14 @@ async def _start_program(spec: McpServerSpec, diagnostics: ConnectionDiagnostics
         if diagnostics.process_group:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(diagnostics.process_group, signal.SIGKILL)
+
+
+def _is_not_about_output(record: logging.LogRecord) -> bool:
+    """Return whether a record is not the SDK's about a line that is no message, such as a greeting of the program.
+
+    Its traceback has the line, which may hold a secret.
+    """
+    return not str(record.msg).startswith("Failed to parse JSONRPC")
 
 
 def _report_process_group(command: str, args: list[str]) -> tuple[str, list[str]]:
