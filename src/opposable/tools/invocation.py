@@ -89,7 +89,8 @@ async def invoke(
 ) -> InvocationResult:
     """Run a tool once, for at most `timeout_seconds`. Only a cancellation of the caller is raised.
 
-    The message of a time-out names `limit_seconds`, the time of all attempts, if it is given. A value is a failure only if `failure_when` says so; see `ToolSpec`.
+    The message of a time-out names `limit_seconds`, the time of all attempts, if it is given. A value is a failure only
+    if `failure_when` says so; see `ToolSpec`.
     """
     name, language = tool.definition.name, context.language
     try:
