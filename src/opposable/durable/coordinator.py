@@ -91,7 +91,7 @@ class Coordinator:
         queued_runs = self._store.queued_runs
         if ready := await queued_runs.list_ready():
             await self._engine.submit(ready)
-            await queued_runs.set_status(ready, "submitted")
+            await queued_runs.mark_submitted(ready)
         if resumable := await queued_runs.list_resumable():
             await self._engine.resume_suspended(resumable)
         await self._store.batches.finish_ended()

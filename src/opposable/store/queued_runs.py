@@ -74,6 +74,11 @@ class QueuedRunRepository(Repository):
         async with self._database.begin_read() as connection:
             return tuple((await connection.scalars(query)).all())
 
+    async def mark_submitted(self, run_ids: Sequence[str]) -> None:
+        """Mark queued runs as submitted. One that a worker has already suspended or ended is not changed."""
+        is_queued = queued_runs.c.run_id.in_(run_ids) & (queued_runs.c.status == "queued")
+        await self._database.execute(update(queued_runs).where(is_queued).values(status="submitted"))
+
     async def set_status(self, run_ids: Sequence[str], status: QueuedRunStatus) -> None:
         """Change the status of runs that have not ended."""
         is_open = queued_runs.c.run_id.in_(run_ids) & queued_runs.c.status.in_(OPEN_STATUSES)
