@@ -6,7 +6,7 @@ import pytest
 from tests.store.records import START
 
 from opposable.domain.batches import QueuedRun
-from opposable.domain.records import Approval, canonical_sha256
+from opposable.domain.records import Approval, Run, canonical_sha256
 from opposable.durable.coordinator import Coordinator
 from opposable.store import open_store
 
@@ -38,7 +38,7 @@ class IdleExecutor:
 async def test_a_run_that_waits_at_once_is_resumed_by_its_decision(url):
     async with open_store(url) as store:
         engine = SuspendingEngine(store)
-        await store.queued_runs.add(QueuedRun("r1", {}))
+        await store.queued_runs.add(QueuedRun("r1", {}), Run("r1", START))
         leader = asyncio.create_task(Coordinator(url, "worker", store, engine, IdleExecutor()).run())
         try:
             async with asyncio.timeout(20):

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_chat_is_queued_until_it_is_submitted(store):
-    await store.queued_runs.add(QueuedRun("r1", {"task": "go"}))
+    await store.queued_runs.add(QueuedRun("r1", {"task": "go"}), Run("r1", START))
     assert await store.queued_runs.list_ready() == ("r1",)
     assert await store.queued_runs.get("r1") == QueuedRun("r1", {"task": "go"})
     assert await store.queued_runs.get("r2") is None
@@ -27,8 +27,7 @@ async def test_a_chat_is_queued_until_it_is_submitted(store):
 
 async def test_a_waiting_run_is_resumed_by_a_decision_or_a_cancellation(store):
     for run_id in ("r1", "r2"):
-        await store.queued_runs.add(QueuedRun(run_id, {}))
-        await store.runs.save(Run(run_id, START, status="waiting"))
+        await store.queued_runs.add(QueuedRun(run_id, {}), Run(run_id, START, status="waiting"))
         await store.approvals.add(Approval(run_id, run_id, "c", "tool", {}, canonical_sha256({}), START))
     await store.queued_runs.set_status(["r1", "r2"], "waiting")
     assert await store.queued_runs.list_resumable() == ()
@@ -39,7 +38,7 @@ async def test_a_waiting_run_is_resumed_by_a_decision_or_a_cancellation(store):
 
 
 async def test_the_attempts_of_a_call_are_forgotten_with_its_run(store):
-    await store.queued_runs.add(QueuedRun("r1", {}))
+    await store.queued_runs.add(QueuedRun("r1", {}), Run("r1", START))
     await store.queued_runs.set_attempts("key", "r1", 1)
     await store.queued_runs.set_attempts("key", "r1", 2)
     assert await store.queued_runs.count_attempts("key") == 2

@@ -10,8 +10,8 @@ from typing import Any
 from opposable.domain.call_context import ApprovalHandler, ApprovalRequest, Approved, CallContext, Denied
 from opposable.domain.tools import ToolResult
 from opposable.durable import messages as texts
-from opposable.durable.store_retries import retry_while_unavailable
 from opposable.service.approvals import create_approval
+from opposable.service.store_retries import retry_while_unavailable
 from opposable.store.store import Store
 
 SIBLING_POLL_SECONDS = 0.05

@@ -35,13 +35,13 @@ from opposable.durable.call_slots import CallSlots
 from opposable.durable.calls import CallGuard, RunSuspended
 from opposable.durable.run_events import DurableEventLog
 from opposable.durable.steps import DurableModel, DurableToolLibrary
-from opposable.durable.store_retries import retry_while_unavailable
 from opposable.models.base import ModelOptions
 from opposable.models.profile import get_profile
 from opposable.service.event_writer import EventWriter, get_run_ids
 from opposable.service.run_plan import RunPlan, limits_from_json, options_from_json
 from opposable.service.runner import end_run
 from opposable.service.service import Service
+from opposable.service.store_retries import retry_while_unavailable
 from opposable.service.unfinished_turns import list_executed_messages
 from opposable.store.conversations import scope_turn
 

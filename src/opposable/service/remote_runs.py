@@ -1,8 +1,8 @@
 """Runs that worker processes execute, seen from the process that queued them."""
 
-import asyncio
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from opposable.domain.batches import QueuedRun
@@ -11,7 +11,8 @@ from opposable.domain.events import ToolFinished
 from opposable.domain.records import DURABLE_WORKER, Run, RunEvent
 from opposable.domain.tools import ToolCall, ToolResult
 from opposable.service.event_log import RunEventLog
-from opposable.service.runner import ActiveRun, Runner
+from opposable.service.runner import MAX_OUTAGE_SECONDS, ActiveRun, Runner
+from opposable.service.store_retries import retry_while_unavailable
 from opposable.store.store import Store
 
 
@@ -23,7 +24,7 @@ class RemoteRuns:
         self._runner = runner
 
     async def start(self, run: Run, request: dict[str, Any]) -> ActiveRun:
-        """Queue a run, and follow it in a task. It outlives its caller: `stop` does not cancel it.
+        """Queue a run. It outlives its caller: `stop` does not cancel it.
 
         Args:
             run: The record of the run.
@@ -33,13 +34,10 @@ class RemoteRuns:
             StoreUnavailable: If the run cannot be queued.
         """
         run = replace(run, status="queued", worker=DURABLE_WORKER)
-        await self._store.runs.save(run)
-        await self._store.queued_runs.add(QueuedRun(run.run_id, request))
-        remote_run = ActiveRun(run, RunEventLog(run.run_id, lambda event: None), is_remote=True)
-        remote_run.task = asyncio.create_task(self._follow(remote_run), name=f"run {run.run_id}")
-        return remote_run
+        await self._store.queued_runs.add(QueuedRun(run.run_id, request), run)
+        return ActiveRun(run, RunEventLog(run.run_id, lambda event: None), collect=self._collect)
 
-    async def _follow(self, remote_run: ActiveRun) -> None:
+    async def _collect(self, remote_run: ActiveRun) -> None:
         """Wait for the end of a run, and collect what its caller reads."""
         run_id = remote_run.run.run_id
         calls: dict[str, ToolCall] = {}
@@ -47,7 +45,8 @@ class RemoteRuns:
             async with aclosing(self._runner.follow(run_id)) as events:
                 async for event in events:
                     _collect_event(remote_run, event, calls)
-            remote_run.run = await self._store.runs.get(run_id) or remote_run.run
+            ended_run = await retry_while_unavailable(partial(self._store.runs.get, run_id), MAX_OUTAGE_SECONDS)
+            remote_run.run = ended_run or remote_run.run
         except OpposableError as error:
             remote_run.error = error
 

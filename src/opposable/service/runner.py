@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from opposable.agent.history import detect_conversation_language
@@ -30,6 +31,7 @@ from opposable.service.background import run_in_background
 from opposable.service.event_log import RunEventLog
 from opposable.service.event_writer import EventWriter, get_run_ids
 from opposable.service.heartbeat import Heartbeat
+from opposable.service.store_retries import retry_while_unavailable
 from opposable.service.turn_writer import TurnWriter
 from opposable.service.unfinished_turns import list_executed_messages
 from opposable.store.recorder import Recorder
@@ -42,6 +44,9 @@ CANCEL_POLL_SECONDS = 0.5
 
 STORE_POLL_SECONDS = 0.2
 """Seconds between reads of a run of another process."""
+
+MAX_OUTAGE_SECONDS = 60.0
+"""Seconds without the store after which following a run of another process fails; the run itself goes on."""
 
 MAX_RECORD_DELAY_SECONDS = 0.5
 """Seconds within which a new run of another process reaches the store."""
@@ -77,9 +82,9 @@ class ActiveRun:
         usage: The tokens used so far.
         replies: The model replies so far.
         error: Why the run failed.
-        task: Ends with the run and never raises.
+        task: Ends with the run and never raises; None for a run of a worker process, which outlives its caller.
+        collect: Waits for the end of a run of a worker process, and reads what its caller needs.
         waiting_call_ids: The ids of the calls that wait for a person.
-        is_remote: Whether a worker process executes the run, which then outlives its caller.
     """
 
     run: Run
@@ -93,17 +98,20 @@ class ActiveRun:
     error: OpposableError | None = None
     task: "asyncio.Task[None] | None" = None
     waiting_call_ids: set[str] = field(default_factory=set)
-    is_remote: bool = False
+    collect: "Callable[[ActiveRun], Awaitable[None]] | None" = None
 
     async def wait_until_ended(self) -> Run:
         """Wait for the end of the run and return its record."""
-        assert self.task is not None
-        await asyncio.wait({self.task})
+        if self.collect is not None:
+            await self.collect(self)
+        else:
+            assert self.task is not None
+            await asyncio.wait({self.task})
         return self.run
 
     def stop(self) -> None:
         """Cancel the run, unless it has finished or a worker process executes it."""
-        if self.task is not None and self.finished_event is None and not self.is_remote:
+        if self.task is not None and self.finished_event is None:
             self.task.cancel()
 
 
@@ -281,7 +289,7 @@ class Runner:
         """Yield the events of a run after number `after`, past and future, until it ends.
 
         Raises:
-            StoreUnavailable: If the run is of another process and the store cannot be read.
+            StoreUnavailable: If the run is of another process and the store cannot be read for `MAX_OUTAGE_SECONDS`.
         """
         active_run = self.find(run_id)
         if active_run is not None:
@@ -291,7 +299,9 @@ class Runner:
             return
         is_ended = False
         while True:
-            stored_events = await self._store.runs.list_events(run_id, after=after)
+            stored_events = await retry_while_unavailable(
+                partial(self._store.runs.list_events, run_id, after=after), MAX_OUTAGE_SECONDS
+            )
             for event in stored_events:
                 after = event.sequence
                 yield event
@@ -299,7 +309,7 @@ class Runner:
                 continue
             if is_ended:
                 return
-            run = await self.get(run_id)
+            run = await retry_while_unavailable(partial(self.get, run_id), MAX_OUTAGE_SECONDS)
             is_ended = run is None or run.status in ENDED_STATUSES  # written after the last event
             if not is_ended:
                 await asyncio.sleep(STORE_POLL_SECONDS)

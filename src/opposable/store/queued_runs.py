@@ -6,9 +6,11 @@ from typing import Any
 from sqlalchemy import delete, func, select, update
 
 from opposable.domain.batches import DEFAULT_BATCH_CONCURRENCY, QueuedRun, QueuedRunStatus, RunOutcome
+from opposable.domain.records import Run
 from opposable.domain.specs import RateLimit
 from opposable.store.batches import OPEN_STATUSES, to_batch
 from opposable.store.database import Repository
+from opposable.store.runs import run_to_row
 from opposable.store.tables import approvals, batches, call_attempts, queued_runs, rate_slots, runs
 
 MAX_QUEUED_CHATS = 200
@@ -18,19 +20,21 @@ MAX_QUEUED_CHATS = 200
 class QueuedRunRepository(Repository):
     """Runs that workers execute, those of batches and of chats."""
 
-    async def add(self, run: QueuedRun) -> None:
-        """Queue a run that belongs to no batch."""
+    async def add(self, queued: QueuedRun, run: Run) -> None:
+        """Queue a run that belongs to no batch, and store its record, both or neither."""
         row = {
-            "id": run.run_id,
-            "run_id": run.run_id,
+            "id": queued.run_id,
+            "run_id": queued.run_id,
             "batch_id": "",
             "position": 0,
-            "task_id": run.run_id,
-            "request": run.request,
+            "task_id": queued.run_id,
+            "request": queued.request,
             "attempt": 0,
             "status": "queued",
         }
-        await self._database.execute(queued_runs.insert().values(**row))
+        async with self._database.begin_write() as connection:
+            await connection.execute(runs.insert().values(**run_to_row(run)))
+            await connection.execute(queued_runs.insert().values(**row))
 
     async def get(self, run_id: str) -> QueuedRun | None:
         """Return a queued run with its batch."""

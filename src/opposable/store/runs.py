@@ -24,7 +24,7 @@ class RunRepository(Repository):
         """
         if not changed_runs:
             return
-        rows = [_to_row(run) for run in {run.run_id: run for run in changed_runs}.values()]
+        rows = [run_to_row(run) for run in {run.run_id: run for run in changed_runs}.values()]
         insert = self._database.build_insert(runs)
         values = {name: insert.excluded[name] for name in rows[0] if name not in ("id", "cancel_requested")}
         async with self._database.begin_write() as connection:
@@ -109,7 +109,8 @@ class RunRepository(Repository):
         return tuple(to_record(RunEvent, row) for row in rows)
 
 
-def _to_row(run: Run) -> dict[str, Any]:
+def run_to_row(run: Run) -> dict[str, Any]:
+    """Return the row of a run."""
     return to_row(run, "run_id", "usage") | {
         "id": run.run_id,
         "input_tokens": run.usage.input_tokens,
