@@ -30,12 +30,14 @@ async def test_a_batch_is_shown_paused_and_its_results_are_written(tmp_path, pos
     assert f"│ {batch.batch_id[:8]} │ a     │ paused │ 1 of 2 │" in listed.out
     assert max(map(len, listed.out.splitlines())) <= 80
     table = (await run_program(tmp_path, "batch", "show", batch.batch_id[:8], env=env)).out
-    assert ("finished: 1, queued: 1" in table, "None" in table) == (True, False)
+    assert ("finished: 1, queued: 1" in table, "None" in table, "cost" in table) == (True, False, False)
     written = await run_program(tmp_path, "batch", "results", batch.batch_id, "--out", "r.jsonl", env=env)
     assert [result.code for result in (paused, shown, written)] == [0, 0, 0], written.err
     assert (shown.json["status"], shown.json["counts"]) == ("paused", {"finished": 1, "queued": 1})
     [line] = (tmp_path / "r.jsonl").read_text().splitlines()
     assert (json.loads(line)["id"], json.loads(line)["text"]) == ("1", "done")
+    again = await run_program(tmp_path, "batch", "results", batch.batch_id, "--out", "r.jsonl", env=env)
+    assert (again.code, "r.jsonl already exists" in again.err) == (2, True)
     cancelled = [await run_program(tmp_path, "batch", "cancel", batch.batch_id, env=env) for _ in range(2)]
     assert [(result.code, result.err.strip()) for result in cancelled] == [
         (0, "Cancelled."),
@@ -71,6 +73,8 @@ async def test_the_answers_to_an_evaluation_set_are_graded(tmp_path, postgresql)
         (b"{}", (), "Line 1 is not a task"),
         (TASK, ("--tool-rate", "search"), "--tool-rate takes TOOL=CALLS/SECONDS"),
         (TASK, ("--tool-concurrency", "search=0"), "--tool-concurrency takes TOOL=CALLS from 1 to 1000"),
+        (TASK, ("--out", "tasks.jsonl"), "tasks.jsonl already exists. Pass another file, or move it away."),
+        (TASK, ("--out", "none/r.jsonl"), "The folder none does not exist. Create it, or pass another file."),
         (codecs.BOM_UTF8 + TASK, (), "Set OPPOSABLE_DATABASE_URL to postgresql://"),
         (TASK, (), "Set OPPOSABLE_DATABASE_URL to postgresql://"),
     ],

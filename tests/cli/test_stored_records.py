@@ -153,3 +153,9 @@ def test_reading_without_a_store_creates_none(store_url, tmp_path, group):
 def test_cell_is_cut_to_the_width_of_the_terminal():
     assert fit_cell("取消订单\n第二行", 7) == "取消订…"
     assert fit_cell("short", 7) == "short"
+
+
+@pytest.mark.parametrize("words", [("runs", "list"), ("executions", "list"), ("approvals", "list"), ("keys", "list")])
+def test_records_of_the_database_are_read_while_the_valkey_server_is_away(stored, words, monkeypatch):
+    monkeypatch.setenv("OPPOSABLE_REDIS_URL", "redis://127.0.0.1:9/0")
+    assert run_json(*words).keys() == {words[0]}

@@ -48,21 +48,26 @@ def require_postgresql(settings: Settings) -> str:
 
 
 @asynccontextmanager
-async def open_default_store(settings: Settings, *, create: StoreCreation = "if_empty") -> AsyncIterator["Store"]:
+async def open_default_store(
+    settings: Settings, *, create: StoreCreation = "if_empty", uses_valkey: bool = False
+) -> AsyncIterator["Store"]:
     """Open the store and close it at the end. See `open_store` for when a missing one is created.
+
+    Only with `uses_valkey`, conversations and rate limits are those of `redis_url`. What needs neither works without
+    that server.
 
     Raises:
         BadInput: The URL is invalid.
         StoreError: The store cannot be opened.
     """
-    valkey_url = settings.redis_url.get_secret_value().strip() or None
+    valkey_url = (settings.redis_url.get_secret_value().strip() or None) if uses_valkey else None
     async with open_store(database_url(settings), valkey_url=valkey_url, create=create) as store:
         yield store
 
 
 @asynccontextmanager
-async def open_existing_store(settings: Settings) -> AsyncIterator["Store | None"]:
-    """Open the store to read it, and close it at the end. Yield None if it is missing: nothing is created.
+async def open_existing_store(settings: Settings, *, uses_valkey: bool = False) -> AsyncIterator["Store | None"]:
+    """Open the store as `open_default_store`. Yield None if it is missing: nothing is created.
 
     Raises:
         BadInput: The URL is invalid.
@@ -73,7 +78,9 @@ async def open_existing_store(settings: Settings) -> AsyncIterator["Store | None
         return
     async with AsyncExitStack() as stack:
         try:
-            store = await stack.enter_async_context(open_default_store(settings, create="never"))
+            store = await stack.enter_async_context(
+                open_default_store(settings, create="never", uses_valkey=uses_valkey)
+            )
         except StoreMissing:
             store = None
         yield store

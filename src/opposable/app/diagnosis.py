@@ -127,7 +127,7 @@ async def _check_store(settings: Settings) -> Check:
         advice = "Change its permissions, or set OPPOSABLE_HOME to a folder that you can write."
         return Check("store", "failed", f"{place}: cannot write to {unwritable}", advice)
     try:
-        async with open_existing_store(settings) as store:
+        async with open_existing_store(settings, uses_valkey=True) as store:
             if store is None:
                 return Check("store", "note", f"{place}: not created yet; the first tool that you add creates it")
             return Check("store", "ok", place)

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from opposable.app.default_store import open_default_store, require_postgresql
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import JsonOption, err, out, parse_rate, read_file, read_settings
+from opposable.cli.options import JsonOption, err, out, parse_rate, read_file, read_settings, require_new_file
 from opposable.cli.rendering import render_table, to_json
 from opposable.cli.stored_records import (
     SHORT_ID_CHARACTERS,
@@ -36,7 +36,7 @@ T = TypeVar("T")
 def run(
     file: Annotated[Path, typer.Argument(help='JSON lines {"id", "task"}', metavar="FILE.jsonl")],
     agent: Annotated[str, typer.Option("--agent", "-a", help="Id of the stored agent")] = "default",
-    output: Annotated[Path, typer.Option("--out", "-o", help="File for the result lines")] = Path("results.jsonl"),
+    output: Annotated[Path, typer.Option("--out", "-o", help="New file for the result lines")] = Path("results.jsonl"),
     concurrency: Annotated[int, typer.Option(min=1, max=10_000, help="Tasks at a time, over all workers")] = 50,
     model_rate: Annotated[str, typer.Option(metavar="CALLS/SECONDS", help="Rate limit of model requests")] = "",
     model_concurrency: Annotated[
@@ -59,6 +59,7 @@ def run(
     """
     from opposable.service.batches import create_batch, parse_tasks  # lazy: needs the extra "store"
 
+    require_new_file(output)
     tasks = parse_tasks(split_json_lines(read_file(file)))
     tool_rates = _parse_tool_rates(tool_rate or ())
     tool_limits = _parse_tool_concurrency(tool_concurrency or ())
@@ -132,7 +133,8 @@ def show(batch: RecordIdArgument, as_json: JsonOption = False) -> None:
     if as_json:
         print(to_json(description))
     else:
-        out.print(render_table(("field", "value"), [[name, _to_cell(value)] for name, value in description.items()]))
+        known = {name: value for name, value in description.items() if name != "cost" or value}  # 0.0 without a price
+        out.print(render_table(("field", "value"), [[name, _to_cell(value)] for name, value in known.items()]))
 
 
 @cli.command()
@@ -186,12 +188,13 @@ def cancel(batch: RecordIdArgument) -> None:
 @cli.command()
 def results(
     batch: RecordIdArgument,
-    output: Annotated[Path, typer.Option("--out", "-o", help="File for the result lines")] = Path("results.jsonl"),
+    output: Annotated[Path, typer.Option("--out", "-o", help="New file for the result lines")] = Path("results.jsonl"),
 ) -> None:
     """Write one result line for each task that has ended.
 
     Example: opposable batch results 3fa9c0d1 --out results.jsonl
     """
+    require_new_file(output)
 
     async def write(store: Store) -> int:
         return await _write_results(store, (await _get_batch(store, batch)).batch_id, output)

@@ -51,7 +51,7 @@ def mcp_serve(
         names = [binding.tool_id for binding in bindings if binding.enabled] if agent else tool or ()
         async with (
             open_tools_and_database(settings, db, names) as (available, _),
-            open_existing_store(settings) as store,
+            open_existing_store(settings, uses_valkey=http) as store,
         ):
             library = available.with_bindings(bindings) if agent else available
             async with open_execution_log(store, library) as record_call:

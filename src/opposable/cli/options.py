@@ -164,6 +164,19 @@ def read_file(path: Path) -> bytes:
         raise BadInput(f"Cannot read {path}: {error.strerror}.") from error
 
 
+def require_new_file(path: Path) -> Path:
+    """Return the path of an output file.
+
+    Raises:
+        BadInput: The file exists, or its folder does not.
+    """
+    if path.exists():
+        raise BadInput(f"{path} already exists. Pass another file, or move it away.")
+    if not path.parent.is_dir():
+        raise BadInput(f"The folder {path.parent} does not exist. Create it, or pass another file.")
+    return path
+
+
 def parse_rate(text: str) -> RateLimit | None:
     """Parse a rate limit, CALLS/SECONDS; None for "".
 

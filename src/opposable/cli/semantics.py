@@ -8,9 +8,8 @@ import typer
 
 from opposable.app.ask import draft_semantics, lint_semantics
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import DatabaseOption, JsonOption, err, out, require_database
+from opposable.cli.options import DatabaseOption, JsonOption, err, out, require_database, require_new_file
 from opposable.cli.rendering import style_text, to_json, write_text
-from opposable.domain.errors import BadInput
 
 cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
@@ -66,8 +65,8 @@ def init(
     Example: opposable semantics init --db examples/data/chinook.sqlite -o model.yaml
     """
     database = require_database(db)
-    if file is not None and file.exists():
-        raise BadInput(f"{file} already exists. Pass another file, or move it away.")
+    if file is not None:
+        require_new_file(file)
     text = asyncio.run(draft_semantics(database))
     if file is None:
         write_text(out, text)

@@ -22,7 +22,7 @@ from opposable.app.stored_tools import (
     set_tool_enabled,
 )
 from opposable.cli.function_files import read_function_file
-from opposable.cli.options import JsonOption, err, out, read_file, read_settings
+from opposable.cli.options import JsonOption, err, out, read_file, read_settings, require_new_file
 from opposable.cli.rendering import render_table, style_text, to_json
 from opposable.cli.stored_records import format_minute, read_store, run_with_store
 from opposable.domain.errors import BadInput
@@ -238,8 +238,8 @@ def export_specs(
     """
     if file == Path("-"):
         file = None
-    if file is not None and file.exists():
-        raise BadInput(f"{file} already exists. Pass another file, or move it away.")
+    if file is not None:
+        require_new_file(file)
     stored: tuple[AnyToolSpec, ...] = read_store(load_stored_specs, ())
     specs = [spec.model_dump(mode="json", exclude_defaults=True) | {"tool_type": spec.tool_type} for spec in stored]
     text = to_json(specs)

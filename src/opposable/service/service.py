@@ -408,7 +408,7 @@ async def open_service(
     if is_durable:
         require_postgresql(settings)
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_default_store(settings))
+        store = await stack.enter_async_context(open_default_store(settings, uses_valkey=True))
         recorder = await stack.enter_async_context(
             Recorder(store.executions, store.runs, flush_interval_seconds=RECORD_WRITE_SECONDS)
         )
