@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import orjson
-from sqlalchemy import ColumnElement, Row, Select, tuple_
+from sqlalchemy import ColumnElement, Row, Select, select, tuple_
 
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Page
@@ -90,5 +90,7 @@ async def fetch_by_id_prefix(
     id_prefix: str,
 ) -> tuple[T, ...]:
     """Return the first two rows whose key starts with `id_prefix`, ordered by key: enough to see whether it is unique."""
-    query = query.where(key_column.startswith(id_prefix, autoescape=True)).order_by(key_column).limit(2)
+    # the index alone has the keys: with the rows, PostgreSQL reads the whole table in the order of the index
+    keys = select(key_column).where(key_column.startswith(id_prefix, autoescape=True)).order_by(key_column).limit(2)
+    query = query.where(key_column.in_(keys.correlate(None))).order_by(key_column)
     return tuple(to_item(row) for row in await database.fetch(query))
