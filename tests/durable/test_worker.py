@@ -4,6 +4,7 @@ import asyncio
 import random
 import signal
 
+import psycopg
 import pytest
 from tests.cli.program import run_program
 from tests.durable.farm import AGENT_ID, kill, run_batch, start_worker, store_agent
@@ -80,6 +81,26 @@ async def test_a_stopping_worker_finishes_its_runs(url, outside, tmp_path):
     await kill(worker)
     assert (code, [line["status"] for line in lines]) == (0, ["finished"] * 4)
     assert set(outside.effects.values()) == {1}
+
+
+async def test_the_steps_of_old_runs_are_deleted(url, outside, tmp_path, monkeypatch):
+    await store_agent(url, outside)
+    worker = await start_worker(url, tmp_path, outside)
+    await run_batch(url, tmp_path, [{"id": str(n), "task": str(n)} for n in range(3)])
+    await kill(worker)
+    monkeypatch.setenv("OPPOSABLE_RETENTION_DAYS", "1")
+    count = "SELECT count(DISTINCT workflow_uuid) FROM opposable_dbos.operation_outputs"
+    with psycopg.connect(url, autocommit=True) as connection:
+        [(newest,)] = connection.execute("SELECT max(workflow_uuid) FROM opposable_dbos.workflow_status").fetchall()
+        age = "UPDATE opposable_dbos.workflow_status SET completed_at = 1 WHERE workflow_uuid < %s"
+        connection.execute(age, [newest])
+        worker = await start_worker(url, tmp_path, outside)
+        async with asyncio.timeout(30):
+            while connection.execute(count).fetchone() == (3,):  # noqa: ASYNC110 - the worker deletes them
+                await asyncio.sleep(0.1)
+        await kill(worker)
+        assert connection.execute(f"{count} WHERE workflow_uuid = %s", [newest]).fetchone() == (1,)
+        assert connection.execute(count).fetchone() == (1,)
 
 
 async def test_a_cancelled_batch_starts_none_of_its_tasks(url, outside, tmp_path):

@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 from tests.store.records import make_execution
 
+from opposable.domain.batches import QueuedRun
 from opposable.domain.errors import BadInput
-from opposable.domain.records import Run, RunEvent, get_utc_now
+from opposable.domain.records import Approval, Run, RunEvent, canonical_sha256, get_utc_now
 from opposable.store.retention import DELETE_BATCH_ROWS, RetentionLimits, RetentionResult
 
 pytestmark = pytest.mark.anyio
@@ -76,3 +77,13 @@ async def test_executions_of_the_same_time_are_counted_separately(store):
 async def test_negative_limit_is_reported(store, limits):
     with pytest.raises(BadInput, match="are negative"):
         await store.retention.enforce(limits)
+
+
+async def test_a_deleted_run_leaves_no_request_and_no_approval(store):
+    for run_id, status in (("r0", "finished"), ("r1", "waiting")):
+        run = Run(run_id, get_utc_now() - timedelta(days=9), status=status, worker="durable")
+        await store.queued_runs.add(QueuedRun(run_id, {"history": ["private"]}), run)
+        await store.approvals.add(Approval(run_id, run_id, "c", "t", {}, canonical_sha256({}), run.started_at))
+    assert await store.retention.enforce(RetentionLimits(max_age=timedelta(days=1))) == RetentionResult(0, 1)
+    stored = [(await store.queued_runs.get(run_id), await store.approvals.get(run_id)) for run_id in ("r0", "r1")]
+    assert [(queued is None, approval is None) for queued, approval in stored] == [(True, True), (False, False)]

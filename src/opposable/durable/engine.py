@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
 
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
@@ -22,6 +23,9 @@ POOL_SIZE = 10
 """Connections of DBOS to the database, for each worker."""
 MAX_RECOVERY_ATTEMPTS = 1_000_000
 """The runs themselves limit how often they are taken over."""
+
+RUNS_PER_DELETE = 500
+"""Runs whose steps are deleted in one transaction."""
 
 Execute = Callable[[str], Awaitable[str]]
 """Executes the run with an id and returns its status."""
@@ -62,6 +66,21 @@ class Engine:
         )
         if suspended:
             await self.resubmit([workflow.workflow_id for workflow in suspended])
+
+    async def delete_ended(self, before: datetime) -> None:
+        """Delete the recorded steps of the runs that ended before a time."""
+        while True:
+            workflows = await DBOS.list_workflows_async(
+                status=["SUCCESS", "ERROR"],  # a suspended run is "CANCELLED"
+                name=WORKFLOW,
+                completed_before=before.isoformat(),
+                limit=RUNS_PER_DELETE,
+                load_input=False,
+                load_output=False,
+            )
+            await DBOS.delete_workflows_async([workflow.workflow_id for workflow in workflows])
+            if len(workflows) < RUNS_PER_DELETE:
+                return
 
     async def close(self, wait_seconds: int) -> None:
         """Start no further run, wait for the active ones, and end DBOS. Cancel what is left before the wait is over."""

@@ -2,19 +2,24 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from uuid import uuid4
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from opposable.app.default_store import require_postgresql
+from opposable.domain.records import get_utc_now
 from opposable.durable.call_slots import CallSlots
 from opposable.durable.coordinator import Coordinator
 from opposable.durable.engine import Engine, launch_engine
 from opposable.durable.execution import RunExecutor, SetOwner
 from opposable.models.base import Model
 from opposable.service.background import run_in_background
-from opposable.service.service import Service, open_service
+from opposable.service.service import RETENTION_SECONDS, Service, open_service
 from opposable.settings import Settings
 
 DEFAULT_CONCURRENCY = 20
@@ -22,6 +27,8 @@ STOP_SECONDS = 5
 """Seconds for cancelled runs to end."""
 DRAIN_SECONDS = 25
 """Seconds that a stopping worker waits for its runs. Those that go on are continued by other workers."""
+
+log = logging.getLogger("opposable.durable")
 
 OpenMeter = Callable[[Service], AbstractAsyncContextManager[SetOwner]]
 """Counts the tokens of a service's models while its block runs."""
@@ -60,6 +67,7 @@ async def run_worker(
             async with (  # the end of the coordinator releases its lock: other workers take over what is left
                 run_in_background(coordinator.run(), "coordinator"),
                 run_in_background(executor.poll_cancel_requests(), "cancellation requests"),
+                run_in_background(_delete_old_steps(engine, settings.retention_days), "retention of steps"),
             ):
                 on_ready(worker_id)
                 try:
@@ -68,6 +76,16 @@ async def run_worker(
                     await _drain(engine, executor, drain_seconds)
                 finally:
                     executor.stop()
+
+
+async def _delete_old_steps(engine: Engine, retention_days: int | None) -> None:
+    """Delete the recorded steps of old runs every hour, unless they are retained for ever."""
+    while retention_days is not None:
+        try:
+            await engine.delete_ended(get_utc_now() - timedelta(days=retention_days))
+        except SQLAlchemyError as error:  # from DBOS
+            log.warning("The steps of old runs could not be deleted: %s", type(error).__name__)
+        await asyncio.sleep(RETENTION_SECONDS)
 
 
 async def _drain(engine: Engine, executor: RunExecutor, seconds: int) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Table, delete, select
 from opposable.domain.errors import BadInput
 from opposable.domain.records import get_utc_now
 from opposable.store.database import Repository
-from opposable.store.tables import responses, run_events, runs, tool_executions
+from opposable.store.tables import approvals, queued_runs, responses, run_events, runs, tool_executions
 
 DELETE_BATCH_ROWS = 1000
 """Rows deleted in one transaction. Other writers get a turn between transactions."""
@@ -33,7 +33,11 @@ class RetentionResult:
 
 
 class Retention(Repository):
-    """Deletes executions, runs and responses beyond the retention limits. Active runs are never deleted."""
+    """Deletes executions, runs and responses beyond the retention limits.
+
+    A run is deleted with its events, its approvals and the request of a chat. Active runs are never deleted, nor are
+    batches.
+    """
 
     async def enforce(self, limits: RetentionLimits) -> RetentionResult:
         """Delete the records beyond `limits`. Without such records it costs a few index lookups.
@@ -87,6 +91,9 @@ class Retention(Repository):
                 ids = (await connection.scalars(oldest)).all()
                 if table is runs:
                     await connection.execute(delete(run_events).where(run_events.c.run_id.in_(ids)))
+                    await connection.execute(delete(approvals).where(approvals.c.run_id.in_(ids)))
+                    is_chat = queued_runs.c.run_id.in_(ids) & (queued_runs.c.batch_id == "")
+                    await connection.execute(delete(queued_runs).where(is_chat))
                 await connection.execute(delete(table).where(table.c.id.in_(ids)))
             total += len(ids)
             if len(ids) < DELETE_BATCH_ROWS:
