@@ -1,12 +1,17 @@
 """Who is let in, and how much they may send."""
 
+import asyncio
+
 import aiohttp
 import pytest
 from tests.web.serving import serve_models
 
 from opposable.domain.errors import BadInput
+from opposable.domain.rate_limits import InProcessRateLimiter
 from opposable.models.scripted import ScriptedModel
-from opposable.web.middleware.authentication import is_loopback
+from opposable.store.keys import generate_key
+from opposable.web.middleware.authentication import ApiKeyCache, is_loopback
+from opposable.web.middleware.request_limits import TokenUsageRecorder
 from opposable.web.server import get_model_names, require_key_unless_loopback
 
 pytestmark = pytest.mark.anyio
@@ -132,3 +137,28 @@ def test_other_hosts_are_served_only_with_a_key(host, loopback):
 )
 def test_a_model_has_its_requested_and_its_own_name(asked_for, names):
     assert get_model_names(asked_for, ScriptedModel("hi", name="qwen")) == names
+
+
+class SlowKeys:
+    """The keys of a store that answers late, and how often they were read."""
+
+    def __init__(self, *keys):
+        self.keys = {key.sha256: key for key in keys}
+        self.reads = 0
+
+    async def get_by_hash(self, sha256):
+        self.reads += 1
+        await asyncio.sleep(0.01)
+        return self.keys.get(sha256)
+
+
+async def test_concurrent_requests_read_their_key_once():
+    (one, first), (other, second) = (generate_key(name, ("chat",)) for name in ("one", "other"))
+    keys = SlowKeys(first, second)
+    now = 0.0
+    cache = ApiKeyCache(keys, InProcessRateLimiter(), TokenUsageRecorder(keys), lambda: now)
+    for reads in (3, 6):  # the cached keys expire in between
+        found = await asyncio.gather(*(cache.find(key) for key in (one, other, "opp_unknown") for _ in range(20)))
+        ids = [each and each.principal.key_id for each in found]
+        assert (ids, keys.reads) == ([first.key_id] * 20 + [second.key_id] * 20 + [None] * 20, reads)
+        now += 60

@@ -72,6 +72,7 @@ class ApiKeyCache:
         self._requires_key_until = -1.0
         self._requires_key = False
         self._lookup_lock = asyncio.Lock()
+        self._lookups: dict[str, asyncio.Task[CachedKey | None]] = {}
 
     async def requires_key(self) -> bool:
         """Return whether the store has keys, so that requests need one.
@@ -97,7 +98,13 @@ class ApiKeyCache:
             return None
         digest = hash_key(key)
         expires_at, cached_key = self._cached_keys.get(digest, (float("-inf"), None))
-        return cached_key if self._clock() < expires_at else await self._look_up(digest, cached_key)
+        if self._clock() < expires_at:
+            return cached_key
+        lookup = self._lookups.get(digest)
+        if lookup is None:  # one of many concurrent requests reads the store, for all of them
+            lookup = self._lookups[digest] = asyncio.create_task(self._look_up(digest, cached_key))
+            lookup.add_done_callback(lambda _: self._lookups.pop(digest))
+        return await asyncio.shield(lookup)
 
     async def check_limits(self, cached_key: CachedKey) -> ApiError | None:
         """Return the error for a key beyond its rate limit or token budget, else None.
