@@ -22,7 +22,7 @@ async def test_a_batch_is_shown_paused_and_its_results_are_written(tmp_path, pos
     env = {"OPPOSABLE_DATABASE_URL": url}
     async with open_store(url) as store:
         batch = await create_batch(store, AgentSpec(agent_id="a"), parse_tasks([TASK, b'{"id": "2", "task": "two"}']))
-        [run_id, _] = await store.queued_runs.list_ready()
+        [run_id, _] = await store.queued_runs.list_ready_tasks()
         await store.queued_runs.finish(run_id, RunOutcome("finished", "done"))
     paused = await run_program(tmp_path, "batch", "pause", batch.batch_id, env=env)
     shown = await run_program(tmp_path, "batch", "show", batch.batch_id[:8], "--json", env=env)
@@ -57,7 +57,7 @@ async def test_the_answers_to_an_evaluation_set_are_graded(tmp_path, postgresql)
             RunOutcome("failed", "Paris"),
             RunOutcome("finished", "done"),
         ]
-        for run_id, outcome in zip(await store.queued_runs.list_ready(), outcomes, strict=True):
+        for run_id, outcome in zip(await store.queued_runs.list_ready_tasks(), outcomes, strict=True):
             await store.queued_runs.finish(run_id, outcome)
     arguments = ("batch", "results", batch.batch_id, "--out", "r.jsonl")
     written = await run_program(tmp_path, *arguments, env={"OPPOSABLE_DATABASE_URL": url})

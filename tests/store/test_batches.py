@@ -40,34 +40,34 @@ async def test_a_batch_is_stored_with_its_limits(store):
     assert await store.batches.get("b1") == BATCH
     assert (await store.batches.list(owner="owner")).items == (BATCH,)
     assert (await store.batches.list(owner="other")).items == ()
-    [run_id, _] = await store.queued_runs.list_ready()
+    [run_id, _] = await store.queued_runs.list_ready_tasks()
     queued = await store.queued_runs.get(run_id)
     assert (queued.request, queued.batch, queued.status) == ({"task": "task 0"}, BATCH, "queued")
 
 
 async def test_tasks_start_within_the_concurrency(store):
     await add_batch(store)
-    first = await store.queued_runs.list_ready()
+    first = await store.queued_runs.list_ready_tasks()
     await store.queued_runs.set_status(first, "submitted")
-    assert (len(first), await store.queued_runs.list_ready()) == (2, ())
+    assert (len(first), await store.queued_runs.list_ready_tasks()) == (2, ())
     await store.queued_runs.set_status(first[:1], "waiting")  # a person decides: its place is free
-    third = await store.queued_runs.list_ready()
+    third = await store.queued_runs.list_ready_tasks()
     await finish(store, first[1])
-    assert (len(third), await store.queued_runs.list_ready()) == (1, third)
+    assert (len(third), await store.queued_runs.list_ready_tasks()) == (1, third)
 
 
 async def test_a_paused_batch_starts_nothing(store):
     await add_batch(store)
     assert await store.batches.set_paused("b1", paused=True)
-    assert await store.queued_runs.list_ready() == ()
+    assert await store.queued_runs.list_ready_tasks() == ()
     assert await store.batches.set_paused("b1", paused=False)
-    assert len(await store.queued_runs.list_ready()) == 2
+    assert len(await store.queued_runs.list_ready_tasks()) == 2
     assert not await store.batches.set_paused("b2", paused=True)
 
 
 async def test_a_cancelled_batch_ends_its_tasks(store):
     await add_batch(store)
-    [active, _] = await store.queued_runs.list_ready()
+    [active, _] = await store.queued_runs.list_ready_tasks()
     await store.queued_runs.set_status([active], "submitted")
     await store.runs.save(Run(active, START))
     await store.batches.cancel("b1")
@@ -78,7 +78,7 @@ async def test_a_cancelled_batch_ends_its_tasks(store):
 
 async def test_the_tasks_of_a_cancelled_batch_are_cancelled_before_their_runs_are_stored(store):
     await add_batch(store)
-    run_ids = await store.queued_runs.list_ready()
+    run_ids = await store.queued_runs.list_ready_tasks()
     await store.queued_runs.set_status(run_ids, "submitted")
     assert await store.runs.list_cancel_requested(run_ids) == set()
     await store.batches.cancel("b1")
@@ -87,7 +87,7 @@ async def test_the_tasks_of_a_cancelled_batch_are_cancelled_before_their_runs_ar
 
 async def test_a_finished_batch_is_not_cancelled(store):
     await add_batch(store, 1)
-    await finish(store, (await store.queued_runs.list_ready())[0])
+    await finish(store, (await store.queued_runs.list_ready_tasks())[0])
     await store.batches.finish_ended()
     finished = await store.batches.get("b1")
     await store.batches.cancel("b1")
@@ -96,12 +96,12 @@ async def test_a_finished_batch_is_not_cancelled(store):
 
 async def test_failed_tasks_run_again_as_new_runs(store):
     await add_batch(store)
-    run_ids = await store.queued_runs.list_ready()
+    run_ids = await store.queued_runs.list_ready_tasks()
     await finish(store, run_ids[0], text="one", calls=2, cost=0.5)
     await finish(store, run_ids[1], "failed", error="no answer")
     before = await list_results(store)
     assert await store.batches.retry_failed("b1") == 1
-    [retried, _] = await store.queued_runs.list_ready()
+    [retried, _] = await store.queued_runs.list_ready_tasks()
     assert retried == f"{run_ids[1]}-1"
     await finish(store, run_ids[1], text="too late")  # an old run cannot change the result
     assert before == [
@@ -115,7 +115,7 @@ async def test_a_batch_without_open_tasks_is_finished(store):
     await add_batch(store, 1)
     await store.batches.finish_ended()
     assert (await store.batches.get("b1")).status == "running"
-    [run_id] = await store.queued_runs.list_ready()
+    [run_id] = await store.queued_runs.list_ready_tasks()
     await finish(store, run_id, cost=0.25)
     await store.batches.finish_ended()
     progress = await store.batches.get_progress("b1")

@@ -15,11 +15,11 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_chat_is_queued_until_it_is_submitted(store):
     await store.queued_runs.add(QueuedRun("r1", {"task": "go"}), Run("r1", START))
-    assert await store.queued_runs.list_ready() == ("r1",)
+    assert await store.queued_runs.list_ready_chats() == ("r1",)
     assert await store.queued_runs.get("r1") == QueuedRun("r1", {"task": "go"})
     assert await store.queued_runs.get("r2") is None
     await store.queued_runs.set_status(["r1"], "submitted")
-    assert await store.queued_runs.list_ready() == ()
+    assert await store.queued_runs.list_ready_chats() == ()
     await store.queued_runs.finish("r1", RunOutcome("finished"))
     await store.queued_runs.set_status(["r1"], "queued")
     assert (await store.queued_runs.get("r1")).status == "finished"

@@ -9,7 +9,7 @@ import logging
 from contextlib import suppress
 
 from opposable.domain.errors import OpposableError
-from opposable.durable.engine import Engine
+from opposable.durable.engine import BATCH_PRIORITY, Engine
 from opposable.durable.execution import RunExecutor
 from opposable.durable.locks import Connection, connect, release_lock, take_lock
 from opposable.store.store import Store
@@ -89,9 +89,12 @@ class Coordinator:
     async def _dispatch(self) -> None:
         """Hand queued runs to the workers, and resume those that waited for a person."""
         queued_runs = self._store.queued_runs
-        if ready := await queued_runs.list_ready():
-            await self._engine.submit(ready)
-            await queued_runs.mark_submitted(ready)
+        if chats := await queued_runs.list_ready_chats():
+            await self._engine.submit(chats)
+            await queued_runs.mark_submitted(chats)
+        if tasks := await queued_runs.list_ready_tasks():
+            await self._engine.submit(tasks, BATCH_PRIORITY)
+            await queued_runs.mark_submitted(tasks)
         if resumable := await queued_runs.list_resumable():
             await self._engine.resume_suspended(resumable)
         await self._store.batches.finish_ended()

@@ -24,6 +24,8 @@ POOL_SIZE = 10
 MAX_RECOVERY_ATTEMPTS = 1_000_000
 """The runs themselves limit how often they are taken over."""
 
+CHAT_PRIORITY, BATCH_PRIORITY = 1, 2
+"""Queued chats start before queued tasks of batches."""
 RUNS_PER_DELETE = 500
 """Runs whose steps are deleted in one transaction."""
 
@@ -34,10 +36,15 @@ Execute = Callable[[str], Awaitable[str]]
 class Engine:
     """The launched DBOS of this process."""
 
-    async def submit(self, run_ids: Sequence[str]) -> None:
+    async def submit(self, run_ids: Sequence[str], priority: int = CHAT_PRIORITY) -> None:
         """Put runs into the queue of all workers. A run that is in the queue already stays there."""
         for run_id in run_ids:
-            options = {"workflow_name": WORKFLOW, "queue_name": QUEUE, "workflow_id": run_id}
+            options = {
+                "workflow_name": WORKFLOW,
+                "queue_name": QUEUE,
+                "workflow_id": run_id,
+                "priority": priority,
+            }
             await DBOS.enqueue_workflow_with_options_async(options, run_id)  # type: ignore[arg-type]  # a TypedDict
 
     async def list_active(self, worker_id: str | None = None) -> dict[str, list[str]]:

@@ -15,6 +15,8 @@ from opposable.store.tables import approvals, batches, call_attempts, queued_run
 
 MAX_QUEUED_CHATS = 200
 """Chats that are handed to the workers at a time."""
+MAX_QUEUED_TASKS = 50
+"""Tasks of a batch that are handed to the workers at a time: chats and takeovers wait meanwhile."""
 
 
 class QueuedRunRepository(Repository):
@@ -48,21 +50,24 @@ class QueuedRunRepository(Repository):
             batch_row = (await connection.execute(batch_query)).one_or_none() if row.batch_id else None
         return QueuedRun(run_id, row.request, None if batch_row is None else to_batch(batch_row), row.status)
 
-    async def list_ready(self) -> tuple[str, ...]:
-        """Return the ids of runs to hand to the workers: chats, and tasks within the concurrency of their batch."""
+    async def list_ready_chats(self) -> tuple[str, ...]:
+        """Return the ids of chats to hand to the workers."""
+        chats = select(queued_runs.c.run_id).where(queued_runs.c.status == "queued", queued_runs.c.batch_id == "")
+        async with self._database.begin_read() as connection:
+            return tuple((await connection.scalars(chats.limit(MAX_QUEUED_CHATS))).all())
+
+    async def list_ready_tasks(self) -> tuple[str, ...]:
+        """Return the ids of tasks to hand to the workers, within the concurrency of their batch."""
         table = queued_runs.c
-        is_queued = table.status == "queued"
-        chats = select(table.run_id).where(is_queued, table.batch_id == "").limit(MAX_QUEUED_CHATS)
         running = select(batches.c.id, batches.c.options).where(batches.c.status == "running")
         run_ids: list[str] = []
         async with self._database.begin_read() as connection:
-            run_ids += (await connection.scalars(chats)).all()
             for batch_id, options in (await connection.execute(running)).all():
                 is_submitted = (table.batch_id == batch_id) & (table.status == "submitted")
                 submitted = await connection.scalar(select(func.count()).where(is_submitted)) or 0
-                free = options.get("concurrency", DEFAULT_BATCH_CONCURRENCY) - submitted
+                free = min(options.get("concurrency", DEFAULT_BATCH_CONCURRENCY) - submitted, MAX_QUEUED_TASKS)
                 if free > 0:
-                    tasks = select(table.run_id).where(table.batch_id == batch_id, is_queued)
+                    tasks = select(table.run_id).where(table.batch_id == batch_id, table.status == "queued")
                     run_ids += (await connection.scalars(tasks.order_by(table.position).limit(free))).all()
         return tuple(run_ids)
 

@@ -32,7 +32,7 @@ async def test_a_batch_is_controlled_over_http(ask):
     assert created["tool_rates"] == {"echo": {"calls": 1, "seconds": 60.0}}
     assert (await ask.request_json("POST", f"{path}/pause"))["status"] == "paused"
     assert (await ask.request_json("POST", f"{path}/resume"))["status"] == "running"
-    [first, second] = await ask.service.store.queued_runs.list_ready()
+    [first, second] = await ask.service.store.queued_runs.list_ready_tasks()
     await ask.service.store.queued_runs.finish(first, RunOutcome("finished", "1", 3, {"input_tokens": 5}, cost=0.5))
     await ask.service.store.queued_runs.finish(second, RunOutcome("failed", error="no answer"))
     ended = await ask.request_json("GET", path)

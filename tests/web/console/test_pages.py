@@ -479,7 +479,7 @@ async def test_a_batch_is_shown_and_controlled(browser, tmp_path, postgresql):  
         await page.get_by_role("button", name="Pause").click()
         await page.get_by_role("button", name="Resume").click()
         await expect(page.get_by_role("button", name="Pause")).to_be_visible()
-        [first, _] = await store.queued_runs.list_ready()
+        [first, _] = await store.queued_runs.list_ready_tasks()
         await store.queued_runs.finish(first, RunOutcome("failed", error="no answer"))
         await expect(page.get_by_text("1 of 2 tasks ended")).to_be_visible()
         async with page.expect_download() as download:
