@@ -1,13 +1,17 @@
 """The commands for batches, without a worker."""
 
+import asyncio
 import codecs
 import json
+import time
+from types import SimpleNamespace
 
 import pytest
 from tests.cli.program import run_program
 from tests.servers import postgresql  # noqa: F401 - a fixture
 
-from opposable.domain.batches import RunOutcome
+from opposable.cli import batch as batch_commands
+from opposable.domain.batches import BatchProgress, RunOutcome
 from opposable.domain.specs import AgentSpec
 from opposable.service.batches import create_batch, parse_tasks
 from opposable.store.factory import open_store
@@ -83,3 +87,19 @@ async def test_wrong_input_is_explained(tmp_path, content, arguments, reason):
     (tmp_path / "tasks.jsonl").write_bytes(content)
     result = await run_program(tmp_path, "batch", "run", "tasks.jsonl", "--agent", "a", *arguments)
     assert (result.code, reason in result.err, "Traceback" in result.err) == (2, True, False), result.err
+
+
+async def test_the_progress_of_a_large_batch_is_read_rarely(monkeypatch):
+    class SlowBatches:
+        reads = 0
+
+        async def get_progress(self, batch_id):
+            self.reads += 1
+            await asyncio.sleep(0.05)
+            return BatchProgress({"finished": 1} if self.reads == 3 else {"submitted": 1})
+
+    monkeypatch.setattr(batch_commands, "POLL_SECONDS", 0.01)
+    store = SimpleNamespace(batches=SlowBatches())
+    started_at = time.monotonic()
+    assert (await batch_commands._follow(store, "b")).ended == 1
+    assert time.monotonic() - started_at > 2 * 10 * 0.05

@@ -1,6 +1,7 @@
 """The commands for batches: run, list, show, pause, resume, retry, cancel, results."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -28,6 +29,8 @@ from opposable.store.store import Store
 cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
 POLL_SECONDS = 0.5
+MIN_PAUSE_FACTOR = 10
+"""The pause between two queries is at least this many times as long as a query: it reads all tasks of the batch."""
 NO_WORKER_NOTE_SECONDS = 10
 T = TypeVar("T")
 
@@ -258,6 +261,7 @@ async def _follow(store: Store, batch_id: str) -> BatchProgress:
     with Progress(*columns, console=err) as bar:
         line = bar.add_task("tasks", total=None)
         while True:
+            started_at = time.monotonic()
             try:
                 progress = await store.batches.get_progress(batch_id)
             except StoreUnavailable:  # the workers go on when the database is back
@@ -268,11 +272,12 @@ async def _follow(store: Store, batch_id: str) -> BatchProgress:
             bar.update(line, completed=progress.ended, total=progress.total, description=f"tasks{failed}{cost}")
             if progress.ended == progress.total:
                 return progress
+            pause_seconds = max(POLL_SECONDS, MIN_PAUSE_FACTOR * (time.monotonic() - started_at))
             is_untouched = progress.counts.get("queued", 0) == progress.total
-            if is_untouched and waited_seconds < NO_WORKER_NOTE_SECONDS <= waited_seconds + POLL_SECONDS:
+            if is_untouched and waited_seconds < NO_WORKER_NOTE_SECONDS <= waited_seconds + pause_seconds:
                 bar.console.print("No worker has started a task yet. Start one with: opposable worker")
-            waited_seconds += POLL_SECONDS
-            await asyncio.sleep(POLL_SECONDS)
+            waited_seconds += pause_seconds
+            await asyncio.sleep(pause_seconds)
 
 
 async def _write_results(store: Store, batch_id: str, path: Path) -> int:
