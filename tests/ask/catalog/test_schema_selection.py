@@ -2,7 +2,7 @@ import pytest
 from tests.ask.catalog.databases import build_many_tables, open_sqlite
 
 from opposable.ask.catalog.catalog import Catalog, open_catalog
-from opposable.ask.catalog.schema_view import estimate_tokens
+from opposable.ask.catalog.schema_view import TableView, estimate_tokens
 from opposable.sql.schema import DatabaseSchema
 
 pytestmark = pytest.mark.anyio
@@ -44,3 +44,15 @@ def test_the_score_of_a_table_does_not_depend_on_the_order_of_the_words():
     weights = {"a": 0.1, "b": 0.2, "c": 0.3}
     catalog._rarity = dict.fromkeys(weights, 1.0)
     assert catalog._sum_weights(weights, ["a", "b", "c"]) == catalog._sum_weights(weights, ["c", "b", "a"])
+
+
+async def test_tables_that_cannot_fit_any_more_are_not_measured_for_each_question(tmp_path, monkeypatch):
+    database = await open_sqlite(tmp_path, *build_many_tables())
+    catalog = await open_catalog(database)
+    measured: list[str] = []
+    to_ddl = TableView.to_ddl
+    monkeypatch.setattr(TableView, "to_ddl", lambda view, dialect: measured.append(view) or to_ddl(view, dialect))
+    view = await catalog.select_schema("Show field a and the remark of the archive", 400)
+    assert len(view.tables) > 3
+    assert len(measured) < 100
+    await database.close()

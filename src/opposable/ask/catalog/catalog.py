@@ -43,16 +43,17 @@ class Catalog:
         self._column_weights: dict[tuple[str, str], WordWeights] = {}
         self._table_weights: dict[str, WordWeights] = {}
         for name, table in self._tables.items():
-            self._table_weights[name] = _weigh_words(table, (), synonyms.get(name, ()), _TABLE_NAME_WEIGHT)
+            merged = self._table_weights[name] = _weigh_words(table, (), synonyms.get(name, ()), _TABLE_NAME_WEIGHT)
             for column in table.columns:
                 values = samples.get(name, {}).get(column.name, ())
                 names = synonyms.get(f"{name}.{column.name}", ())
                 weights = _weigh_words(column, values, names, _COLUMN_NAME_WEIGHT)
                 self._column_weights[name, column.name] = weights
-                merged = self._table_weights[name]
                 merged |= {word: max(weight, merged.get(word, 0)) for word, weight in weights.items()}
         counts = Counter(word for weights in self._table_weights.values() for word in weights)
         self._rarity = {word: math.log(1 + len(self._tables) / count) for word, count in counts.items()}
+        complete = [tuple(_view_table(one, one.columns, shown) for one in schema.tables) for shown in (samples, {})]
+        self._complete_views = [(views, sum(map(self._count_tokens, views))) for views in complete]
 
     async def select_schema(self, question: str, budget_tokens: int = 3_000) -> SchemaView:
         """Return the tables and columns for a question, with at least one table and about `budget_tokens` of DDL.
@@ -62,20 +63,22 @@ class Catalog:
         return await asyncio.to_thread(self._select, question, budget_tokens)
 
     def _select(self, question: str, budget_tokens: int) -> SchemaView:
-        for samples in (self.samples, {}):
-            views = tuple(_view_table(table, table.columns, samples) for table in self.schema.tables)
-            if sum(self._count_tokens(view) for view in views) <= budget_tokens:
+        for views, tokens in self._complete_views:
+            if tokens <= budget_tokens:
                 return SchemaView(self.schema.dialect, views)
         words = {singularize(word) for word in extract_index_words(normalize_text(question))} & self._rarity.keys()
         scores = {name: self._score_table(weights, words) for name, weights in self._table_weights.items()}
         selected: dict[str, TableView] = {}
         remaining = budget_tokens
         for name in self._rank_tables(scores):
+            is_unrelated = scores[name] <= 0 and remaining < budget_tokens // 4
+            names = sorted((column.name for column in self._tables[name].columns), key=estimate_tokens)[:_MIN_COLUMNS]
+            if selected and (is_unrelated or estimate_tokens("".join(names)) > remaining):  # no view is shorter
+                continue
             limit = min(remaining, int(budget_tokens * _MAX_TABLE_BUDGET_SHARE)) if selected else remaining
             view = self._fit_table(self._tables[name], words, limit)
             tokens = self._count_tokens(view)
-            is_unrelated = scores[name] <= 0 and remaining < budget_tokens // 4
-            if not selected or not (is_unrelated or tokens > remaining):
+            if not selected or tokens <= remaining:
                 selected[name] = view
                 remaining -= tokens
         shown = tuple(selected[name] for name in self._tables if name in selected)
@@ -119,18 +122,16 @@ class Catalog:
 
     def _fit_table(self, table: Table, words: set[str], budget_tokens: int) -> TableView:
         """Return a view of a table that fits the budget: without samples, then without the columns that score least."""
-        for samples in (self.samples, {}):
-            view = _view_table(table, table.columns, samples)
-            if self._count_tokens(view) <= budget_tokens:
-                return view
-        scores: dict[str, float] = {}
-        for column in table.columns:
-            weights = self._column_weights[table.full_name, column.name]
-            scores[column.name] = self._sum_weights(weights, words) / math.sqrt(max(len(weights), 1))
+        view = _view_table(table, table.columns, self.samples)
+        if self._count_tokens(view) <= budget_tokens:
+            return view
+        weights = {column.name: self._column_weights[table.full_name, column.name] for column in table.columns}
+        scores = {name: self._sum_weights(one, words) / math.sqrt(max(len(one), 1)) for name, one in weights.items()}
         ranked = sorted(table.columns, key=lambda column: (not column.is_key, -scores[column.name]))
         fewest = max(sum(column.is_key for column in ranked), min(len(ranked), _MIN_COLUMNS))
-        views = [_view_table(table, ranked[:count], {}) for count in range(fewest, len(ranked) + 1)]
-        return views[max(0, bisect_right(views, budget_tokens, key=self._count_tokens) - 1)]
+        counts = range(fewest, len(ranked) + 1)
+        fit = bisect_right(counts, budget_tokens, key=lambda n: self._count_tokens(_view_table(table, ranked[:n], {})))
+        return _view_table(table, ranked[: counts[max(0, fit - 1)]], {})
 
     def _count_tokens(self, view: TableView) -> int:
         return estimate_tokens(view.to_ddl(self.schema.dialect))
@@ -153,7 +154,8 @@ async def open_catalog(
 
 
 def _view_table(table: Table, columns: Sequence[Column], samples: Samples) -> TableView:
-    shown = tuple(column for column in table.columns if column in columns)
+    names = {column.name for column in columns}
+    shown = tuple(column for column in table.columns if column.name in names)
     return TableView(table, shown, samples.get(table.full_name, {}))
 
 
@@ -164,8 +166,7 @@ def _weigh_words(
     weights: WordWeights = {}
     for value in values:
         weights |= {singularize(w): _SAMPLE_WEIGHT for w in extract_index_words(normalize_text(value)) if len(w) > 1}
-    comment_words = extract_index_words(normalize_text(item.comment or ""))
-    weights |= {singularize(word): _COMMENT_WEIGHT for word in comment_words}
+    weights |= {singularize(w): _COMMENT_WEIGHT for w in extract_index_words(normalize_text(item.comment or ""))}
     for name in [*synonyms, item.name]:
         weights |= dict.fromkeys(split_identifier(name), name_weight)
     return weights

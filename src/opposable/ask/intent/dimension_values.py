@@ -24,10 +24,9 @@ async def load_dimension_values(model: SemanticModel, database: Database) -> dic
             root = find_root_table(model, bound.tables)
             if root is None:
                 continue
-            query = build_join_query(model, root, bound.tables)
-            query = query.select(bound.tree.copy()).distinct().limit(_MAX_VALUES + 1)
-            limits = QueryLimits(max_rows=_MAX_VALUES + 1)
-            rows = (await database.run(query.sql(dialect=database.dialect), limits=limits)).rows
+            query = build_join_query(model, root, bound.tables).select(bound.tree.copy()).distinct()
+            sql, limits = query.limit(_MAX_VALUES + 1).sql(dialect=database.dialect), QueryLimits(_MAX_VALUES + 1)
+            rows = (await database.run(sql, limits=limits)).rows
         except (BadInput, ToolError):
             continue
         texts = [row[0] for row in rows if isinstance(row[0], str) and row[0].strip()]

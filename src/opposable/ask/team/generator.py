@@ -68,9 +68,8 @@ def build_draft_messages(dialect: Dialect, state: TeamState, failed_attempts: Se
         for example in state.examples
         for message in (user_message(example.question), assistant_message(f"```sql\n{example.sql}\n```"))
     ]
-    schema = state.schema + SYNTAX_RULES.get(dialect, "")
-    system = system_message(PROMPT_TEMPLATE.format(dialect=dialect, schema=schema))
-    return [system, *turns, user_message("\n\n".join(parts))]
+    system = PROMPT_TEMPLATE.format(dialect=dialect, schema=state.schema + SYNTAX_RULES.get(dialect, ""))
+    return [system_message(system), *turns, user_message("\n\n".join(parts))]
 
 
 def build_correction_messages(dialect: Dialect, state: TeamState, *, assisted: bool = False) -> list[Message]:

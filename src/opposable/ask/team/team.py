@@ -174,8 +174,7 @@ class Team:
         else:
             state.draft_count += 1
             state.correction_count = 0
-            failed_attempts = planner.list_failed_attempts(state)
-            prompt_messages = generator.build_draft_messages(dialect, state, failed_attempts)
+            prompt_messages = generator.build_draft_messages(dialect, state, planner.list_failed_attempts(state))
             if state.outcomes:
                 options = replace(generator.LATER_DRAFT_OPTIONS, seed=state.draft_count)
         reply = await self._request_reply(state, prompt_messages, options)
