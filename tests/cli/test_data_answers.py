@@ -66,3 +66,11 @@ def test_the_chart_shows_a_decimal_that_is_text() -> None:
     print_answer(Console(file=out, width=80), DataAnswer("x", "SELECT 1", ("status", "avg"), rows, chart=chart), "en")
     assert "█ 25.9733\n" in out.getvalue()
     assert "25.9733333333333333" in out.getvalue()
+
+
+def test_csv_and_table_have_json_for_lists_objects_and_booleans() -> None:
+    answer = DataAnswer("x", "SELECT 1", ("l", "o", "ok"), (([1, None], {"a": "李"}, True),))
+    assert format_csv(answer) == 'l,o,ok\n"[1,null]","{""a"":""李""}",true\n'
+    out = io.StringIO()
+    print_answer(Console(file=out, width=80), answer, "en")
+    assert '[1,null] │ {"a":"李"} │ true' in out.getvalue()

@@ -10,6 +10,7 @@ from rich.console import Console
 from opposable.ask.team.answer_text import to_number
 from opposable.cli.rendering import render_chart, render_table, style_text
 from opposable.domain.answers import DataAnswer
+from opposable.domain.json_text import dump_json
 from opposable.domain.language import Language
 
 MAX_LINE_CHARACTERS = 80
@@ -37,7 +38,7 @@ def print_answer(out: Console, answer: DataAnswer, language: Language, limit: in
         for text in texts:
             out.print(style_text((label, "yellow"), f"  {text}"))
     if answer.columns:
-        rows = [[round_number(cell) for cell in row] for row in answer.rows]
+        rows = [[_format_json(round_number(cell)) for cell in row] for row in answer.rows]
         out.print(render_table(answer.columns, rows, limit, language=language))
     if answer.chart is not None:
         numbers = [[to_number(cell) for cell in row] for row in answer.rows]
@@ -83,11 +84,16 @@ def round_number(value: Any) -> Any:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def _format_json(value: Any) -> Any:
+    """Return a list, an object or a boolean as JSON, and any other value unchanged."""
+    return dump_json(value).decode() if isinstance(value, bool | list | dict) else value
+
+
 def format_csv(answer: DataAnswer, limit: int | None = None) -> str:
-    """Return the rows with their exact values as CSV; NULL is empty."""
+    """Return the rows with their exact values as CSV; NULL is empty, lists, objects and booleans are JSON."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     if answer.columns:
         writer.writerow(answer.columns)
-    writer.writerows(["" if cell is None else cell for cell in row] for row in answer.rows[:limit])
+    writer.writerows(["" if cell is None else _format_json(cell) for cell in row] for row in answer.rows[:limit])
     return file.getvalue()

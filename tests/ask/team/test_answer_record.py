@@ -68,6 +68,7 @@ async def test_an_answer_that_is_given_up_has_its_candidates_too(shop):
             "SELECT d.name, count(*) FROM person p JOIN department d ON p.department_id = d.id GROUP BY d.name HAVING count(*) > 1",
             "computes d.name, COUNT(*); from person, department; where COUNT(*) > 1; for each d.name",
         ),
+        ("SELECT count(*) FROM a.orders, b.orders", "computes COUNT(*); from a.orders, b.orders"),
         ("SELECT (", ""),
     ],
 )

@@ -135,3 +135,26 @@ def test_the_growth_that_was_asked_for_is_in_the_sentence_and_the_current_period
 def test_a_decimal_that_is_text_is_a_number_of_the_chart():
     rows = [("25.9733333333333333", "paid"), (3, "open")]
     assert build_chart(("avg", "status"), rows) == {"type": "bar", "x": "status", "y": ["avg"]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "chart"),
+    [
+        (
+            ("city", "orders", "share"),
+            [("A", 1950, 0.4), ("B", 2010, 0.6)],
+            {"type": "bar", "x": "city", "y": ["share"]},
+        ),
+        (("city", "since"), [("A", 1950), ("B", 2010)], None),
+        (("year", "orders"), [(2023, 1950), (2024, 2010)], {"type": "line", "x": "year", "y": ["orders"]}),
+        (("city", "year", "n"), [("A", 2023, 5), ("A", 2024, 6)], {"type": "line", "x": "year", "y": ["n"]}),
+        (("n", "day"), [(5, "2024-01-01"), (6, "2024-01-02")], {"type": "line", "x": "day", "y": ["n"]}),
+    ],
+)
+def test_numbers_that_may_be_years_are_not_the_axis_where_a_text_is(columns, rows, chart):
+    assert build_chart(columns, rows) == chart
+
+
+def test_lists_objects_and_booleans_are_json_in_the_sentence():
+    row = [True, [1, None], {"a": "李"}]
+    assert format_answer_sentence(["ok", "l", "o"], [row], False, "en") == 'ok true, l [1,null], o {"a":"李"}.'

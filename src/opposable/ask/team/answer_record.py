@@ -85,7 +85,7 @@ def describe_sql(sql: str, dialect: Dialect) -> str:
 
     described = (
         (messages.QUERY_OUTPUTS, write(select.expressions)),
-        (messages.QUERY_TABLES, [table.name for table in tree.find_all(exp.Table)]),
+        (messages.QUERY_TABLES, [".".join(filter(None, (one.db, one.name))) for one in tree.find_all(exp.Table)]),
         (messages.QUERY_CONDITIONS, write(clause.this for clause in tree.find_all(exp.Where, exp.Having))),
         (messages.QUERY_GROUPS, write(node for clause in tree.find_all(exp.Group) for node in clause.expressions)),
     )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from opposable.domain.json_text import dump_json
 from opposable.domain.language import Language, detect_language
 from opposable.domain.localized_text import LocalizedText, localize
 
@@ -127,15 +128,18 @@ def build_chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[s
     if not 2 <= len(rows) <= 200 or len(columns) < 2:
         return None
     cells = [[to_number(row[at]) for row in rows] for at in range(len(columns))]
-    numeric_columns = [at for at, values in enumerate(cells) if _are_all_numbers(values)]
+    types = [{type(value) for value in values if value is not None} for values in cells]
+    numeric_columns = [at for at, found in enumerate(types) if found and found <= {int, float}]
     date_columns = [at for at, values in enumerate(cells) if all(map(_is_date, values))]
-    label_columns = [at for at in range(len(columns)) if at not in numeric_columns]
-    axis = next(iter(date_columns or label_columns), None)
-    if axis is None or len(set(map(str, cells[axis]))) < len(rows):
+    distinct = [at for at, values in enumerate(cells) if len(set(map(str, values))) == len(rows)]
+    labels = [at for at in distinct if at in date_columns or at not in numeric_columns]
+    axis = next(iter([at for at in date_columns if at not in numeric_columns] or labels), None)
+    if axis is None or axis not in distinct:
         return None
-    names = [columns[at] for at in numeric_columns if at != axis and not _KEY_PATTERN.fullmatch(columns[at])]
-    names = [name for name in names if name not in _find_growth_columns(columns)]
-    return {"type": "line" if axis in date_columns else "bar", "x": columns[axis], "y": names[:4]} if names else None
+    kind = "line" if axis in date_columns else "bar"  # numbers that may be years are not the values of bars
+    names = [columns[at] for at in numeric_columns if at != axis and (kind == "line" or at not in date_columns)]
+    names = [one for one in names if one not in _find_growth_columns(columns) and not _KEY_PATTERN.fullmatch(one)]
+    return {"type": kind, "x": columns[axis], "y": names[:4]} if names else None
 
 
 def _format_label(column: str, language: Language) -> str:
@@ -156,22 +160,17 @@ def _format_cell(value: Any, language: Language, is_amount: bool) -> str:
     """Return a cell as text: digits of possible codes are not grouped, up to six decimals not rounded."""
     if value is None:
         return "空" if language == "zh" else "nothing"
-    value = to_number(value)
+    value = dump_json(value).decode() if isinstance(value, bool | list | dict) else to_number(value)
     if isinstance(value, float):
         exact = f"{value:,.15g}" if abs(value) < 1e15 else f"{value:,.0f}"
         if len(exact.partition(".")[2]) <= 6:
             return exact
         rounded = round(value, 2) if abs(value) >= 1 else float(f"{value:.4g}")
         return f"{value:,.6f}" if rounded == round(rounded) else f"{rounded:,}"
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 and is_amount else str(value)
     text = " ".join(str(value).split()) or ("空文本" if language == "zh" else "an empty text")
     return text if len(text) <= 120 else text[:119] + "…"
-
-
-def _are_all_numbers(values: Sequence[Any]) -> bool:
-    kinds = {type(value) for value in values if value is not None}
-    return bool(kinds) and kinds <= {int, float}
 
 
 def _is_date(value: Any) -> bool:
