@@ -2,6 +2,7 @@
 
 import sqlite3
 
+import duckdb
 import pytest
 
 from opposable.sql.factory import open_database
@@ -70,3 +71,13 @@ def test_names_and_comments_cannot_imitate_lines_of_the_schema():
     text = DatabaseSchema((Table("t\nu", (column,)),)).to_ddl(samples={"t\nu": {column.name: ["1\n2", "y" * 900]}})
     assert text.count("\n") == 2
     assert len(text) < 600
+
+
+async def test_a_key_of_a_duckdb_schema_refers_to_a_table_of_that_schema(tmp_path):
+    with duckdb.connect(str(tmp_path / "firm.duckdb")) as made:
+        made.execute("CREATE TABLE depts (id INTEGER PRIMARY KEY); CREATE SCHEMA hr")
+        made.execute("CREATE TABLE hr.depts (id INTEGER PRIMARY KEY)")
+        made.execute("CREATE TABLE hr.people (dept INTEGER REFERENCES hr.depts(id))")
+    database = await open_database(str(tmp_path / "firm.duckdb"))
+    assert (await database.get_schema()).find_table("people", "hr").columns[0].references == "hr.depts.id"
+    await database.close()

@@ -64,8 +64,8 @@ class _Drafter:
                 await self._add_join(ref, column)
         join_columns = {(join.many, join.on[0][0]) for join in self._joins}
         for ref, table in self._tables.items():
-            synonym = f"number of {_name_to_words(table.name)}"
-            self._metrics[self._allocate_id(f"{table.name}_count")] = _build_term("COUNT(*)", ref, synonym)
+            words = _name_to_words(ref)
+            self._metrics[self._allocate_id(f"{ref}_count")] = _build_term("COUNT(*)", ref, f"number of {words}")
             for column in table.columns:
                 if not column.primary_key and (ref, column.name) not in join_columns:
                     await self._add_column_terms(ref, column)
@@ -79,8 +79,7 @@ class _Drafter:
             "tables": {ref: entry for ref, entry in self._table_entries.items() if entry},
             "joins": [join.text for join in self._joins],
         }
-        data = {key: value for key, value in data.items() if value}
-        data |= {"metrics": self._metrics, "dimensions": self._dimensions}
+        data = {k: v for k, v in data.items() if v} | {"metrics": self._metrics, "dimensions": self._dimensions}
         return str(yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=120))
 
     def _quote(self, name: str) -> str:
@@ -135,12 +134,16 @@ class _Drafter:
                     self._table_entries[ref]["time"] = time
             case "number" if "bool" not in column.type.casefold():
                 if not _KEY_NAME_PATTERN.search(column.name) and not column.references:
-                    self._add_sum_and_average(ref, column)
+                    await self._add_sum_and_average(ref, column)
             case "number" | "text":
                 await self._add_dimension(ref, column)
 
-    def _add_sum_and_average(self, ref: str, column: Column) -> None:
+    async def _add_sum_and_average(self, ref: str, column: Column) -> None:
+        """Add the sum and the average of a column, if its type has them: intervals and bits may have neither."""
         for function, word in (("SUM", "total"), ("AVG", "average")):
+            query = build_join_query(self._state.model, ref).select(exp.func(function, build_column(column.name, ref)))
+            if await self._state.fetch_rows(query.where(exp.false()), ()) is None:
+                continue
             name = f"{word}_{column.name}"
             metric_id = self._allocate_id(name, f"{word}_{self._tables[ref].name}_{column.name}")
             is_short = metric_id.casefold() == re.sub(r"\W+", "_", name).casefold()

@@ -58,5 +58,6 @@ def _read_keys(connection: Any) -> tuple[dict[tuple[str, str], set[str]], dict[t
             primary.setdefault((schema, table), set()).update(names)
             continue
         pairs = zip(names, targets, strict=False)
-        foreign.setdefault((schema, table), {}).update({name: f"{other}.{target}" for name, target in pairs})
+        path = other if schema == "main" else f"{schema}.{other}"  # a key refers to a table of its own schema
+        foreign.setdefault((schema, table), {}).update({name: f"{path}.{target}" for name, target in pairs})
     return primary, foreign
