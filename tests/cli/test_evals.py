@@ -34,6 +34,12 @@ async def test_a_set_of_questions_is_evaluated_with_each_answerer(workspace: Pat
     assert "What does each item cost?" in (workspace / "r.html").read_text()
 
 
+def test_a_report_that_cannot_be_written_is_reported_before_the_evaluation(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["eval", "sql", str(tmp_path), "--report", str(tmp_path / "none" / "r.html")])
+    assert isinstance(done.exception, BadInput)
+    assert "none of the report does not exist. Create it first." in str(done.exception)
+
+
 def test_runs_are_evaluated_by_kind_and_variant():
     done = CliRunner().invoke(cli, ["eval", "runs", "--kind", "switching tool", "--only", "all guards", "--json"])
     assert done.exit_code == 0

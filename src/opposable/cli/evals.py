@@ -63,6 +63,8 @@ def evaluate_sql(
 
     Example: opposable eval sql my-questions --number 50 --only team --report report.html
     """
+    if report is not None and not report.parent.is_dir():
+        raise BadInput(f"The folder {report.parent} of the report does not exist. Create it first.")
     all_questions = select_part(read_questions(folder, databases), split)
     questions = sample_questions(all_questions, number)
     if not questions:
@@ -85,16 +87,16 @@ def evaluate_sql(
             await opened_model.aclose()
 
     sheets = asyncio.run(score())
-    if report is not None:
-        write_report(report, sheets)
     summaries = {name: sheet.summary() for name, sheet in sheets.items()}
     comparisons = compare_sheets(sheets)
     if json:
         print(to_json({"answerers": summaries, "paired": comparisons}))
-        return
-    _print_table([{"": name, **summary} for name, summary in summaries.items()])
-    if comparisons:
-        _print_table(comparisons)
+    else:
+        _print_table([{"": name, **summary} for name, summary in summaries.items()])
+        if comparisons:
+            _print_table(comparisons)
+    if report is not None:  # after the results, which an error must not hide
+        write_report(report, sheets)
 
 
 @cli.command("runs")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from opposable.domain.errors import BadInput
 from opposable.domain.usage import Usage
 from opposable.evals.text_to_sql.datasets import read_questions, sample_questions
 from opposable.evals.text_to_sql.harness import (
@@ -85,3 +86,14 @@ async def test_the_gold_sql_is_always_correct():
         [score async for score in score_questions(sample_questions(read_questions(DATA), 120), open_gold_answerer)]
     )
     assert (score_sheet.summary()["accuracy"], score_sheet.summary()["executable"]) == (100.0, 100.0)
+
+
+async def test_a_gold_query_that_does_not_run_is_named_before_the_model_is_asked(question_folder):
+    first, second = read_questions(question_folder)[:2]
+    model = ScriptedModel("SELECT 名称 FROM 部门")
+    scores = score_questions(
+        [first, replace(second, gold_sql="SELECT nme FROM 部门")], make_single_prompt_answerer(model)
+    )
+    with pytest.raises(BadInput, match=r"The gold_sql of question 'q1' does not run: .*nme"):
+        _ = [score async for score in scores]
+    assert len(model.requests) == 1

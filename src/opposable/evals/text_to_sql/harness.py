@@ -11,7 +11,7 @@ from opposable.ask.semantics.model import SemanticModel
 from opposable.ask.single_prompt import PROMPT_TEMPLATE, extract_sql
 from opposable.ask.team.factory import open_team
 from opposable.ask.team.team import DEFAULT_TEAM_OPTIONS, TeamOptions
-from opposable.domain.errors import OpposableError
+from opposable.domain.errors import BadInput, OpposableError, ToolError
 from opposable.domain.messages import system_message, user_message
 from opposable.domain.records import QueryExample, get_utc_now
 from opposable.domain.usage import NO_USAGE, Usage
@@ -96,6 +96,7 @@ async def score_questions(
     """Answer and score questions in order, with each database opened once.
 
     Raises:
+        BadInput: The gold SQL of a question does not run.
         ModelError: The model did not answer.
     """
     opened: dict[str, tuple[Database, AnswerFunction]] = {}
@@ -109,10 +110,13 @@ async def score_questions(
 
 
 async def _score_question(database: Database, answer: AnswerFunction, question: EvalQuestion) -> SqlScore:
+    try:
+        gold = await database.run(question.gold_sql, None, QUERY_LIMITS)
+    except ToolError as error:
+        raise BadInput(f"The gold_sql of question {question.question_id!r} does not run: {error}") from error
     started_at = time.perf_counter()
     attempt = await answer(question)
     seconds = time.perf_counter() - started_at
-    gold = await database.run(question.gold_sql, None, QUERY_LIMITS)
     result, problem = await _run_sql(database, attempt.sql)
     is_correct = result is not None and (
         attempt.sql == question.gold_sql  # a multi-threaded engine may order ties differently in each run

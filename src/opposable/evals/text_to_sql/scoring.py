@@ -1,5 +1,6 @@
 """Compares the results of two queries."""
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,7 @@ Row = Sequence[Any]
 def are_same_rows(gold_rows: Sequence[Row], actual_rows: Sequence[Row], is_ordered: bool) -> bool:
     """Return whether two results have the same rows.
 
-    Numbers are compared to 1e-4. Column names are ignored, and the columns may be in another order.
+    Numbers are compared to 1e-4, whole ones exactly. Column names are ignored, and the columns may be in another order.
 
     Args:
         gold_rows: The expected rows.
@@ -56,6 +57,8 @@ def _are_close(left: Sequence[Any], right: Sequence[Any]) -> bool:
 
 
 def _are_equal_values(first: Any, second: Any) -> bool:
+    if isinstance(first, int) and isinstance(second, int):
+        return first == second
     if isinstance(first, bool) or isinstance(second, bool):
         return _parse_number(first) == _parse_number(second)
     left, right = _parse_number(first), _parse_number(second)
@@ -68,10 +71,8 @@ def _parse_number(value: Any) -> float | None:
     if isinstance(value, int | float):
         return float(value)
     if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return None
+        with contextlib.suppress(ValueError):
+            return None if math.isnan(number := float(value)) else number  # NaN, and people whose name is Nan
     return None
 
 
