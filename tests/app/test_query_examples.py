@@ -3,11 +3,14 @@
 import stat
 from pathlib import Path
 
+import pytest
 from tests.app.settings import create_settings
 
-from opposable.app.query_examples import read_examples_file, save_last_answer
+from opposable.app.query_examples import confirm_last_answer, read_examples_file, save_last_answer
 from opposable.domain.answers import DataAnswer
+from opposable.domain.errors import BadInput
 
+pytestmark = pytest.mark.anyio
 ANSWER = DataAnswer("There are 25.", "SELECT count(*) FROM Genre")
 
 
@@ -17,6 +20,14 @@ def test_only_this_user_may_read_the_last_answer(tmp_path: Path) -> None:
     [file] = (tmp_path / "home").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert b"How many genres" in file.read_bytes()
+
+
+async def test_an_answer_without_sql_leaves_no_earlier_one_to_confirm(tmp_path: Path) -> None:
+    settings = create_settings(tmp_path)
+    save_last_answer(settings, "shop", "How many genres are there?", ANSWER)
+    save_last_answer(settings, "shop", "And artists?", DataAnswer("I do not know.", error="no SQL"))
+    with pytest.raises(BadInput, match="There is no answer to confirm"):
+        await confirm_last_answer(settings)
 
 
 def test_an_answer_is_given_where_no_state_can_be_stored(tmp_path: Path) -> None:

@@ -70,3 +70,7 @@ async def test_the_last_answer_is_confirmed_and_shown_to_the_model(workspace: Pa
         "What is the highest price of an item?",
         "```sql\nSELECT max(price) FROM item\n```",
     ]
+    follow_up = (*similar, "--after", "What is the highest price of an item?")
+    async with run_with_model(workspace, *follow_up, answers=[build_completion("The lowest?"), reply]) as (done, _):
+        assert done.code == 0, done.err
+    assert (await run_program(workspace, "ask", "--good")).code == 2

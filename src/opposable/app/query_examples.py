@@ -102,19 +102,26 @@ def read_examples_file(path: Path) -> list[tuple[str, str]]:
 def save_last_answer(settings: Settings, identity: str, question: str, answer: DataAnswer) -> None:
     """Save an answer of the command line, so that `opposable ask --good` can confirm it.
 
-    A folder that cannot be written is no error.
+    An answer without SQL is not saved: there is none to confirm then. A folder that cannot be written is no error.
 
     Args:
         settings: The settings.
         identity: The identity of the database, which has no secrets.
         question: The question.
-        answer: Its answer; one without SQL is not saved.
+        answer: Its answer.
     """
     if not answer.sql:
+        forget_last_answer(settings)
         return
     content = orjson.dumps({"database": identity, "question": question, "sql": answer.sql})
     with contextlib.suppress(OSError):
         write_private_file(_get_last_answer_path(settings), content)
+
+
+def forget_last_answer(settings: Settings) -> None:
+    """Delete the saved answer: the last one cannot be confirmed, and `ask --good` must not confirm an earlier one."""
+    with contextlib.suppress(OSError):
+        _get_last_answer_path(settings).unlink(missing_ok=True)
 
 
 async def confirm_last_answer(settings: Settings) -> QueryExample:

@@ -15,7 +15,7 @@ from opposable.app.default_store import open_existing_store
 from opposable.app.execution_log import open_execution_log
 from opposable.app.inputs import validate_task
 from opposable.app.media import create_user_message
-from opposable.app.query_examples import confirm_last_answer, save_last_answer
+from opposable.app.query_examples import confirm_last_answer, forget_last_answer, save_last_answer
 from opposable.cli.approval import TerminalApprover
 from opposable.cli.data_answers import format_csv, print_answer
 from opposable.cli.function_files import review_changed_files
@@ -175,6 +175,7 @@ async def _answer_with_agent(
     with download_bar as bar:
         async with open_data_agent(settings, text, db, model, bar) as agent:
             run_finished, results = await run_and_print(settings, agent, (user_message(text),), printer)
+    forget_last_answer(settings)
     return answer_from_run(run_finished, [item.result for item in results], detect_language(text)), run_finished.usage
 
 
@@ -202,7 +203,9 @@ async def _answer_with_team(
                     answer = event.answer
                 elif type(event) is RunFinished:
                     usage = event.usage
-        if not earlier_questions:
+        if earlier_questions:
+            forget_last_answer(settings)
+        else:
             save_last_answer(settings, team.database.identity, text, answer)
     return answer, usage
 
