@@ -1,6 +1,7 @@
 """The team answers questions on a real database with a scripted model."""
 
 import asyncio
+import time
 
 import pytest
 from tests.ask.team.shop import format_sql_reply
@@ -94,6 +95,16 @@ async def test_a_model_may_insist_on_its_value_in_words(shop):
     small = ScriptedModel(format_sql_reply("SELECT count(*) FROM department WHERE name = 'sales'"), words, words, words)
     await Team(small, shop, options=ASSISTED_OPTIONS).answer("How many sales?")
     assert small.requests[1].messages[-1].content.startswith("That is not right: no row has name = 'sales'")
+
+
+async def test_a_query_ends_with_the_time_of_the_question(shop):
+    slow = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT count(*) FROM r"
+    started = time.monotonic()
+    team = Team(ScriptedModel(format_sql_reply(slow)), shop, options=TeamOptions(time_limit_seconds=1.0))
+    answer, end = await team.answer("How many?")
+    assert (answer.success, answer.error, end.reason) == (False, "the time is up", "time")
+    assert [candidate.diagnosis for candidate in answer.candidates] == ["the time is up"]
+    assert time.monotonic() - started < 5
 
 
 async def test_lookups_for_an_empty_result_end_in_time(shop, monkeypatch):

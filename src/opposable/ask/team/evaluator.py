@@ -48,8 +48,7 @@ async def _execute(database: Database, candidate: Candidate) -> CandidateOutcome
 
 def normalize_problem(problem: str) -> str:
     """Return the problem without names and numbers, to recognize repetitions."""
-    plain = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\b\w*[\d_.]\w*\b", "…", problem.casefold())
-    return " ".join(plain.split())[:80]
+    return " ".join(re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\b\w*[\d_.]\w*\b", "…", problem.casefold()).split())[:80]
 
 
 async def explain_empty_result(
@@ -74,8 +73,7 @@ async def explain_empty_result(
         has_alternatives = has_alternatives or bool(near_values or columns)
     if not warnings:
         condition = await literals.find_unmatched_condition(outcome.sql, database)
-        reason = messages.UNMATCHED_CONDITION.format(condition=condition) if condition else ""
-        return replace(outcome, empty_reason=reason)
+        return replace(outcome, empty_reason=condition and messages.UNMATCHED_CONDITION.format(condition=condition))
     warning = messages.join_suspicions(warnings)
     outcome = replace(outcome, warnings=(*outcome.warnings, warning), empty_reason=warning)
     return replace(outcome, suspicion=warning, problem_kind=normalize_problem(warning)) if has_alternatives else outcome
@@ -91,8 +89,7 @@ async def warn_of_ties(database: Database, outcome: CandidateOutcome) -> Candida
     with suppress(ToolError):
         rows = (await database.run(query.sql(dialect=database.dialect), None, literals.LOOKUP_LIMITS)).rows
         if len(rows) > len(outcome.rows) and rows[-1][at] == rows[-2][at]:
-            warning = messages.TIED_ROWS.format(column=outcome.columns[at])
-            return replace(outcome, warnings=(*outcome.warnings, warning))
+            return replace(outcome, warnings=(*outcome.warnings, messages.TIED_ROWS.format(column=outcome.columns[at])))
     return outcome
 
 

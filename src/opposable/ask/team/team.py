@@ -200,7 +200,10 @@ class Team:
         call = ToolCall(new_call_id(), "sql_execute", {"sql": candidate.sql})
         yield events.ToolStarted(call)
         started_at = time.perf_counter()
-        outcome = await evaluator.run_candidate(self.database, candidate, assisted=self._assisted)
+        outcome = CandidateOutcome(candidate, "", problem=messages.TIME_LIMIT_REACHED, problem_kind="QueryTimedOut")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(state.remaining_seconds):
+                outcome = await evaluator.run_candidate(self.database, candidate, assisted=self._assisted)
         if self._options.check_values:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(MAX_LOOKUP_SECONDS, state.remaining_seconds)):
