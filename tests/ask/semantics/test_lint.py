@@ -82,3 +82,10 @@ async def test_each_problem_is_reported_with_its_location(text, sales):
 async def test_a_text_that_is_not_a_date_is_an_error(sales):
     model = parse_semantic_model("metrics: {a: {expr: COUNT(*), table: sales, time: city}}")
     assert [finding.severity for finding in await lint_semantic_model(model, sales)] == ["error"]
+
+
+async def test_the_time_of_a_table_is_checked_once_and_reported_where_it_is_written(sales):
+    metrics = "{a: {expr: COUNT(*), table: sales}, b: {expr: SUM(amount), table: sales}}"
+    model = parse_semantic_model(f"metrics: {metrics}\ntables: {{sales: {{time: city}}}}")
+    findings = await lint_semantic_model(model, sales)
+    assert [finding.location for finding in findings] == ["model.yaml, line 2: tables.sales.time"]

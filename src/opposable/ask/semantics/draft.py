@@ -120,7 +120,9 @@ class _Drafter:
             keys = table.primary_key or first
             stem = _strip_key_suffix(table.name)
             is_named = _strip_key_suffix(column.name) in (stem, stem.rstrip("s"))
-            if len(keys) == 1 and (is_named or _is_same_key(column.name, keys[0])):
+            names = [re.sub(r"^[a-z]{1,3}_", "", name.casefold()) for name in (column.name, *keys)]
+            is_same = names[0] == names[-1] and not {key.casefold() for key in keys} & {"id", "key"}
+            if len(keys) == 1 and (is_named or is_same):
                 candidates.append((other, keys[0]))
         return candidates
 
@@ -188,12 +190,6 @@ def _format_source(table: Table) -> str:
     """Format the source of a table; names with separators are quoted."""
     parts = [table.schema, table.name] if table.schema else [table.name]
     return ".".join(part if split_source(part) == [part] else '"' + part.replace('"', '""') + '"' for part in parts)
-
-
-def _is_same_key(column: str, key: str) -> bool:
-    """Return whether a column has the name of a key, without short prefixes."""
-    without_prefix = [re.sub(r"^[a-z]{1,3}_", "", name.casefold()) for name in (column, key)]
-    return without_prefix[0] == without_prefix[1] and key.casefold() not in ("id", "key")
 
 
 def _strip_key_suffix(name: str) -> str:

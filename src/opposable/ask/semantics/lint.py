@@ -36,13 +36,14 @@ class Finding:
 
 @dataclass(slots=True)
 class LintState:
-    """A semantic model, the database it is checked against, and the findings and tables of metrics so far."""
+    """A semantic model, the database it is checked against, and the findings, tables and times of metrics so far."""
 
     model: SemanticModel
     database: Database
     schema: DatabaseSchema
     findings: list[Finding] = field(default_factory=list)
     metric_tables: list[ReachableTables] = field(default_factory=list)
+    checked_times: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def semantics(self) -> BoundModel:
@@ -143,7 +144,7 @@ async def check_time(state: LintState, time: str, reachable: ReachableTables, pa
     query = build_join_query(state.model, root, bound.tables).select(bound.tree.copy()).limit(1)
     rows = await state.fetch_rows(query.where(build_is_not_null(bound.tree), is_undated), path)
     if rows:
-        problem = f"time: {time} holds {rows[0][0]!r}, which is not an ISO date"
+        problem = f"{time} holds {rows[0][0]!r}, which is not an ISO date"
         state.add_finding("error", path, problem, "give an expression that makes it YYYY-MM-DD")
 
 
@@ -186,7 +187,9 @@ async def _check_metric(state: LintState, metric: Metric, path: YamlPath) -> Non
     await state.fetch_rows(build_join_query(model, root, bound.tables).select(bound.tree.copy()), path)
     time = metric.time or model.tables[root].time or model.time
     if time and not reachable.explain_unreachable(semantics.bind_expression(time, root).tables):
-        await check_time(state, time, reachable, path)
+        section = ("metrics", metric.id) if metric.time else ("tables", root) if model.tables[root].time else ()
+        if state.checked_times.setdefault((root, time), metric.id) == metric.id:
+            await check_time(state, time, reachable, (*section, "time"))
     elif metric.time:
         hint = "name a column of a table that it joins"
         state.add_finding("error", path, f"time: {time} is not reached from {root}", hint)
