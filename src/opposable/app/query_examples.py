@@ -102,7 +102,8 @@ def read_examples_file(path: Path) -> list[tuple[str, str]]:
 def save_last_answer(settings: Settings, identity: str, question: str, answer: DataAnswer) -> None:
     """Save an answer of the command line, so that `opposable ask --good` can confirm it.
 
-    An answer without SQL is not saved: there is none to confirm then. A folder that cannot be written is no error.
+    An answer without SQL deletes the saved one, so that none can be confirmed. A folder that cannot be written is no
+    error.
 
     Args:
         settings: The settings.
