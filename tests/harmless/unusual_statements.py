@@ -134,6 +134,7 @@ UNUSUAL_SQL: dict[tuple[str, ...], list[str]] = {
         'SELECT * FROM orders UNION ALL BY NAME SELECT * FROM orders',
     ],
     ('postgres',): [
+        'SELECT tableoid::regclass AS part, count(*) FROM orders GROUP BY tableoid',
         "SELECT '42'::int, amount::text, '{1,2}'::int[] FROM orders",
         'SELECT ARRAY[1, 2, 3], (ARRAY[1, 2])[1], ARRAY[1] || 2, 1 = ANY (ARRAY[1, 2])',
         'SELECT unnest(ARRAY[1, 2])',

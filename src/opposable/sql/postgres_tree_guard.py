@@ -86,6 +86,19 @@ def refuse_unsafe_tree(tree: Any, schema: DatabaseSchema) -> None:
     _measure_query(tree, {}, {})
 
 
+def names_table_of_row(kind: Any, tree: Any) -> bool:
+    """Return whether a type is that of `tableoid::regclass`, the name of the table or partition that has the row.
+
+    Any other `regclass` looks up the catalog, so `tableoid` must be no name that the query itself gives.
+    """
+    from sqlglot import exp
+
+    names = [name for name in tree.find_all(exp.Identifier) if name.name.casefold() == "tableoid"]
+    is_given = any(not isinstance(name.parent, exp.Column) or name.arg_key != "this" for name in names)
+    column = kind.parent.this
+    return bool(kind.name == "REGCLASS" and isinstance(column, exp.Column) and column.this in names and not is_given)
+
+
 def find_refused_function(sql: str, tree: Any, schema: DatabaseSchema, called_names: Container[str]) -> str | None:
     """Return a function that is not allowed and that `value.name` could call, as PostgreSQL reads it without such a column.
 

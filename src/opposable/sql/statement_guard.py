@@ -21,6 +21,7 @@ from opposable.sql.name_similarity import compute_similarity, suggest_names
 from opposable.sql.postgres_tree_guard import (
     find_refused_function,
     mask_operators,
+    names_table_of_row,
     refuse_ambiguous_strings,
     refuse_operators,
     refuse_qualified_functions,
@@ -335,7 +336,7 @@ def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
                 raise ToolRefused(messages.clause_not_allowed(clause.upper()))
         if name == "Select" and not node.expressions and not node.args.get("from_"):
             raise build_invalid_sql_error("A SELECT here selects nothing: name its columns.", node.sql())
-        if name == "ObjectIdentifier" and node.name == "OID":  # regclass and others look up the catalog
+        if name == "ObjectIdentifier" and (node.name == "OID" or names_table_of_row(node, tree)):
             continue
         if name == "Version" and dialect == "mysql":  # FOR SYSTEM_TIME
             continue
