@@ -73,6 +73,15 @@ async def test_once_a_key_exists_every_request_needs_one_even_if_it_is_revoked(t
         assert (await ask("GET", "/api/tools", key="")).status_code == 401
 
 
+async def test_the_first_key_counts_at_once(tmp_path):
+    async with open_service_client(tmp_path, api_key="") as ask:
+        assert (await ask("GET", "/api/session", key="")).json()["name"] == "owner"
+        key = await ask.create_key("chat")
+        assert (await ask("GET", "/api/session", key=key)).json()["scopes"] == ["chat"]
+        assert (await ask("GET", "/api/keys", key=key)).status_code == 403
+        assert (await ask("GET", "/api/session", key="")).status_code == 401
+
+
 @pytest.mark.parametrize("shared", [False, True], ids=["one process", "two over valkey"])
 async def test_the_rate_limit_of_a_key_is_enforced(tmp_path, shared, request):
     redis = request.getfixturevalue("valkey_url") if shared else ""

@@ -67,7 +67,7 @@ async def create_key(
 ) -> CreateKeyResponse:
     """Create an API key.
 
-    Only this response contains it. From now on, every request needs a key.
+    Only this response contains it. Within two seconds, every request needs a key.
     """
     scopes = tuple(dict.fromkeys(body.scopes))
     key, stored_key = generate_key(body.name, scopes, body.rate_limit, body.token_budget)

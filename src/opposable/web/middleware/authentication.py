@@ -122,6 +122,7 @@ class ApiKeyCache:
 
     async def _look_up(self, digest: str, previous: CachedKey | None) -> CachedKey | None:
         stored_key, tokens_used = await self.token_usage.load_key(lambda: self._keys.get_by_hash(digest))
+        self._requires_key |= stored_key is not None
         cached_key = None
         if stored_key is not None and stored_key.revoked_at is None:
             usage_noted_at = previous.usage_noted_at if previous is not None else float("-inf")
@@ -223,12 +224,12 @@ class AuthenticationMiddleware:
         key = credentials.strip() if scheme.lower() == b"bearer" else headers.get(b"x-api-key", b"").strip()
         if self._api_key and key and hmac.compare_digest(key, self._api_key):
             return OWNER, None
-        if not self._api_key and (self._key_cache is None or not await self._key_cache.requires_key()):
-            return _check_local_request(headers, self._origins) or (OWNER, None)
-        if key and self._key_cache is not None:
+        if key and self._key_cache is not None:  # first: the key may be newer than what `requires_key` has cached
             cached_key = await self._key_cache.find(key.decode("latin-1"))
             if cached_key is not None:
                 return cached_key.principal, cached_key
+        if not self._api_key and (self._key_cache is None or not await self._key_cache.requires_key()):
+            return _check_local_request(headers, self._origins) or (OWNER, None)
         if key:
             message = "The API key is not valid."
         else:
