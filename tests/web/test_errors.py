@@ -5,6 +5,8 @@ import json
 import pytest
 from tests.web.api.asking import open_service_client
 
+from opposable.store.runs import RunRepository
+
 pytestmark = pytest.mark.anyio
 
 LONG = "a" * 1900
@@ -62,3 +64,19 @@ async def test_half_of_an_emoji_in_an_earlier_call_of_agui_is_replaced(tmp_path)
     async with open_service_client(tmp_path) as ask:
         response = await send(ask, "POST", "/api/agents/default/agui", body | {"forwardedProps": {}})
         assert (response.status_code, "RUN_FINISHED" in response.text) == (200, True)
+
+
+async def test_an_unexpected_error_is_logged_and_has_the_headers_of_every_response(tmp_path, monkeypatch, caplog):
+    async def fail(*args, **options):
+        raise KeyError("broken")
+
+    monkeypatch.setattr(RunRepository, "list", fail)
+    caplog.set_level("INFO", logger="opposable")
+    async with open_service_client(tmp_path) as ask:
+        response = await ask("GET", "/api/runs", headers={"x-trace-id": "t1"})
+    assert (response.status_code, response.json()["error"]["kind"]) == (500, "internal_error")
+    assert (response.headers["x-trace-id"], response.headers["x-frame-options"]) == ("t1", "DENY")
+    assert [record.status for record in caplog.records if record.message == "request ended"] == [500]
+    assert [record.message for record in caplog.records if record.exc_info] == [
+        "Request failed with an unexpected error."
+    ]

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -62,6 +63,8 @@ def create_app(
         default_response_class=ApiResponse,
         generate_unique_id_function=lambda route: route.name,
     )
+    # The innermost middleware: Starlette handles `Exception` outside of those that add headers and log the request.
+    app.add_middleware(ExceptionMiddleware, handlers={Exception: _handle_error})
     if isinstance(backend, Service):
         app.state.service = backend
         install_admin(app, backend, api_key=api_key, max_body_bytes=max_body_bytes, only=only)
