@@ -3,6 +3,7 @@
 import httpx2
 import pytest
 from fastapi import FastAPI
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from opposable.domain.errors import ModelUnavailable
@@ -20,7 +21,7 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
 
 
-async def collect_spans(tmp_path, *requests, content=False, model=None, is_success=True):
+async def collect_spans(tmp_path, *requests, content=False, model=None, is_success=True, headers=PARENT):
     exporter = InMemorySpanExporter()
     given = Settings(_env_file=None, home=tmp_path, roots=(tmp_path,), traces=True, traces_content=content)
     model = model or ScriptedModel(
@@ -38,7 +39,7 @@ async def collect_spans(tmp_path, *requests, content=False, model=None, is_succe
             httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client,
         ):
             for path, body in requests:
-                assert (await client.post(path, json=body, headers=PARENT)).is_success == is_success
+                assert (await client.post(path, json=body, headers=headers)).is_success == is_success
     return exporter.get_finished_spans()
 
 
@@ -102,3 +103,10 @@ async def test_a_failed_model_request_has_a_span_with_its_provider(tmp_path, pat
         "model_unavailable",
         False,
     )
+
+
+@pytest.mark.parametrize("trace_id", [f"-{'1' * 31}", "1_" * 16, f"0x{'1' * 30}"])
+async def test_a_trace_id_of_the_client_that_is_no_number_of_128_bits_is_not_that_of_the_spans(tmp_path, trace_id):
+    spans = await collect_spans(tmp_path, ("/agent/chat", {"message": "6*7?"}), headers={"x-trace-id": trace_id})
+    assert len(encode_spans(spans).resource_spans[0].scope_spans[0].spans) == 4  # the exporter drops whole batches
+    assert {span.context.trace_id for span in spans if span.parent} == {spans[-1].context.trace_id}

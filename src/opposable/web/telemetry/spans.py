@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -25,7 +26,7 @@ log = logging.getLogger("opposable.web")
 SERVICE_NAME = "opposable"
 UNKNOWN_PROVIDER = "custom"
 """The provider in the span of a model that names none."""
-_TRACE_ID_DIGITS = 32
+_TRACE_ID_PATTERN = re.compile(r"[0-9a-fA-F]{32}")
 
 
 class SpanRecorder:
@@ -187,12 +188,7 @@ def _get_parent_context(trace: RequestTrace) -> Any:
 
 
 def _parse_trace_id(trace_id: str) -> int | None:
-    if len(trace_id) != _TRACE_ID_DIGITS:
-        return None
-    try:
-        return int(trace_id, 16) or None
-    except ValueError:
-        return None
+    return int(trace_id, 16) or None if _TRACE_ID_PATTERN.fullmatch(trace_id) else None
 
 
 def _has_service_name() -> bool:
