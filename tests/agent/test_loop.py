@@ -1,7 +1,7 @@
 """One run, on scripted models."""
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
@@ -457,6 +457,24 @@ async def test_an_outer_cancellation_is_no_time_out():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@pytest.mark.parametrize("seconds", [20, 0.2])
+async def test_an_outer_cancellation_ends_the_run_though_a_tool_catches_it(seconds):
+    async def tidy_up() -> str:
+        """Tidy up, however often it is cancelled."""
+        for _ in range(4):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.1)
+        return "stopped late"
+
+    model = ScriptedModel(reply_with_calls(tool_call("tidy_up")), "never")
+    task = asyncio.create_task(run_to_end(model, tools=(tidy_up,), limits=Limits(seconds=seconds)))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(model.requests) == 1
 
 
 async def test_leaving_early_cancels_the_tools():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opposable.domain.errors import ModelUnavailable
+from opposable.domain.errors import BadInput, ModelUnavailable
 from opposable.domain.events import CallDelta, Reply, TextDelta
 from opposable.domain.messages import assistant_message, user_message
 from opposable.domain.usage import Usage
@@ -34,3 +34,8 @@ async def test_lines_are_said_in_turn_and_the_last_again():
 async def test_errors_in_the_script_are_raised():
     with pytest.raises(ModelUnavailable):
         await collect_parts(ScriptedModel(ModelUnavailable("down")))
+
+
+async def test_a_script_without_replies_says_so():
+    with pytest.raises(BadInput, match="has no reply"):
+        await collect_parts(ScriptedModel())

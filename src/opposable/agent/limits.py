@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from opposable.domain.errors import BadInput
 from opposable.domain.events import CUT_OFF, FinishReason, StopReason
@@ -106,7 +106,6 @@ class Deadline:
         self._timer: asyncio.TimerHandle | None = None
         self._waiting_task: asyncio.Task[Any] | None = None
         self._is_expired = False
-        self._earlier_cancellations = 0  # of the waiting task, when the time was used up
         self._pause_count = 0
 
     def __enter__(self) -> "Deadline":
@@ -119,23 +118,23 @@ class Deadline:
             self._timer.cancel()
 
     async def wait(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Return what the function returns.
-
-        Raises:
-            DeadlineExceeded: The time is used up.
-        """
+        """Return what the function returns. Raises: `DeadlineExceeded` when the time is used up."""
         if self._is_expired:
             raise DeadlineExceeded
-        self._waiting_task = task = asyncio.current_task()
+        self._waiting_task = task = cast("asyncio.Task[Any]", asyncio.current_task())
+        earlier_cancellations = task.cancelling()
         try:
-            return await function(*args)
+            result = await function(*args)
+            if task.cancelling() > earlier_cancellations + self._is_expired:
+                raise asyncio.CancelledError  # by the caller, and the function has caught it
+            return result
         except asyncio.CancelledError as error:
-            if self._is_expired and task is not None and task.cancelling() == self._earlier_cancellations + 1:
+            if self._is_expired and task.cancelling() == earlier_cancellations + 1:
                 raise DeadlineExceeded from error
             raise
         finally:
             self._waiting_task = None
-            if self._is_expired and task is not None:  # also if the function has caught the cancellation
+            if self._is_expired:  # also if the function has caught the cancellation
                 task.uncancel()
 
     def pause_during(self, function: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
@@ -159,5 +158,4 @@ class Deadline:
     def _expire(self) -> None:
         self._is_expired = True
         if self._waiting_task is not None:
-            self._earlier_cancellations = self._waiting_task.cancelling()
             self._waiting_task.cancel()

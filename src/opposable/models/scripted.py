@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
-from opposable.domain.errors import ModelError
+from opposable.domain.errors import BadInput, ModelError
 from opposable.domain.events import CallDelta, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolCall, ToolDefinition
@@ -27,7 +27,7 @@ class ScriptedModel:
     """A model that returns scripted replies in order, then repeats the last one.
 
     Args:
-        replies: The replies.
+        replies: The replies. Without one, a request raises `BadInput`.
         name: The name of the model.
         chunk_size: Characters in each text delta of a stream.
 
@@ -45,6 +45,8 @@ class ScriptedModel:
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
         """Stream the next scripted reply. Raises: the scripted error, if the reply is one."""
+        if not self._replies:
+            raise BadInput("The scripted model has no reply. Pass one: ScriptedModel('Hello.')")
         scripted = self._replies[min(len(self.requests), len(self._replies) - 1)]
         self.requests.append(RecordedRequest(tuple(messages), tuple(tools), options))
         if isinstance(scripted, ModelError):
