@@ -52,6 +52,20 @@ async def test_an_interrupted_task_ends_with_130(tmp_path: Path, json_too: bool)
 
 
 @needs_posix
+async def test_a_function_that_does_not_end_does_not_delay_the_end_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "waiting.py").write_text(
+        'import time\n\ndef wait() -> str:\n    """Wait."""\n    print("waiting", flush=True)\n    time.sleep(60)\n'
+    )
+    assert (await run_program(tmp_path, "tools", "add", "waiting.py", "--yes")).code == 0
+    process = await start_program(tmp_path, "tools", "call", "wait")
+    assert process.stderr is not None
+    assert await asyncio.wait_for(process.stderr.readline(), 20) == b"waiting\n"
+    process.send_signal(signal.SIGINT)
+    out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, out, err) == (130, b"", b"Stopped.\n")
+
+
+@needs_posix
 async def test_words_are_whole_in_a_terminal_and_lines_are_whole_in_a_pipe(tmp_path: Path) -> None:
     piped = await run_program(tmp_path, "run", "x", "--model", "nope")
     assert piped.err.count("\n") == 1

@@ -125,9 +125,6 @@ class Deadline:
         earlier_cancellations = task.cancelling()
         try:
             result = await function(*args)
-            if task.cancelling() > earlier_cancellations + self._is_expired:
-                raise asyncio.CancelledError  # by the caller, and the function has caught it
-            return result
         except asyncio.CancelledError as error:
             if self._is_expired and task.cancelling() == earlier_cancellations + 1:
                 raise DeadlineExceeded from error
@@ -136,6 +133,9 @@ class Deadline:
             self._waiting_task = None
             if self._is_expired:  # also if the function has caught the cancellation
                 task.uncancel()
+        if task.cancelling() > earlier_cancellations:  # by the caller, and the function has caught it
+            raise asyncio.CancelledError
+        return result
 
     def pause_during(self, function: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
         """Return `function` so that the time of its calls does not count."""

@@ -16,6 +16,7 @@ from rich.console import Console
 from opposable.cli.rendering import shorten, style_text, to_json
 from opposable.domain.errors import BadInput, OpposableError, get_error_kind
 from opposable.domain.validation_problems import list_problems
+from opposable.tools.streaming import is_tool_thread_busy
 
 
 def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
@@ -35,6 +36,9 @@ def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
     except OSError as error:  # standard output is closed or full
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python reports it again at exit
         code = 1 if isinstance(error, BrokenPipeError) else report_error(error, err)
+    if is_tool_thread_busy():  # with a function that was given up: its end would delay that of the program
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import functools
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
@@ -13,6 +14,9 @@ from opposable.tools.result_text import value_to_text
 
 MAX_TOOL_THREADS = 64
 """Sync tools that run at once. asyncio's default pool would have six threads on two cores."""
+
+_THREAD_NAME = "tool"
+_END_SECONDS = 0.5  # in which idle threads end
 
 ReportDelta = Callable[[str], None]
 
@@ -66,4 +70,15 @@ def _collect_sync(source: Generator[Any, None, None], report: ReportDelta, stop:
 @functools.cache
 def get_thread_pool() -> ThreadPoolExecutor:
     """Return the pool of threads that sync tools run in."""
-    return ThreadPoolExecutor(MAX_TOOL_THREADS, thread_name_prefix="tool")
+    return ThreadPoolExecutor(MAX_TOOL_THREADS, thread_name_prefix=_THREAD_NAME)
+
+
+def is_tool_thread_busy() -> bool:
+    """End the pool. Return whether a sync tool still runs, after its time-out or a cancellation."""
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith(_THREAD_NAME)]
+    if threads:
+        get_thread_pool().shutdown(wait=False, cancel_futures=True)
+    deadline = time.monotonic() + _END_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return any(thread.is_alive() for thread in threads)
