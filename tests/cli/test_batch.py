@@ -5,6 +5,7 @@ import codecs
 import json
 import time
 from types import SimpleNamespace
+from zoneinfo import ZoneInfo
 
 import pytest
 from tests.cli.program import run_program
@@ -33,7 +34,8 @@ async def test_a_batch_is_shown_paused_and_its_results_are_written(tmp_path, pos
     listed = await run_program(tmp_path, "batch", "list", env={**env, "COLUMNS": "80"})
     assert f"│ {batch.batch_id[:8]} │ a     │ paused │ 1 of 2 │" in listed.out
     assert max(map(len, listed.out.splitlines())) <= 80
-    table = (await run_program(tmp_path, "batch", "show", batch.batch_id[:8], env=env)).out
+    table = (await run_program(tmp_path, "batch", "show", batch.batch_id[:8], env={**env, "TZ": "Asia/Tokyo"})).out
+    assert f"{batch.created_at.astimezone(ZoneInfo('Asia/Tokyo')):%m-%d %H:%M} " in table
     assert ("finished: 1, queued: 1" in table, "None" in table, "cost" in table) == (True, False, False)
     written = await run_program(tmp_path, "batch", "results", batch.batch_id, "--out", "r.jsonl", env=env)
     assert [result.code for result in (paused, shown, written)] == [0, 0, 0], written.err

@@ -454,6 +454,14 @@ async def test_without_an_approval_handler_a_call_that_needs_approval_is_denied(
     assert service.seen == []
 
 
+@pytest.mark.parametrize("approve", [lambda request: Approved(), Approved])
+async def test_an_approval_handler_that_fails_denies_the_call_and_is_logged(approve, caplog):
+    result = await create_library(FlakyService("here"), needs_approval=True, approve=approve).call("fetch", {})
+    assert result.failure == "denied"
+    [record] = caplog.records
+    assert record.getMessage().startswith("The approval handler failed, so fetch does not run: TypeError: ")
+
+
 async def test_approval_is_requested_for_valid_arguments_only():
     asked = []
 

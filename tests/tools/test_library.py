@@ -137,6 +137,11 @@ def test_a_taken_name_is_refused():
         ToolLibrary([add, add])
 
 
+def test_a_function_that_is_not_in_a_list_is_refused():
+    with pytest.raises(ToolRegistrationError, match=r"must be a list, such as \[function\], not <function add"):
+        ToolLibrary(add)
+
+
 def test_a_value_that_is_not_a_tool_is_refused():
     with pytest.raises(ToolRegistrationError, match="not a tool"):
         ToolLibrary([5])

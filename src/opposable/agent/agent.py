@@ -16,7 +16,7 @@ from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import BadInput
 from opposable.domain.events import Event, RunFinished
 from opposable.domain.input_checks import require_choice
-from opposable.domain.messages import Message, system_message, user_message
+from opposable.domain.messages import Message, system_message, to_task_messages
 from opposable.domain.tools import AfterUntrusted
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
 from opposable.models.profile import adapt_media, get_profile
@@ -108,6 +108,7 @@ class Agent:
             context: The ids of the run and the approval handler.
 
         Raises:
+            BadInput: The task is neither a text nor messages.
             ModelError: The model does not answer.
         """
         async for event in self._run_events(task, self._no_stream_options, context):
@@ -124,7 +125,7 @@ class Agent:
         return self._run_events(task, self._stream_options, context)
 
     def _run_events(self, task: Task, options: ModelOptions, context: CallContext) -> AsyncGenerator[Event, None]:
-        messages = (*self._instructions, *((user_message(task),) if isinstance(task, str) else task))
+        messages = (*self._instructions, *to_task_messages(task))
         start = self._start
         if self._own_memory is not None:
             start = functools.partial(start, failure_memory=self._own_memory.with_scope(f"owner:{context.owner}"))

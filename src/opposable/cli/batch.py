@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -249,6 +250,8 @@ def _to_row(batch: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _to_cell(value: Any) -> str:
+    if isinstance(value, datetime):
+        return format_minute(value)
     if isinstance(value, dict):
         return ", ".join(f"{name}: {item}" for name, item in value.items())
     return "" if value is None else str(value)

@@ -1,10 +1,11 @@
 """Messages of a conversation, independent of a provider."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart, join_text
+from opposable.domain.errors import BadInput
 from opposable.domain.tools import ToolCall
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -88,6 +89,20 @@ def add_instructions(messages: Sequence[Message], text: str) -> list[Message]:
 def user_message(content: str, parts: tuple[ContentPart, ...] = ()) -> Message:
     """Create a message of the user, with all its parts if it has images or files."""
     return Message("user", content, parts=parts)
+
+
+def to_task_messages(task: str | Iterable[Message]) -> tuple[Message, ...]:
+    """Return the messages of a task; a text is a message of the user.
+
+    Raises:
+        BadInput: The task is neither a text nor messages.
+    """
+    if isinstance(task, str):
+        return (user_message(task),)
+    messages = tuple(task) if isinstance(task, Iterable) else ()
+    if not isinstance(task, Iterable) or not all(isinstance(message, Message) for message in messages):
+        raise BadInput(f"A task is a text, or a list of messages such as Message('user', 'Hello'), not {task!r:.200}.")
+    return messages
 
 
 def assistant_message(content: str, tool_calls: tuple[ToolCall, ...] = (), thinking: str = "") -> Message:

@@ -65,8 +65,7 @@ class ScriptedModel:
         parts: list[ModelEvent] = [ThinkingDelta(message.thinking)] if message.thinking else []
         text, size = message.content, self._chunk_size
         parts += [TextDelta(text[start : start + size]) for start in range(0, len(text), size)]
-        calls = enumerate(message.tool_calls)
-        parts += [CallDelta(index, call.id, call.name, call.arguments_json) for index, call in calls]
+        parts += [CallDelta(n, call.id, call.name, call.arguments_json) for n, call in enumerate(message.tool_calls)]
         return parts
 
 

@@ -1,6 +1,7 @@
 """The rules around a tool call: approval, cache, circuit breaker, rate limits and retries."""
 
 import copy
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,8 @@ from opposable.tools.result_media import find_media
 from opposable.tools.retries import NO_ANSWER_FAILURES, ToolRetryOptions, retry
 
 DEFAULT_POLICY = CallPolicy()
+
+log = logging.getLogger("opposable.tools")
 
 _INVALID_DECISION = LocalizedText(
     "the approval handler returned neither Approved nor Denied", "审批程序返回的既不是 Approved 也不是 Denied"
@@ -179,7 +182,8 @@ async def _request_approval(
     try:
         request = ApprovalRequest(tool.entry.spec, tool.tool_id, name, copy.deepcopy(arguments), context)
         decision = await handler(request)
-    except Exception:  # noqa: BLE001 - whatever prevents the approval also prevents the call
+    except Exception as error:  # noqa: BLE001 - whatever prevents the approval also prevents the call
+        log.warning("The approval handler failed, so %s does not run: %s: %s", name, type(error).__name__, error)
         return InvocationResult(failure_messages.approval_unavailable_message(name, language), "denied", attempts=0)
     if isinstance(decision, Approved):
         return None

@@ -86,6 +86,8 @@ class ToolLibrary:
         """
         if not timeout > 0:
             raise BadInput(f"The timeout of a library must be more than 0 seconds, not {timeout!r}.")
+        if not isinstance(tools, Iterable):
+            raise ToolRegistrationError(f"The tools must be a list, such as [function], not {tools!r}.")
         self.disclosure = disclosure
         self._context_window: int | None = None
         self._timeout = timeout
