@@ -177,6 +177,18 @@ SHAPES = [
     ("The password is EnglPw3344", f"The password is {R}"),
     ("(using password 'Quot pw')", f"(using password '{R}')"),
     ('the token was "Tok778899x"', f'the token was "{R}"'),
+    # the names of the schemes in sentences, and before credentials
+    *[
+        (text, text)
+        for text in (
+            "A basic understanding of Basic authentication.",
+            "BASIC INFORMATION, Basic read/write operations, well-known basic building-blocks",
+            "Use Bearer authentication with the bearer certificate's owner",
+        )
+    ],
+    ("Basic dXNlcjpwYXNz", f"Basic {R}"),
+    ("Bearer abcdefghijklmnopqrstuvwxyzabcd", f"Bearer {R}"),
+    ("bearer abcdefgh.ijklm", f"bearer {R}"),
     # JSON as text
     ('{"a": {"secret": "x"}, "名": "好"}', f'{{"a": {{"secret": "{R}"}}, "名": "好"}}'),
     ('[{"token":"x"}]', f'[{{"token": "{R}"}}]'),
