@@ -147,6 +147,27 @@ async def test_pasted_lines_are_one_message(tmp_path: Path) -> None:
 
 
 @needs_posix
+async def test_a_second_ctrl_c_while_a_tool_does_not_stop_ends_the_conversation(tmp_path: Path) -> None:
+    (tmp_path / "tidying.py").write_text(
+        "import asyncio\n\nasync def tidy_up() -> str:\n    try:\n        await asyncio.sleep(60)\n"
+        "    finally:\n        await asyncio.sleep(3)\n"
+    )
+    home = {"OPPOSABLE_HOME": str(tmp_path / ".local/share/opposable")}  # where a terminal without the variable looks
+    assert (await run_program(tmp_path, "tools", "add", "tidying.py", "--yes", env=home)).code == 0
+    async with chat_server(respond_call("tidy_up"), respond_text_deltas("late answer")) as server:
+        terminal = Terminal()
+        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
+        await terminal.shows("> ")
+        terminal.type("go\n")
+        await terminal.shows("calling tidy_up")
+        terminal.type("\x03")
+        await asyncio.sleep(0.5)
+        terminal.type("\x03")
+        await terminal.shows("Stopped.")
+        assert (await terminal.close(), "> " in terminal.seen) == (130, False)
+
+
+@needs_posix
 async def test_a_spinner_turns_while_the_model_thinks(tmp_path: Path) -> None:
     async def respond_late(request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(1)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import inspect
 import sys
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
@@ -66,7 +67,7 @@ def chat(
     """Chat with a model in the terminal.
 
     Each call is shown as it happens. /help lists the commands. Ctrl-C stops the current answer and drops its question.
-    Ctrl-D or /exit ends the conversation.
+    Ctrl-D or /exit ends the conversation, and so does a second Ctrl-C while a tool does not stop.
 
     Example: opposable chat --db examples/data/chinook.sqlite
     """
@@ -104,6 +105,7 @@ class _Session:
     ) -> None:
         self.history: list[Message] = []
         self._saved_paths: set[Path] = set()
+        self._is_answering = False
         self._runner = runner
         self._settings = settings
         self._tools = tools
@@ -146,6 +148,8 @@ class _Session:
                 case _:
                     self._answer_message(text)
         except KeyboardInterrupt:
+            if self._is_answering:
+                raise
             err.print(style_text(("stopped", "yellow")))
         except OpposableError as error:
             errors.report_error(error, err)
@@ -166,7 +170,13 @@ class _Session:
         printer = RunPrinter(err, out)
         approver = TerminalApprover(err, printer.end_line, assume_yes=self._assume_yes)
         task = (*self.history, question)
-        run_finished, _ = self._runner.run(run_and_print(self._settings, self._agent, task, printer, approver))
+        answering = run_and_print(self._settings, self._agent, task, printer, approver)
+        try:
+            run_finished, _ = self._runner.run(answering)
+        except KeyboardInterrupt:
+            # After a second Ctrl-C the run may still wait for a tool to end, and would print into the next answer.
+            self._is_answering = inspect.getcoroutinestate(answering) != inspect.CORO_CLOSED
+            raise
         self.history += [question, *run_finished.messages]
         save_last_conversation(self._settings, self.history)
 
