@@ -62,9 +62,9 @@ _SECRET_SHAPES = re.compile(
                       |shp(?:at|ca|ss|pa)_\w{20,}|SG\.[\w\-]{16,}\.[\w\-]{16,}|ya29\.[\w\-]{20,}
                       |bot\d{6,12}:[\w\-]{30,})
       | (?<=://)[^/\s@:"'<>]{0,200}:[^/\s@"'<>]{1,500}(?=@)
-      | (?:(?<=\bBearer[ ])|(?<=\bBasic[ ]))
-        (?!(?-i:[A-Za-z][a-z/\-]{0,23}|[A-Z/\-]{1,24})(?![\w~+/=]|\.\w))  # a word, as in "basic arithmetic"
-        [\w.~+/=\-]{8,}""",
+      | (?<=\bBearer[ ])(?!(?-i:[A-Za-z][a-z]{0,14})(?![\w~+/=\-]|\.\w))[\w.~+/=\-]{8,}  # no short word
+      | (?<=\bBasic[ ])(?!(?-i:[A-Za-z][a-z/\-]{0,23}|[A-Z/\-]{1,24})(?![\w~+/=]|\.\w))[\w.~+/=\-]{8,}  # no word
+    """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE | re.ASCII,  # letters of other scripts are never part of a key
 )
 
