@@ -155,7 +155,7 @@ async def test_the_skills_of_a_folder_are_stored(tmp_path):
         (("add", "/dev/null"), "/dev/null contains no tool spec: it is empty"),
         (("add-mcp", "python"), "--name"),
         (("add-mcp", "python 'x", "--name", "db"), "no closing quotation"),
-        (("export", "none/tools.json"), "Cannot write none/tools.json"),
+        (("export", "none/tools.json"), "The folder none does not exist. Create it"),
         (("add-skill", "none"), "The folder none does not exist"),
         (("add-mcp", "ws://localhost:8080/mcp", "--name", "db"), "WebSocket"),
         (("import-openapi", "none.yaml"), "none.yaml cannot be read"),
