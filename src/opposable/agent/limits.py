@@ -106,6 +106,7 @@ class Deadline:
         self._timer: asyncio.TimerHandle | None = None
         self._waiting_task: asyncio.Task[Any] | None = None
         self._is_expired = False
+        self._earlier_cancellations = 0  # of the waiting task, when the time was used up
         self._pause_count = 0
 
     def __enter__(self) -> "Deadline":
@@ -122,18 +123,23 @@ class Deadline:
         if self._is_expired:
             raise DeadlineExceeded
         self._waiting_task = task = cast("asyncio.Task[Any]", asyncio.current_task())
-        earlier_cancellations = task.cancelling()
         try:
-            result = await function(*args)
+            return await function(*args)
         except asyncio.CancelledError as error:
-            if self._is_expired and task.cancelling() == earlier_cancellations + 1:
+            if self._is_expired and task.cancelling() == self._earlier_cancellations + 1:
                 raise DeadlineExceeded from error
             raise
         finally:
             self._waiting_task = None
             if self._is_expired:  # also if the function has caught the cancellation
                 task.uncancel()
-        if task.cancelling() > earlier_cancellations:  # by the caller, and the function has caught it
+
+    async def wait_for_tools(self, function: Callable[..., Awaitable[T]], *args: Any) -> T:
+        """Return as `wait`. Raises: `CancelledError` also if a tool has caught a cancellation by the caller."""
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        earlier_cancellations = task.cancelling()
+        result = await self.wait(function, *args)
+        if task.cancelling() > earlier_cancellations:
             raise asyncio.CancelledError
         return result
 
@@ -158,4 +164,5 @@ class Deadline:
     def _expire(self) -> None:
         self._is_expired = True
         if self._waiting_task is not None:
+            self._earlier_cancellations = self._waiting_task.cancelling()
             self._waiting_task.cancel()

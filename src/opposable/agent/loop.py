@@ -90,7 +90,7 @@ async def run(
                     for started in state.start_calls():
                         yield started
                     async with aclosing(execute_calls(state.calls, library, context, state.turn_count)) as events:
-                        while (event := await deadline.wait(anext, events, None)) is not None:
+                        while (event := await deadline.wait_for_tools(anext, events, None)) is not None:
                             if type(event) is ToolFinished:
                                 state.results[event.call.id] = event.result
                             yield event

@@ -88,15 +88,10 @@ def make_sendable(call: ToolCall, name: str, max_characters: int = 4000) -> Tool
 async def execute_calls(
     resolved_calls: Sequence[ResolvedCall], library: ToolLibrary, context: CallContext, turn: int = 0
 ) -> AsyncGenerator[ToolDelta | ToolFinished, None]:
-    """Run the calls concurrently and yield their events as they happen.
+    """Run the calls of one reply concurrently and yield their events as they happen.
 
-    Closing the iterator cancels the calls that still run.
-
-    Args:
-        resolved_calls: The calls of one reply.
-        library: The tools to run.
-        context: The context of the run.
-        turn: The turn of the run, part of each idempotency key: call ids can recur in a run.
+    Closing the iterator cancels the calls that still run. The turn of the run is part of each idempotency key, because
+    call ids can recur in a run.
     """
     if len(resolved_calls) == 1 and not resolved_calls[0].can_stream:  # the most frequent case needs no queue
         result = await _execute_call(resolved_calls[0], library, context, turn, None)
