@@ -901,7 +901,7 @@ export interface paths {
          * Create an API key
          * @description Create an API key.
          *
-         *     Only this response contains it. From now on, every request needs a key.
+         *     Only this response contains it. Within two seconds, every request needs a key.
          */
         post: operations["create_key"];
         delete?: never;
