@@ -17,9 +17,16 @@ from tests.cli.program import (
     run_program,
     run_with_model,
 )
-from tests.models.chat_server import chat_server, respond_json
+from tests.models.chat_server import ChatServer, chat_server, respond_json
 
 pytestmark = pytest.mark.anyio
+
+
+async def open_chat(folder: Path, server: ChatServer) -> Terminal:
+    """Start a chat with the model of a server in a terminal."""
+    terminal = Terminal()
+    await terminal.open(folder, "chat", "--model", f"{server.url}#m")
+    return terminal
 
 
 @needs_posix
@@ -30,8 +37,7 @@ async def test_a_conversation_in_a_terminal(tmp_path: Path) -> None:
         respond_text_deltas("Third answer."),
     ]
     async with chat_server(*answers) as server:
-        terminal = Terminal()
-        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
+        terminal = await open_chat(tmp_path, server)
         await terminal.shows("Ctrl-D ends")
         await terminal.shows("> ")
         terminal.type("first question\n")
@@ -133,8 +139,7 @@ async def test_a_message_can_have_several_lines(tmp_path: Path) -> None:
 @needs_posix
 async def test_pasted_lines_are_one_message(tmp_path: Path) -> None:
     async with chat_server(respond_text_deltas("Hi.")) as server:
-        terminal = Terminal()
-        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
+        terminal = await open_chat(tmp_path, server)
         await terminal.shows("> ")
         terminal.type("\x1b[200~one\ntwo\n/exit\x1b[201~")
         await terminal.shows("/exit")
@@ -155,8 +160,7 @@ async def test_a_second_ctrl_c_while_a_tool_does_not_stop_ends_the_conversation(
     home = {"OPPOSABLE_HOME": str(tmp_path / ".local/share/opposable")}  # where a terminal without the variable looks
     assert (await run_program(tmp_path, "tools", "add", "tidying.py", "--yes", env=home)).code == 0
     async with chat_server(respond_call("tidy_up"), respond_text_deltas("late answer")) as server:
-        terminal = Terminal()
-        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
+        terminal = await open_chat(tmp_path, server)
         await terminal.shows("> ")
         terminal.type("go\n")
         await terminal.shows("calling tidy_up")
@@ -174,8 +178,7 @@ async def test_a_spinner_turns_while_the_model_thinks(tmp_path: Path) -> None:
         return await respond_text_deltas("Hi.")(request)
 
     async with chat_server(respond_late) as server:
-        terminal = Terminal()
-        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
+        terminal = await open_chat(tmp_path, server)
         await terminal.shows("> ")
         terminal.type("hello\n")
         await terminal.shows("⠙")
@@ -240,8 +243,7 @@ async def test_an_answer_is_rendered_as_markdown_with_whole_words(tmp_path: Path
     words = " ".join(f"word{n}" for n in range(40))
     answer = respond_text_deltas("## Ti", "tle\n\nSome **bold** ", f"text.\n\n{words}\n\n```\n\nx = 1\n```\n")
     async with chat_server(answer) as server:
-        terminal = Terminal()
-        await terminal.open(tmp_path, "chat", "--model", f"{server.url}#m")
+        terminal = await open_chat(tmp_path, server)
         await terminal.shows("> ")
         terminal.type("hi\n")
         await terminal.shows("Title")

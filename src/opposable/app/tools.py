@@ -71,10 +71,8 @@ async def open_tools(
 
     Closed at the end. Raises: `BadInput` if `required_name` is a stored tool that cannot be used.
     """
-    async with open_tools_and_database(settings, database, include_optional=True, required_name=required_name) as (
-        library,
-        _,
-    ):
+    opening = open_tools_and_database(settings, database, include_optional=True, required_name=required_name)
+    async with opening as (library, _):
         yield library
 
 

@@ -232,12 +232,13 @@ def _read_page(
     starts_line = True
     while chunk := reader.readline(_CHUNK_CHARACTERS):
         if starts_line:
-            line = truncate_line(chunk.rstrip("\r\n"), _MAX_PAGE_CHARACTERS)
+            is_in_page = line_number + 1 >= first_line
+            line = truncate_line(chunk.rstrip("\r\n"), _MAX_PAGE_CHARACTERS) if is_in_page else ""
             is_full = bool(page_lines) and page_characters + len(line) > _MAX_PAGE_CHARACTERS
             if is_full or len(page_lines) >= max_lines or time.monotonic() > deadline:
                 return page_lines, line_number, True
             line_number += 1
-            if line_number >= first_line:
+            if is_in_page:
                 page_lines.append(line)
                 page_characters += len(line) + 1
         elif time.monotonic() > deadline:

@@ -164,8 +164,8 @@ def read_file(path: Path) -> bytes:
         raise BadInput(f"Cannot read {path}: {error.strerror}.") from error
 
 
-def require_new_file(path: Path) -> Path:
-    """Return the path of an output file.
+def require_new_file(path: Path) -> None:
+    """Check that an output file can be created.
 
     Raises:
         BadInput: The file exists, or its folder does not.
@@ -174,7 +174,6 @@ def require_new_file(path: Path) -> Path:
         raise BadInput(f"{path} already exists. Pass another file, or move it away.")
     if not path.parent.is_dir():
         raise BadInput(f"The folder {path.parent} does not exist. Create it, or pass another file.")
-    return path
 
 
 def parse_rate(text: str) -> RateLimit | None:

@@ -116,14 +116,14 @@ class _Drafter:
             return []
         candidates: list[tuple[str, str]] = []
         for other, table in others.items():
-            first = tuple(column.name for column in table.columns[:1] if _KEY_NAME_PATTERN.search(column.name))
-            keys = table.primary_key or first
+            keys = table.primary_key or tuple(c.name for c in table.columns[:1] if _KEY_NAME_PATTERN.search(c.name))
+            key = keys[0] if len(keys) == 1 else ""
             stem = _strip_key_suffix(table.name)
             is_named = _strip_key_suffix(column.name) in (stem, stem.rstrip("s"))
-            names = [re.sub(r"^[a-z]{1,3}_", "", name.casefold()) for name in (column.name, *keys)]
-            is_same = names[0] == names[-1] and not {key.casefold() for key in keys} & {"id", "key"}
-            if len(keys) == 1 and (is_named or is_same):
-                candidates.append((other, keys[0]))
+            names = {re.sub(r"^[a-z]{1,3}_", "", name.casefold()) for name in (column.name, key)}
+            is_same = len(names) == 1 and key.casefold() not in ("id", "key")
+            if key and (is_named or is_same):
+                candidates.append((other, key))
         return candidates
 
     async def _add_column_terms(self, ref: str, column: Column) -> None:
