@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import StoreTooNew, StoreUnavailable
@@ -16,6 +17,7 @@ from opposable.store.creation import StoreCreation
 from opposable.store.database import CONNECT_TIMEOUT_SECONDS, StoreDatabase, get_first_error_line
 from opposable.store.database_urls import describe_database
 from opposable.store.schema_location import STORE_SCHEMA, locate_schema
+from opposable.store.tables import metadata
 
 if TYPE_CHECKING:  # alembic takes 8 MB of memory, so it waits until a schema is not up to date
     from alembic.config import Config
@@ -27,7 +29,7 @@ ADVISORY_LOCK_ID = 0x6F70706F
 
 
 async def migrate_schema(database: StoreDatabase, create: StoreCreation = "if_empty") -> None:
-    """Upgrade the schema to the version of this release. See `locate_schema` for where it is created.
+    """Create the tables, or upgrade them to the version of this release. See `locate_schema` for where they are created.
 
     Raises:
         StoreMissing: The database holds no store, and `create` does not allow to create one.
@@ -89,8 +91,7 @@ def _is_schema_current(connection: Connection, database_description: str) -> boo
         StoreTooNew: A newer release wrote the schema.
     """
     known_revisions = list_revisions()
-    has_version = inspect(connection).has_table("alembic_version")
-    stored_revision = connection.scalar(text("SELECT version_num FROM alembic_version")) if has_version else None
+    stored_revision = _read_revision(connection)
     if stored_revision is not None and stored_revision not in known_revisions:
         raise StoreTooNew(
             f"The store ({database_description}) has schema {stored_revision}, which a newer version of Opposable wrote. "
@@ -100,7 +101,36 @@ def _is_schema_current(connection: Connection, database_description: str) -> boo
 
 
 def _upgrade_schema(connection: Connection, database_description: str) -> None:
-    from alembic import command
+    if _is_schema_current(connection, database_description):
+        return
+    if _read_revision(connection) is None:
+        _create_tables(connection)
+    else:
+        from alembic import command  # lazy: only for a store of an earlier version
 
-    if not _is_schema_current(connection, database_description):
         command.upgrade(_build_alembic_config(connection), "head")
+
+
+def _create_tables(connection: Connection) -> None:
+    """Create the current tables.
+
+    The order of the indexes is fixed: of two that serve a query equally, SQLite uses the one that was created last.
+    `ix_failures_pinned` must come after `ix_failures_teaching`.
+    """
+    for table in metadata.sorted_tables:
+        connection.execute(CreateTable(table))
+        for index in sorted(table.indexes, key=lambda index: str(index.name), reverse=True):
+            connection.execute(CreateIndex(index))
+    primary_key = "CONSTRAINT alembic_version_pkc PRIMARY KEY"
+    connection.execute(
+        text(f"CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, {primary_key} (version_num))")
+    )
+    connection.execute(text("INSERT INTO alembic_version VALUES (:revision)"), {"revision": list_revisions()[-1]})
+
+
+def _read_revision(connection: Connection) -> str | None:
+    """Return the revision of the schema, None without one."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return revision

@@ -1,4 +1,4 @@
-"""Table definitions of the current schema. Migrations create the tables."""
+"""Table definitions of the current schema."""
 
 from sqlalchemy import (
     BigInteger,
@@ -255,7 +255,7 @@ Index(
     "ix_failures_pinned",
     failures.c.tool_id,
     failures.c.scope,
-    sqlite_where=failures.c.pinned,
+    sqlite_where=text("pinned = 1"),  # as queries compare it
     postgresql_where=failures.c.pinned,
 )
 
