@@ -2,6 +2,9 @@
 
 import asyncio
 import itertools
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -174,3 +177,25 @@ async def test_methods_that_yield_and_functions_that_take_the_context_stream_and
     library.register(spec, [FunctionTool(feed.old, tool_id="other")])
     assert library.find_registered_tool("other").streams
     assert (await library.call("news", {})).content == "one"
+
+
+FORKING_PROGRAM = """
+import asyncio, os
+from opposable import ToolLibrary
+
+def double(x: int) -> int:
+    return 2 * x
+
+library = ToolLibrary([double], timeout=5)
+print(asyncio.run(library.call("double", {"x": 1})).content, flush=True)
+if os.fork() == 0:
+    print(asyncio.run(library.call("double", {"x": 2})).content, flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_runs_sync_tools():
+    program = [sys.executable, "-W", "ignore", "-c", FORKING_PROGRAM]
+    assert subprocess.run(program, capture_output=True, text=True, check=True).stdout == "2\n4\n"

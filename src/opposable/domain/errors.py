@@ -153,6 +153,10 @@ class InvalidArguments(ToolError):
         self.problems = problems
         super().__init__("; ".join(f"{p.field or 'arguments'}: {p.problem}" for p in problems))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how the error is pickled: a pool of processes breaks if that fails."""
+        return type(self), (self.problems,), self.__dict__
+
 
 class ToolRefused(ToolError):
     """A call that is not allowed; the message says what is."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import functools
+import os
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -71,6 +72,10 @@ def _collect_sync(source: Generator[Any, None, None], report: ReportDelta, stop:
 def get_thread_pool() -> ThreadPoolExecutor:
     """Return the pool of threads that sync tools run in."""
     return ThreadPoolExecutor(MAX_TOOL_THREADS, thread_name_prefix=_THREAD_NAME)
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of the threads, and would wait for them
+    os.register_at_fork(after_in_child=get_thread_pool.cache_clear)
 
 
 def is_tool_thread_busy() -> bool:
