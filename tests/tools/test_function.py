@@ -535,6 +535,47 @@ async def test_methods_with_decorators_are_tools():
     assert (sell.spec.needs_approval, sell.spec.untrusted_output) == (True, True)
 
 
+class Till:
+    """Methods with the decorator `tool`."""
+
+    content = 7
+
+    @tool(name="till.add", timeout=3, read_only=True)
+    def add(self, n: int) -> int:
+        return self.content + n
+
+    @classmethod
+    @tool
+    def subtract(cls, n: int) -> int:
+        return cls.content - n
+
+    @staticmethod
+    @tool
+    def double(n: int) -> int:
+        return n * 2
+
+    @tool
+    @staticmethod
+    def halve(n: int) -> int:
+        return n // 2
+
+
+async def test_methods_with_the_decorator_are_tools_of_their_object():
+    till = Till()
+    library = ToolLibrary([till.add, till.subtract, till.double, till.halve])
+    assert library.names == ("till_add", "subtract", "double", "halve")
+    assert [list(one.parameters["properties"]) for one in library.definitions] == [["n"]] * 4
+    assert [(await library.call(name, {"n": 4})).data for name in library.names] == [11, 3, 8, 2]
+    assert (till.add.timeout, till.add.spec.read_only) == (3, True)
+    actions = {one.tool_id: one for one in tools_from_object(till, "till")}
+    assert {name: await one.run({"n": 4}, NO_CONTEXT) for name, one in actions.items()} == {
+        "till.add": 11,
+        "till.double": 8,
+        "till.halve": 2,
+        "till.subtract": 3,
+    }
+
+
 def test_the_decorator_names_describes_and_limits():
     @tool(name="天气", description="The weather.", timeout=3)
     def weather(city: str) -> str:

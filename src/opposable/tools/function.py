@@ -91,6 +91,12 @@ class FunctionTool:
         self._yields_deltas = _is_generator(function) or _is_generator(call_method)
         self.spec = _create_spec(self, options) if options else None
 
+    def __get__(self, obj: object, owner: type | None = None) -> "FunctionTool":
+        """Return the tool of a method of an object; the tool itself where a class is asked for it."""
+        if obj is None or not hasattr(self.function, "__get__"):
+            return self
+        return create_tool(self, self.tool_id, function=self.function.__get__(obj))
+
     @functools.cached_property
     def definition(self) -> ToolDefinition:
         """The definition sent to the model, made when it is first needed."""
@@ -252,7 +258,7 @@ def tools_from_object(
         if untrusted_output:
             options["untrusted_output"] = True
         method, action_id = getattr(obj, name), to_action_id(tool_id, name)
-        tools.append(create_tool(method, action_id, obj=obj, timeout=timeout, **options))
+        tools.append(create_tool(method, action_id, timeout=timeout, **options))
     return tools
 
 
@@ -272,34 +278,40 @@ def _is_method(member: Any) -> bool:
     return is_cached or inspect.isfunction(member) or inspect.ismethod(member) or isinstance(member, FunctionTool)
 
 
+def bind_class_method(function: Any) -> Any:
+    """Return the tool of a class method with the decorator `tool`, which Python binds itself before 3.13; else the value."""
+    if inspect.ismethod(function) and isinstance(function.__func__, FunctionTool):
+        return function.__func__.__get__(function.__self__)
+    return function
+
+
 def create_tool(
-    function: Callable[..., Any],
+    source: Callable[..., Any] | FunctionTool,
     tool_id: str,
     *,
-    obj: object = None,
+    function: Callable[..., Any] | None = None,
     description: str = "",
     timeout: float | None = None,
     **options: Unpack[ToolOptions],
 ) -> FunctionTool:
     """Create the tool of a function under an id. With the decorator `tool`, its time-out and options have precedence.
 
-    `obj` is the object of a method with the decorator. The other arguments are those of `FunctionTool`.
+    `function` is called in place of that of the decorator. The other arguments are those of `FunctionTool`.
 
     Raises:
         ToolRegistrationError: The function cannot be described to a model.
     """
-    if inspect.ismethod(function) and isinstance(function.__func__, FunctionTool):  # a class method with the decorator
-        obj, function = function.__self__, function.__func__
-    if not isinstance(function, FunctionTool):
-        return FunctionTool(function, tool_id=tool_id, description=description, timeout=timeout, **options)
-    if function.spec is not None:
-        names = function.spec.model_fields_set & ToolOptions.__annotations__.keys()
-        options = cast("ToolOptions", {**options, **{name: getattr(function.spec, name) for name in names}})
+    source = bind_class_method(source)
+    if not isinstance(source, FunctionTool):
+        return FunctionTool(source, tool_id=tool_id, description=description, timeout=timeout, **options)
+    if source.spec is not None:
+        names = source.spec.model_fields_set & ToolOptions.__annotations__.keys()
+        options = cast("ToolOptions", {**options, **{name: getattr(source.spec, name) for name in names}})
     return FunctionTool(
-        function.function if obj is None else function.function.__get__(obj),
+        function or source.function,
         tool_id=tool_id,
-        description=description or function.outline.description,
-        timeout=timeout if function.timeout is None else function.timeout,
+        description=description or source.outline.description,
+        timeout=timeout if source.timeout is None else source.timeout,
         **options,
     )
 

@@ -156,7 +156,7 @@ def _create_action_tools(instance: object, spec: FunctionToolSpec) -> list[Tool]
     for name in names:
         capability = capabilities.get(name, Capability(name=name))
         tool_id = to_action_id(spec.tool_id, name)
-        tools.append(_create_tool(getattr(instance, name), spec, tool_id, capability.description, capability, instance))
+        tools.append(_create_tool(getattr(instance, name), spec, tool_id, capability.description, capability))
     return tools
 
 
@@ -166,17 +166,10 @@ def _is_offered(instance: object, name: str) -> bool:
     return not inspect.ismethod(member) or isinstance(member.__func__, FunctionTool)
 
 
-def _create_tool(
-    function: Any,
-    spec: FunctionToolSpec,
-    tool_id: str,
-    description: str,
-    capability: Capability,
-    instance: object = None,
-) -> Tool:
+def _create_tool(function: Any, spec: FunctionToolSpec, tool_id: str, description: str, capability: Capability) -> Tool:
     """Create a tool. The capability may describe parameters; their types are those of the signature."""
     try:
-        tool = create_tool(function, tool_id, obj=instance, description=description)
+        tool = create_tool(function, tool_id, description=description)
         tool.timeout = spec.timeout or tool.timeout
     except ToolRegistrationError as error:
         raise BadInput(f"{spec.tool_id}: {error}") from error

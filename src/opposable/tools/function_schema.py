@@ -51,25 +51,27 @@ class FunctionSignature:
     Attributes:
         name: The name of the function, or of the type of a callable object.
         description: The docstring's text, with the section of examples and without the others.
+        docstring: The docstring, also one that a method inherits; "" if there is none.
         descriptions: The descriptions of the parameters that a model passes, by name; "" if not described.
         context_name: The parameter that takes the `CallContext`, if any.
     """
 
-    def __init__(self, function: Callable[..., Any], *, is_bound: bool) -> None:
-        """Read a function.
+    def __init__(self, function: Callable[..., Any], *, is_bound: bool, docstring: str | None = None) -> None:
+        """Read a function, and its docstring if it is not given.
 
         Raises:
             ToolRegistrationError: The signature cannot be described to a model.
         """
         named_function = unwrap_partial(function)
         self.name = getattr(named_function, "__name__", type(named_function).__name__)
-        docstring = _parse_docstring(inspect.getdoc(named_function) or "")
-        texts = [unwrap_lines(docstring.description or "")]
-        examples = [part for one in docstring.examples for part in (one.snippet, one.description) if part]
+        self.docstring = (inspect.getdoc(named_function) or "") if docstring is None else docstring
+        parsed = _parse_docstring(self.docstring)
+        texts = [unwrap_lines(parsed.description or "")]
+        examples = [part for one in parsed.examples for part in (one.snippet, one.description) if part]
         texts += ["\n".join(["Examples:", *examples])] if examples else []
         self.description = "\n\n".join(filter(None, texts)) or self.name.replace("_", " ").strip()
         self._parameters, self.context_name = _read_parameters(function, self.name, is_bound=is_bound)
-        described = {param.arg_name: unwrap_lines(param.description or "") for param in docstring.params}
+        described = {param.arg_name: unwrap_lines(param.description or "") for param in parsed.params}
         self.descriptions = {
             name: _get_own_description(hint) or described.get(name, "")
             for name, (hint, _default) in self._parameters.items()
@@ -121,15 +123,16 @@ def get_signature(function: Callable[..., Any]) -> FunctionSignature:
     Raises:
         ToolRegistrationError: The signature cannot be described to a model; the message says why.
     """
+    is_bound = inspect.ismethod(function)
     plain_function = getattr(function, "__func__", function)
-    is_bound = plain_function is not function
-    cache = _signature_caches[is_bound]
-    try:
-        return cache[plain_function]
-    except (KeyError, TypeError):
-        pass
-    signature = FunctionSignature(plain_function, is_bound=is_bound)
+    cache, docstring = _signature_caches[is_bound], None
     with contextlib.suppress(TypeError):  # an object without weak references is read each time
+        if plain_function in cache:
+            return cache[plain_function]
+        if plain_function in _signature_caches[False]:  # with `tool`: to search its class again would not end
+            docstring = _signature_caches[False][plain_function].docstring
+    signature = FunctionSignature(plain_function, is_bound=is_bound, docstring=docstring)
+    with contextlib.suppress(TypeError):
         cache[plain_function] = signature
     return signature
 

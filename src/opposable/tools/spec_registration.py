@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.json_text import dump_json
 from opposable.tools.base import Tool
-from opposable.tools.function import FunctionTool
+from opposable.tools.function import FunctionTool, bind_class_method
 from opposable.tools.json_schema_validation import compile_validator
 from opposable.tools.registry import TOOL_ID_PATTERN, Registry, RegistryEntry, ToolState, create_policy
 
@@ -20,6 +20,7 @@ def to_tool(value: Tool | Callable[..., Any]) -> Tool:
     Raises:
         ToolRegistrationError: `value` is neither.
     """
+    value = bind_class_method(value)
     if isinstance(value, FunctionTool) or (hasattr(value, "definition") and hasattr(value, "run")):
         return cast("Tool", value)
     if callable(value):
