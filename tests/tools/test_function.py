@@ -13,10 +13,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 import docstring_parser
 import pytest
 from pydantic import BaseModel, BeforeValidator, Field
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic_core import PydanticCustomError
 
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRegistrationError
+from opposable.tools.base import ToolOutline
 from opposable.tools.function import FunctionTool, tool, tools_from_object
 from opposable.tools.library import ToolLibrary
 from opposable.tools.registry import count_definition_bytes
@@ -173,6 +175,63 @@ def test_a_class_is_a_tool_that_creates_its_objects(constructor):
         "required": ["number"],
     }
     assert created.check({"number": "7"}) == {"number": 7}
+
+
+class Search(BaseModel):
+    query: str = Field(description="What to find.", min_length=2)
+    limit: int = Field(5, alias="Limit", le=9)
+    fields: list[str] = Field(default_factory=lambda: ["title"])
+
+
+class CustomSearch(Search):
+    """Search in all."""
+
+    def __init__(self, query: str) -> None:
+        super().__init__(query=query)
+
+
+@pydantic_dataclass
+class SearchData:
+    query: str = Field(description="What to find.", min_length=2)
+    limit: int = Field(5, alias="Limit", le=9)
+    fields: list[str] = Field(default_factory=lambda: ["title"])
+
+
+@pytest.mark.parametrize("search", [Search, SearchData])
+async def test_a_class_of_pydantic_has_the_constraints_and_defaults_of_its_fields(search):
+    library = ToolLibrary([search])
+    [definition] = library.definitions
+    assert (definition.description, definition.parameters["properties"]) == (
+        search.__name__,
+        {
+            "query": {"type": "string", "description": "What to find.", "minLength": 2},
+            "Limit": {"type": "integer", "default": 5, "maximum": 9},
+            "fields": {"type": "array", "items": {"type": "string"}},
+        },
+    )
+    assert (await library.call(search.__name__, {"query": "ab"})).data == search(query="ab")
+    assert (await library.call(search.__name__, {"query": "a", "Limit": 10})).failure == "invalid_arguments"
+
+
+async def test_a_class_of_pydantic_with_a_constructor_of_its_own_has_its_parameters():
+    custom = FunctionTool(CustomSearch)
+    assert (custom.definition.description, list(custom.definition.parameters["properties"])) == (
+        "Search in all.",
+        ["query"],
+    )
+
+
+def test_a_callable_object_is_described_by_its_method():
+    class Find:
+        def __call__(self, query: str) -> str:
+            """Find a text.
+
+            Args:
+                query: What to find.
+            """
+            return query
+
+    assert FunctionTool(Find()).outline == ToolOutline("Find", "Find a text.", {"query": "What to find."})
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])

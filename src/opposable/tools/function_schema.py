@@ -64,7 +64,7 @@ class FunctionSignature:
         """
         named_function = unwrap_partial(function)
         self.name = getattr(named_function, "__name__", type(named_function).__name__)
-        self.docstring = (inspect.getdoc(named_function) or "") if docstring is None else docstring
+        self.docstring = _get_docstring(named_function) if docstring is None else docstring
         parsed = _parse_docstring(self.docstring)
         texts = [unwrap_lines(parsed.description or "")]
         examples = [part for one in parsed.examples for part in (one.snippet, one.description) if part]
@@ -142,6 +142,17 @@ def unwrap_partial(function: Callable[..., Any]) -> Callable[..., Any]:
     return function.func if isinstance(function, functools.partial) else function
 
 
+def _get_docstring(function: Callable[..., Any]) -> str:
+    """Return the docstring of a function, also one that a method inherits; of a class its own; "" if there is none.
+
+    A callable object without one has that of its method `__call__`.
+    """
+    if inspect.isclass(function):
+        return inspect.cleandoc(function.__doc__ or "")
+    docstring, call_method = inspect.getdoc(function) or "", type(function).__call__
+    return inspect.getdoc(call_method) or "" if not docstring and inspect.isfunction(call_method) else docstring
+
+
 def _parse_docstring(text: str) -> Any:
     """Parse a docstring: as Google's style where it can be no other, since trying every style takes three times as long.
 
@@ -166,6 +177,8 @@ def _read_parameters(
     A parameter without a default has `...`. A default that is a pydantic `Field` becomes part of the type. Parameters
     that a `functools.partial` fills in are left out.
     """
+    if fields := _get_pydantic_fields(function):  # the signature lacks what a `Field` says
+        return {field: (Annotated[info.annotation, info], ...) for field, info in fields.items()}, None
     hints = _get_type_hints(function, name)
     passed: dict[str, tuple[Any, Any]] = {}
     context_name = None
@@ -189,6 +202,15 @@ def _read_parameters(
         else:
             passed[parameter.name] = (hint, ... if parameter.default is parameter.empty else parameter.default)
     return passed, context_name
+
+
+def _get_pydantic_fields(function: Any) -> dict[str, Any]:
+    """Return the fields that the constructor of a class of pydantic takes, by the names that it accepts; {} of others."""
+    if not inspect.isclass(function) or getattr(function, "__pydantic_custom_init__", False):
+        return {}
+    fields = getattr(function, "__pydantic_fields__", {})
+    names = {name: info.validation_alias for name, info in fields.items() if info.init is not False}
+    return {alias if isinstance(alias, str) else name: fields[name] for name, alias in names.items()}
 
 
 def _is_field(default: Any) -> bool:
