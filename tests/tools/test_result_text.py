@@ -108,6 +108,14 @@ SALES = pandas.DataFrame({"city": ["Rome", "Rome", "Oslo"], "pieces": [1, 2, 4]}
         ({"rows": SALES[:1]}, '{"rows":[{"city":"Rome","pieces":1}]}'),
         (pandas.DataFrame({"a": [1.5, NAN, INFINITY]}), '[{"a":1.5},{"a":null},{"a":"Infinity"}]'),
         (pandas.Series([1.5, NAN]), "[1.5,null]"),
+        (pandas.Series([1, None], dtype="Int64"), "[1,null]"),
+        (
+            pandas.DataFrame({"day": [pandas.Timestamp("2026-01-31"), None]}),
+            '[{"day":"2026-01-31 00:00:00"},{"day":null}]',
+        ),
+        ({"first": pandas.NaT, "last": pandas.NA}, '{"first":null,"last":null}'),
+        (pandas.DataFrame([[1, 2]], columns=["a", "a"]), '{"index":[0],"columns":["a","a"],"data":[[1,2]]}'),
+        (pandas.DataFrame([[1, 2]], ["x"], ["a", "a"]), '{"index":["x"],"columns":["a","a"],"data":[[1,2]]}'),
         (pandas.Series([1.5, NAN], index=["a", "b"]), '{"a":1.5,"b":null}'),
     ],
 )

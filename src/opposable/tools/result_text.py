@@ -1,5 +1,6 @@
 """The text for the model of a value that a tool returned."""
 
+import contextlib
 import dataclasses
 import math
 from collections import UserString
@@ -13,6 +14,7 @@ from opposable.domain.json_text import dump_json, format_non_finite
 from opposable.tools.result_media import find_media, replace_media
 
 _PLAIN_TYPES = frozenset({str, int, bool, type(None)})
+_MISSING_TYPES = frozenset({"NaTType", "NAType"})  # `NaT` and `NA` of pandas
 
 
 def value_to_text(value: Any) -> str:
@@ -74,12 +76,12 @@ def _has_row_labels(value: Any) -> bool:
 
 def _table_to_records(table: Any) -> Any:
     """Return one object for each row of a table of pandas, with the labels of the rows as further columns."""
-    if not _has_row_labels(table):
-        return _remove_nan(table.to_dict(orient="records"))
-    try:
-        return _remove_nan(table.reset_index().to_dict(orient="records"))
-    except ValueError:  # a label has the name of a column
-        return _remove_nan(table.to_dict(orient="split"))
+    with contextlib.suppress(ValueError):  # a label has the name of a column
+        labeled = table.reset_index() if _has_row_labels(table) else table
+        if getattr(labeled.columns, "is_unique", True):  # else columns would be lost
+            return _remove_nan(labeled.to_dict(orient="records"))
+    rows = [*table.itertuples(index=False, name=None)]
+    return _remove_nan({"index": [*table.index], "columns": [*table.columns], "data": rows})
 
 
 def _remove_nan(value: Any) -> Any:
@@ -101,6 +103,8 @@ def to_jsonable(value: Any) -> Any:
     """Convert a value that orjson cannot serialize to types that it can."""
     if isinstance(value, type):  # its methods are those of its instances
         return value
+    if type(value).__name__ in _MISSING_TYPES:
+        return None
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json", by_alias=True)
     if dataclasses.is_dataclass(value):  # without `asdict`, which copies values that cannot be copied, such as locks
