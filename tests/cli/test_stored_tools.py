@@ -143,7 +143,13 @@ async def test_the_skills_of_a_folder_are_stored(tmp_path):
     folder = tmp_path / "skills" / "greet"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text("---\nname: greet\ndescription: 打招呼\n---\nSay hello.\n")
-    assert (await run_program(tmp_path, "tools", "add-skill", "skills")).code == 0
+    (folder / "scripts").mkdir()
+    (folder / "scripts" / "greet.js").write_text("")
+    done = await run_program(tmp_path, "tools", "add-skill", "skills", "--json")
+    assert (done.code, done.json["left_out"]) == (
+        0,
+        {"greet/scripts/greet.js": "only .py and .sh scripts can be run."},
+    )
     matches = await run_program(tmp_path, "tools", "search", "打招呼", "--json")
     assert matches.json["tools"][0]["tool_id"] == "greet"
 

@@ -131,7 +131,8 @@ def add_skill(
     if not scan.skills and not scan.rejected_folders:
         raise BadInput(f"{folder} has no SKILL.md, and no folder in it has one. Pass the folder of a skill.")
     specs = [SkillSpec(tool_id=skill.skill_id, path=skill.folder.path) for skill in scan.skills]
-    _save_and_report(specs, replace, json, {str(path): problem for path, problem in scan.rejected_folders.items()})
+    skipped_files = {f"{one.skill_id}/{file}": why for one in scan.skills for file, why in one.skipped_files}
+    _save_and_report(specs, replace, json, dict(scan.rejected_folders), skipped_parts=skipped_files)
 
 
 @cli.command("rm")
@@ -279,7 +280,7 @@ def _save_and_report(
 ) -> None:
     """Store the tools and report the result; the exit code is 1 if any spec or server is not stored or unusable.
 
-    `left_out` are invalid specs. `skipped_parts` are operations and functions that cannot be tools; they are no error.
+    `left_out` are invalid specs. `skipped_parts` are operations, functions and files that cannot be tools; they are no error.
     """
     is_complete, left_out = not left_out, {**(left_out or {}), **(skipped_parts or {})}
     if not specs and not left_out:

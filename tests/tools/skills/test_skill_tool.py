@@ -301,14 +301,25 @@ def test_a_folder_that_cannot_be_read_does_not_hide_the_others(tmp_path):
 
 
 def test_links_and_what_cannot_run_are_left_out_with_a_reason(tmp_path):
-    folder = write_skill(tmp_path, "x", {"SKILL.md": BODY, "scripts/a.py": "1", "scripts/b.rb": "1"})
+    folder = write_skill(
+        tmp_path, "x", {"SKILL.md": BODY, "scripts/a.py": "1", "scripts/a.sh": "", "scripts/b.rb": "1"}
+    )
     (folder / "big.bin").write_bytes(b"x" * 10_000_001)
     skill = load_skill(folder)
     assert dict(skill.skipped_files) == {
         "big.bin": "it is larger than 10 MB.",
+        "scripts/a.sh": "scripts/a.py has the same name. Rename one of them.",
         "scripts/b.rb": "only .py and .sh scripts can be run.",
     }
     assert [script.name for script in skill.scripts] == ["a"]
+
+
+async def test_a_skill_with_a_script_named_read_can_be_read(tmp_path, sandbox):
+    folder = write_skill(tmp_path, "x", {"SKILL.md": BODY, "a.md": "Notes.", "scripts/read.py": "print('script')"})
+    library = ToolLibrary(create_skill_tools(load_skill(folder), sandbox))
+    assert library.names == ("x", "x_read", "x_read_file")
+    assert (await library.call("x.read", {})).content == "script"
+    assert (await library.call("x.read_file", {"path": "a.md"})).data["text"] == "Notes."
 
 
 async def test_a_spec_replaces_the_name_and_description_of_the_skill(tmp_path, sandbox):

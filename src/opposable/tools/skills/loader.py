@@ -182,7 +182,8 @@ def _collect_scripts(
     scripts: dict[str, SkillScript] = {}
     for declaration in declared.values():
         script = _create_script(folder, declaration, files)
-        scripts.setdefault(script.name, script)
+        if scripts.setdefault(script.name, script) is not script:
+            skipped_files[script.path] = f"{scripts[script.name].path} has the same name. Rename one of them."
     return tuple(scripts.values())
 
 

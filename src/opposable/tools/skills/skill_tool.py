@@ -53,7 +53,7 @@ def create_skill_tools(skill: Skill, sandbox: Sandbox, timeout: float | None = N
     """Create the tools of a skill.
 
     - `skill` returns its instructions and the list of its files.
-    - `skill.read` reads a file.
+    - `skill.read` reads a file. It is `skill.read_file` if a script is named `read`.
     - `skill.SCRIPT` runs a script in the sandbox.
 
     A skill that is a single script is run by `skill` itself, and `skill.instructions` returns its instructions.
@@ -70,7 +70,8 @@ def create_skill_tools(skill: Skill, sandbox: Sandbox, timeout: float | None = N
         return tools
     tools.insert(0, _create_instructions_tool(skill, timeout))
     if _list_reference_files(skill):
-        tool_id, description = f"{skill.skill_id}.read", f"Read a file of the skill {skill.skill_id}."
+        name = "read_file" if any(script.name == "read" for script in skill.scripts) else "read"
+        tool_id, description = f"{skill.skill_id}.{name}", f"Read a file of the skill {skill.skill_id}."
         tools.append(
             _create_tool(tool_id, description, _READ_PARAMETERS, timeout, functools.partial(_read_file, skill))
         )
