@@ -225,7 +225,11 @@ def test_rules_resolve_questions(question, shop_model):
                 "whether the highest or the lowest come first",
             ),
         ),
-        ("revenue by city top 3 by orders", (), ("how orders relates to the words before it", "what is ranked")),
+        (
+            "revenue by city top 3 by orders",
+            (),
+            ("the best within each group", "how orders relates to the words before it", "what is ranked"),
+        ),
         ("revenue by city order by orders desc", (), ("how orders relates to the words before it", "what is ranked")),
         ("Where are the orders?", ("Where",), ()),
         (

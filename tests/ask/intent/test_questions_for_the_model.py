@@ -1,5 +1,7 @@
 """Questions whose likely reading is not the only one: they go to the model."""
 
+import datetime
+
 import pytest
 from tests.ask.intent.questions import TODAY
 
@@ -172,6 +174,22 @@ QUESTIONS_FOR_THE_MODEL = {
         *("top 3 doctors by billing growth in 2024 yoy", "2024年费用同比最高的医生", "哪些医生2024年费用同比增长"),
         *("Compare billing of Porto and Grey in 2023 and 2024", "Compare billing of North and South in 2024 vs 2023"),
     ],
+    "the groups whose growth is positive": ["2024年费用同比增长的病区", "2024年就诊数同比增加的医生"],
+    "the period before one that is no month, quarter or year": [
+        *("上周费用环比", "昨天费用环比", "近7天费用环比", "近五个月费用环比", "2023年上半年费用环比"),
+        *("billing in H1 2023 compared to the previous period", "billing last week compared to the previous period"),
+    ],
+    "the best of each group, or the best group": [
+        *(
+            "highest billing per ward",
+            "the highest billing by ward",
+            "top 3 fees by doctor",
+            "highest billing per month",
+        ),
+        *("top 3 by billing for each ward", "for each ward the highest billing", "most visits per doctor"),
+        *("各病区最高的费用", "每个医生最大的费用", "按病区统计最高费用", "各病区前3名的费用", "每月最高费用"),
+    ],
+    "a negative number": ["费用大于-5的医生", "费用大于－5的病区"],
     "the order of rows": ["top and bottom ward by billing", "billing by ward, top 2, lowest first", "费用趋势"],
     "separate results": ["各医生和各城市的费用分别是多少", "各医生在北京和Porto的费用分别是多少"],
     "letters of a year": ["billing in FY2024", "billing of A2024", "billing of the 2024A"],
@@ -260,7 +278,8 @@ QUESTIONS_FOR_THE_RULES = [
         "单价超过50的就诊数",
     ),
     *("本月费用与上个月相比", "今年费用和去年对比", "今年费用比去年", "今年上半年费用与去年同期相比"),
-    *("2023年哪个月费用最高", "Which months of 2023 had billing over 200?"),
+    *("2023年哪个月费用最高", "Which months of 2023 had billing over 200?", "which month had the highest billing"),
+    *("2023年各月费用环比", "2023年3月费用环比", "2023年一季度费用环比"),
     *("2024 YTD billing", "今年累计费用"),
     *("二〇二三年的费用", "十二月的费用", "费用超过一百零五的医生"),
     *("上周费用最高的三名医生", "按周统计费用"),
@@ -274,6 +293,20 @@ QUESTIONS_FOR_THE_RULES = [
         "前三名医生的总费用分别是多少",
     ),
 ]
+
+
+def test_a_month_without_a_year_that_has_not_begun_goes_to_the_model():
+    parser, today = SemanticParser(MODEL, VALUES), datetime.date(2024, 3, 15)
+    for question in ("billing since June", "billing in October", "billing in Q4", "6月以来的费用", "10-12月的费用"):
+        assert not parser.parse(question, today).is_resolved, question
+    for question in (
+        "billing since February",
+        "billing in March",
+        "billing in Q1",
+        "billing since June 2023",
+        "3月费用",
+    ):
+        assert parser.parse(question, today).is_resolved, question
 
 
 def parse(question):

@@ -251,6 +251,11 @@ def test_a_filter_on_a_column_of_a_default_filter_goes_to_the_model(metric, dime
     assert isinstance(compile_intent(grouped, RESTRICTED, "sqlite", TODAY), CompiledQuery)
 
 
+def test_a_list_in_a_model_with_default_filters_goes_to_the_model():
+    compiled = compile_intent(StructuredIntent(dimensions=("driver",)), RESTRICTED, "sqlite", TODAY)
+    assert isinstance(compiled, UnsupportedIntent)
+
+
 def test_what_a_ranking_leaves_out_is_an_assumption(shop_model):
     intent = StructuredIntent(metrics=("revenue",), dimensions=("city",), limit=1, order_by={"column": "revenue"})
     compiled = compile_intent(intent, shop_model, "sqlite", TODAY)

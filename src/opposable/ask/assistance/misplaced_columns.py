@@ -37,7 +37,7 @@ def _repair_columns(select: Any, dialect: Dialect, schema: DatabaseSchema) -> li
             corrections.append(COLUMN_MOVED.format(column=column.name, table=sources[owners[0]].name))
         if owners:
             continue
-        paths = _find_join_paths(column.name, sources, schema)
+        paths = _find_joins(column.name, sources, schema)
         if len(paths) != 1:
             continue
         alias, own_key, table, other_key = paths[0]
@@ -76,9 +76,7 @@ def _is_resolved(column: Any, sources: dict[str, Table], select: Any) -> bool:
     return any(item.alias.casefold() == column.name.casefold() for item in select.selects)
 
 
-def _find_join_paths(
-    column: str, sources: dict[str, Table], schema: DatabaseSchema
-) -> list[tuple[str, str, Table, str]]:
+def _find_joins(column: str, sources: dict[str, Table], schema: DatabaseSchema) -> list[tuple[str, str, Table, str]]:
     """Return the tables with the column that a foreign key reaches, in either direction.
 
     Each has the form (alias, key, table, its key).

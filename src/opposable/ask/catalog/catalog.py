@@ -159,16 +159,14 @@ def _view_table(table: Table, columns: Sequence[Column], samples: Samples) -> Ta
     return TableView(table, shown, samples.get(table.full_name, {}))
 
 
-def _weigh_words(
-    item: Table | Column, values: Sequence[str], synonyms: Sequence[str], name_weight: float
-) -> WordWeights:
+def _weigh_words(item: Table | Column, values: Sequence[str], synonyms: Sequence[str], weight: float) -> WordWeights:
     """Return the words that may name a table or column, with their weights."""
     weights: WordWeights = {}
     for value in values:
         weights |= {singularize(w): _SAMPLE_WEIGHT for w in extract_index_words(normalize_text(value)) if len(w) > 1}
     weights |= {singularize(w): _COMMENT_WEIGHT for w in extract_index_words(normalize_text(item.comment or ""))}
     for name in [*synonyms, item.name]:
-        weights |= dict.fromkeys(split_identifier(name), name_weight)
+        weights |= dict.fromkeys(split_identifier(name), weight)
     return weights
 
 

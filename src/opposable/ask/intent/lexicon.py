@@ -13,7 +13,7 @@ from opposable.domain.text_normalization import CHINESE_CHARACTERS, lowercase_ha
 _LETTER = rf"[^\W_{CHINESE_CHARACTERS}]"
 _OUTER_SIGN = re.compile(r"^\W|\W$|['’][sS]$")
 _WORD_PATTERN = re.compile(
-    rf"[{CHINESE_CHARACTERS}]|(?<!\w)-(?=\d)|(?<={_LETTER})-(?!{_LETTER})|!(?=[<>=])|\d[\d,]*(?:\.\d+)?"
+    rf"[{CHINESE_CHARACTERS}]|(?<!{_LETTER})-(?=\d)|(?<={_LETTER})-(?!{_LETTER})|!(?=[<>=])|\d[\d,]*(?:\.\d+)?"
     rf"|[^\W\d_{CHINESE_CHARACTERS}]+(?:['’]s\b)?"
     r"|[^\w\s.?!:\"'‘’“”()\[\]{}。…—·「」『』《》【】-]"
 )

@@ -9,8 +9,8 @@ PARTIAL_PERIOD = LocalizedText(
     "the period is not over: its days up to {today} are compared with the same days before",
     "该时间段尚未结束：截至 {today} 的日期与之前相同的日期对比",
 )
-
 SEVERAL_PERIODS = LocalizedText("the question names several periods", "问题中有多个时间段")
+FUTURE_PERIOD = LocalizedText("which year {phrase} is of", "“{phrase}”是哪一年的")
 SEVERAL_MEANINGS = LocalizedText("{phrase} may be {meanings}", "“{phrase}”可能是 {meanings}")
 UNKNOWN_WORD = LocalizedText("the semantic model has no term for {word}", "语义模型中没有“{word}”")
 MISSING_COUNT_TARGET = LocalizedText("what is counted", "统计的是什么")

@@ -149,12 +149,9 @@ class MetricGroup:
     def _build_default_conditions(self, plan: QueryPlan) -> list[BoundExpression]:
         """Build the default filters of the metrics, and those of the model that the root table reaches."""
         texts = dict.fromkeys([*self.default_filters, *plan.model.default_filters])
-        conditions = [plan.semantics.bind_condition(text, self.reachable.root_table) for text in texts]
-        return [
-            condition
-            for condition in conditions
-            if condition.name in self.default_filters or not self.reachable.explain_unreachable(condition.tables)
-        ]
+        bound = [plan.semantics.bind_condition(text, self.reachable.root_table) for text in texts]
+        own, explain_unreachable = self.default_filters, self.reachable.explain_unreachable
+        return [condition for condition in bound if condition.name in own or not explain_unreachable(condition.tables)]
 
 
 def group_metrics(plan: QueryPlan) -> list[MetricGroup]:

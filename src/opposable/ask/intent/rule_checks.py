@@ -21,12 +21,13 @@ def flag_unsupported(state: RuleState) -> None:
     if not state.metrics and (not state.groups or state.has_phrase("group", "each")):
         state.ambiguities.append(messages.MISSING_METRIC)
     compares_values = any(isinstance(condition.value, tuple) for condition in state.filters)
-    is_change_clear = state.is_compared and not compares_values and not state.has_phrase("which")
+    selects_groups = any(state.is_at(at - 1, "of") and state.is_at(at - 2, "change") for at in state.dimensions)
+    is_change_clear = state.is_compared and not (compares_values or selects_groups or state.has_phrase("which"))
     if not is_change_clear and state.has_phrase("change", "compare"):
         state.ambiguities.append(messages.MISSING_BASELINE)
     is_ranked = state.limit is not None or state.has_phrase("most", "least", "top", "bottom")
     group_count = len(state.groups) + state.has_time_groups
-    if is_ranked and group_count > 1:
+    if is_ranked and (group_count > 1 or _is_best_of_each(state)):
         state.ambiguities.append(messages.BEST_WITHIN_GROUPS)
     may_sum_groups = is_ranked and group_count and not state.has_phrase("apart", "each")
     for position, phrase in enumerate(state.phrases):
@@ -40,11 +41,18 @@ def flag_unsupported(state: RuleState) -> None:
         state.ambiguities.append(messages.BOUND_WITHOUT_GROUPS)
 
 
+def _is_best_of_each(state: RuleState) -> bool:
+    """Return whether a metric by groups is the best one, as in "highest cost per city": of each city, or of all?"""
+    each = [at for at, phrase in enumerate(state.phrases) if phrase.is_a("group", "each")]
+    best = [at for at, phrase in enumerate(state.phrases) if phrase.is_a("most", "least", "top", "bottom")]
+    is_best = any({*state.dimensions}.isdisjoint(range(at, end)) for at in best for end in state.metrics if at < end)
+    return is_best and (state.is_each_period or any(state.find_neighbor(at, 1) in state.dimensions for at in each))
+
+
 def _is_sum_of_groups(state: RuleState, position: int) -> bool:
     """Return whether a word or metric such as "total" neither ranks the groups nor precedes "by" and their name."""
-    is_total_metric = position in state.metrics and re.search(
-        r"\btotal\b|总|合计", state.phrases[position].text.lower()
-    )
+    text = state.phrases[position].text.lower()
+    is_total_metric = position in state.metrics and re.search(r"\btotal\b|总|合计", text)
     end = position + 1 if position + 1 in state.metrics else position
     is_ranked = state.has_neighbor(end, 1, *ORDER_KINDS, skipped_kinds=("stop",))
     is_grouped = state.is_at(end + 1, "group") and not state.has_neighbor(end + 1, 1, *ORDER_KINDS)

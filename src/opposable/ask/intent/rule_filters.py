@@ -106,8 +106,7 @@ def apply_numbers(state: RuleState) -> None:
     """Use each number as a limit ("top 5") or a bound ("more than 100"); a bound without a number is ambiguous."""
     for position, phrase in enumerate(state.phrases):
         if phrase.number is None:
-            step = 1 if phrase.is_a(*OPERATORS_BEFORE_NUMBER) else -1
-            at = state.find_neighbor(position, step)
+            at = state.find_neighbor(position, 1 if phrase.is_a(*OPERATORS_BEFORE_NUMBER) else -1)
             is_bound = phrase.is_a(*OPERATORS_BEFORE_NUMBER, *OPERATORS_AFTER_NUMBER)
             if is_bound and (at is None or state.phrases[at].number is None):
                 state.ambiguities.append(messages.UNCLEAR_BOUND.format(word=phrase.text))

@@ -28,14 +28,15 @@ class RuleState:
 
     Positions are indexes into `phrases`. `metrics` holds the ids of the phrases that are metrics by position,
     `dimensions` all ids that a dimension may mean, `groups` ids. Phrases at `context_positions` are dimensions that
-    only describe a bound. `remaining_text` is the question with the characters of the time blank. `text_dimensions`
-    have texts as values, which no number bounds.
+    only describe a bound. `remaining_text` is the question with the characters of the time blank. `is_each_period`
+    says that it asks "by" or "per" period. `text_dimensions` have texts as values, which no number bounds.
     """
 
     phrases: list[Phrase]
     model: SemanticModel
     time: TimeIntent | None
     remaining_text: str
+    is_each_period: bool
     text_dimensions: frozenset[str]
     ambiguities: list[LocalizedText]
     assumptions: list[LocalizedText]

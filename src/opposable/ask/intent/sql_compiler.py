@@ -165,8 +165,8 @@ def _build_distinct_query(plan: QueryPlan) -> Any:
     root = find_root_table(plan.model, tables, plan.model.tables)
     if root is None:
         raise ValueError(f"no table joins {', '.join(tables)} without multiplying rows")
-    if plan.period or plan.grain:
-        raise ValueError("a period needs a metric: the model dates metrics, not lists")
+    if plan.period or plan.grain or plan.model.default_filters:
+        raise ValueError("only metrics have a period and default filters: a list has neither")
     query = plan.build_rows(root, tables, conditions).distinct()
     return query.select(*(build_alias(key.tree, key.name) for key in keys))
 

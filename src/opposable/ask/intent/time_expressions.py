@@ -19,7 +19,7 @@ from opposable.ask.intent.date_parsing import (
     parse_date_period,
 )
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
-from opposable.ask.intent.messages import ASSUMED_YEAR, ROLLING_PERIOD, SEVERAL_PERIODS
+from opposable.ask.intent.messages import ASSUMED_YEAR, FUTURE_PERIOD, MISSING_BASELINE, ROLLING_PERIOD, SEVERAL_PERIODS
 from opposable.ask.intent.number_parsing import CHINESE_DIGITS, NUMBER_PATTERN, parse_number
 from opposable.ask.intent.periods import Period, get_granularity, get_unit, shift_day
 from opposable.domain.localized_text import LocalizedText
@@ -35,10 +35,8 @@ _COMPARED_WITH_PATTERN = r"\b(?:compared? (?:to|with|against)|versus|vs\.?|relat
 def _build_comparison_pattern(unit: str, chinese: str) -> str:
     """Build the pattern of a comparison with a unit before: 比去年 and 与去年相比; 和去年 alone is "and last year"."""
     english = rf"\b{unit}[- ]o(?:ver|n)[- ]{unit}\b|\b{unit[0]}o{unit[0]}\b"
-    compared_with = (
-        rf"{_COMPARED_WITH_PATTERN}(?:same \w+ (?:of )?(?:the )?)?(?:{unit} before|{_PREVIOUS_PATTERN} {unit})"
-    )
-    return rf"{english}|{compared_with}|[较比]{chinese}(?:相比|比较|对比)?|[与和跟]{chinese}(?:相比|比较|对比)"
+    compared = rf"{_COMPARED_WITH_PATTERN}(?:same \w+ (?:of )?(?:the )?)?(?:{unit} before|{_PREVIOUS_PATTERN} {unit})"
+    return rf"{english}|{compared}|[较比]{chinese}(?:相比|比较|对比)?|[与和跟]{chinese}(?:相比|比较|对比)"
 
 
 _COMPARISON_PATTERNS: tuple[tuple[str, ComparisonKind], ...] = (
@@ -101,6 +99,7 @@ class QuestionTime:
     periods: list[Period] = field(default_factory=list)
     is_year_to_date: bool = False
     grain: Grain | None = None
+    is_each_period: bool = False
     comparison: ComparisonKind = None
 
     def add_period(self, *dates: Period | None) -> bool:
@@ -117,10 +116,11 @@ class QuestionTime:
         return date.start.year if date and date == parse_date_period(text, self.today, 4) else None
 
     def parse_date(self, text: str, default_year: int | None = None) -> Period | None:
-        """Parse a date; a month or quarter without a year is of this year, which is an assumption."""
+        """Parse a date; a month or quarter without a year is of this year: an assumption, or unclear in the future."""
         date = parse_date_period(text, self.today, default_year)
         if date is not None and default_year is None and self.find_year(text) is None:
             self.assumptions.append(ASSUMED_YEAR.format(phrase=text.strip(), year=date.start.year))
+            self.ambiguities += [FUTURE_PERIOD.format(phrase=text.strip())] if date.start > self.today else []
         return date
 
 
@@ -199,16 +199,16 @@ def _add_date(state: QuestionTime, match: "re.Match[str]") -> bool:
 
 def _is_amount(text: str, start: int, end: int) -> bool:
     """Return whether four digits are an amount, as in "more than 2000"."""
-    if not re.fullmatch(r"\d{4}", text[start:end]):
-        return False
-    has_prefix = re.search(_AMOUNT_PREFIX_PATTERN, text[:start]) is not None
-    return has_prefix or re.match(_AMOUNT_SUFFIX_PATTERN, text[end:]) is not None
+    is_year = re.fullmatch(r"\d{4}", text[start:end]) is not None
+    has_sign = re.search(_AMOUNT_PREFIX_PATTERN, text[:start]) or re.match(_AMOUNT_SUFFIX_PATTERN, text[end:])
+    return is_year and has_sign is not None
 
 
 def _set_grain(state: QuestionTime, match: "re.Match[str]") -> bool:
     """Set the grain; reject a second grain."""
     grain = find_unit(next(filter(None, match.groups())))
     state.grain = state.grain or grain
+    state.is_each_period |= bool(re.match("by|per|each|every|for|across|[按每各逐分]", match[0]))
     return state.grain == grain
 
 
@@ -219,7 +219,7 @@ _TIME_RULES: tuple[tuple[str, TimeRule], ...] = (
     (
         _MONTH_RANGE_PATTERN,
         lambda state, match: state.add_period(
-            *(state.parse_date(f"{match['year'] or ''}{match[end]}月") for end in "ab")
+            *(state.parse_date(f"{match['year'] or ''}{match[at]}月") for at in "ab")
         ),
     ),
     (_DATE_RANGE_PATTERN, _add_date_range),
@@ -248,6 +248,7 @@ def _conclude_time(state: QuestionTime) -> None:
     comparison = state.comparison
     if comparison == "before":
         unit = state.grain or get_granularity(period)
+        state.ambiguities += [MISSING_BASELINE] if period and unit in (None, "week", "day") else []
         comparison = "yoy" if state.grain == "year" else "qoq" if unit in ("year", "quarter") else "mom"
     if state.is_year_to_date and comparison is None:
         period, comparison = period or get_unit("year", state.today), "ytd"

@@ -91,11 +91,9 @@ async def lint_semantic_model(model: SemanticModel, database: Database) -> tuple
     """
     state = LintState(model, database, await database.get_schema())
     first_rows = {ref: build_join_query(model, ref).select("1").limit(1) for ref in model.tables}
-    missing_tables = {
-        ref for ref, query in first_rows.items() if await state.fetch_rows(query, ("tables", ref)) is None
-    }
+    missing = {ref for ref, query in first_rows.items() if await state.fetch_rows(query, ("tables", ref)) is None}
     for join in model.joins:
-        if missing_tables.isdisjoint(model.get_join_tables(join)):
+        if missing.isdisjoint(model.get_join_tables(join)):
             await check_join(state, join)
     for section, term in model.iter_terms():
         path = (section, term.id, "expr")
