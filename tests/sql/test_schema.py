@@ -3,6 +3,7 @@
 import sqlite3
 
 import duckdb
+import psycopg
 import pytest
 
 from opposable.sql.factory import open_database
@@ -44,6 +45,50 @@ def test_the_schema_reads_as_ddl_with_comments_keys_and_values():
         '"select"',
         '"1a"',
     ]
+
+
+def test_every_keyword_of_duckdb_reads_as_a_column():
+    with duckdb.connect() as connection:
+        for (word,) in connection.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall():
+            name = quote_name(word, "duckdb")
+            connection.execute(f'CREATE OR REPLACE TABLE t AS SELECT 7 AS "{word}"')
+            query = f"SELECT {name} FROM t WHERE {name} = 7 GROUP BY {name} ORDER BY {name}"
+            assert connection.execute(query).fetchall() == [(7,)], word
+
+
+def test_every_keyword_of_postgresql_reads_as_a_column(postgresql):
+    url = postgresql.new_database()
+    with psycopg.connect(url) as connection:
+        for (word,) in connection.execute("SELECT word FROM pg_get_keywords()").fetchall():
+            name = quote_name(word, "postgres")
+            connection.execute(f'DROP TABLE IF EXISTS t; CREATE TABLE t AS SELECT 7 AS "{word}"')
+            query = f"SELECT {name} FROM t WHERE {name} = 7 GROUP BY {name} ORDER BY {name}"
+            assert connection.execute(query).fetchall() == [(7,)], word
+    postgresql.drop_database(url)
+
+
+def test_every_keyword_of_mariadb_reads_as_a_column(mysql):
+    mysql.new_database(name="keywords")
+    with mysql.connect("keywords") as server, server.cursor() as cursor:
+        cursor.execute("SELECT lower(word) FROM information_schema.keywords")
+        words = [word for (word,) in cursor.fetchall() if word.isidentifier()]
+        for word in words:
+            name = quote_name(word, "mysql")
+            cursor.execute(f'CREATE OR REPLACE TABLE t AS SELECT 7 AS "{word}"')
+            cursor.execute(f"SELECT {name} FROM t WHERE {name} = 7 GROUP BY {name} ORDER BY {name}")
+            assert cursor.fetchall() == ((7,),), word
+
+
+async def test_the_samples_of_a_column_that_is_a_keyword_are_its_values(tmp_path, postgresql):
+    with duckdb.connect(str(tmp_path / "visits.duckdb")) as connection:
+        connection.execute('CREATE TABLE visits AS SELECT 7 AS "at"')
+    url = postgresql.new_database()
+    with psycopg.connect(url) as server:
+        server.execute("CREATE TABLE visits AS SELECT 'ann' AS \"user\"")
+    for path, samples in ((str(tmp_path / "visits.duckdb"), {"at": [7]}), (url, {"user": ["ann"]})):
+        database = await open_database(path)
+        assert await database.sample_values("visits") == samples
+        await database.close()
 
 
 async def test_comments_written_into_create_table_are_read_from_sqlite(tmp_path):

@@ -1,7 +1,7 @@
 """SQL as sqlglot trees: parsed statements, names and templates."""
 
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema, Table, quote_name
@@ -48,7 +48,7 @@ def resolve_sources(select: Any, schema: DatabaseSchema) -> dict[str, Table | No
 
 def build_identifier(name: str) -> Any:
     """Build an identifier, quoted unless every engine accepts the name without quotes."""
-    is_safe = name.isascii() and name == name.lower() and quote_name(name) == quote_name(name, "mysql") == name
+    is_safe = name.isascii() and {name.lower(), *(quote_name(name, one) for one in get_args(Dialect))} == {name}
     return exp.to_identifier(name, quoted=not is_safe)
 
 

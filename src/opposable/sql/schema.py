@@ -219,12 +219,11 @@ def to_one_line(text: str | None, max_characters: int = 200) -> str:
 def quote_name(name: str, dialect: Dialect = "sqlite") -> str:
     """Return a name as SQL, in quotes of the dialect where it needs them."""
     folded = dialect == "postgres" and name != fold_name(name)
-    if dialect == "mysql":
-        plain = name.isidentifier() and name.casefold() not in _RESERVED | _MYSQL_RESERVED
-        return name if plain else "`" + name.replace("`", "``") + "`"
     unread = dialect == "clickhouse" and not name.isascii()
-    if name.isidentifier() and name.casefold() not in _RESERVED and not folded and not unread:
+    if name.isidentifier() and name.casefold() not in _RESERVED[dialect] and not folded and not unread:
         return name
+    if dialect == "mysql":
+        return "`" + name.replace("`", "``") + "`"
     return quote_identifier(name.replace("\\", "\\\\") if dialect == "clickhouse" else name)
 
 
@@ -266,17 +265,31 @@ _RESERVED_WORDS = """abort action add after all alter always analyse analyze and
     summarize symmetric table tablesample temp temporary then ties to trailing transaction trigger true try_cast
     unbounded union unique unpivot update using vacuum values variadic verbose view virtual when where window with
     within without"""
-_RESERVED = frozenset(_RESERVED_WORDS.split())
-_MYSQL_RESERVED_WORDS = """accessible before bigint binary blob both call cascade change char character condition continue convert
-    cume_dist cursor databases day_hour day_microsecond day_minute day_second dec decimal declare delayed dense_rank
-    deterministic distinctrow div double dual elseif empty enclosed escaped except exit explain first_value float force
-    fulltext function get groups high_priority hour_microsecond hour_minute hour_second infile inout insensitive int
-    integer io_after_gtids iterate json_table keys kill lag last_value lead leave linear lines load localtime lock long
-    longblob longtext loop low_priority manual master_bind match maxvalue mediumblob mediumint mediumtext middleint
-    minute_microsecond minute_second mod modifies nth_value ntile numeric offset optimize optimizer_costs option
-    optionally out outer outfile parallel percent_rank precision procedure purge qualify rank read reads read_write real
-    release repeat require resignal return revoke rlike row_number schema schemas second_microsecond sensitive separator
-    signal smallint spatial specific sql sqlexception sqlstate sqlwarning sql_big_result sql_calc_found_rows
-    sql_small_result ssl starting stored straight_join system terminated tinyblob tinyint tinytext undo unlock unsigned
-    usage use utc_date utc_time utc_timestamp varbinary varchar varcharacter varying while write xor year_month zerofill"""
-_MYSQL_RESERVED = frozenset(_MYSQL_RESERVED_WORDS.split())
+_MYSQL_RESERVED_WORDS = """accessible asensitive before bigint binary blob both call cascade change char character
+    condition continue convert cume_dist current_role current_user cursor databases day_hour day_microsecond
+    day_minute day_second dec decimal declare delayed delete_domain_id dense_rank deterministic distinctrow div
+    do_domain_ids double dual elseif empty enclosed escaped except exit explain first_value float float4 float8 force
+    fulltext function get groups high_priority hour_microsecond hour_minute hour_second ignore_domain_ids infile inout
+    insensitive int int1 int2 int3 int4 int8 integer io_after_gtids iterate json_table keys kill lag last_value lead
+    leave linear lines load localtime lock long longblob longtext loop low_priority manual master_bind
+    master_demote_to_replica master_demote_to_slave master_ssl_verify_server_cert match maxvalue mediumblob mediumint
+    mediumtext middleint minute_microsecond minute_second mod modifies no_write_to_binlog nth_value ntile numeric
+    offset optimize optimizer_costs option optionally out outer outfile page_checksum parallel parse_vcol_expr
+    percent_rank portion precision procedure purge qualify rank read read_write reads real ref_system_id release
+    repeat require resignal return revoke rlike row_number schema schemas second_microsecond sensitive separator
+    signal smallint spatial specific sql sql_big_result sql_buffer_result sql_cache sql_calc_found_rows sql_no_cache
+    sql_small_result sqlexception sqlstate sqlwarning ssl starting stats_auto_recalc stats_persistent
+    stats_sample_pages stored straight_join system terminated tinyblob tinyint tinytext undo unlock unsigned usage use
+    utc_date utc_time utc_timestamp varbinary varchar varcharacter varying while write xor year_month zerofill"""
+_DIALECT_RESERVED_WORDS: dict[Dialect, str] = {
+    "sqlite": "autoincrement",
+    "duckdb": "at authorization binary concurrently freeze pivot_longer pivot_wider unpack",
+    "postgres": "authorization binary concurrently current_catalog current_role current_schema current_user freeze "
+    "session_user system_user user",
+    "mysql": _MYSQL_RESERVED_WORDS,
+    "clickhouse": "top",
+}
+"""Words that an engine rejects as a column or, such as `user` on PostgreSQL, reads as a function without parentheses."""
+_RESERVED: dict[Dialect, frozenset[str]] = {
+    dialect: frozenset(f"{_RESERVED_WORDS} {words}".split()) for dialect, words in _DIALECT_RESERVED_WORDS.items()
+}

@@ -224,7 +224,7 @@ def _open(path: Path) -> DuckdbDatabase:
 def _read_samples(cursor: Any, table: Table, limit: int) -> dict[str, list[Any]]:
     samples: dict[str, list[Any]] = {}
     for column in table.columns:
-        name = quote_name(column.name)
+        name = quote_name(column.name, "duckdb")
         source = f"SELECT {name} AS v FROM {quote_full_path(table)} LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
         sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL ORDER BY 1 LIMIT {int(limit)}"  # noqa: S608 - made above
         result = build_query_result(

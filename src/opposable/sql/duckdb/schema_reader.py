@@ -41,7 +41,7 @@ def read_schema(connection: Any) -> DatabaseSchema:
 
 def quote_full_path(table: Table) -> str:
     """Return the name of a table with its schema, as SQL."""
-    return f"{quote_name(table.schema or 'main')}.{quote_name(table.name)}"
+    return f"{quote_name(table.schema or 'main', 'duckdb')}.{quote_name(table.name, 'duckdb')}"
 
 
 def _to_column(row: Any, primary: set[str], foreign: dict[str, str]) -> Column:
