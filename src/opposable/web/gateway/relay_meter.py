@@ -1,11 +1,13 @@
 """Token budgets and token counts of relayed requests."""
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
+from opposable.agent.request_size import MAX_BOUND_TOKENS
 from opposable.domain.json_text import dump_json
 from opposable.domain.usage import NO_USAGE, Usage
 from opposable.models.base import Model
@@ -13,6 +15,12 @@ from opposable.models.upstream import ClientRequest, Upstream
 from opposable.web.middleware.authentication import CURRENT_CALLER
 from opposable.web.openai_errors import GatewayError
 from opposable.web.telemetry.metered_model import BYTES_PER_TOKEN, is_model_failure, record_usage
+
+MAX_MEDIA_BYTES = 1000 * BYTES_PER_TOKEN
+"""What an image, a file or audio counts at most: its size says little about its tokens."""
+
+_MEDIA = re.compile(rb"(?:data:[^,]{0,200},)?[A-Za-z0-9+/]+=*")
+"""A data URL, or Base64 alone."""
 
 
 class RelayMeter:
@@ -82,8 +90,12 @@ class RelayMeter:
         names = [name for name in ("max_completion_tokens", "max_tokens", "max_output_tokens") if body.get(name)]
         name = names[0] if names else upstream.max_tokens_key
         requested = body.get(name)
-        limit = min(requested, remaining) if isinstance(requested, int) else remaining
-        return replace(request, body={**body, name: limit})
+        if remaining >= (requested if isinstance(requested, int) else MAX_BOUND_TOKENS):
+            return request
+        return replace(request, body={**body, name: remaining})
 
     def _estimate_prompt_tokens(self) -> int:
-        return len(dump_json(self._body)) // BYTES_PER_TOKEN
+        texts = dump_json(self._body).split(b'"')
+        media = [text for text in texts if len(text) > MAX_MEDIA_BYTES and _MEDIA.fullmatch(text)]
+        excess = sum(map(len, media)) - MAX_MEDIA_BYTES * len(media)
+        return (sum(map(len, texts)) + len(texts) - 1 - excess) // BYTES_PER_TOKEN

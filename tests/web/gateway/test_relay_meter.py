@@ -1,0 +1,43 @@
+"""The token budget of an API key and relayed requests."""
+
+import pytest
+from tests.models.chat_server import chat_server, respond_json
+from tests.web.gateway.test_relay import WHOLE, connect
+
+from opposable.models.upstream import ClientRequest, find_upstream
+from opposable.web.gateway.relay_meter import RelayMeter
+from opposable.web.middleware.authentication import CURRENT_CALLER, Caller
+from opposable.web.middleware.request_limits import TokenUsageRecorder
+from opposable.web.principal import Principal
+
+pytestmark = pytest.mark.anyio
+
+HI = {"messages": [{"role": "user", "content": "hi"}]}
+PHOTO = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'iVBORw0KGgo' * 100_000}"}}
+SHOWN = {"messages": [{"role": "user", "content": [PHOTO, {"type": "text", "text": "What is this?"}]}]}
+
+
+@pytest.mark.parametrize(
+    ("budget", "body", "sent"),
+    [
+        (100_000_000, HI, HI),
+        (100_000_000, {**HI, "max_tokens": 20_000}, {**HI, "max_tokens": 20_000}),
+        (1_009, HI, {**HI, "max_tokens": 998}),
+        (1_013, {**HI, "max_completion_tokens": 5_000}, {**HI, "max_completion_tokens": 995}),
+        (100_000, SHOWN, SHOWN),
+    ],
+    ids=["no limit", "a lower limit", "little left", "a higher limit", "an image"],
+)
+async def test_a_budget_changes_only_requests_that_may_exceed_it(budget, body, sent):
+    async with chat_server(respond_json(WHOLE)) as server:
+        model = connect(server)
+        principal = Principal("k1", "front end", frozenset({"chat"}), token_budget=budget)
+        token = CURRENT_CALLER.set(Caller(principal, TokenUsageRecorder(keys=None)))
+        try:
+            limited = RelayMeter(model, body).limit_to_budget(
+                ClientRequest(body), find_upstream(model, "chat/completions")
+            )
+        finally:
+            CURRENT_CALLER.reset(token)
+            await model.aclose()
+    assert limited.body == sent
