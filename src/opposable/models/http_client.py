@@ -101,7 +101,7 @@ class Endpoint:
         except ValueError as error:
             with suppress(ValueError, RecursionError):
                 return parse_reply_json(raw)  # it may end inside a character
-            raise ModelRejected(self._format_not_json_message(raw)) from error
+            raise self.build_not_json_error(raw) from error
 
     async def stream_data(self, body: bytes) -> AsyncGenerator[list[bytes], None]:
         """Yield the payloads of the server-sent `data:` lines, the last one `DONE`, those received together in one list.
@@ -113,12 +113,11 @@ class Endpoint:
                 yield [await response.read()]
                 return
             if response.content_type == "text/html":
-                raise ModelRejected(self._format_not_json_message(await response.content.read(300)))
+                raise self.build_not_json_error(await response.content.read(300))
             incomplete_line = first_half = b""
             async for chunk in response.content.iter_any():
                 block = incomplete_line + chunk if incomplete_line else chunk
-                lines = block.split(b"\n")
-                incomplete_line = lines.pop()
+                *lines, incomplete_line = block.split(b"\n")
                 payloads = _list_payloads(lines)
                 if first_half or b"\\u" in block:
                     first_half = _join_halves(payloads, first_half)
@@ -254,9 +253,10 @@ class Endpoint:
         """Return `text` without the API key."""
         return text.replace(self._api_key, "***") if len(self._api_key) > 3 else text
 
-    def _format_not_json_message(self, raw: bytes) -> str:
+    def build_not_json_error(self, raw: bytes) -> ModelRejected:
+        """Return the error for a response that is not JSON."""
         start = self.redact_key(raw[:120].decode("utf-8", "replace"))
-        return f"The response of {self.url} is not JSON ({start!r}). {self._path_hint}"
+        return ModelRejected(f"The response of {self.url} is not JSON ({start!r}). {self._path_hint}")
 
 
 def _translate_error(error: aiohttp.ClientError | TimeoutError, endpoint: Endpoint) -> ModelError:

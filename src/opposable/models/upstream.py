@@ -64,19 +64,19 @@ class Upstream:
         async with self._open(request, method, path) as response:
             if response.content_type != "text/event-stream":
                 raw = await response.read()
-                if not raw.startswith((b"data:", b"event:", b":")):
+                if raw.lstrip().startswith(b"{"):
                     raw = b"data: " + raw.replace(b"\n", b" ") + b"\n\n"
+                elif not raw.startswith((b"data:", b"event:", b":")):
+                    raise self.endpoint.build_not_json_error(raw)
                 yield raw
                 return
             rest = b""
             async for chunk in response.content.iter_any():
                 rest += chunk
-                if b"\r" in rest:
-                    rest = rest.replace(b"\r\n", b"\n")
-                end = rest.rfind(b"\n\n") + 2
-                if end > 1:
-                    yield rest[:end]
-                    rest = rest[end:]
+                rest = rest.replace(b"\r\n", b"\n") if b"\r" in rest else rest
+                events, separator, rest = rest.rpartition(b"\n\n")
+                if separator:
+                    yield events + separator
             if rest.strip():
                 yield rest + b"\n\n"
 

@@ -6,12 +6,21 @@ import aiohttp
 import orjson
 import pytest
 from aiohttp import web
-from tests.models.chat_server import build_completion, build_delta, chat_server, respond_events, respond_json
+from tests.models.chat_server import (
+    build_completion,
+    build_delta,
+    chat_server,
+    respond_events,
+    respond_json,
+    respond_text,
+)
 from tests.web.serving import serve_models
 
+from opposable.models.anthropic import AnthropicModel
 from opposable.models.calling_modes import apply_calling_mode
 from opposable.models.http_client import RetryPolicy
 from opposable.models.openai_compatible import OpenAICompatibleModel
+from opposable.models.openai_responses import OpenAIResponsesModel
 from opposable.models.profile import set_images, update_profile
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
@@ -175,6 +184,30 @@ async def test_a_call_in_markers_becomes_a_call_with_the_head_of_the_server(stre
     assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
     assert {(chunk["id"], chunk["system_fingerprint"]) for chunk in chunks} == {("chatcmpl-7", "fp")}
     assert raw.endswith(b"data: [DONE]\n\n")
+
+
+async def test_the_usage_of_a_stream_with_a_call_in_markers_is_that_of_the_server():
+    upstream = respond_events(build_chunk(content=MARKED), build_chunk("stop"), USAGE_CHUNK)
+    body = {"messages": HI, "tools": [ADD], "stream": True, "stream_options": {"include_usage": True}}
+    async with chat_server(upstream) as server, serve_models(connect(server, "auto")) as url:
+        _, raw, _ = await post(url, body)
+    chunks = [orjson.loads(line[6:]) for line in raw.split(b"\n\n") if line.startswith(b"data: {")]
+    assert [chunk["usage"] for chunk in chunks if chunk["usage"]] == [USAGE]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", ["chat/completions", "messages", "responses"])
+@pytest.mark.parametrize("page", ["<html>Log in</html>", ""])
+async def test_a_response_that_is_not_json_is_an_error(path, page, stream):
+    async with chat_server(respond_text(page)) as server:
+        model = {
+            "chat/completions": OpenAICompatibleModel("m", server.url),
+            "messages": AnthropicModel("m", "k", server.url),
+            "responses": OpenAIResponsesModel("m", server.url),
+        }[path]
+        async with serve_models(model) as url:
+            status, raw, _ = await post(url, {"messages": HI, "input": "hi", "max_tokens": 9, "stream": stream}, path)
+    assert (status, f"is not JSON ({page!r})" in orjson.loads(raw)["error"]["message"]) == (400, True)
 
 
 async def test_a_text_that_only_shows_a_marker_passes_unchanged():

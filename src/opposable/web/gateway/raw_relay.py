@@ -29,7 +29,10 @@ async def fetch_raw(upstream: Upstream, model: Model, request: ClientRequest) ->
     """
     with RelayMeter(model, request.body) as meter:
         raw = await upstream.send(meter.limit_to_budget(request, upstream))
-        _read_usage(parse_object(raw), meter)
+        response = parse_object(raw)
+        if not response:
+            raise upstream.endpoint.build_not_json_error(raw)
+        _read_usage(response, meter)
         return raw
 
 

@@ -140,7 +140,7 @@ class CompletionRelay:
         try:
             response = parse_reply_json(raw)
         except ValueError as error:
-            raise ModelRejected(f"The response of {self._upstream.url} is not JSON ({raw[:120]!r}).") from error
+            raise self._upstream.endpoint.build_not_json_error(raw) from error
         if isinstance(response, dict) and "choices" in response:
             return response
         if isinstance(response, dict) and response.get("error"):
@@ -180,7 +180,7 @@ class CompletionRelay:
     def _finish(self, frames: "HeldFrames") -> Iterator[bytes]:
         """Yield the held events, or new ones if the calls were changed."""
         held, sent_text = frames.held, frames.sent_text
-        reply = replace(frames.to_reply(), usage=replace(self._meter.usage, requests=1))
+        reply = frames.to_reply()
         checked = self._check(reply)
         if checked is None:
             yield _join_frames(held)
