@@ -1,8 +1,10 @@
-"""The token budget of an API key and relayed requests."""
+"""The tokens of relayed requests, and the token budget of an API key."""
 
+import orjson
 import pytest
 from tests.models.chat_server import chat_server, respond_json
-from tests.web.gateway.test_relay import WHOLE, connect
+from tests.web.gateway.test_relay import WHOLE, connect, post
+from tests.web.serving import serve_models
 
 from opposable.models.upstream import ClientRequest, find_upstream
 from opposable.web.gateway.relay_meter import RelayMeter
@@ -41,3 +43,11 @@ async def test_a_budget_changes_only_requests_that_may_exceed_it(budget, body, s
             CURRENT_CALLER.reset(token)
             await model.aclose()
     assert limited.body == sent
+
+
+@pytest.mark.parametrize("usage", [None, [1], "none", {"prompt_tokens": None}])
+async def test_a_reply_without_counts_passes(usage):
+    whole = {**WHOLE, "usage": usage}
+    async with chat_server(respond_json(whole)) as server, serve_models(connect(server)) as url:
+        status, raw, _ = await post(url, HI)
+    assert (status, raw) == (200, orjson.dumps(whole))

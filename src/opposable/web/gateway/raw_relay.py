@@ -123,6 +123,5 @@ def _drop_calls(reply: dict[str, Any], key: str) -> bool:
 def _read_usage(data: dict[str, Any], meter: RelayMeter) -> None:
     """Note the usage in a response or event."""
     for holder in (data, data.get("response"), data.get("message")):
-        usage = holder.get("usage") if isinstance(holder, dict) else None
-        if isinstance(usage, dict):
-            meter.read_usage(usage)
+        if isinstance(holder, dict):
+            meter.read_usage(holder.get("usage"))

@@ -117,7 +117,7 @@ class CompletionRelay:
         with self._meter:
             raw = await self._upstream.send(self._get_upstream_request())
             response = self._parse_response(raw)
-            self._meter.read_usage(response.get("usage") or {})
+            self._meter.read_usage(response.get("usage"))
         if not self.has_tools:
             return raw
         if self.request is None:
@@ -245,7 +245,7 @@ class CompletionRelay:
         for frame in block.split(b"\n\n"):
             if b'"usage":{' in frame or b'"usage": {' in frame:
                 chunk = parse_frame(frame)
-                self._meter.read_usage(chunk.get("usage") or {})
+                self._meter.read_usage(chunk.get("usage"))
                 if not self._is_usage_requested and not chunk.get("choices"):
                     continue
             sent.append(frame)

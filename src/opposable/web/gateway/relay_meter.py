@@ -60,11 +60,14 @@ class RelayMeter:
         """Count the events that the client received."""
         self._event_count += block.count(b"\n\n")
 
-    def read_usage(self, usage: Mapping[str, Any]) -> None:
+    def read_usage(self, usage: Any) -> None:
         """Note the usage of a reply or event, in the form of any API; later ones add to earlier ones.
 
-        The `input_tokens` of Anthropic's API are those outside of the cache, whose two counts are added to them.
+        The `input_tokens` of Anthropic's API are those outside of the cache, whose two counts are added to them. A
+        reply without a usage has null, or something else.
         """
+        if not isinstance(usage, dict):
+            return
         self._counts |= {name: count for name, count in usage.items() if isinstance(count, int) and count}
         counts = self._counts
         cached = counts.get("cache_read_input_tokens", 0) + counts.get("cache_creation_input_tokens", 0)
