@@ -18,7 +18,7 @@ from opposable.domain.errors import (
     StoreUnavailable,
     get_error_kind,
 )
-from opposable.web.errors import RETRY_AFTER_HEADERS, ErrorResponse
+from opposable.web.errors import RETRY_AFTER_HEADERS, ApiError, ErrorResponse
 
 log = logging.getLogger("opposable.web")
 
@@ -167,3 +167,12 @@ def to_messages_error(error: Exception) -> MessagesError:
     if isinstance(error, ContextFull) and (relayed := _parse_error_body(error)) and "type" in relayed.body:
         return MessagesError(relayed)
     return MessagesError(to_gateway_error(error))
+
+
+def format_api_error(error: ApiError, scope: Scope) -> ErrorResponse:
+    """Return the error in the format of the requested API."""
+    if not scope["path"].startswith(GATEWAY_PREFIX):
+        return error
+    kind, code = "server_error" if error.status >= 500 else "invalid_request_error", error.body["error"]["kind"]
+    gateway_error = GatewayError(error.status, str(error), kind=kind, code=code, headers=error.headers)
+    return MessagesError(gateway_error) if is_of_anthropic_client(scope) else gateway_error

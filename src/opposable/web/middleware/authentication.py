@@ -18,7 +18,7 @@ from opposable.domain.records import ApiKey
 from opposable.store.keys import KEY_PREFIX, ApiKeyRepository, hash_key
 from opposable.web.errors import ApiError, missing_scope_error, to_api_error
 from opposable.web.middleware.request_limits import TokenUsageRecorder, check_rate_limit, check_token_budget
-from opposable.web.openai_errors import GATEWAY_PREFIX, GatewayError, MessagesError, is_of_anthropic_client
+from opposable.web.openai_errors import GATEWAY_PREFIX, format_api_error
 from opposable.web.principal import ANONYMOUS, OWNER, PRINCIPAL_SCOPE_KEY, Principal
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -190,7 +190,7 @@ class AuthenticationMiddleware:
         if scope["type"] == "http":
             error = await self._authorize(scope)
             if error is not None:
-                await _format_error(error, scope).to_response()(scope, receive, send)
+                await format_api_error(error, scope).to_response()(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -245,15 +245,6 @@ def _to_principal(stored_key: ApiKey) -> Principal:
         rate_limit=stored_key.rate_limit,
         token_budget=stored_key.token_budget,
     )
-
-
-def _format_error(error: ApiError, scope: Scope) -> ApiError | GatewayError:
-    """Return the error in the format of the requested API."""
-    if not scope["path"].startswith(GATEWAY_PREFIX):
-        return error
-    kind, code = "server_error" if error.status >= 500 else "invalid_request_error", error.body["error"]["kind"]
-    gateway_error = GatewayError(error.status, str(error), kind=kind, code=code, headers=error.headers)
-    return MessagesError(gateway_error) if is_of_anthropic_client(scope) else gateway_error
 
 
 @lru_cache(maxsize=64)

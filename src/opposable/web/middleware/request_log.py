@@ -7,6 +7,7 @@ import time
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opposable.web.errors import RETRY_AFTER_HEADERS, ApiError
+from opposable.web.openai_errors import format_api_error
 from opposable.web.principal import ANONYMOUS, PRINCIPAL_SCOPE_KEY
 
 QUIET_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -42,7 +43,7 @@ class RequestLogMiddleware:
         except asyncio.CancelledError:  # the server stops
             if status == CLIENT_LEFT_STATUS:
                 error = ApiError(503, "stopping", "The service is stopping. Try again.", headers=RETRY_AFTER_HEADERS)
-                await error.to_response()(scope, receive, send_and_note_status)
+                await format_api_error(error, scope).to_response()(scope, receive, send_and_note_status)
         finally:
             is_quiet = scope["path"] in QUIET_PATHS or scope["path"].startswith("/assets/")
             level = logging.DEBUG if is_quiet else logging.INFO
