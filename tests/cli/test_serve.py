@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import tempfile
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -234,3 +235,26 @@ async def test_a_skill_host_needs_no_model():
         for method, path in (("GET", "/"), ("POST", "/agent/chat"), ("POST", "/v1/chat/completions")):
             async with session.request(method, path, json={}) as response:
                 assert (path, response.status) == (path, 404)
+
+
+async def test_workers_that_stop_refuse_connections_at_once():
+    async with (
+        chat_server(respond_endlessly) as upstream,
+        serve("--workers", "2", "--model", f"{upstream.url}#qwen") as (process, url),
+        aiohttp.ClientSession(url.removesuffix("/v1")) as session,
+    ):
+        asking = asyncio.create_task(session.post("/api/agent", json={"message": "hi", "stream": False}))
+        await wait_until(lambda: upstream.bodies)
+        process.send_signal(signal.SIGTERM)
+        await wait_until(lambda: not is_listening(url))
+        assert not asking.done()
+        assert (await asyncio.wait_for(asking, 60)).status == 503
+
+
+def is_listening(url):
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname, address.port), 1).close()
+    except ConnectionRefusedError:
+        return False
+    return True

@@ -73,6 +73,7 @@ def run_workers(
                         time.sleep(RESTART_DELAY_SECONDS)
                         workers[index], _ = _start_worker(context, target, listening_socket)
         finally:
+            listening_socket.close()  # else clients wait for a connection that no worker accepts
             _stop_workers(workers)
 
 
