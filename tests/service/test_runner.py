@@ -10,7 +10,7 @@ import pytest
 from opposable.agent.loop import run as loop_run
 from opposable.domain.errors import ModelUnavailable, StoreUnavailable
 from opposable.domain.messages import assistant_message, tool_message, user_message
-from opposable.domain.records import Conversation, ExecutionFilter, Run, get_utc_now
+from opposable.domain.records import Conversation, ConversationTurn, ExecutionFilter, Run, get_utc_now
 from opposable.domain.specs import FunctionToolSpec
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 from opposable.service.runner import Runner
@@ -113,7 +113,7 @@ async def test_a_cancelled_run_stores_its_calls_with_their_results(tmp_path):
     calls = reply_with_calls(tool_call("add", '{"a": 1, "b": 2}', "c1"), tool_call("forever", "{}", "c2"))
     asked = user_message("wait")
     async with open_runner(tmp_path) as (store, runner):
-        await store.conversations.add(Conversation("v1"))
+        await store.conversations.append_turns([ConversationTurn("t", Conversation("v1"), ())])
         going = await runner.start(
             create_run(conversation_id="v1"),
             (asked,),

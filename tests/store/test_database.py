@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import column, select, table, text
 
 from opposable.domain.errors import StoreUnavailable
-from opposable.domain.records import Conversation
+from opposable.domain.records import Conversation, ConversationTurn
 from opposable.store import open_store
 from opposable.store.database import StoreDatabase
 from opposable.store.database_urls import parse_database_url
@@ -19,7 +19,7 @@ NUMBERS = select(table("t", column("n")))
 
 
 async def test_inline_read_during_a_write_sees_the_committed_rows(store, url):
-    await store.conversations.add(Conversation("v", "me", "a", "before"))
+    await store.conversations.append_turns([ConversationTurn("t", Conversation("v", "me", "a", "before"), ())])
     database = StoreDatabase(parse_database_url(url))
     await migrate_schema(database)
     async with database.begin_write() as connection:

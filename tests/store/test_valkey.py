@@ -6,7 +6,7 @@ import pytest
 from tests.store.records import MESSAGES
 
 from opposable.domain.errors import BadInput, StoreUnavailable
-from opposable.domain.records import Conversation
+from opposable.domain.records import Conversation, ConversationTurn
 from opposable.domain.specs import (
     RateLimit,
 )
@@ -19,8 +19,7 @@ async def test_two_stores_share_conversations_and_rate_limits_in_valkey(valkey_u
     first = open_store(f"sqlite:///{tmp_path}/a.db", valkey_url=valkey_url)
     second = open_store(f"sqlite:///{tmp_path}/b.db", valkey_url=valkey_url.replace("valkey:", "redis:"))
     async with first as first_store, second as second_store:
-        await first_store.conversations.add(Conversation("c"))
-        await second_store.conversations.append_messages("c", MESSAGES)
+        await second_store.conversations.append_turns([ConversationTurn("t", Conversation("c"), MESSAGES)])
         assert await first_store.conversations.list_messages("c") == MESSAGES
         limit = RateLimit(calls=5)
         hits = await asyncio.gather(*((first_store, second_store)[n % 2].limiter.hit("k", limit) for n in range(12)))

@@ -9,7 +9,6 @@ from sqlalchemy import Row, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningInsert
 
-from opposable.domain.errors import BadInput, StoreConflict
 from opposable.domain.json_forms import message_from_json, message_to_json
 from opposable.domain.messages import Message
 from opposable.domain.records import Conversation, ConversationTurn, Page, get_utc_now, scope_conversation_id
@@ -25,34 +24,12 @@ class ConversationRepository(Protocol):
     Every method raises `StoreUnavailable` when the server does not answer.
     """
 
-    async def add(self, conversation: Conversation) -> Conversation:
-        """Create a conversation.
-
-        Raises:
-            BadInput: The id is taken.
-        """
-        ...
-
     async def get(self, conversation_id: str) -> Conversation | None:
         """Return the conversation with this id."""
         ...
 
     async def list_messages(self, conversation_id: str, *, start: int = 0) -> tuple[Message, ...]:
         """Return the messages in order, from number `start` (counted from 0)."""
-        ...
-
-    async def append_messages(
-        self, conversation_id: str, new_messages: Sequence[Message], *, expected_count: int | None = None
-    ) -> int:
-        """Append messages, all or none.
-
-        Returns:
-            The new number of messages.
-
-        Raises:
-            StoreConflict: `expected_count`, the number of messages the caller has seen, is not the current one.
-            BadInput: The conversation does not exist.
-        """
         ...
 
     async def append_turns(self, turns: Sequence[ConversationTurn], *, skip_existing: bool = False) -> frozenset[str]:
@@ -84,16 +61,6 @@ class ConversationRepository(Protocol):
 class SqlConversationRepository(Repository):
     """Conversations in the database. Implements `ConversationRepository`."""
 
-    async def add(self, conversation: Conversation) -> Conversation:
-        """Create a conversation."""
-        row = _conversation_to_row(conversation, get_utc_now())
-        insert = self._database.build_insert(conversations).values(**row).on_conflict_do_nothing(index_elements=["id"])
-        async with self._database.begin_write() as connection:
-            added_row = (await connection.execute(insert.returning(conversations))).one_or_none()
-        if added_row is None:
-            raise build_conversation_exists_error(conversation.conversation_id)
-        return _to_conversation(added_row)
-
     async def get(self, conversation_id: str) -> Conversation | None:
         """Return the conversation with this id."""
         [rows] = await self._database.fetch_inline(select(conversations).where(conversations.c.id == conversation_id))
@@ -106,30 +73,6 @@ class SqlConversationRepository(Repository):
         )
         [rows] = await self._database.fetch_inline(query.order_by(messages.c.position))
         return tuple(message_from_json(row.body) for row in rows)
-
-    async def append_messages(
-        self, conversation_id: str, new_messages: Sequence[Message], *, expected_count: int | None = None
-    ) -> int:
-        """Append messages, all or none. Return the new number of messages."""
-        changed_at = get_utc_now()
-        count = conversations.c.messages
-        statement = (
-            update(conversations)
-            .where(conversations.c.id == conversation_id)
-            .values(messages=count + len(new_messages), updated_at=changed_at)
-            .returning(count)
-        )
-        async with self._database.begin_write() as connection:  # the row lock serializes concurrent appends
-            total = (await connection.execute(statement)).scalar_one_or_none()
-            if total is None:
-                raise build_conversation_missing_error(conversation_id)
-            previous_count = total - len(new_messages)
-            if expected_count is not None and previous_count != expected_count:
-                raise build_conversation_conflict_error(conversation_id, previous_count, expected_count)
-            rows = _messages_to_rows(conversation_id, previous_count, new_messages, changed_at)
-            if rows:
-                await connection.execute(messages.insert(), rows)
-        return int(total)
 
     async def append_turns(self, turns: Sequence[ConversationTurn], *, skip_existing: bool = False) -> frozenset[str]:
         """Append turns to their conversations. Return the ids of rejected turns."""
@@ -253,24 +196,6 @@ def _messages_to_rows(
         }
         for offset, message in enumerate(new_messages)
     ]
-
-
-def build_conversation_exists_error(conversation_id: str) -> BadInput:
-    """Build the error for a conversation id that is taken."""
-    return BadInput(f"The conversation {conversation_id!r} already exists. Continue it, or choose another id.")
-
-
-def build_conversation_missing_error(conversation_id: str) -> BadInput:
-    """Build the error for a conversation id that is unknown."""
-    return BadInput(f"The conversation {conversation_id!r} does not exist. Create it first.")
-
-
-def build_conversation_conflict_error(conversation_id: str, message_count: int, expected_count: int) -> StoreConflict:
-    """Build the error for a conversation that another request has continued."""
-    return StoreConflict(
-        f"The conversation {conversation_id!r} has {message_count} messages, not {expected_count}: "
-        "another request continued it. Read it again and repeat the request."
-    )
 
 
 def _to_conversation(row: Row[Any]) -> Conversation:

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -14,34 +13,11 @@ from opposable.domain.json_forms import message_from_json, message_to_json
 from opposable.domain.messages import Message
 from opposable.domain.records import Conversation, ConversationTurn, Page, get_utc_now
 from opposable.store.column_types import from_json, to_json
-from opposable.store.conversations import (
-    build_conversation_conflict_error,
-    build_conversation_exists_error,
-    build_conversation_missing_error,
-)
 from opposable.store.pagination import decode_cursor, encode_cursor, validate_limit
 
 KEY_NAMESPACE = "opposable"
 """Prefix of all keys."""
 
-_ADD_SCRIPT = """
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('HSET', KEYS[1], 'owner', ARGV[2], 'agent_id', ARGV[3], 'title', ARGV[4], 'created_at', ARGV[5], 'updated_at', ARGV[5])
-redis.call('ZADD', KEYS[2], ARGV[5], ARGV[1])
-redis.call('ZADD', KEYS[3], ARGV[5], ARGV[1])
-return 1
-"""
-_APPEND_MESSAGES_SCRIPT = """
-local owner = redis.call('HGET', KEYS[1], 'owner')
-if not owner then return {-1, 0} end
-local there = redis.call('LLEN', KEYS[2])
-if ARGV[3] ~= '' and tonumber(ARGV[3]) ~= there then return {-2, there} end
-for i = 4, #ARGV do redis.call('RPUSH', KEYS[2], ARGV[i]) end
-redis.call('HSET', KEYS[1], 'updated_at', ARGV[2])
-redis.call('ZADD', KEYS[3], ARGV[2], ARGV[1])
-redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])
-return {there + #ARGV - 3, there}
-"""
 _APPEND_TURN_SCRIPT = """
 local fields = {'owner', ARGV[2], 'agent_id', ARGV[3], 'title', ARGV[4], 'created_at', ARGV[5], 'updated_at', ARGV[5]}
 local owner = redis.call('HGET', KEYS[1], 'owner')
@@ -72,23 +48,8 @@ class ValkeyConversationRepository:
 
     def __init__(self, client: Valkey) -> None:
         self._client = client
-        self._add_script = client.register_script(_ADD_SCRIPT)
-        self._append_messages_script = client.register_script(_APPEND_MESSAGES_SCRIPT)
         self._rename_script = client.register_script(_RENAME_SCRIPT)
         self._append_turn_script = client.register_script(_APPEND_TURN_SCRIPT)
-
-    async def add(self, conversation: Conversation) -> Conversation:
-        """Create a conversation."""
-        conversation_id, owner = conversation.conversation_id, conversation.owner
-        microseconds = _to_microseconds(get_utc_now())
-        keys = [_get_conversation_key(conversation_id), *_get_index_keys(owner)]
-        values: list[str | int] = [conversation_id, owner, conversation.agent_id, conversation.title, microseconds]
-        with translate_valkey_errors():
-            is_added = await self._add_script(keys=keys, args=values)
-        if not is_added:
-            raise build_conversation_exists_error(conversation_id)
-        created_at = _from_microseconds(microseconds)
-        return replace(conversation, messages=0, created_at=created_at, updated_at=created_at)
 
     async def get(self, conversation_id: str) -> Conversation | None:
         """Return the conversation with this id."""
@@ -101,24 +62,6 @@ class ValkeyConversationRepository:
                 "Awaitable[list[bytes]]", self._client.lrange(_get_messages_key(conversation_id), start, -1)
             )
         return tuple(message_from_json(from_json(body)) for body in bodies)
-
-    async def append_messages(
-        self, conversation_id: str, new_messages: Sequence[Message], *, expected_count: int | None = None
-    ) -> int:
-        """Append messages, all or none. Return the new number of messages."""
-        conversation = await self.get(conversation_id)
-        if conversation is None:
-            raise build_conversation_missing_error(conversation_id)
-        keys = [*_get_conversation_keys(conversation_id), *_get_index_keys(conversation.owner)]
-        expected = "" if expected_count is None else expected_count
-        values = [conversation_id, _to_microseconds(get_utc_now()), expected, *_to_bodies(new_messages)]
-        with translate_valkey_errors():
-            total, previous_count = await self._append_messages_script(keys=keys, args=values)
-        if total == -1:
-            raise build_conversation_missing_error(conversation_id)
-        if total == -2:
-            raise build_conversation_conflict_error(conversation_id, previous_count, expected_count or 0)
-        return int(total)
 
     async def append_turns(self, turns: Sequence[ConversationTurn], *, skip_existing: bool = False) -> frozenset[str]:
         """Append turns, each on its own and only once. Return the ids of rejected turns."""
