@@ -123,23 +123,17 @@ class Runner:
         recorder: Writes runs, calls and events in the background.
         library: Has the tools that runs call.
         approval_seconds: How long a call waits for a person.
-        grace_seconds: How long the exit waits for active runs before it cancels them.
 
     Attributes:
+        grace_seconds: How long the exit waits for active runs before it cancels them.
         on_event: Callbacks for every event of every run. They must not block or raise.
         on_end: Callbacks for every run that has ended. They must not block or raise.
     """
 
     def __init__(
-        self,
-        store: Store,
-        recorder: Recorder,
-        library: ToolLibrary,
-        *,
-        approval_seconds: float = 600.0,
-        grace_seconds: float = 0.0,
+        self, store: Store, recorder: Recorder, library: ToolLibrary, *, approval_seconds: float = 600.0
     ) -> None:
-        self.grace_seconds = grace_seconds
+        self.grace_seconds = 0.0
         self.on_event: list[Callable[[ActiveRun, Event], None]] = []
         self.on_end: list[Callable[[ActiveRun], None]] = []
         self._store = store

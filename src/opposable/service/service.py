@@ -387,7 +387,7 @@ class Service:
 
 @asynccontextmanager
 async def open_service(
-    settings: Settings, models: Mapping[str, Model], *, grace_seconds: float = 0.0, is_durable: bool = False
+    settings: Settings, models: Mapping[str, Model], *, is_durable: bool = False
 ) -> AsyncIterator[Service]:
     """Open the service, and close it at the end of the block.
 
@@ -398,7 +398,6 @@ async def open_service(
     Args:
         settings: Where the store is, and which permissions tools have.
         models: The models by the names that clients use; the first is the default.
-        grace_seconds: How long active runs may continue at the end of the block.
         is_durable: Whether chats are executed by worker processes on the same PostgreSQL database.
 
     Raises:
@@ -416,7 +415,7 @@ async def open_service(
         spec_loader = await stack.enter_async_context(
             SpecLoader(library, permissions_from_settings(settings), pins=store.pins)
         )
-        runner = await stack.enter_async_context(Runner(store, recorder, library, grace_seconds=grace_seconds))
+        runner = await stack.enter_async_context(Runner(store, recorder, library))
         teams = await stack.enter_async_context(TeamPool(settings, store.query_examples.list_for_database))
         failure_memory = await stack.enter_async_context(FailureMemory(store.failures))
         service = Service(settings, store, recorder, spec_loader, runner, models, teams, failure_memory)

@@ -64,7 +64,7 @@ async def chat(
     Without a `conversation_id`, a new conversation starts; the response has its id. Closing the connection stops the
     run.
     """
-    active_run = await start_run(body, service, principal, agent_id, create_conversation=True)
+    active_run = await start_run(body, service, principal, agent_id)
     return await respond_with_answer(request, active_run, serialize_answer)
 
 
@@ -94,29 +94,21 @@ async def ask_agent(
     if run_id:
         run = await load_own_run(service, principal, run_id)
         return respond_with_run_events(service, run.run_id, after)
-    active_run = await start_run(body, service, principal, agent_id, create_conversation=True)
+    active_run = await start_run(body, service, principal, agent_id)
     if not body.stream:
         return await respond_with_answer(request, active_run, _serialize_with_content, detach=body.detach)
     on_end = None if body.detach else active_run.stop
     return respond_with_run_events(service, active_run.run.run_id, 0, on_end)
 
 
-async def start_run(
-    body: ChatRequest,
-    service: Service,
-    principal: Principal,
-    agent_id: str | None,
-    *,
-    create_conversation: bool = False,
-) -> ActiveRun:
-    """Start a run of an agent.
+async def start_run(body: ChatRequest, service: Service, principal: Principal, agent_id: str | None) -> ActiveRun:
+    """Start a run of an agent. A message without a conversation starts a new one.
 
     Args:
         body: The message, with the conversation and limits.
         service: The service.
         principal: The owner of the run.
         agent_id: The agent, None for the default one.
-        create_conversation: Whether a message without a conversation starts a new one.
 
     Raises:
         ApiError: 404, if the agent does not exist.
@@ -128,7 +120,7 @@ async def start_run(
     parts = await _load_attachments(message, body.attachments)
     if body.model:
         spec = spec.model_copy(update={"model": body.model})
-    is_new_conversation = create_conversation and body.conversation_id is None
+    is_new_conversation = body.conversation_id is None
     return await service.chat(
         spec,
         message,
