@@ -78,13 +78,6 @@ class Database(Protocol):
         """Run `sql`; the time limit and cancellation of the caller stop the engine."""
         ...
 
-    async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
-        """Return up to `limit` distinct values of each column of a table.
-
-        `table` is the full name of the table.
-        """
-        ...
-
     async def close(self) -> None:
         """Close the file or the connections."""
         ...

@@ -27,15 +27,20 @@ def build_query_result(
     return QueryResult(columns, tuple(rows), len(fetched_rows) > limits.max_rows, cut, round(seconds, 4))
 
 
-async def sample_columns(database: Database, table: Table | None, limit: int) -> dict[str, list[Any]]:
-    """Return up to `limit` distinct values of each column, with one query of a server for each; {} for no table."""
-    if table is None:
-        return {}
+async def sample_columns(database: Database, table: Table, limit: int = 3) -> dict[str, list[Any]]:
+    """Return up to `limit` distinct values of each column from the first rows of a table, with one query for each."""
+    dialect, path = database.dialect, quote_table_path(table, database.dialect)
     samples: dict[str, list[Any]] = {}
     for column in table.columns:
-        name, path = quote_name(column.name, database.dialect), quote_table_path(table, database.dialect)
-        sql = f"SELECT {name} FROM {path} WHERE {name} IS NOT NULL LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
-        rows = (await database.run(sql, limits=QueryLimits(SAMPLED_ROWS, 80))).rows
-        value_by_text = {str(row[0]): row[0] for row in reversed(rows) if row[0] is not None}
-        samples[column.name] = [value_by_text[text] for text in sorted(value_by_text)[:limit]]
+        name = quote_name(column.name, dialect)
+        if dialect in ("mysql", "postgres"):  # a server may be slow to sort, or cannot compare values such as JSON
+            sql = f"SELECT {name} FROM {path} WHERE {name} IS NOT NULL LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
+            rows = (await database.run(sql, limits=QueryLimits(SAMPLED_ROWS, 80))).rows
+            value_by_text = {str(row[0]): row[0] for row in reversed(rows) if row[0] is not None}
+            samples[column.name] = [value_by_text[text] for text in sorted(value_by_text)[:limit]]
+            continue
+        rest = "AND length(v) <= 200" if dialect == "sqlite" else "ORDER BY v"
+        source = f"SELECT {name} AS v FROM {path} LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
+        sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL {rest} LIMIT {limit}"  # noqa: S608 - made above
+        samples[column.name] = [row[0] for row in (await database.run(sql, limits=QueryLimits(limit, 80))).rows]
     return samples

@@ -10,6 +10,7 @@ from opposable.sql.name_checker import check_names
 from opposable.sql.name_problems import NameProblem
 from opposable.sql.name_repair import RepairedQuery, repair_names
 from opposable.sql.placeholders import BoundSql, bind_placeholders, find_other_marks
+from opposable.sql.result_rows import sample_columns
 from opposable.sql.schema import DatabaseSchema, Table, to_one_line
 from opposable.sql.statement_guard import parse_safe_query
 from opposable.sql.translation import SourceDialect, translate
@@ -42,7 +43,7 @@ class SchemaTools:
             samples: Also show a few real values of each column.
         """
         found_table = _require_table(await self._database.get_schema(), table)
-        values = await self._database.sample_values(found_table.full_name) if samples else {}
+        values = await sample_columns(self._database, found_table) if samples else {}
         columns: list[dict[str, Any]] = []
         for column in found_table.columns:
             entry: dict[str, Any] = {"name": column.name}

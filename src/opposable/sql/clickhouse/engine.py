@@ -22,8 +22,8 @@ from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
-from opposable.sql.result_rows import SAMPLED_ROWS, build_query_result
-from opposable.sql.schema import DatabaseSchema, quote_name, quote_table_path, to_one_line
+from opposable.sql.result_rows import build_query_result
+from opposable.sql.schema import DatabaseSchema, to_one_line
 from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
 
 T = TypeVar("T")
@@ -94,21 +94,6 @@ class ClickhouseDatabase:
             return build_query_result(columns, rows, limits, time.perf_counter() - started)
 
         return await self._run_in_thread(work, limits)
-
-    async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
-        """Return distinct values from the first rows of a table."""
-        known_table = self._schema.find_table(table)
-        if known_table is None:
-            return {}
-        path = quote_table_path(known_table, "clickhouse")
-        samples: dict[str, list[Any]] = {}
-        for column in known_table.columns:
-            name = quote_name(column.name, "clickhouse")
-            source = f"SELECT {name} AS v FROM {path} LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
-            sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL ORDER BY v LIMIT {int(limit)}"  # noqa: S608 - built above
-            result = await self.run(sql, limits=QueryLimits(limit, 80))
-            samples[column.name] = [row[0] for row in result.rows]
-        return samples
 
     async def close(self) -> None:
         """Close the directory once its queries have ended."""

@@ -18,13 +18,13 @@ from opposable.domain.errors import BadInput, ToolUnavailable
 from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
 from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
 from opposable.sql.duckdb.parse_tree_guard import StoredCode, check_parse_tree
-from opposable.sql.duckdb.schema_reader import quote_full_path, read_schema
+from opposable.sql.duckdb.schema_reader import read_schema
 from opposable.sql.duckdb.stored_code import read_stored_code
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
-from opposable.sql.result_rows import SAMPLED_ROWS, build_query_result
-from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_name
+from opposable.sql.result_rows import build_query_result
+from opposable.sql.schema import DatabaseSchema, fold_name
 
 T = TypeVar("T")
 
@@ -108,13 +108,6 @@ class DuckdbDatabase:
             return build_query_result(columns, rows, limits, time.perf_counter() - started)
 
         return await self._run_in_thread(work, limits)
-
-    async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
-        """Return distinct values from the first rows of a table."""
-        known_table = self._schema.find_table(table)
-        if known_table is None:
-            return {}
-        return await self._run_in_thread(lambda cursor: _read_samples(cursor, known_table, limit), DEFAULT_LIMITS)
 
     async def close(self) -> None:
         """Close the file once its queries have ended."""
@@ -219,16 +212,3 @@ def _open(path: Path) -> DuckdbDatabase:
     except BaseException:
         connection.close()
         raise
-
-
-def _read_samples(cursor: Any, table: Table, limit: int) -> dict[str, list[Any]]:
-    samples: dict[str, list[Any]] = {}
-    for column in table.columns:
-        name = quote_name(column.name, "duckdb")
-        source = f"SELECT {name} AS v FROM {quote_full_path(table)} LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
-        sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL ORDER BY 1 LIMIT {int(limit)}"  # noqa: S608 - made above
-        result = build_query_result(
-            ("v",), cursor.execute(sql).fetchall(), QueryLimits(max_rows=limit, max_cell_characters=80), 0.0
-        )
-        samples[column.name] = [row[0] for row in result.rows]
-    return samples

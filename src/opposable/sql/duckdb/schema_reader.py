@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from opposable.sql.schema import Column, DatabaseSchema, Table, quote_name
+from opposable.sql.schema import Column, DatabaseSchema, Table
 
 _TABLES_SQL = """
 SELECT schema_name, table_name, 'table', comment, estimated_size FROM system.main.duckdb_tables()
@@ -37,11 +37,6 @@ def read_schema(connection: Any) -> DatabaseSchema:
         )
         tables.append(Table(name, table_columns, "" if schema == "main" else schema, kind, comment, rows))
     return DatabaseSchema(tuple(tables), dialect="duckdb")
-
-
-def quote_full_path(table: Table) -> str:
-    """Return the name of a table with its schema, as SQL."""
-    return f"{quote_name(table.schema or 'main', 'duckdb')}.{quote_name(table.name, 'duckdb')}"
 
 
 def _to_column(row: Any, primary: set[str], foreign: dict[str, str]) -> Column:

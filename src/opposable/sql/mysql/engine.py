@@ -21,7 +21,7 @@ from opposable.sql.interruptible_threads import InterruptibleThreads
 from opposable.sql.lexer import split_segments
 from opposable.sql.messages import database_unreachable
 from opposable.sql.mysql.schema_reader import read_schema
-from opposable.sql.result_rows import build_query_result, sample_columns
+from opposable.sql.result_rows import build_query_result
 from opposable.sql.schema import DatabaseSchema, to_one_line
 from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
 
@@ -78,10 +78,6 @@ class MysqlDatabase:
         return await self._run_in_thread(
             lambda connection: self._fetch(connection, _bind(connection, sql, parameters), limits), limits
         )
-
-    async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
-        """Return distinct values from the first rows of a table."""
-        return await sample_columns(self, self._schema.find_table(table), limit)
 
     async def close(self) -> None:
         """Close every connection once its query has ended."""

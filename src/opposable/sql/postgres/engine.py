@@ -27,7 +27,7 @@ from opposable.sql.postgres.privileges import ReadAccess, read_access
 from opposable.sql.postgres.schema_reader import read_schema
 from opposable.sql.postgres.temporal_loaders import register_temporal_loaders
 from opposable.sql.postgres.untrusted_code import UntrustedCode, find_untrusted_code
-from opposable.sql.result_rows import build_query_result, sample_columns
+from opposable.sql.result_rows import build_query_result
 from opposable.sql.schema import DatabaseSchema, to_one_line
 from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
 
@@ -94,10 +94,6 @@ class PostgresDatabase:
         return await self._run_in_transaction(
             lambda connection: _run_query(connection, query.sql, values, limits), limits
         )
-
-    async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
-        """Return distinct values from the first rows of a table."""
-        return await sample_columns(self, self._schema.find_table(table), limit)
 
     async def close(self) -> None:
         """Close every connection once its query has ended."""

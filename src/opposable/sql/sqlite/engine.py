@@ -16,8 +16,8 @@ from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS, Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
-from opposable.sql.result_rows import SAMPLED_ROWS, build_query_result
-from opposable.sql.schema import DatabaseSchema, Table, fold_name, quote_identifier
+from opposable.sql.result_rows import build_query_result
+from opposable.sql.schema import DatabaseSchema, fold_name
 from opposable.sql.sqlite.schema_reader import read_schema
 
 T = TypeVar("T")
@@ -88,15 +88,6 @@ class SqliteDatabase:
             return build_query_result(columns, rows, limits, time.perf_counter() - started)
 
         return await self._run_in_thread(work, limits)
-
-    async def sample_values(self, table: str, limit: int = 3) -> dict[str, list[Any]]:
-        """Return distinct values from the first rows of a table."""
-        known_table = self._schema.find_table(table)
-        if known_table is None:
-            return {}
-        return await self._run_in_thread(
-            lambda connection: _read_samples(connection, known_table, limit), DEFAULT_LIMITS
-        )
 
     async def close(self) -> None:
         """Close every connection once its query has ended."""
@@ -222,19 +213,6 @@ def _read_shadow_tables(path: Path) -> frozenset[str]:
         return frozenset(fold_name(name) for (name,) in rows)
     finally:
         connection.close()
-
-
-def _read_samples(connection: sqlite3.Connection, table: Table, limit: int) -> dict[str, list[Any]]:
-    samples: dict[str, list[Any]] = {}
-    for column in table.columns:
-        name = quote_identifier(column.name)
-        source = f"SELECT {name} AS v FROM {quote_identifier(table.name)} LIMIT {SAMPLED_ROWS}"  # noqa: S608 - names in quotes
-        sql = f"SELECT DISTINCT v FROM ({source}) WHERE v IS NOT NULL AND length(v) <= 200 LIMIT {int(limit)}"  # noqa: S608 - made above
-        result = build_query_result(
-            ("v",), connection.execute(sql).fetchall(), QueryLimits(max_rows=limit, max_cell_characters=80), 0.0
-        )
-        samples[column.name] = [row[0] for row in result.rows]
-    return samples
 
 
 def _decode_text(raw: bytes) -> str:
