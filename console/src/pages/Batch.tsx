@@ -138,7 +138,7 @@ function BatchFigures({ batch }: { batch: Batch }) {
     [t("chat.agent"), batch.agent_id],
     [t("batches.concurrency"), formatNumber(batch.concurrency)],
     [t("runs.inOut"), `${formatNumber(batch.input_tokens)} / ${formatNumber(batch.output_tokens)}`],
-    [t("limit.cost"), formatNumber(batch.cost)],
+    ...(batch.cost ? [[t("limit.cost"), formatNumber(batch.cost)] as [string, ReactNode]] : []), // 0 without a price
     [t("batches.created"), formatTime(batch.created_at)],
     [t("batches.endedAt"), formatTime(batch.ended_at) || "–"],
   ];
