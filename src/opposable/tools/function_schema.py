@@ -51,7 +51,7 @@ class FunctionSignature:
     Attributes:
         name: The name of the function, or of the type of a callable object.
         description: The docstring's text, with the section of examples and without the others.
-        docstring: The docstring, also one that a method inherits; "" if there is none.
+        docstring: The docstring, also one that a method inherits; "" without one.
         descriptions: The descriptions of the parameters that a model passes, by name; "" if not described.
         context_name: The parameter that takes the `CallContext`, if any.
     """
@@ -143,7 +143,7 @@ def unwrap_partial(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _get_docstring(function: Callable[..., Any]) -> str:
-    """Return the docstring of a function, also one that a method inherits; of a class its own; "" if there is none.
+    """Return the docstring of a function, also one that a method inherits; of a class its own; "" without one.
 
     A callable object without one has that of its method `__call__`.
     """
