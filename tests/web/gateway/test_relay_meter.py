@@ -1,16 +1,21 @@
 """The tokens of relayed requests, and the token budget of an API key."""
 
+from contextlib import suppress
+
 import orjson
 import pytest
 from tests.models.chat_server import chat_server, respond_json
 from tests.web.gateway.test_relay import WHOLE, connect, post
 from tests.web.serving import serve_models
 
+from opposable.domain.usage import Usage
+from opposable.models.scripted import ScriptedModel
 from opposable.models.upstream import ClientRequest, find_upstream
 from opposable.web.gateway.relay_meter import RelayMeter
 from opposable.web.middleware.authentication import CURRENT_CALLER, Caller
 from opposable.web.middleware.request_limits import TokenUsageRecorder
 from opposable.web.principal import Principal
+from opposable.web.telemetry.metered_model import MeteredModel
 
 pytestmark = pytest.mark.anyio
 
@@ -51,3 +56,24 @@ async def test_a_reply_without_counts_passes(usage):
     async with chat_server(respond_json(whole)) as server, serve_models(connect(server)) as url:
         status, raw, _ = await post(url, HI)
     assert (status, raw) == (200, orjson.dumps(whole))
+
+
+@pytest.mark.parametrize(
+    ("reported", "counted"),
+    [
+        ([], Usage(11, 3, 1)),
+        ([{"input_tokens": 100, "output_tokens": 1}], Usage(100, 4, 1)),
+        ([{"input_tokens": 100, "output_tokens": 1}, {"output_tokens": 900}], Usage(100, 903, 1)),
+    ],
+    ids=["without usage", "usage at the beginning", "usage at both ends"],
+)
+def test_what_was_streamed_after_the_last_usage_of_a_cut_reply_counts(reported, counted):
+    model = ScriptedModel("unused")
+    calls = []
+    with suppress(GeneratorExit), RelayMeter(MeteredModel(model, [calls.append]), HI) as meter:
+        for usage in reported:
+            meter.count_events(b"data: {}\n\n" * 500)
+            meter.read_usage(usage)
+        meter.count_events(b"data: {}\n\n" * 3)
+        raise GeneratorExit
+    assert [call.usage for call in calls] == [counted]

@@ -26,7 +26,8 @@ _MEDIA = re.compile(rb"(?:data:[^,]{0,200},)?[A-Za-z0-9+/]+=*")
 class RelayMeter:
     """A context manager that records the tokens or the failure of one relayed request at its end.
 
-    A reply that was cut because the client left is estimated: a streamed event is about a token.
+    What a server streams after its last usage, or without one, is estimated if the reply is cut: an event is about a
+    token. Anthropic reports the prompt at the beginning, and the reply at its end.
 
     Args:
         model: The model, which reports its tokens if it is metered.
@@ -51,8 +52,10 @@ class RelayMeter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         usage = self.usage
-        if not usage.total_tokens and (self._event_count or (kind is not None and not issubclass(kind, Exception))):
-            usage = Usage(self._estimate_prompt_tokens(), self._event_count)
+        has_left = kind is not None and not issubclass(kind, Exception)
+        if (has_left or self._event_count) and (kind is not None or not usage.total_tokens):
+            input_tokens = usage.input_tokens or self._estimate_prompt_tokens()
+            usage = Usage(input_tokens, usage.output_tokens + self._event_count)
         if usage.total_tokens or kind is None or is_model_failure(error):
             record_usage(self._model, replace(usage, requests=1), self._started_at_ns, error)
 
@@ -68,6 +71,7 @@ class RelayMeter:
         """
         if not isinstance(usage, dict):
             return
+        self._event_count = 0
         self._counts |= {name: count for name, count in usage.items() if isinstance(count, int) and count}
         counts = self._counts
         cached = counts.get("cache_read_input_tokens", 0) + counts.get("cache_creation_input_tokens", 0)
