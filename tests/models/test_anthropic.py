@@ -46,6 +46,14 @@ async def collect_parts(server, options=ModelOptions(), tools=(ADD,), messages=(
         await model.aclose()
 
 
+@pytest.mark.parametrize("base_url", [None, "https://api.anthropic.com", "https://api.anthropic.com/v1/"])
+@pytest.mark.parametrize("path", ["messages", "messages/count_tokens"])
+async def test_the_base_url_may_be_that_of_the_sdk(base_url, path):
+    model = AnthropicModel("claude", "sk-ant-secret", base_url)
+    assert model.get_upstream(path).url == f"https://api.anthropic.com/v1/{path}"
+    await model.aclose()
+
+
 async def test_roles_alternate_and_system_messages_are_separate():
     answer = {
         "content": [{"type": "text", "text": "3"}],

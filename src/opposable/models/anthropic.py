@@ -45,7 +45,7 @@ _DELTA_FIELDS = {"text": "text", "thinking": "thinking", "signature": "signature
 
 
 class AnthropicModel:
-    """A model of the messages API of Anthropic; `base_url` ends before `/messages`."""
+    """A model of the messages API of Anthropic; `base_url` ends before `/v1/messages`, or before `/messages`."""
 
     extra_parameters = frozenset({"top_p", "top_k"})
     unsupported_options = frozenset({"seed", "response_schema"})
@@ -55,9 +55,9 @@ class AnthropicModel:
         self, model: str, api_key: str, base_url: str | None = None, *, retry_policy: RetryPolicy | None = None
     ) -> None:
         self.name = model
-        self._base_url = (base_url or "https://api.anthropic.com/v1").rstrip("/")
+        self._base_url = f"{(base_url or 'https://api.anthropic.com').rstrip('/').removesuffix('/v1')}/v1"
         headers = {"x-api-key": api_key, "anthropic-version": API_VERSION}
-        hint = "The base URL of Anthropic's API ends in /v1."
+        hint = "The base URL of Anthropic's API ends before /v1/messages."
         self._endpoint = Endpoint(f"{self._base_url}/messages", headers, api_key, retry_policy or RetryPolicy(), hint)
 
     def stream(
