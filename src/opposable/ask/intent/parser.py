@@ -63,8 +63,8 @@ class SemanticParser:
             return ParsedIntent(StructuredIntent(), ambiguities=(messages.LONG_QUESTION,))
         time = find_time(question, today)
         phrases = split_phrases(question, self._lexicon, time.text)
-        doubts = (time.is_each_period, self._text_dimensions, time.ambiguities, time.assumptions)
-        state = RuleState(phrases, self.semantics, time.time, time.text, *doubts)
+        time_fields = (time.time, time.text, time.is_each_period, time.ambiguities, time.assumptions)
+        state = RuleState(phrases, self.semantics, self._text_dimensions, *time_fields)
         for rule in (_assign_roles, collect_filters, apply_numbers, _collect_groups, flag_unsupported, flag_guesses):
             rule(state)
         return _build_result(state)

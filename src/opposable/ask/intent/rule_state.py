@@ -34,10 +34,10 @@ class RuleState:
 
     phrases: list[Phrase]
     model: SemanticModel
+    text_dimensions: frozenset[str]
     time: TimeIntent | None
     remaining_text: str
     is_each_period: bool
-    text_dimensions: frozenset[str]
     ambiguities: list[LocalizedText]
     assumptions: list[LocalizedText]
     metrics: dict[int, str] = field(default_factory=dict)
