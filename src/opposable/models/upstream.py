@@ -72,9 +72,7 @@ class Upstream:
                 return
             rest = b""
             async for chunk in response.content.iter_any():
-                rest += chunk
-                rest = rest.replace(b"\r\n", b"\n") if b"\r" in rest else rest
-                events, separator, rest = rest.rpartition(b"\n\n")
+                events, separator, rest = (rest + chunk).replace(b"\r\n", b"\n").rpartition(b"\n\n")
                 if separator:
                     yield events + separator
             if rest.strip():
