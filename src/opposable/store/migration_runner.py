@@ -42,7 +42,7 @@ async def migrate_schema(database: StoreDatabase, create: StoreCreation = "if_em
     if database.is_sqlite:
         await _enable_write_ahead_log(database)
     async with database.begin_read() as connection:
-        if await connection.run_sync(_is_schema_current, describe_database(database.url)):
+        if await connection.run_sync(_read_revision, describe_database(database.url)) == list_revisions()[-1]:
             return
     async with database.begin_write() as connection:  # on SQLite, `begin_write` waits for other writers
         if not database.is_sqlite:
@@ -84,28 +84,29 @@ def _build_alembic_config(connection: Connection | None = None) -> "Config":
     return config
 
 
-def _is_schema_current(connection: Connection, database_description: str) -> bool:
-    """Return whether the schema is up to date.
+def _read_revision(connection: Connection, database_description: str) -> str | None:
+    """Return the revision of the schema, None without one.
 
     Raises:
         StoreTooNew: A newer release wrote the schema.
     """
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
     known_revisions = list_revisions()
-    stored_revision = _read_revision(connection)
-    if stored_revision is not None and stored_revision not in known_revisions:
+    if revision is not None and revision not in known_revisions:
         raise StoreTooNew(
-            f"The store ({database_description}) has schema {stored_revision}, which a newer version of Opposable wrote. "
+            f"The store ({database_description}) has schema {revision}, which a newer version of Opposable wrote. "
             f"This version knows schemas up to {known_revisions[-1]}. Update Opposable, or use another database."
         )
-    return bool(stored_revision == known_revisions[-1])
+    return revision
 
 
 def _upgrade_schema(connection: Connection, database_description: str) -> None:
-    if _is_schema_current(connection, database_description):
-        return
-    if _read_revision(connection) is None:
+    revision = _read_revision(connection, database_description)
+    if revision is None:
         _create_tables(connection)
-    else:
+    elif revision != list_revisions()[-1]:  # else another process upgraded it in the meantime
         from alembic import command  # lazy: only for a store of an earlier version
 
         command.upgrade(_build_alembic_config(connection), "head")
@@ -121,16 +122,6 @@ def _create_tables(connection: Connection) -> None:
         connection.execute(CreateTable(table))
         for index in sorted(table.indexes, key=lambda index: str(index.name), reverse=True):
             connection.execute(CreateIndex(index))
-    primary_key = "CONSTRAINT alembic_version_pkc PRIMARY KEY"
-    connection.execute(
-        text(f"CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, {primary_key} (version_num))")
-    )
+    columns = "version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
+    connection.execute(text(f"CREATE TABLE IF NOT EXISTS alembic_version ({columns})"))
     connection.execute(text("INSERT INTO alembic_version VALUES (:revision)"), {"revision": list_revisions()[-1]})
-
-
-def _read_revision(connection: Connection) -> str | None:
-    """Return the revision of the schema, None without one."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
-    return revision
