@@ -62,10 +62,11 @@ async def test_a_reply_without_counts_passes(usage):
     ("reported", "counted"),
     [
         ([], Usage(11, 3, 1)),
+        ([{}], Usage(11, 503, 1)),
         ([{"input_tokens": 100, "output_tokens": 1}], Usage(100, 4, 1)),
         ([{"input_tokens": 100, "output_tokens": 1}, {"output_tokens": 900}], Usage(100, 903, 1)),
     ],
-    ids=["without usage", "usage at the beginning", "usage at both ends"],
+    ids=["without usage", "usage without counts", "usage at the beginning", "usage at both ends"],
 )
 def test_what_was_streamed_after_the_last_usage_of_a_cut_reply_counts(reported, counted):
     model = ScriptedModel("unused")

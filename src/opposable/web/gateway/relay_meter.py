@@ -69,11 +69,12 @@ class RelayMeter:
         The `input_tokens` of Anthropic's API are those outside of the cache, whose two counts are added to them. A
         reply without a usage has null, or something else.
         """
-        if not isinstance(usage, dict):
+        usage = usage if isinstance(usage, dict) else {}
+        new_counts = {name: count for name, count in usage.items() if isinstance(count, int) and count}
+        if not new_counts:
             return
         self._event_count = 0
-        self._counts |= {name: count for name, count in usage.items() if isinstance(count, int) and count}
-        counts = self._counts
+        counts = self._counts = self._counts | new_counts
         cached = counts.get("cache_read_input_tokens", 0) + counts.get("cache_creation_input_tokens", 0)
         self.usage = Usage(
             counts["prompt_tokens"] if "prompt_tokens" in counts else counts.get("input_tokens", 0) + cached,
