@@ -8,7 +8,7 @@ from aiohttp import web
 from tests.models.chat_server import build_completion, chat_server, respond_json
 
 from opposable import Agent, Limits
-from opposable.domain.errors import ModelRejected
+from opposable.domain.errors import ModelError
 from opposable.domain.messages import assistant_message, user_message
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.scripted import ScriptedModel
@@ -56,7 +56,7 @@ async def test_the_deadline_and_a_cancellation_end_the_request():
 
 async def test_an_error_of_the_server_is_raised():
     async with chat_server(respond_json({"no": "choices"})) as server, Agent(f"{server.url}#m") as agent:
-        with pytest.raises(ModelRejected, match="sent no chat completion"):
+        with pytest.raises(ModelError, match="sent no chat completion"):
             await agent.run("Hello.")
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.models.chat_server import chat_server, respond_events, respond_json, respond_text
 
 from opposable.domain.content import FilePart, ImagePart, TextPart
-from opposable.domain.errors import ModelRefusedKey, ModelRejected
+from opposable.domain.errors import ModelError, ModelRefusedKey, ModelRejected
 from opposable.domain.events import CallDelta, Reply, TextDelta, ThinkingDelta
 from opposable.domain.messages import (
     Message,
@@ -161,7 +161,7 @@ async def test_a_cut_call_is_marked_in_both_ways_of_asking():
     ("answer", "kind", "said"),
     [
         (respond_json({"error": {"message": "bad key sk-ant-secret"}}, 401), ModelRefusedKey, "bad key ***"),
-        (respond_json({"hello": 1}), ModelRejected, "sent no message"),
+        (respond_json({"hello": 1}), ModelError, "sent no message"),
     ],
 )
 async def test_errors_are_translated(answer, kind, said):
@@ -182,14 +182,14 @@ async def test_an_error_event_raises():
 )
 async def test_a_malformed_event_is_an_error_of_the_model(event):
     async with chat_server(respond_events(event)) as server:
-        with pytest.raises(ModelRejected, match="malformed event"):
+        with pytest.raises(ModelError, match="malformed event"):
             await collect_parts(server)
 
 
 async def test_a_stream_of_invalid_json_is_an_error_of_the_model():
     broken = respond_text('data: {"type": "content_block_delta", \n\n', content_type="text/event-stream")
     async with chat_server(broken) as server:
-        with pytest.raises(ModelRejected, match="invalid JSON"):
+        with pytest.raises(ModelError, match="invalid JSON"):
             await collect_parts(server)
 
 

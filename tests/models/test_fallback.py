@@ -6,6 +6,7 @@ from opposable.domain.content import ImagePart, TextPart
 from opposable.domain.errors import (
     BadInput,
     ContextFull,
+    ModelError,
     ModelNotFound,
     ModelRefusedKey,
     ModelRejected,
@@ -29,8 +30,14 @@ async def get_text(model, stream=False):
 
 @pytest.mark.parametrize(
     "error",
-    [ModelUnavailable("a"), ModelUnavailable("a", status=429), ModelRefusedKey("a"), ModelNotFound("a")],
-    ids=["unavailable", "rate limit", "key", "not found"],
+    [
+        ModelUnavailable("a"),
+        ModelUnavailable("a", status=429),
+        ModelRefusedKey("a"),
+        ModelNotFound("a"),
+        ModelError("The response is not JSON."),
+    ],
+    ids=["unavailable", "rate limit", "key", "not found", "no reply"],
 )
 async def test_the_next_model_is_asked_after_a_failure(error):
     first, second = ScriptedModel(error), ScriptedModel("from b")

@@ -388,7 +388,7 @@ ERRORS = [
     ),
     (400, {"error": {"message": "bad tool"}}, ModelRejected, "bad tool"),
     (422, {"detail": [{"msg": "x"}]}, ModelRejected, "refused the request"),
-    (302, {}, ModelRejected, "redirects"),
+    (302, {}, ModelError, "redirects"),
     (500, {"error": {"message": "boom"}}, ModelUnavailable, "boom"),
     (429, {"error": {"message": "slow down"}}, ModelUnavailable, "slow down"),
 ]
@@ -418,7 +418,7 @@ async def test_a_wrong_path_says_what_a_base_url_looks_like():
 )
 async def test_an_answer_that_is_no_completion_is_refused(body):
     async with chat_server(respond_text(body, content_type="application/json")) as server:
-        with pytest.raises(ModelRejected):
+        with pytest.raises(ModelError):
             await collect_parts(server, WHOLE)
 
 
@@ -456,7 +456,7 @@ async def test_the_end_marker_alone_ends_a_reply(done, finish):
 )
 async def test_a_malformed_chunk_is_an_error_of_the_model(chunk):
     async with chat_server(respond_events(build_delta(content="a"), chunk)) as server:
-        with pytest.raises(ModelRejected, match="malformed event"):
+        with pytest.raises(ModelError, match="malformed event"):
             await collect_parts(server)
 
 

@@ -22,7 +22,7 @@ from tests.web.serving import serve_models
 from opposable import Agent
 from opposable.agent.limits import Limits
 from opposable.domain.content import FilePart, ImagePart, TextPart
-from opposable.domain.errors import ContextFull, ModelRejected, ModelUnavailable
+from opposable.domain.errors import ContextFull, ModelError, ModelRejected, ModelUnavailable
 from opposable.domain.events import CallDelta, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_forms import message_from_json, message_to_json
 from opposable.domain.messages import (
@@ -249,14 +249,14 @@ async def test_an_error_event_raises():
 @pytest.mark.parametrize("body", [{}, {"output": 3}, {"output": [{"type": "message"}]}, [], {"output": [None]}])
 async def test_what_is_no_response_is_rejected(body):
     async with chat_server(respond_json(body)) as server:
-        with pytest.raises(ModelRejected, match="sent no response"):
+        with pytest.raises(ModelError, match="sent no response"):
             await collect_parts(server, WHOLE)
 
 
 async def test_a_malformed_event_is_rejected():
     broken = {"type": "response.function_call_arguments.delta", "output_index": 7, "delta": "{"}
     async with chat_server(respond_response_events([broken])) as server:
-        with pytest.raises(ModelRejected, match="malformed event"):
+        with pytest.raises(ModelError, match="malformed event"):
             await collect_parts(server)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from opposable.domain.content import ContentPart, FilePart, ImagePart, TextPart
-from opposable.domain.errors import ModelRejected
+from opposable.domain.errors import ModelError
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply
@@ -136,7 +136,7 @@ def build_request(
 def parse_reply(response: Any, model: str, paused_blocks: Sequence[dict[str, Any]] = ()) -> Reply:
     """Return the reply of a response, which may continue one with `paused_blocks`.
 
-    Raises: `ModelRejected` for any other response.
+    Raises: `ModelError` for any other response.
     """
     try:
         blocks = [*paused_blocks, *response["content"]]
@@ -146,7 +146,7 @@ def parse_reply(response: Any, model: str, paused_blocks: Sequence[dict[str, Any
         calls = tuple(_parse_call(use, truncated=finish == "length" and use is uses[-1]) for use in uses)
         usage = _parse_usage(response.get("usage") or {})
     except (KeyError, TypeError, AttributeError) as error:
-        raise ModelRejected(f"The server sent no message: {str(response)[:200]}") from error
+        raise ModelError(f"The server sent no message: {str(response)[:200]}") from error
     is_native = any(block.get("signature") or block["type"] not in _PLAIN_BLOCKS for block in blocks)
     message = Message("assistant", text, tool_calls=calls, thinking=thinking)
     if is_native and finish not in CUT_OFF:  # the model gets its signed thinking and the results of its server back

@@ -21,6 +21,7 @@ _KINDS: Mapping[type[Exception], FallbackKind] = {
     ModelRefusedKey: "refused_key",
     ModelNotFound: "not_found",
     ContextFull: "context_full",
+    ModelError: "unavailable",  # such as a response that is not a reply
 }
 """The kind of each error but that of a rate limit, which has status 429."""
 

@@ -231,7 +231,7 @@ class Endpoint:
         if status in (400, 413, 422, 500) and CONTEXT_OVERFLOW_PATTERN.search(message):
             return ContextFull(f"The messages do not fit into the model's context window: {message}")
         if 300 <= status < 400:
-            return ModelRejected(f"{server} redirects elsewhere (HTTP {status}). Use the final URL.")
+            return ModelError(f"{server} redirects elsewhere (HTTP {status}). Use the final URL.")
         if status in RETRYABLE_STATUSES:
             wait_note = f" It asks to wait {retry_after} s." if retry_after else ""
             return ModelUnavailable(f"{server} answered HTTP {status}: {message}{wait_note}")
@@ -253,15 +253,15 @@ class Endpoint:
         """Return `text` without the API key."""
         return text.replace(self._api_key, "***") if len(self._api_key) > 3 else text
 
-    def build_not_json_error(self, raw: bytes) -> ModelRejected:
+    def build_not_json_error(self, raw: bytes) -> ModelError:
         """Return the error for a response that is not JSON."""
         start = self.redact_key(raw[:120].decode("utf-8", "replace"))
-        return ModelRejected(f"The response of {self.url} is not JSON ({start!r}). {self._path_hint}")
+        return ModelError(f"The response of {self.url} is not JSON ({start!r}). {self._path_hint}")
 
 
 def _translate_error(error: aiohttp.ClientError | TimeoutError, endpoint: Endpoint) -> ModelError:
     if isinstance(error, aiohttp.InvalidURL):
-        return ModelRejected(f"{endpoint.url!r} is not a URL. Use one such as http://127.0.0.1:8080/v1")
+        return ModelError(f"{endpoint.url!r} is not a URL. Use one such as http://127.0.0.1:8080/v1")
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorDNSError):
         return ModelUnavailable(
             f"Cannot reach the model server at {endpoint.url} ({error.os_error.strerror or error.os_error}). "
@@ -288,21 +288,21 @@ def to_model_error(error: Any, endpoint: Endpoint) -> ModelError:
 
 
 def parse_chunk(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a streamed event, {} for other JSON. Raises: `ModelRejected` for anything else."""
+    """Return the JSON object of a streamed event, {} for other JSON. Raises: `ModelError` for anything else."""
     try:
         chunk = parse_reply_json(line)
     except ValueError as error:
-        raise ModelRejected(f"The server streamed invalid JSON: {line[:120]!r}") from error
+        raise ModelError(f"The server streamed invalid JSON: {line[:120]!r}") from error
     return chunk if isinstance(chunk, dict) else {}
 
 
 def parse_event(payload: bytes, add_event: Callable[[dict[str, Any]], list[ModelEvent]]) -> list[ModelEvent]:
-    """Return the parts that `add_event` makes of a streamed event. Raises: `ModelRejected` for a malformed one."""
+    """Return the parts that `add_event` makes of a streamed event. Raises: `ModelError` for a malformed one."""
     event = parse_chunk(payload) if payload != DONE else {}
     try:
         return add_event(event)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ModelRejected(f"The server streamed a malformed event: {str(event)[:120]}") from error
+        raise ModelError(f"The server streamed a malformed event: {str(event)[:120]}") from error
 
 
 def _list_payloads(lines: Iterable[bytes]) -> list[bytes]:

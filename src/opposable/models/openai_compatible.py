@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opposable.domain.content import ContentPart, ImagePart, TextPart, join_text, to_data_url
-from opposable.domain.errors import ModelRejected
+from opposable.domain.errors import ModelError
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta, Token
 from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply, tool_message, user_message
@@ -116,7 +116,7 @@ class OpenAICompatibleModel:
                         for part in accumulator.add_chunk(chunk):
                             yield part
                     except (KeyError, IndexError, TypeError, AttributeError) as error:
-                        raise ModelRejected(f"The server streamed a malformed event: {payload[:120]!r}") from error
+                        raise ModelError(f"The server streamed a malformed event: {payload[:120]!r}") from error
         yield accumulator.to_reply()
 
     async def fetch_whole_reply(
@@ -130,7 +130,7 @@ class OpenAICompatibleModel:
             return parse_completion(response, self.name)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             message = f"The server at {self._endpoint.url} sent no chat completion: {str(response)[:200]}"
-            raise ModelRejected(message) from error
+            raise ModelError(message) from error
 
     def get_upstream(self, path: ApiPath) -> Upstream | None:
         """Return an API of the server, for requests that are passed on unchanged; None if it does not have it."""

@@ -207,7 +207,7 @@ async def test_a_response_that_is_not_json_is_an_error(path, page, stream):
         }[path]
         async with serve_models(model) as url:
             status, raw, _ = await post(url, {"messages": HI, "input": "hi", "max_tokens": 9, "stream": stream}, path)
-    assert (status, f"is not JSON ({page!r})" in orjson.loads(raw)["error"]["message"]) == (400, True)
+    assert (status, f"is not JSON ({page!r})" in orjson.loads(raw)["error"]["message"]) == (502, True)
 
 
 async def test_a_text_that_only_shows_a_marker_passes_unchanged():

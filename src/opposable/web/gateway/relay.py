@@ -145,7 +145,7 @@ class CompletionRelay:
             return response
         if isinstance(response, dict) and response.get("error"):
             raise ModelRejected(f"The model server at {self._upstream.url} broke off.", status=400, response=raw)
-        raise ModelRejected(f"The server at {self._upstream.url} sent no chat completion: {raw[:200]!r}")
+        raise ModelError(f"The server at {self._upstream.url} sent no chat completion: {raw[:200]!r}")
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield a streamed completion as server-sent events.
@@ -282,7 +282,7 @@ class HeldFrames:
         """Add a block of events, and return the events to send now.
 
         Raises:
-            ModelRejected: A chunk is malformed.
+            ModelError: A chunk is malformed.
         """
         sent: list[bytes] = []
         for frame in filter(None, block.split(b"\n\n")):
@@ -304,7 +304,7 @@ class HeldFrames:
             try:
                 self._accumulator.add_chunk(chunk)
             except (KeyError, TypeError, AttributeError) as error:
-                raise ModelRejected(f"The server streamed a malformed chunk: {str(chunk)[:120]}") from error
+                raise ModelError(f"The server streamed a malformed chunk: {str(chunk)[:120]}") from error
         text, has_calls = _read_delta(chunk)
         self._has_call = self._has_call or has_calls
         if self._relay.is_searched and not self._has_call and text:
