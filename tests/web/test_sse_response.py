@@ -9,7 +9,7 @@ import pytest
 from tests.models.chat_server import build_delta, chat_server
 from tests.web.serving import SlowModel, serve_models
 
-from opposable.domain.events import Reply
+from opposable.domain.events import Reply, TextDelta
 from opposable.domain.messages import assistant_message
 from opposable.models.openai_compatible import OpenAICompatibleModel
 from opposable.models.scripted import ScriptedModel
@@ -97,6 +97,7 @@ class MeetingModel:
         if self.open_requests == self.expected:
             self.complete.set()
         await self.complete.wait()
+        yield TextDelta("hello")
         yield Reply(assistant_message("hello"))
 
     async def aclose(self):
