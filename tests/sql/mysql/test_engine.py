@@ -5,9 +5,9 @@ from contextlib import suppress
 
 import pytest
 from tests.sql.attacks import list_attacks
-from tests.sql.conftest import read_mysql_contents
+from tests.sql.conftest import get_slow_sql, read_mysql_contents
 
-from opposable.domain.errors import BadInput, InvalidArguments, ToolError, ToolFailed, ToolRefused, ToolUnavailable
+from opposable.domain.errors import BadInput, InvalidArguments, ToolError, ToolFailed, ToolRefused
 from opposable.sql.database import QueryLimits
 from opposable.sql.factory import open_database
 from opposable.sql.mysql import engine as mysql_engine
@@ -135,16 +135,35 @@ async def test_a_wrong_password_or_database_is_reported_without_the_password(mys
         assert "secret" not in str(raised.value)
 
 
-async def test_a_lost_connection_is_reported_and_replaced(mysql, mysql_shop):
-    assert (await mysql_shop.run("SELECT 1")).rows == ((1,),)
-    with mysql.connect() as root, root.cursor() as cursor:
-        cursor.execute("SELECT id FROM information_schema.processlist WHERE user = 'shop'")
-        for (thread,) in cursor.fetchall():
-            cursor.execute(f"KILL {thread}")
+async def test_a_connection_lost_in_a_query_is_reported_and_lost_idle_ones_are_replaced(mysql, mysql_shop):
+    async def kill_connections() -> None:
+        await asyncio.sleep(0.2)
+        with mysql.connect() as root, root.cursor() as cursor:
+            cursor.execute("SELECT id FROM information_schema.processlist WHERE user = 'shop'")
+            for (thread,) in cursor.fetchall():
+                cursor.execute(f"KILL {thread}")
+
+    slow = get_slow_sql("mysql")
+    results = await asyncio.gather(
+        mysql_shop.run(slow), mysql_shop.run(slow), kill_connections(), return_exceptions=True
+    )
+    assert [str(error) for error in results[:2]] == ["The database shop does not answer now."] * 2
+    await asyncio.gather(mysql_shop.run("SELECT sum(id) FROM orders"), mysql_shop.run("SELECT sum(id) FROM orders"))
+    await kill_connections()
     await asyncio.sleep(0.2)
-    with pytest.raises(ToolUnavailable, match="does not answer now"):
-        await mysql_shop.run("SELECT 1")
     assert (await mysql_shop.run("SELECT 1")).rows == ((1,),)
+    assert (await mysql_shop.run("SELECT 2")).rows == ((2,),)
+
+
+async def test_a_password_may_have_any_letters(mysql, mysql_url):
+    for number, password in enumerate(("pässwörd", "密码")):
+        with mysql.connect() as root, root.cursor() as cursor:
+            cursor.execute(f"CREATE USER letters_{number} IDENTIFIED BY '{password}'")
+            cursor.execute(f'GRANT SELECT ON "shop".* TO letters_{number}')
+        url = mysql_url.replace("shop:pass%20word%257@", f"letters_{number}:{password}@")
+        database = await open_database(url)
+        assert (await database.run("SELECT 1")).rows == ((1,),)
+        await database.close()
 
 
 async def test_one_row_more_than_the_limit_is_fetched_at_most(mysql_shop):

@@ -1,5 +1,7 @@
 """PostgreSQL: roles, letter case, schemas and estimates."""
 
+import asyncio
+
 import psycopg
 import pytest
 
@@ -99,6 +101,12 @@ async def test_a_password_is_in_no_error_message(postgres_url, bad):
         with pytest.raises(BadInput) as raised:
             await open_database(wrong)
         assert "secret" not in str(raised.value)
+
+
+async def test_the_end_of_a_password_with_an_at_sign_is_in_no_error_message():
+    with pytest.raises(BadInput, match="special characters percent-encoded") as raised:
+        await open_database("postgresql://reader:wrong@secret@127.0.0.1:1/shop")
+    assert "secret" not in str(raised.value)
 
 
 PARTS_SQL = """
@@ -336,4 +344,16 @@ async def test_a_server_that_does_not_answer_is_reported_in_both_languages(postg
     assert localize(get_error_message(caught.value), "zh") == f"数据库 {database.name} 目前没有响应"
     postgresql.allow_connections(url)
     assert (await database.run("SELECT 1")).rows == ((1,),)
+    await database.close()
+
+
+async def test_connections_that_the_server_closed_while_idle_are_replaced(postgresql):
+    url = postgresql.new_database()
+    database = await open_database(url)
+    await asyncio.gather(*(database.run("SELECT count(*) FROM generate_series(1, 100000)") for _ in range(3)))
+    postgresql.block_connections(url)
+    postgresql.allow_connections(url)
+    await asyncio.sleep(0.2)
+    assert (await database.run("SELECT 1")).rows == ((1,),)
+    assert (await database.run("SELECT 2")).rows == ((2,),)
     await database.close()

@@ -94,13 +94,9 @@ class MysqlDatabase:
         running: list[int] = []
 
         def run_in_transaction() -> T:
-            try:
-                connection = self._idle.pop()
-            except IndexError:  # another thread may have taken the last one
-                connection = connect(self._options)
+            connection = self._begin_transaction(limits)
             running.append(connection.thread_id())
             try:
-                _begin(connection, limits)
                 return work(connection)
             finally:
                 was_interrupted = len(running) > 1
@@ -122,6 +118,25 @@ class MysqlDatabase:
             if _get_code(error) in _LOST_CODES:
                 raise ToolUnavailable(database_unreachable(self.name)) from error
             raise translate_engine_error(ValueError(error.args[-1]), None) from error
+
+    def _begin_transaction(self, limits: QueryLimits) -> Any:
+        """Return a connection in a new transaction, a new one where the server has closed the idle ones."""
+        import pymysql
+
+        while True:
+            try:
+                connection, is_new = self._idle.pop(), False
+            except IndexError:  # another thread may have taken the last one
+                connection, is_new = connect(self._options), True
+            try:
+                _begin(connection, limits)
+            except pymysql.Error as error:
+                if connection.open:
+                    connection.close()
+                if is_new or _get_code(error) not in _LOST_CODES:
+                    raise
+            else:
+                return connection
 
     def _release_connection(self, connection: Any, was_interrupted: bool) -> None:
         """Roll back the transaction; close the connection where that fails or a kill may still reach it."""
@@ -171,8 +186,13 @@ def connect(options: dict[str, Any]) -> Any:
     from pymysql.converters import conversions
 
     decoders = conversions | {FIELD_TYPE.TIME: str, FIELD_TYPE.BIT: lambda bits: int.from_bytes(bits, "big")}
+    password = options["password"].encode()  # the driver encodes a text as Latin-1
     connection = pymysql.connect(
-        **options, charset="utf8mb4", connect_timeout=_CONNECT_SECONDS, autocommit=True, conv=decoders
+        **options | {"password": password},
+        charset="utf8mb4",
+        connect_timeout=_CONNECT_SECONDS,
+        autocommit=True,
+        conv=decoders,
     )
     try:
         with connection.cursor() as cursor:

@@ -110,11 +110,18 @@ class PostgresDatabase:
 
         if self._closed:
             raise ToolUnavailable(f"The database {self.name} is closed.")
+        begin_sql = self.access.build_begin_sql(limits.timeout_seconds)
         async with self._semaphore:
             connection = await self._acquire_connection()
             try:
                 async with asyncio.timeout(limits.timeout_seconds + 0.2):
-                    await connection.execute(self.access.build_begin_sql(limits.timeout_seconds))
+                    try:
+                        await connection.execute(begin_sql)
+                    except psycopg.OperationalError:
+                        if not connection.closed:
+                            raise
+                        connection = await self._reconnect()
+                        await connection.execute(begin_sql)
                     return await work(connection)
             except (TimeoutError, psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
                 raise QueryTimedOut(limits.timeout_seconds) from None
@@ -138,6 +145,12 @@ class PostgresDatabase:
             return await connect(self._url)
         except psycopg.Error as error:
             raise ToolUnavailable(database_unreachable(self.name)) from error
+
+    async def _reconnect(self) -> Any:
+        """Return a new connection after the server closed an idle one, as when it restarts."""
+        while self._idle:
+            await self._idle.pop().close()
+        return await self._acquire_connection()
 
     async def _release_connection(self, connection: Any) -> None:
         """Roll back the transaction; close the connection where that fails."""
@@ -277,6 +290,8 @@ def _format_connect_error(error: Exception, url: str) -> str:
         parts = urlsplit(url)
         host, password = parts.hostname or "", parts.password or ""
     except ValueError:
+        return _INVALID_URL
+    if parts.netloc.count("@") > 1:  # the driver takes the end of the password as the host, and names it
         return _INVALID_URL
     reason = to_one_line(str(error), 300) or type(error).__name__
     if "invalid" in reason and ("URI" in reason or "percent" in reason or "connection option" in reason):
