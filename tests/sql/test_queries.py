@@ -240,6 +240,14 @@ ENGINE_QUERIES = {
             [[1]],
         ),
         ("SELECT 1 UNION DISTINCT SELECT 1", [[1]]),
+        (
+            "SELECT 5 MOD 2, (id) mod (2), [7][1] MOD 4, mod(5, 2), id MOD -2 AS mod FROM orders WHERE id = 3",
+            [[1, 1, 3, 1, 1]],
+        ),
+        (
+            "SELECT timestamp_sub(DAY, 1, toDate('2024-01-02')), timestamp_add(toDate('2024-01-02'), INTERVAL 1 DAY)",
+            [["2024-01-01", "2024-01-03"]],
+        ),
     ],
     "mysql": [
         ("SELECT INSERT('abc', 1, 1, 'z')", [["zbc"]]),
@@ -321,6 +329,10 @@ ENGINE_QUERIES = {
         ("SELECT LENGTH(UNCOMPRESS(COMPRESS('a'))), SFORMAT('{}', 1), EXTRACTVALUE('<a>x</a>', '/a')", [[1, "1", "x"]]),
     ],
     "postgres": [
+        (
+            "SELECT INTERVAL '1 day 02:03:04' DAY TO MINUTE, INTERVAL '2 years 3 months' YEAR, INTERVAL '1-2' YEAR TO MONTH",
+            [["1 day 02:03:00", "2 years", "1 year 2 mons"]],
+        ),
         (
             "SELECT length(current_database()) > 0, pg_column_size(1)",
             [[True, 4]],
@@ -719,8 +731,8 @@ def test_the_tree_of_a_pivot_without_values_is_checked(call, pivot):
 
 async def test_infinite_dates_are_text(duckdb_shop):
     found = await SqlTools(duckdb_shop).execute(
-        "SELECT unnest(['infinity', '-infinity', '9999-12-31', '2024-01-01'])::DATE AS d,"
+        "SELECT unnest(['infinity', '-infinity', '9999-12-31', '0044-03-15 (BC)'])::DATE AS d,"
         " unnest(['infinity', '2024-05-01 10:00:00'])::TIMESTAMP AS t, 1 AS n"
     )
-    assert [row[0] for row in found["rows"]] == ["infinity", "-infinity", "9999-12-31", "2024-01-01"]
+    assert [row[0] for row in found["rows"]] == ["infinity", "-infinity", "9999-12-31", "0044-03-15 (BC)"]
     assert [row[1:] for row in found["rows"][:2]] == [["infinity", 1], ["2024-05-01T10:00:00", 1]]

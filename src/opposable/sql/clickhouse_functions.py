@@ -49,7 +49,8 @@ _TIME = """adddate adddays addhours addinterval addminutes addmonths addquarters
     parsedatetime64besteffort parsedatetimebesteffort parsedatetimebesteffortornull parsedatetimebesteffortorzero
     parsedatetimeornull parsedatetimeorzero quarter second subdate subtractdays subtracthours subtractminutes
     subtractmonths subtractquarters subtractseconds subtractweeks subtractyears timediff timeslot timeslots timestamp
-    timestamp_diff timestampdiff timezone timezoneof todayofmonth todayofweek todayofyear todaysinmonth tohour toisoweek
+    timestamp_add timestamp_diff timestamp_sub
+    timestampdiff timezone timezoneof todayofmonth todayofweek todayofyear todaysinmonth tohour toisoweek
     toisoyear tolastdayofmonth tolastdayofweek tominute tomonday tomonth toquarter torelativedaynum torelativehournum
     torelativemonthnum torelativeweeknum torelativeyearnum tosecond tostartofday tostartoffifteenminutes
     tostartoffiveminute tostartoffiveminutes tostartofhour tostartofinterval tostartofisoyear tostartofminute

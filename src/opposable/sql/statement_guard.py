@@ -68,6 +68,7 @@ _UNREAD_FORMS = {
         r"USING [<>+]=? (?=[),] |NULLS |LIMIT |$)": "",
         r"RETURNING (?:TEXT|JSONB?|BYTEA|VARCHAR) (?=\) )": "",
         r"JSON_OBJECT (?=\( ' \) )": "",
+        r"INTERVAL ' ((?:YEAR|MONTH|DAY|HOUR|MINUTE|SECOND) (?:TO \w+ )?)": "",
         r"SIMILAR (?=' ESCAPE ' \) )|(?<=SIMILAR ' )ESCAPE ": ",",
         r"(?:(?<=FIRST BY )|(?<=\) CYCLE ))(?:[\w\"]+ , )+(?=[\w\"]+ SET )": "",
     },
@@ -82,7 +83,10 @@ _UNREAD_FORMS = {
         r"(?<=INTO )NAME [\w\"]+ VALUE ": "0 1 ,",
     },
     "sqlite": {r"AS ((?:UNSIGNED |BIG |LONG |VARYING |NATIVE )+)(?=\w+ (?:\) |\( 0 ))": ""},
-    "clickhouse": {r"LIMIT 0 (?:(?:, |OFFSET )0 )?$": ""},
+    "clickhouse": {
+        r"LIMIT 0 (?:(?:, |OFFSET )0 )?$": "",
+        r"(?<=(?-i:[\w'\")\]]) )(?<!(?-i:[A-Z]) )MOD (?=(?-i:[a-z_0'\"(\[-]))": "%",
+    },
     "mysql": {
         r"VALUES (?=\( |ROW )": "SELECT",
         r"LIMIT ROWS EXAMINED 0 |(?<=0 )ROWS EXAMINED 0 ": "",

@@ -32,6 +32,8 @@ _QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
 """The names of fields and the values of enumerations in a type."""
 _TEXT_TYPES = re.compile(r"\b(?:INTERVAL|TIMESTAMP_NS|TIME_NS)\b")
 """Types that Python cannot represent, also within others: it has no intervals of months and years, no nanoseconds."""
+_DAY_END = re.compile(r"(?<=\d) (?=\d)")
+"""The space between the day and the time of a text, and not that in 0044-03-15 (BC)."""
 _INFINITE_DATES = frozenset(bound for kind in (datetime.date, datetime.datetime) for bound in (kind.max, kind.min))
 """What DuckDB's driver makes of infinite dates. Text shows whether they are, or are these dates themselves."""
 CONNECTION_CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -97,7 +99,7 @@ class DuckdbDatabase:
                 texts = cursor.fetchmany(limits.max_rows + 1)
                 if any(str(row[at]).endswith("infinity") for row in texts for at in infinite):
                     rows = [
-                        [cell.replace(" ", "T") if at in infinite and cell else cell for at, cell in enumerate(row)]
+                        [_DAY_END.sub("T", cell) if at in infinite and cell else cell for at, cell in enumerate(row)]
                         for row in texts
                     ]
             longest = limits.max_cell_characters // 2
