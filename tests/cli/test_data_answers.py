@@ -30,7 +30,22 @@ def test_a_long_query_is_broken_before_its_clauses_and_not_changed() -> None:
     assert format_sql(LONG).replace("\n", " ") == LONG
 
 
-@pytest.mark.parametrize("sql", ["SELECT 1", "SELECT a\nFROM t" + " " * 90, "SELECT '" + "x" * 100])
+@pytest.mark.parametrize("name", ["`Join Date`", "[Join Date]", '"Join Date"', "$$it's FROM$$"])
+def test_a_query_is_not_broken_within_a_name_or_text(name: str) -> None:
+    sql = f"SELECT city, {name} AS joined, count(*) AS customers FROM customers GROUP BY city, {name} LIMIT 5"
+    broken = [f"SELECT city, {name} AS joined, count(*) AS customers", "FROM customers", f"GROUP BY city, {name}"]
+    assert format_sql(sql).split("\n") == [*broken, "LIMIT 5"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        r"SELECT 'it\'s', ' FROM x', '" + "x" * 80 + "'",
+        "SELECT 1",
+        "SELECT a\nFROM t" + " " * 90,
+        "SELECT '" + "x" * 100,
+    ],
+)
 def test_other_queries_stay_as_they_are(sql: str) -> None:
     assert format_sql(sql) == sql
 

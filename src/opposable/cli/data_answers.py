@@ -50,22 +50,22 @@ def print_answer(out: Console, answer: DataAnswer, language: Language, limit: in
 
 def format_sql(sql: str) -> str:
     """Break a long query before its clauses; only white space between tokens changes."""
-    if len(sql) <= MAX_LINE_CHARACTERS or "\n" in sql.strip():
+    if len(sql) <= MAX_LINE_CHARACTERS or "\n" in sql.strip() or "\\" in sql:  # a backslash may be in front of a quote
         return sql
+    from sqlglot import tokenize  # lazy: needs the extra "sql"
     from sqlglot.errors import TokenError  # lazy: needs the extra "sql"
-    from sqlglot.tokens import Tokenizer  # lazy: needs the extra "sql"
 
     try:
-        tokens = Tokenizer().tokenize(sql)
+        tokens = tokenize(sql, "clickhouse")  # it has the quotes of all dialects but [name]
     except TokenError:
         return sql
     breaks: list[int] = []
     depth, previous = 0, ""
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         word = " ".join(token.text.upper().split())
-        depth += {"(": 1, ")": -1}.get(word, 0)
+        depth += {"(": 1, ")": -1, "[": 1, "]": -1}.get(word, 0)
         is_function = following is not None and following.text == "(" and word in _JOIN_WORDS
-        is_quoted = sql[token.start : token.start + 1] in ('"', "'", "`", "[")
+        is_quoted = sql[token.start : token.start + 1] in ('"', "'", "`")
         is_clause = depth == 0 and word in _CLAUSES and not is_function and not is_quoted
         if is_clause and token.start and previous not in _JOIN_WORDS:
             breaks.append(token.start)
