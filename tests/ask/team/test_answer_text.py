@@ -132,6 +132,19 @@ def test_the_growth_that_was_asked_for_is_in_the_sentence_and_the_current_period
     assert build_chart(columns, rows) == {"type": "bar", "x": "city", "y": ["revenue", "revenue_previous"]}
 
 
+@pytest.mark.parametrize(
+    ("columns", "rows", "chart"),
+    [
+        (("status", "sum", "sum"), [("paid", 1, 5), ("new", 2, 6)], {"type": "bar", "x": "status", "y": ["sum"]}),
+        (("fee", "fee", "n"), [("$1.50", 1.5, 1), ("$3.00", 3, 2)], {"type": "bar", "x": "fee", "y": ["n"]}),
+        (("fee", "fee"), [("$1.50", 1.5), ("$3.00", 3)], None),
+        (("name", "name", "n"), [("Ann", "bolt", 1), ("Ann", "nut", 2)], None),
+    ],
+)
+def test_of_columns_with_one_name_a_chart_has_the_first(columns, rows, chart):
+    assert build_chart(columns, rows) == chart
+
+
 def test_a_decimal_that_is_text_is_a_number_of_the_chart():
     rows = [("25.9733333333333333", "paid"), (3, "open")]
     assert build_chart(("avg", "status"), rows) == {"type": "bar", "x": "status", "y": ["avg"]}

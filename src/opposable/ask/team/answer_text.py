@@ -122,16 +122,16 @@ def build_chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[s
     """Return a chart of the rows, or None if they do not suit one.
 
     Returns:
-        `type` ("line" over dates, else "bar"), `x` (the name of a column) and `y` (names of numeric columns). None for
-        fewer than two or more than 200 rows, and for rows without a label column or a numeric column.
+        `type` ("line" over dates, else "bar"), `x` (the name of a column) and `y` (names of numeric columns), of columns
+        with one name the first. None unless there are 2 to 200 rows, a label column and a numeric column.
     """
     if not 2 <= len(rows) <= 200 or len(columns) < 2:
         return None
-    cells = [[to_number(row[at]) for row in rows] for at in range(len(columns))]
-    types = [{type(value) for value in values if value is not None} for values in cells]
-    numeric_columns = [at for at, found in enumerate(types) if found and found <= {int, float}]
-    date_columns = [at for at, values in enumerate(cells) if all(map(_is_date, values))]
-    distinct = [at for at, values in enumerate(cells) if len(set(map(str, values))) == len(rows)]
+    cells = {at: [to_number(row[at]) for row in rows] for at, name in enumerate(columns) if columns.index(name) == at}
+    types = {at: {type(value) for value in values if value is not None} for at, values in cells.items()}
+    numeric_columns = [at for at, found in types.items() if found and found <= {int, float}]
+    date_columns = [at for at, values in cells.items() if all(map(_is_date, values))]
+    distinct = [at for at, values in cells.items() if len(set(map(str, values))) == len(rows)]
     labels = [at for at in distinct if at in date_columns or at not in numeric_columns]
     axis = next(iter([at for at in date_columns if at not in numeric_columns] or labels), None)
     if axis is None or axis not in distinct:
