@@ -173,6 +173,16 @@ async def test_one_row_more_than_the_limit_is_fetched_at_most(mysql_shop):
     assert (await mysql_shop.run("SELECT id FROM orders", limits=QueryLimits(max_rows=4))).truncated is False
 
 
+async def test_recursion_and_long_texts_are_whole(mysql, mysql_url):
+    with mysql.connect() as root, root.cursor() as cursor:
+        cursor.execute("SET GLOBAL group_concat_max_len = 1024, max_recursive_iterations = 1000")
+    database = await open_database(mysql_url)
+    days = "WITH RECURSIVE d AS (SELECT DATE('2021-01-01') AS d UNION ALL SELECT d + INTERVAL 1 DAY FROM d WHERE d < '2024-12-31')"
+    result = await database.run(f"{days} SELECT count(*), max(d), length(GROUP_CONCAT(d)) FROM d")
+    assert result.rows == ((1461, "2024-12-31", 16070),)
+    await database.close()
+
+
 async def test_tables_of_the_server_are_not_unknown(mysql_shop):
     tools = SqlTools(mysql_shop)
     for sql in ("SELECT seq, zzz FROM seq_1_to_3 JOIN orders", "SELECT zzz FROM orders, (SELECT 1 AS one FROM DUAL) d"):

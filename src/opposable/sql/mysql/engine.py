@@ -38,6 +38,11 @@ _AMBIGUOUS_MODES = frozenset(
     {"ANSI", "ANSI_QUOTES", "DB2", "MAXDB", "MSSQL", "NO_BACKSLASH_ESCAPES", "ORACLE", "POSTGRESQL"}
 )
 """Modes of `sql_mode` that change where text ends: with them, the server and the guard would read SQL differently."""
+_SILENT_LIMITS = (
+    "group_concat_max_len = GREATEST(@@group_concat_max_len, 1048576)"
+    " /*M!100200 , max_recursive_iterations = 4294967295 */ /*!80003 , cte_max_recursion_depth = 4294967295 */"
+)
+"""Limits of MariaDB and of MySQL that cut results with a warning alone; the limit of time bounds recursion."""
 _FILE_PRIVILEGE = re.compile(r"GRANT (?=[^`]*\b(?:ALL PRIVILEGES|FILE|SUPER)\b)[^`]* ON \*\.\* TO")
 _TIMEOUT_CODES = frozenset({1205, 1317, 1969, 3024})
 """Lock wait timeout, interrupted query, and the time limits of MariaDB and of MySQL."""
@@ -198,7 +203,7 @@ def connect(options: dict[str, Any]) -> Any:
         with connection.cursor() as cursor:
             cursor.execute("SELECT @@sql_mode")
             modes = ",".join(mode for mode in cursor.fetchone()[0].split(",") if mode not in _AMBIGUOUS_MODES)
-            cursor.execute("SET SESSION sql_mode = %s", [modes])
+            cursor.execute(f"SET SESSION sql_mode = %s, {_SILENT_LIMITS}", [modes])
             cursor.execute("SET SESSION TRANSACTION READ ONLY")
     except pymysql.Error:
         connection.close()
