@@ -330,7 +330,8 @@ ENGINE_QUERIES = {
     ],
     "postgres": [
         (
-            "SELECT INTERVAL '1 day 02:03:04' DAY TO MINUTE, INTERVAL '2 years 3 months' YEAR, INTERVAL '1-2' YEAR TO MONTH",
+            "SELECT INTERVAL '1 day 02:03:04' DAY TO MINUTE, INTERVAL '2 years 3 months' YEAR,"
+            " INTERVAL '1-2' YEAR TO MONTH",
             [["1 day 02:03:00", "2 years", "1 year 2 mons"]],
         ),
         (

@@ -177,7 +177,8 @@ async def test_recursion_and_long_texts_are_whole(mysql, mysql_url):
     with mysql.connect() as root, root.cursor() as cursor:
         cursor.execute("SET GLOBAL group_concat_max_len = 1024, max_recursive_iterations = 1000")
     database = await open_database(mysql_url)
-    days = "WITH RECURSIVE d AS (SELECT DATE('2021-01-01') AS d UNION ALL SELECT d + INTERVAL 1 DAY FROM d WHERE d < '2024-12-31')"
+    next_day = "SELECT d + INTERVAL 1 DAY FROM d WHERE d < '2024-12-31'"
+    days = f"WITH RECURSIVE d AS (SELECT DATE('2021-01-01') AS d UNION ALL {next_day})"
     result = await database.run(f"{days} SELECT count(*), max(d), length(GROUP_CONCAT(d)) FROM d")
     assert result.rows == ((1461, "2024-12-31", 16070),)
     await database.close()

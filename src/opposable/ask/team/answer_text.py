@@ -122,8 +122,8 @@ def build_chart(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[s
     """Return a chart of the rows, or None if they do not suit one.
 
     Returns:
-        `type` ("line" over dates, else "bar"), `x` (the name of a column) and `y` (names of numeric columns), of columns
-        with one name the first. None unless there are 2 to 200 rows, a label column and a numeric column.
+        `type` ("line" over dates, else "bar"), `x` (name of a column) and `y` (names of numeric columns). Of columns
+        with one name, it is the first. None unless there are 2 to 200 rows, a label column and a numeric column.
     """
     if not 2 <= len(rows) <= 200 or len(columns) < 2:
         return None
