@@ -299,8 +299,9 @@ async def test_the_tokens_of_a_cache_are_counted():
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
-async def test_cached_tokens_are_counted_apart_in_messages(is_streamed):
-    usage = {"prompt_tokens": 77, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 70}}
+async def test_cached_and_reasoning_tokens_are_counted_apart_in_messages(is_streamed):
+    usage = {"prompt_tokens": 77, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 70}}
+    usage["completion_tokens_details"] = {"reasoning_tokens": 3}
     message = {"role": "assistant", "content": "Hello"}
     whole = respond_json({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage})
     answer = respond_events(build_delta("stop", content="Hello"), {"choices": [], "usage": usage})
@@ -314,7 +315,8 @@ async def test_cached_tokens_are_counted_apart_in_messages(is_streamed):
                 counted = (await stream.get_final_message()).usage
         else:
             counted = (await client.messages.create(model="m", max_tokens=9, messages=HI)).usage
-    assert (counted.input_tokens, counted.cache_read_input_tokens, counted.output_tokens) == (7, 70, 2)
+    assert (counted.input_tokens, counted.cache_read_input_tokens, counted.output_tokens) == (7, 70, 5)
+    assert counted.output_tokens_details.thinking_tokens == 3
 
 
 @pytest.mark.parametrize(

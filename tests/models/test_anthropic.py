@@ -261,8 +261,9 @@ def stream_blocks(*blocks):
             "thinking": [{"thinking": block.get("thinking")}, {"signature": block.get("signature")}],
             "text": [{"text": block.get("text")}, *({"citation": one} for one in block.get("citations", ()))],
             "tool_use": [{"partial_json": orjson.dumps(block.get("input")).decode()}],
+            "compaction": [{key: block.get(key) for key in ("content", "encrypted_content")}],
         }.get(block["type"], [])
-        empty = {"thinking": "", "signature": "", "text": "", "citations": [], "input": {}}
+        empty = {"thinking": "", "signature": "", "text": "", "citations": [], "input": {}, "encrypted_content": None}
         start = {**block, **{key: value for key, value in empty.items() if key in block}}
         events.append({"type": "content_block_start", "index": index, "content_block": start})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
@@ -282,6 +283,44 @@ async def test_signed_thinking_is_passed_back_to_its_model_only(is_streamed):
     assert sent == {"role": "assistant", "content": blocks}
     other = orjson.loads(build_request("another", history, (ADD,), ModelOptions()))["messages"][1]
     assert [block["type"] for block in other["content"]] == ["text", "tool_use"]
+
+
+def text_block(text):
+    return {"type": "text", "text": text}
+
+
+COMPACTION = {"type": "compaction", "content": "So far: hi.", "encrypted_content": "c2VhbA=="}
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [text_block("First:"), USE, text_block("Second:"), {**USE, "id": "c2"}],
+        [USE, text_block("That was it.")],
+        [text_block("One."), text_block("Two."), USE],
+        [COMPACTION, text_block("So:"), USE],
+    ],
+)
+async def test_the_blocks_of_a_reply_are_passed_back_in_their_order(is_streamed, blocks):
+    whole = respond_json({"content": blocks, "stop_reason": "tool_use", "usage": {}})
+    answer = respond_events(*stream_blocks(*blocks), done=False) if is_streamed else whole
+    async with chat_server(answer) as server:
+        message = (await collect_parts(server, ModelOptions(stream=is_streamed)))[-1].message
+    history = [user_message("hi"), message, *(tool_message(call.id, "add", "1") for call in message.tool_calls)]
+    sent = orjson.loads(build_request("claude", history, (ADD,), ModelOptions()))["messages"][1]
+    assert sent == {"role": "assistant", "content": blocks}
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_the_tokens_of_the_thinking_are_counted(is_streamed):
+    usage = {"input_tokens": 7, "output_tokens": 9, "output_tokens_details": {"thinking_tokens": 5}}
+    whole = respond_json({"content": [text_block("3")], "stop_reason": "end_turn", "usage": usage})
+    *events, delta, stop = stream_blocks(text_block("3"))
+    streamed = respond_events(*events, {**delta, "usage": usage}, stop, done=False)
+    async with chat_server(streamed if is_streamed else whole) as server:
+        *_, reply = await collect_parts(server, ModelOptions(stream=is_streamed))
+    assert reply.usage == Usage(7, 9, 1, reasoning_tokens=5)
 
 
 async def test_thinking_of_a_reply_that_was_cut_is_not_passed_back():

@@ -161,6 +161,23 @@ async def test_what_the_servers_tools_did_and_the_phase_of_a_text_are_sent_back_
     assert server.bodies[1]["input"][1:3] == [item, call_item("c1", '{"a": 1}')]
 
 
+@BOTH
+@pytest.mark.parametrize(
+    "items",
+    [
+        [message_item("First:"), call_item("c1", '{"a": 1}'), message_item("Second:"), call_item("c2", "{}")],
+        [call_item("c1", '{"a": 1}'), message_item("That was it.")],
+        [message_item("One."), message_item("Two."), call_item("c1", '{"a": 1}')],
+    ],
+)
+async def test_texts_after_a_call_are_sent_back_after_it(options, items):
+    async with chat_server(respond_response(*items), respond_response(message_item("1"))) as server:
+        message = (await collect_parts(server, options, (ADD,)))[-1].message
+        results = [tool_message(call.id, "add", "1") for call in message.tool_calls]
+        await collect_parts(server, WHOLE, (ADD,), (user_message("hi"), message, *results))
+    assert server.bodies[1]["input"][1 : 1 + len(items)] == items
+
+
 async def test_a_reply_with_a_call_that_gets_no_result_is_sent_as_its_text():
     shell = {"type": "shell_call", "id": "s1", "call_id": "s", "action": {"commands": ["ls"]}, "status": "completed"}
     output = {"type": "shell_call_output", "id": "o1", "call_id": "s", "output": [], "status": "completed"}

@@ -38,9 +38,9 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
 }
 MAX_PAUSES = 20
 """Continuations of one reply that the server pauses."""
-_PLAIN_BLOCKS = frozenset({"text", "thinking", "tool_use"})
 
-_DELTA_FIELDS = {"text": "text", "thinking": "thinking", "signature": "signature", "partial_json": "input"}
+_TEXT_FIELDS = ("text", "thinking", "signature", "content", "encrypted_content")
+_DELTA_FIELDS = {name: name for name in _TEXT_FIELDS} | {"partial_json": "input"}
 """The field of a block that a field of its deltas is added to."""
 
 
@@ -147,9 +147,10 @@ def parse_reply(response: Any, model: str, paused_blocks: Sequence[dict[str, Any
         usage = _parse_usage(response.get("usage") or {})
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"The server sent no message: {str(response)[:200]}") from error
-    is_native = any(block.get("signature") or block["type"] not in _PLAIN_BLOCKS for block in blocks)
+    kinds = [block["type"] for block in blocks if block["type"] != "thinking" or block.get("signature")]
+    is_native = "text" in kinds[1:] or not {"text", "tool_use"}.issuperset(kinds)
     message = Message("assistant", text, tool_calls=calls, thinking=thinking)
-    if is_native and finish not in CUT_OFF:  # the model gets its signed thinking and the results of its server back
+    if is_native and finish not in CUT_OFF:  # the model gets its signed thinking and the order of its blocks back
         inputs = {call.id: dict(call.arguments) for call in calls}
         items = ({**block, "input": inputs[block["id"]]} if block["type"] == "tool_use" else block for block in blocks)
         message = replace(message, native=NativeReply(model, tuple(items), "messages"))
@@ -167,7 +168,8 @@ def _parse_usage(counts: Mapping[str, Any]) -> Usage:
     """Return the tokens of a reply; the API counts those of its cache apart from the other input tokens."""
     cached = counts.get("cache_read_input_tokens") or 0
     uncached = (counts.get("input_tokens") or 0) + (counts.get("cache_creation_input_tokens") or 0)
-    return Usage(uncached + cached, counts.get("output_tokens") or 0, 1, cached)
+    thinking = (counts.get("output_tokens_details") or {}).get("thinking_tokens") or 0
+    return Usage(uncached + cached, counts.get("output_tokens") or 0, 1, cached, thinking)
 
 
 def _parse_call(block: dict[str, Any], *, truncated: bool) -> ToolCall:
@@ -219,12 +221,11 @@ class _StreamAccumulator:
         return []
 
     def _open_block(self, index: int, block: dict[str, Any]) -> list[ModelEvent]:
-        self._blocks[index] = block
+        self._blocks[index] = {"input": {}, **block} if block["type"] == "tool_use" else block
         self._is_apart |= block["type"] != self._last_kind
         self._last_kind = block["type"]
         if block["type"] != "tool_use":
             return []
-        self._blocks[index] = {"input": {}, **block}
         position = self._call_positions[index] = len(self._call_positions)
         return [CallDelta(position, block["id"], block["name"])]
 
@@ -310,8 +311,7 @@ def _encode_id(call_id: str) -> str:
 
 def _encode_parts(message: Message) -> list[dict[str, Any]]:
     """Return the parts of a message as blocks, without blank texts, which the API rejects."""
-    parts = message.ordered_parts
-    return [_encode_part(part) for part in parts if not isinstance(part, TextPart) or part.text.strip()]
+    return [_encode_part(one) for one in message.ordered_parts if not isinstance(one, TextPart) or one.text.strip()]
 
 
 def _encode_part(part: ContentPart) -> dict[str, Any]:

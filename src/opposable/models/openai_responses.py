@@ -91,8 +91,7 @@ class OpenAIResponsesModel:
     def _build_body(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
         """Return the request body: the settings and tools, then the encoded messages."""
         body: dict[str, Any] = {"store": False}
-        if self.profile.reasoning:
-            body["include"] = ["reasoning.encrypted_content"]
+        body |= {"include": ["reasoning.encrypted_content"]} if self.profile.reasoning else {}
         body |= {**_move_parameters(options.extra_body), "model": self.name}
         body |= encode_options(options, "max_output_tokens")  # the API has neither stop nor seed: the server says so
         if options.response_schema is not None:
@@ -185,13 +184,14 @@ def _join_parts(parts: Sequence[Mapping[str, Any]], separator: str) -> str:
 
 
 def _select_native_items(items: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Return the items to send back, () where the text and calls are all there is.
+    """Return the items to send back, () where a text and then calls are all there is.
 
     More are reasoning that the model can read, what the server's tools did, and the phases of messages. The server
     rejects items without their reasoning.
     """
     sent = [one for one in items if one["type"] != "reasoning" or one.get("encrypted_content") or one.get("content")]
-    is_plain = all(one["type"] in ("message", "function_call") and not one.get("phase") for one in sent)
+    kinds = ["" if one.get("phase") else one["type"] for one in sent]
+    is_plain = {*kinds[:1]} <= {"message", "function_call"} and {*kinds[1:]} <= {"function_call"}
     lacks_reasoning = len(sent) < len(items) and all(one["type"] != "reasoning" for one in sent)
     return () if is_plain or lacks_reasoning else tuple(sent)
 

@@ -110,11 +110,13 @@ def _get_stop_reason(reply: Reply) -> str:
     return "refusal" if reply.message.is_refusal else STOP_REASONS[reply.finish]
 
 
-def _serialize_usage(usage: Usage) -> dict[str, int]:
+def _serialize_usage(usage: Usage) -> dict[str, Any]:
     """Return the tokens of a reply; the input tokens of this API are those outside of the cache."""
     cached = {"cache_read_input_tokens": usage.cached_tokens} if usage.cached_tokens else {}
+    details = {"thinking_tokens": usage.reasoning_tokens}
+    thinking = {"output_tokens_details": details} if usage.reasoning_tokens else {}
     uncached = max(0, usage.input_tokens - usage.cached_tokens)
-    return {"input_tokens": uncached, "output_tokens": usage.output_tokens, **cached}
+    return {"input_tokens": uncached, "output_tokens": usage.output_tokens, **cached, **thinking}
 
 
 def _open_message(model: str) -> dict[str, Any]:
