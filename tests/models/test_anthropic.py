@@ -285,6 +285,31 @@ async def test_signed_thinking_is_passed_back_to_its_model_only(is_streamed):
     assert [block["type"] for block in other["content"]] == ["text", "tool_use"]
 
 
+@pytest.mark.parametrize(
+    ("model", "is_sampled"),
+    [
+        ("claude-3-7-sonnet-latest", True),
+        ("claude-opus-4-20250514", True),
+        ("claude-sonnet-4-5-20250929", True),
+        ("claude-opus-4-6", True),
+        ("kimi-k2", True),
+        ("claude-opus-4-7", False),
+        ("claude-opus-4-8-20260701", False),
+        ("claude-sonnet-5", False),
+        ("claude-haiku-5-5", False),
+        ("claude-fable-5-1", False),
+    ],
+)
+def test_the_temperature_is_sent_to_models_that_take_one(model, is_sampled):
+    request = orjson.loads(build_request(model, [user_message("hi")], (), ModelOptions(temperature=0.0)))
+    assert request.get("temperature") == (0.0 if is_sampled else None)
+    created = AnthropicModel(model, "k")
+    assert ("temperature" in created.unsupported_options, "top_p" in created.extra_parameters) == (
+        not is_sampled,
+        is_sampled,
+    )
+
+
 def text_block(text):
     return {"type": "text", "text": text}
 

@@ -13,7 +13,7 @@ from opposable.domain.errors import ModelError
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
 from opposable.domain.messages import Message, NativeReply
-from opposable.domain.parameter_names import choose_names
+from opposable.domain.parameter_names import choose_free_name, choose_names
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions, ToolChoice
@@ -28,6 +28,8 @@ DEFAULT_MAX_TOKENS = 32_000
 """The API requires a length. All models of Claude 4 and later can write this much."""
 OLD_DEFAULT_MAX_TOKENS = 8192
 """The default for Claude 3, and for models of other makers."""
+_SAMPLED_MODELS = re.compile(r"(?!claude-)|claude-(?:instant|[123]|[a-z]+-4(?![-.](?:[7-9]|\d\d\b)))")
+"""Models that take `temperature`, `top_p` and `top_k`: those of Claude since 4.7 reject every request with them."""
 FINISH_REASONS: dict[str | None, FinishReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -55,6 +57,8 @@ class AnthropicModel:
         self, model: str, api_key: str, base_url: str | None = None, *, retry_policy: RetryPolicy | None = None
     ) -> None:
         self.name = model
+        if not _SAMPLED_MODELS.match(model):
+            self.extra_parameters, self.unsupported_options = frozenset(), self.unsupported_options | {"temperature"}
         self._base_url = f"{(base_url or 'https://api.anthropic.com').rstrip('/').removesuffix('/v1')}/v1"
         headers = {"x-api-key": api_key, "anthropic-version": API_VERSION}
         hint = "The base URL of Anthropic's API ends before /v1/messages."
@@ -120,11 +124,11 @@ def build_request(
         "max_tokens": options.max_tokens or (DEFAULT_MAX_TOKENS if is_recent else OLD_DEFAULT_MAX_TOKENS),
         "messages": _encode_messages(messages, model),
     }
-    if instructions := "\n\n".join(message.content for message in messages if message.role == "system"):
-        body["system"] = instructions
-    body |= {"stream": True} if options.stream else {}
-    body |= {"stop_sequences": options.stop} if options.stop else {}
-    body |= {"temperature": options.temperature} if options.temperature is not None else {}
+    instructions = "\n\n".join(message.content for message in messages if message.role == "system")
+    settings = {"system": instructions, "stream": options.stream, "stop_sequences": options.stop}
+    body |= {name: value for name, value in settings.items() if value}
+    if options.temperature is not None and _SAMPLED_MODELS.match(model):
+        body["temperature"] = options.temperature
     if tools:
         body["tools"] = [*body.get("tools", ())] + [
             {"name": tool.name, "description": tool.description, "input_schema": tool.flat_parameters} for tool in tools
@@ -268,13 +272,10 @@ def _encode_messages(messages: Sequence[Message], model: str) -> list[dict[str, 
 
     It also rejects two calls of a conversation with one id; servers with other APIs number the calls of each reply.
     """
-    encoded, used_ids, ids = [], set(), {}
+    encoded, used_ids, ids = [], set[str](), {}
     for message in messages:
         for call in message.tool_calls:
-            numbers = itertools.count(2)
-            ids[call.id] = first_id = _encode_id(call.id)
-            while ids[call.id] in used_ids:
-                ids[call.id] = f"{first_id}_{next(numbers)}"
+            ids[call.id] = choose_free_name(_encode_id(call.id), used_ids)
             used_ids.add(ids[call.id])
         encoded += [_encode_message(message, model, ids)] if message.role != "system" else []
     groups = itertools.groupby((one for one in encoded if one["content"]), lambda one: one["role"])
@@ -323,9 +324,8 @@ def _encode_part(part: ContentPart) -> dict[str, Any]:
     elif isinstance(part, FilePart) and part.media_type != "application/pdf":  # the API takes other files as text
         with suppress(UnicodeDecodeError):
             source = {"type": "text", "media_type": "text/plain", "data": part.data.decode()}
-    if isinstance(part, ImagePart):
-        return {"type": "image", "source": source}
-    return {"type": "document", "source": source} | ({"title": part.name} if part.name else {})
+    title = {"title": part.name} if isinstance(part, FilePart) and part.name else {}
+    return {"type": "image" if isinstance(part, ImagePart) else "document", "source": source, **title}
 
 
 def _encode_tool_choice(choice: ToolChoice, *, is_single_call: bool) -> dict[str, Any]:

@@ -216,12 +216,17 @@ async def test_a_schema_that_a_model_cannot_enforce_is_requested_in_the_prompt(t
     assert [orjson.dumps(SCHEMA).decode() in body["system"] for body in server.bodies] == [True, True]
 
 
-async def test_a_seed_for_a_model_of_anthropic_is_named():
+@pytest.mark.parametrize(
+    ("model", "parameters", "ignored"),
+    [("claude", {"seed": 1}, "seed"), ("claude-opus-4-7", {"temperature": 0.2, "top_p": 1}, "temperature")],
+)
+async def test_the_options_that_a_model_of_anthropic_lacks_are_named(model, parameters, ignored):
     reply = respond_json({"content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn", "usage": {}})
     async with (
         chat_server(reply) as server,
-        serve_models(AnthropicModel("claude", "key", server.url, retry_policy=RetryPolicy(1))) as url,
+        serve_models(AnthropicModel(model, "key", server.url, retry_policy=RetryPolicy(1))) as url,
         aiohttp.ClientSession() as session,
-        session.post(f"{url}/{CHAT}", json={"model": "m", "messages": HI, "seed": 1}) as response,
+        session.post(f"{url}/{CHAT}", json={"model": "m", "messages": HI, **parameters}) as response,
     ):
-        assert (response.status, response.headers["opposable-ignored-parameters"]) == (200, "seed")
+        assert (response.status, response.headers["opposable-ignored-parameters"]) == (200, ignored)
+    assert server.bodies[0].keys().isdisjoint(parameters)
