@@ -202,6 +202,22 @@ def test_an_edited_reply_is_sent_as_edited():
     assert signatures.restore([build_reply("c1", 1, text="Edited.")])[0].get_native_items("m", "chat") == ()
 
 
+async def test_a_text_that_the_client_changed_is_sent_with_its_call():
+    answer = {"content": [THOUGHT, {"type": "text", "text": "I add. "}, USES[0]], "stop_reason": "tool_use"}
+    call = {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'}
+    result = {"type": "function_call_output", "call_id": "c1", "output": "1"}
+    items = [{"role": "user", "content": "add"}, {"role": "assistant", "content": "I add."}, call, result]
+    async with (
+        chat_server(respond_json(answer)) as server,
+        serve_models(create_anthropic(server.url)) as url,
+        aiohttp.ClientSession() as session,
+    ):
+        for sent in ("add", items):
+            async with session.post(f"{url}/responses", json={"model": "m", "input": sent, "store": False}) as response:
+                assert response.status == 200
+    assert server.bodies[1]["messages"][1]["content"] == [{"type": "text", "text": "I add."}, USES[0]]
+
+
 def test_the_size_of_stored_replies_is_bounded():
     signatures = CallSignatures()
     for call_id in ("c1", "c2", "c2"):

@@ -58,7 +58,8 @@ class CallSignatures:
         is_whole = len(found) == len(message.tool_calls) and all(one is reply for one in found.values())
         if is_whole and message.content == reply.content:
             return replace(message, native=reply.native)
-        items = [item for one in found.values() for item in one.native.items]
+        # the items of other APIs are sent in place of the text, which the client may have changed
+        items = [item for one in found.values() for item in one.native.items if one.native.api in ("", "chat")]
         own_items = tuple(item for item in items if item.get("type") == "reply" or item.get("id") in found)
         return replace(message, native=replace(reply.native, items=own_items))
 
