@@ -125,7 +125,11 @@ async def test_an_openapi_document_becomes_tools_and_skipped_operations_are_repo
                 "get": {
                     "operationId": "order",
                     "summary": "One order",
-                    "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}],
+                    "parameters": [
+                        {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}},
+                        {"name": "a", "in": "query", "style": "label"},
+                        {"name": "b", "in": "query", "style": "matrix"},
+                    ],
                     "responses": {"200": {"description": "ok"}},
                 },
                 "trace": {"responses": {"200": {"description": "ok"}}},
@@ -136,7 +140,11 @@ async def test_an_openapi_document_becomes_tools_and_skipped_operations_are_repo
     path.write_bytes(orjson.dumps(document))
     done = await run_program(tmp_path, "tools", "import-openapi", str(path), "--prefix", "shop", "--json")
     assert (done.code, done.json["tools"][0]["accepted"]) == (0, ["shop_order"])
-    assert done.json["left_out"] == {"TRACE /orders/{id}": "this method is not called"}
+    assert done.json["left_out"] == {
+        "GET /orders/{id}": "parameter a: style label is not supported in a query; "
+        "parameter b: style matrix is not supported in a query",
+        "TRACE /orders/{id}": "this method is not called",
+    }
 
 
 async def test_the_skills_of_a_folder_are_stored(tmp_path):

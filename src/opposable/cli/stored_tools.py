@@ -93,8 +93,11 @@ def import_openapi(
         return specs_from_openapi(document, prefix=prefix, server=server, include=tuple(only or ()))
 
     imported = asyncio.run(read_tools())
-    skipped_operations = {skipped.location: skipped.reason for skipped in imported.skipped_parts}
-    _save_and_report(imported.specs, replace, json, skipped_parts=skipped_operations)
+    reasons: dict[str, list[str]] = {}
+    for part in imported.skipped_parts:
+        reasons.setdefault(part.location, []).append(part.reason)
+    skipped_parts = {location: "; ".join(texts) for location, texts in reasons.items()}
+    _save_and_report(imported.specs, replace, json, skipped_parts=skipped_parts)
 
 
 @cli.command("add-mcp")

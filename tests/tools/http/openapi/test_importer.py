@@ -200,16 +200,20 @@ async def test_a_reference_out_of_the_document_is_named_and_not_followed(referen
         assert server.seen == []
 
 
-def test_a_pattern_in_another_language_is_left_out_and_named():
-    found = specs_from_openapi(
-        OpenApiDocument(
-            create_document(
-                create_body({"type": "object", "properties": {"a": {"type": "string", "pattern": "(?<=a)b\\Z("}}})
-            )
-        )
-    )
-    assert found.specs[0].parameters["properties"] == {"a": {"type": "string"}}
-    assert "patterns are not checked" in found.skipped_parts[0].reason
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string", "pattern": "(?<=a)b\\Z("}, {"type": "string"}),
+        ({"type": "object", "patternProperties": {"(": {}}}, {"type": "object", "patternProperties": {}}),
+        ({"type": "file"}, {}),
+        ({"type": "integer", "minimum": "0"}, {"type": "integer"}),
+    ],
+)
+def test_a_malformed_keyword_is_left_out_and_named(schema, expected):
+    properties = {"a": schema, "b": {"type": "string", "pattern": "^[a-z]+$"}}
+    found = specs_from_openapi(OpenApiDocument(create_document(create_body({"properties": properties}))))
+    assert found.specs[0].parameters["properties"] == {**properties, "a": expected}
+    assert "malformed keywords" in found.skipped_parts[0].reason
 
 
 # Parameters, bodies, servers, security: against a real server.
@@ -562,6 +566,12 @@ def test_keys_without_a_value_are_as_if_left_out():
 def test_unusable_operations_are_reported(operation, made, why):
     found = specs_from_openapi(OpenApiDocument(create_document(operation, components={"securitySchemes": SCHEMES})))
     assert (len(found.specs), found.skipped_parts) == (made, (SkippedPart("POST /things", why),))
+
+
+@pytest.mark.parametrize("path", [".evil.example/things", ":8443/things", "-evil.example", "things", "x-notes"])
+def test_a_path_cannot_change_the_host_of_the_server(path):
+    found = specs_from_openapi(OpenApiDocument(create_document(path=path)), server="https://api.example")
+    assert (found.specs, found.skipped_parts) == ((), (SkippedPart(path, "is not a path, which begins with /"),))
 
 
 def test_methods_and_webhooks_that_are_not_called_are_named():

@@ -207,7 +207,7 @@ def _validate_document(root: Any, url: str) -> OpenApiDocument:
     if "swagger" in root:
         raise BadInput("This is a Swagger 2.0 document. Convert it to OpenAPI 3 first.")
     if not re.match(r"3\.[012]\.", f"{root.get('openapi', '')}."):
-        raise BadInput("This is not an OpenAPI 3 document. Its field `openapi` must be 3.0.x or 3.1.x.")
+        raise BadInput("This is not an OpenAPI 3 document. Its field `openapi` must be 3.0.x, 3.1.x or 3.2.x.")
     if not isinstance(root.get("paths"), Mapping):
         raise BadInput("This OpenAPI document has no paths, so no tool can be created from it.")
     return OpenApiDocument(root, url)

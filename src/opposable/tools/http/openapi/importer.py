@@ -17,11 +17,12 @@ from opposable.domain.tools import MAX_DESCRIPTION_CHARACTERS
 from opposable.tools.http.argument_validation import compile_argument_validator
 from opposable.tools.http.openapi.document import OpenApiDocument, get_map, to_short_text
 from opposable.tools.http.openapi.operation import OperationInputs
-from opposable.tools.http.openapi.schemas import SchemaTooLarge, remove_patterns
+from opposable.tools.http.openapi.schemas import SchemaTooLarge
 from opposable.tools.http.openapi.security import get_operation_auth
 from opposable.tools.http.request import plan_endpoint
 from opposable.tools.http.response import EVENT_STREAM, LINE_STREAMS
 from opposable.tools.http.url_template import rename_in_template
+from opposable.tools.json_schema_validation import compile_repaired
 from opposable.tools.tool_names import hash_name
 
 _METHODS = frozenset({"get", "put", "post", "delete", "patch", "head"})
@@ -64,6 +65,9 @@ def specs_from_openapi(
         raise BadInput(f"{prefix!r} is not a valid prefix. Use at most 40 letters, digits, dashes and underscores.")
     specs: dict[str, HttpToolSpec] = {}
     for path, item in document.root["paths"].items():
+        if not str(path).startswith("/"):  # it would continue the name of the server's host
+            document.skipped_parts.append((str(path), "is not a path, which begins with /"))
+            continue
         try:
             item = _drop_empty(document.resolve_node(item))
         except LookupError as error:
@@ -228,16 +232,18 @@ def _get_server_url(
 
 
 def _create_parameters_schema(tool_id: str, inputs: OperationInputs) -> dict[str, Any]:
-    """Return the tool's schema. If its patterns do not compile, they are removed."""
+    """Return the tool's schema, without malformed keywords and patterns that do not compile."""
     schema: dict[str, Any] = {"type": "object", "properties": inputs.properties}
     schema |= {"required": inputs.required} if inputs.required else {}
     schema |= {"$defs": inputs.schemas.definitions} if inputs.schemas.definitions else {}
     try:
         compile_argument_validator(tool_id, schema)
-    except ToolRegistrationError:
-        schema = remove_patterns(schema)
-        compile_argument_validator(tool_id, schema)
-        inputs.skip("its patterns are not checked: they are in another language of expressions")
+    except ToolRegistrationError as error:
+        try:
+            compile_repaired(schema)
+        except BadInput:
+            raise error from None
+        inputs.skip("malformed keywords of its schemas are left out, or patterns in another language of expressions")
     return schema
 
 

@@ -290,21 +290,6 @@ def _example_to_text(example: Any) -> str:
     return example if isinstance(example, str) else dump_json(example, default=str).decode()
 
 
-def remove_patterns(schema: Any) -> Any:
-    """Remove regular expressions, which may be written for another language."""
-    if isinstance(schema, list):
-        return [remove_patterns(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: {name: remove_patterns(inner) for name, inner in value.items()}
-        if key == "properties"
-        else remove_patterns(value)
-        for key, value in schema.items()
-        if key not in ("pattern", "patternProperties")
-    }
-
-
 def _get_read_only_names(parts: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """Return the names of the properties that only responses have."""
     properties = [(name, inner) for part in parts for name, inner in get_map(part, "properties").items()]
