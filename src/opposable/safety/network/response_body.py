@@ -33,16 +33,18 @@ async def iter_lines(response: aiohttp.ClientResponse, max_bytes: int) -> AsyncG
 
     Stop after `max_bytes`, with a last line that may be cut.
     """
-    rest = b""
+    line_parts: list[bytes] = []  # of a line whose end has not arrived
     read_bytes = 0
     async for chunk in response.content.iter_any():
         read_bytes += len(chunk)
-        *lines, rest = re.split(rb"(?<=\n)", rest + chunk)
-        for line in lines:
-            yield line
+        *ends, rest = re.split(rb"(?<=\n)", chunk)
+        for end in ends:
+            yield b"".join((*line_parts, end))
+            line_parts = []
+        line_parts.append(rest)
         if read_bytes > max_bytes:
             break
-    if rest:
+    if rest := b"".join(line_parts):
         yield rest
 
 
