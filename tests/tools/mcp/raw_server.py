@@ -1,6 +1,7 @@
 """A hand-written server of protocol 2025-06-18 that lists the tools of a file, well-formed or not.
 
-With a text in place of a list, it refuses to start with this text.
+With a text in place of a list, it refuses to start with this text. With a tool named `announces`, it announces a change
+in one piece with each list, and has one more tool afterwards.
 """
 
 import json
@@ -34,4 +35,9 @@ for line in sys.stdin:
             answer["result"] = {"content": [{"type": "text", "text": "raw"}]}
         case _:
             answer["error"] = {"code": -32601, "message": "Method not found"}
-    print(json.dumps(answer), flush=True)
+    announcement = ""
+    if message["method"] == "tools/list" and any(tool.get("name") == "announces" for tool in tools):
+        Path(sys.argv[1]).write_text(json.dumps([*tools, {**tools[0], "name": f"late_{len(tools)}"}]))
+        announcement = json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}) + "\n"
+    sys.stdout.write(f"{json.dumps(answer)}\n{announcement}")
+    sys.stdout.flush()

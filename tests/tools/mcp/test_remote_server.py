@@ -449,6 +449,12 @@ class TestTrust:
                 "The MCP server odd does not offer pid any more.",
             )
 
+    async def test_a_change_announced_with_each_list_is_seen_and_read_at_a_low_rate(self, tmp_path):
+        async with McpServer(create_raw_spec(write_tools(tmp_path / "tools.json", "announces"))) as server:
+            await wait_until(lambda: "late_1" in server.health.tools)
+            await asyncio.sleep(1)
+            assert len(server.tools) < 15
+
     @pytest.mark.parametrize("pin_store", ["memory", "file", "table"])
     async def test_a_changed_tool_is_quarantined_until_it_is_accepted(self, tools, tmp_path, pin_store):
         async with open_store(f"sqlite:///{tmp_path}/store.db") as store:

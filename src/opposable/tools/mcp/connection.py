@@ -27,6 +27,8 @@ MAX_PAGES = 200
 CLOSE_TIMEOUT_SECONDS = 10.0
 """Seconds that a connection has to close before it is cancelled."""
 SUBSCRIPTION_RETRY_SECONDS = 1.0
+REFRESH_PAUSE_SECONDS = 0.2
+"""Seconds between two lists of tools: some servers announce a change with each list."""
 MAX_MESSAGE_CHARACTERS = 2_000
 
 ConnectionState = Literal["connecting", "ready", "down", "closed"]
@@ -252,11 +254,11 @@ class McpConnection:
 
     async def _run_attempt(self) -> None:
         """Connect, publish the session, and return or raise when it has ended."""
+        self._refresh_requested.clear()  # before the first list: a change that follows it must not be missed
         async with contextlib.AsyncExitStack() as stack:
             async with asyncio.timeout(self._spec.connect_timeout):
                 session = await stack.enter_async_context(connect(self._spec, self._on_message, self._diagnostics))
                 await self._on_tool_list(*await _list_tools(session))
-            self._refresh_requested.clear()
             self._unanswered_calls = 0
             self._publish_session(session)
             listener = asyncio.create_task(self._listen_for_changes(session))
@@ -285,6 +287,7 @@ class McpConnection:
             self._unanswered_calls = 0
             if not session.disconnected.is_set():
                 self._publish_session(session)
+            await _wait_for_first(session.disconnected, self._close_requested, timeout_seconds=REFRESH_PAUSE_SECONDS)
 
     async def _on_message(self, message: Any) -> None:
         from mcp.types import ToolListChangedNotification  # lazy: the extra "mcp"
