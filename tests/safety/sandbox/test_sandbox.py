@@ -1,6 +1,7 @@
 """A sandboxed program is isolated, limited and leaves no process."""
 
 import asyncio
+import sysconfig
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,13 @@ async def test_a_program_receives_input_and_returns_output():
         "import sys; print(sys.stdin.read()[::-1]); print('糟', file=sys.stderr)", stdin="你好".encode()
     )
     assert (result.exit_code, result.stdout, result.stderr, result.breach) == (0, "好你\n", "糟\n", None)
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_ENABLE_SHARED"), reason="This Python has no shared library.")
+@pytest.mark.skipif(bubblewrap.find_python().host_folder is None, reason="The loader knows the libraries in /usr.")
+async def test_the_interpreter_has_its_own_library():
+    result = await run_code("print(*{line.split()[-1] for line in open('/proc/self/maps') if 'libpython' in line})")
+    assert (result.exit_code, result.stdout) == (0, f"/python/lib/{sysconfig.get_config_var('INSTSONAME')}\n")
 
 
 @pytest.mark.parametrize(

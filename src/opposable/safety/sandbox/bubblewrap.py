@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,8 @@ def build_command(
         arguments += ["--ro-bind-try", path, path]
     if (folder := find_python().host_folder) is not None:
         arguments += ["--ro-bind", str(folder), _PYTHON_MOUNT]
+        if sysconfig.get_config_var("Py_ENABLE_SHARED"):  # the interpreter looks for its library in the host's folder
+            arguments += ["--setenv", "LD_LIBRARY_PATH", f"{_PYTHON_MOUNT}/lib"]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
     for path in ("/dev/shm", "/tmp"):  # noqa: S108 - inside the sandbox
         arguments += ["--size", size, "--perms", "1777", "--tmpfs", path]
