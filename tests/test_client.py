@@ -1,5 +1,6 @@
 """The service client, against a real service."""
 
+import asyncio
 import subprocess
 import sys
 from contextlib import aclosing, asynccontextmanager
@@ -73,6 +74,56 @@ async def test_a_whole_answer_may_take_longer_than_a_stream_may_be_silent(tmp_pa
         Client(str(session._base_url)) as client,
     ):
         assert (await client.chat("take your time")).response == "a"
+
+
+async def test_an_id_never_leads_to_another_route(tmp_path):
+    async with open_client(tmp_path, "hi") as (client, service):
+        await service.store.agents.add(AgentSpec(agent_id="客服"))
+        assert (await client.chat("hello", agent="客服", conversation_id="v1")).response == "hi"
+        for wrong_id in ("../../api/agents/客服", "v1?x=1", "v1#x", "", ".."):
+            with pytest.raises(ServiceError):
+                await client.delete_conversation(wrong_id)
+            with pytest.raises(ServiceError):
+                await client.get_conversation(wrong_id)
+            with pytest.raises(ServiceError):
+                await client.get_run(wrong_id)
+        assert "客服" in [item["agent"]["agent_id"] async for item in client.list_agents()]
+        assert [conversation.conversation_id async for conversation in client.list_conversations()] == ["v1"]
+
+
+async def test_runs_are_filtered_by_known_fields_alone(tmp_path):
+    async with open_client(tmp_path, "hi") as (client, _):
+        run = await client.get_run((await client.chat("hello")).meta["run_id"])
+        assert [stored.run_id async for stored in client.list_runs(agent_id=run.agent_id)] == [run.run_id]
+        assert [run async for run in client.list_runs(agent_id="other")] == []
+        with pytest.raises(TypeError):
+            client.list_runs(agent="other")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "length", "problem"),
+    [
+        (200, b"<html>Log in</html>", 19, "is not one of the service"),
+        (200, b"[1]", 3, "is not one of the service"),
+        (200, b"{}", 2, "is not one of the service"),
+        (204, b"", 0, "is not one of the service"),
+        (200, b"{", 100, "The connection to the service broke"),
+        (502, b"{", 100, "returned status 502"),
+    ],
+)
+async def test_a_response_of_another_server_is_reported(status, body, length, problem):
+    async def respond(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (status, length, body))
+        writer.close()
+
+    async with (
+        await asyncio.start_server(respond, "127.0.0.1", 0) as server,
+        Client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}") as client,
+    ):
+        for request in (client.get_run("r1"), client.cancel_run("r1"), client.chat("hi"), anext(client.list_tools())):
+            with pytest.raises(ServiceError, match=problem):
+                await request
 
 
 async def test_an_unreachable_service_is_reported():

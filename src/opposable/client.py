@@ -1,14 +1,17 @@
 """A typed HTTP client of the service."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
+from urllib.parse import quote
 
 import aiohttp
 
 from opposable.domain.errors import OpposableError
 from opposable.domain.json_text import dump_json, parse_json
+from opposable.domain.records import RunStatus
 
 T = TypeVar("T")
 
@@ -155,9 +158,8 @@ class Client:
         """
         body = _build_chat_body(message, conversation_id, max_tool_calls, max_tokens)
         headers = _build_agent_headers(agent)
-        return _from_json(
-            ChatResult,
-            await self._request_json("POST", "/agent/chat", body=body, headers=headers, timeout=ANSWER_TIMEOUT),
+        return await self._request_json(
+            partial(_from_json, ChatResult), "POST", "/agent/chat", body=body, headers=headers, timeout=ANSWER_TIMEOUT
         )
 
     async def stream(
@@ -185,21 +187,25 @@ class Client:
         Closing it cancels nothing.
         """
         headers = {"last-event-id": after} if after else {}
-        async with self._request("GET", f"/api/runs/{run_id}/events", headers=headers) as response:
+        async with self._request("GET", f"/api/runs/{_quote_id(run_id)}/events", headers=headers) as response:
             async for event in _iter_events(response):
                 yield event
 
     async def get_run(self, run_id: str) -> RunInfo:
         """Return a run."""
-        return _from_json(RunInfo, await self._request_json("GET", f"/api/runs/{run_id}"))
+        return await self._request_json(partial(_from_json, RunInfo), "GET", f"/api/runs/{_quote_id(run_id)}")
 
-    def list_runs(self, **filters: str) -> AsyncIterator[RunInfo]:
-        """List your runs, newest first; filters are agent_id, conversation_id and status."""
-        return self._iter_pages(RunInfo, "/api/runs", filters)
+    def list_runs(
+        self, *, agent_id: str = "", conversation_id: str = "", status: RunStatus | None = None
+    ) -> AsyncIterator[RunInfo]:
+        """List your runs, newest first."""
+        filters = {"agent_id": agent_id, "conversation_id": conversation_id, "status": status}
+        return self._iter_pages(RunInfo, "/api/runs", {name: value for name, value in filters.items() if value})
 
     async def cancel_run(self, run_id: str) -> bool:
         """Cancel a run, in whichever process it is; return False if it has already ended."""
-        return bool((await self._request_json("POST", f"/api/runs/{run_id}/cancel"))["cancelled"])
+        path = f"/api/runs/{_quote_id(run_id)}/cancel"
+        return await self._request_json(lambda data: bool(data["cancelled"]), "POST", path)
 
     def list_conversations(self) -> AsyncIterator[ConversationInfo]:
         """List your conversations without their messages, the latest first."""
@@ -207,11 +213,13 @@ class Client:
 
     async def get_conversation(self, conversation_id: str) -> ConversationInfo:
         """Return a conversation with its messages."""
-        return _from_json(ConversationInfo, await self._request_json("GET", f"/agent/conversations/{conversation_id}"))
+        path = f"/agent/conversations/{_quote_id(conversation_id)}"
+        return await self._request_json(partial(_from_json, ConversationInfo), "GET", path)
 
     async def delete_conversation(self, conversation_id: str) -> None:
         """Delete a conversation."""
-        await self._request_json("DELETE", f"/agent/conversations/{conversation_id}")
+        path = f"/agent/conversations/{_quote_id(conversation_id)}"
+        await self._request_json(lambda data: data["deleted"], "DELETE", path)
 
     def list_approvals(self, status: str = "pending") -> AsyncIterator[ApprovalInfo]:
         """List calls that wait for approval.
@@ -225,9 +233,8 @@ class Client:
     ) -> ApprovalInfo:
         """Approve or deny a call with exactly the arguments of `approval`."""
         body = {"decision": decision, "reason": reason, "sha256": approval.sha256}
-        return _from_json(
-            ApprovalInfo, await self._request_json("POST", f"/api/approvals/{approval.approval_id}", body=body)
-        )
+        path = f"/api/approvals/{_quote_id(approval.approval_id)}"
+        return await self._request_json(partial(_from_json, ApprovalInfo), "POST", path, body=body)
 
     def list_tools(self) -> AsyncIterator[dict[str, Any]]:
         """List the tools as the service describes them."""
@@ -252,18 +259,27 @@ class Client:
         await self.aclose()
 
     async def _iter_pages(self, item_type: type[T], path: str, filters: Mapping[str, str]) -> AsyncIterator[T]:
+        def read_page(data: Any) -> tuple[list[T], str]:
+            return [_from_json(item_type, item) for item in data["items"]], data["next"]
+
         after = ""
         while True:
-            page = await self._request_json("GET", path, params={**filters, "after": after})
-            for item in page["items"]:
-                yield _from_json(item_type, item)
-            after = page["next"]
+            items, after = await self._request_json(read_page, "GET", path, params={**filters, "after": after})
+            for item in items:
+                yield item
             if not after:
                 return
 
-    async def _request_json(self, method: str, path: str, **request_options: Any) -> Any:
+    async def _request_json(self, read: Callable[[Any], T], method: str, path: str, **request_options: Any) -> T:
         async with self._request(method, path, **request_options) as response:
-            return parse_json(await response.read())
+            raw = await response.read()
+        try:
+            return read(parse_json(raw))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ServiceError(
+                f"The response of {response.url} is not one of the service. Check the URL of the client.",
+                response.status,
+            ) from error
 
     def _request(
         self,
@@ -304,7 +320,10 @@ class _ResponseContext:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ServiceError(f"The service cannot be reached: {error or type(error).__name__}.") from error
         if response.status >= 400:
-            raw = await response.read()
+            try:
+                raw = await response.read()
+            except (aiohttp.ClientError, TimeoutError):
+                raw = b""
             response.release()
             raise _parse_error(response.status, raw)
         return response
@@ -358,7 +377,12 @@ def _build_chat_body(
 
 
 def _build_agent_headers(agent: str) -> dict[str, str]:
-    return {"x-agent-id": agent} if agent else {}
+    return {"x-agent-id": quote(agent)} if agent else {}
+
+
+def _quote_id(record_id: str) -> str:
+    """Quote an id for a path, where `../` and `?` would lead to another route."""
+    return quote(record_id, safe="")
 
 
 def _from_json(item_type: type[T], data: Any) -> T:
