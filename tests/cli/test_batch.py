@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+import errno
 import json
 import time
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from tests.servers import postgresql  # noqa: F401 - a fixture
 
 from opposable.cli import batch as batch_commands
 from opposable.domain.batches import BatchProgress, RunOutcome
+from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.specs import AgentSpec
 from opposable.service.batches import create_batch, parse_tasks
 from opposable.store.factory import open_store
@@ -50,6 +52,28 @@ async def test_a_batch_is_shown_paused_and_its_results_are_written(tmp_path, pos
         (2, f"Error: The batch '{batch.batch_id}' has ended."),
     ]
     postgresql.drop_database(url)
+
+
+@pytest.mark.parametrize("problem", ["File exists", "No space left on device"])
+async def test_results_that_cannot_be_written_replace_nothing_and_say_how_to_get_them(tmp_path, problem):
+    path = tmp_path / "r.jsonl"
+
+    async def iterate_results(batch_id):
+        yield {"id": "1"}
+        if problem == "File exists":
+            path.write_text("of another batch")
+        else:
+            raise OSError(errno.ENOSPC, problem)
+
+    store = SimpleNamespace(batches=SimpleNamespace(iterate_results=iterate_results))
+    with pytest.raises(OpposableError) as caught:
+        await batch_commands._write_results(store, "b1", path)
+    hint = "Get the results: opposable batch results b1 --out FILE"
+    assert str(caught.value) == f"Cannot write {path}: {problem}. {hint}"
+    assert not isinstance(caught.value, BadInput)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == (
+        {"r.jsonl": "of another batch"} if problem == "File exists" else {}
+    )
 
 
 async def test_the_answers_to_an_evaluation_set_are_graded(tmp_path, postgresql):  # noqa: F811

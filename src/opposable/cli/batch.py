@@ -22,7 +22,7 @@ from opposable.cli.stored_records import (
     format_minute,
 )
 from opposable.domain.batches import Batch, BatchProgress
-from opposable.domain.errors import BadInput, StoreUnavailable
+from opposable.domain.errors import BadInput, OpposableError, StoreUnavailable
 from opposable.domain.json_text import dump_json, split_json_lines
 from opposable.domain.specs import RateLimit
 from opposable.store.store import Store
@@ -284,8 +284,12 @@ async def _follow(store: Store, batch_id: str) -> BatchProgress:
 
 
 async def _write_results(store: Store, batch_id: str, path: Path) -> int:
-    """Write the results to a file that appears whole, and return their number. Report how many are correct."""
-    partial, count = path.with_name(path.name + ".part"), 0
+    """Write the results to a new file that appears whole, and return their number. Report how many are correct.
+
+    Raises:
+        OpposableError: The file cannot be written, or was created meanwhile.
+    """
+    partial, count = path.with_name(f"{path.name}.{batch_id}.part"), 0
     grades: list[bool] = []
     try:
         with partial.open("wb") as file:
@@ -293,9 +297,13 @@ async def _write_results(store: Store, batch_id: str, path: Path) -> int:
                 file.write(dump_json(result, default=str) + b"\n")
                 count += 1
                 grades += [result["correct"]] if "correct" in result else []
+        path.open("xb").close()  # fails if another command has created it: no file is replaced
         partial.replace(path)
     except OSError as error:
-        raise BadInput(f"Cannot write {path}: {error.strerror}. Pass another path to --out.") from error
+        hint = f"Get the results: opposable batch results {batch_id} --out FILE"
+        raise OpposableError(f"Cannot write {path}: {error.strerror}. {hint}") from error
+    finally:
+        partial.unlink(missing_ok=True)
     if grades:
         err.print(f"{sum(grades)} of {len(grades)} answers are correct ({sum(grades) / len(grades):.1%}).")
     return count
