@@ -19,6 +19,10 @@ from tests.cli.program import (
 )
 from tests.models.chat_server import ChatServer, chat_server, respond_json
 
+from opposable.cli import chat as chat_commands
+from opposable.domain.errors import BadInput
+from opposable.domain.messages import user_message
+
 pytestmark = pytest.mark.anyio
 
 
@@ -186,6 +190,28 @@ async def test_a_spinner_turns_while_the_model_thinks(tmp_path: Path) -> None:
         await terminal.shows("> ")
         terminal.type("\x04")
         assert await terminal.close() == 0
+
+
+@needs_posix
+async def test_a_save_that_fails_leaves_the_saved_file_and_no_other(tmp_path: Path) -> None:
+    import resource
+
+    session = object.__new__(chat_commands._Session)
+    session.history, session._saved_paths = [user_message("first")], set()
+    session._save(str(tmp_path / "a.json"))
+    saved = (tmp_path / "a.json").read_bytes()
+    session.history = [user_message("x" * 100_000)]
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard_limit))  # as on a full disk
+    try:
+        for name in ("a.json", "b.json"):
+            with pytest.raises(BadInput, match="Cannot write"):
+                session._save(str(tmp_path / name))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard_limit, hard_limit))
+    with pytest.raises(BadInput, match="Cannot write"):
+        session._save(str(tmp_path / "a.json" / "c.json"))
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"a.json": saved}
 
 
 async def test_a_saved_conversation_is_loaded(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The commands for batches: run, list, show, pause, resume, retry, cancel, results."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -289,7 +290,7 @@ async def _write_results(store: Store, batch_id: str, path: Path) -> int:
     Raises:
         OpposableError: The file cannot be written, or was created meanwhile.
     """
-    partial, count = path.with_name(f"{path.name}.{batch_id}.part"), 0
+    partial, count = path.with_name(f"{path.name}.{batch_id[:SHORT_ID_CHARACTERS]}.part"), 0
     grades: list[bool] = []
     try:
         with partial.open("wb") as file:
@@ -303,7 +304,8 @@ async def _write_results(store: Store, batch_id: str, path: Path) -> int:
         hint = f"Get the results: opposable batch results {batch_id} --out FILE"
         raise OpposableError(f"Cannot write {path}: {error.strerror}. {hint}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
     if grades:
         err.print(f"{sum(grades)} of {len(grades)} answers are correct ({sum(grades) / len(grades):.1%}).")
     return count
