@@ -154,7 +154,7 @@ class Client:
     ) -> ChatResult:
         """Send a message to an agent and wait for the whole answer.
 
-        Cancelling the call cancels the run.
+        Cancelling the call cancels the run, except on a service with durable runs.
         """
         body = _build_chat_body(message, conversation_id, max_tool_calls, max_tokens)
         headers = _build_agent_headers(agent)
@@ -174,7 +174,7 @@ class Client:
     ) -> AsyncGenerator[ServiceEvent, None]:
         """Send a message to an agent and stream the answer.
 
-        Closing the stream cancels the run unless `detach` is set.
+        Closing the stream cancels the run unless `detach` is set, or the service has durable runs.
         """
         body = {**_build_chat_body(message, conversation_id, max_tool_calls, max_tokens), "detach": detach}
         async with self._request("POST", "/api/agent", body=body, headers=_build_agent_headers(agent)) as response:
