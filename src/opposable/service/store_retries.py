@@ -1,6 +1,7 @@
 """Retries of store operations while the database is unavailable."""
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -12,6 +13,8 @@ FIRST_WAIT_SECONDS = 0.2
 MAX_WAIT_SECONDS = 5.0
 
 T = TypeVar("T")
+
+log = logging.getLogger("opposable.store")
 
 
 async def retry_while_unavailable(operation: Callable[[], Awaitable[T]], max_seconds: float = math.inf) -> T:
@@ -27,8 +30,10 @@ async def retry_while_unavailable(operation: Callable[[], Awaitable[T]], max_sec
     while True:
         try:
             return await operation()
-        except StoreUnavailable:
+        except StoreUnavailable as error:
             if asyncio.get_running_loop().time() > deadline:
                 raise
             failed_attempts += 1
+            if failed_attempts == 1:
+                log.warning("An operation waits for the store: %s", error)
             await asyncio.sleep(get_backoff_seconds(failed_attempts, FIRST_WAIT_SECONDS, MAX_WAIT_SECONDS))
