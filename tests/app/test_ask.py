@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -162,7 +162,7 @@ async def test_a_team_reads_its_database_again_and_answers_the_questions_it_has(
     model = ScriptedModel("```sql\nSELECT 1\n```")
     async with TeamPool(create_settings(tmp_path), clock=lambda: now[0]) as teams:
         earlier = await teams.get(model, shop)
-        with sqlite3.connect(shop) as connection:
+        with closing(sqlite3.connect(shop)) as connection, connection:
             connection.execute("CREATE TABLE returns (id INTEGER)")
         now[0] = ask.TEAM_SECONDS - 1
         assert await teams.get(model, shop) is earlier

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -80,7 +81,7 @@ def make_database(engine: str, location: str | MysqlServer, statements: Iterable
         return location
     path = str(Path(location) / f"data.{engine}")
     if engine == "sqlite":
-        with sqlite3.connect(path) as file:
+        with closing(sqlite3.connect(path)) as file, file:
             file.execute("BEGIN")
             for statement in statements:
                 file.execute(statement)

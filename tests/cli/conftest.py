@@ -1,6 +1,7 @@
 """Fixtures of the command line's tests."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ def workspace(tmp_path: Path) -> Path:
     (tmp_path / "broken.sqlite").write_bytes(b"SQLite format 3\0 and then nothing of the kind")
     (tmp_path / "empty.db").touch()
     (tmp_path / "short.gguf").write_bytes(b"GGUF\x03\0\0\0")
-    with sqlite3.connect(tmp_path / "shop.sqlite") as shop:
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as shop, shop:
         shop.executescript(
             "CREATE TABLE item (name TEXT, price REAL, note TEXT);"
             "INSERT INTO item VALUES ('[red]bolt[/]', 1.5, NULL), (':smile: \x1b[2Jnut', 0.25, '螺母');"

@@ -1,6 +1,7 @@
 """Commands create a store only in a database that is Opposable's own, and `store init` elsewhere."""
 
 import sqlite3
+from contextlib import closing
 
 import psycopg
 import pytest
@@ -31,7 +32,7 @@ def list_schemas(url: str) -> set[str]:
 @pytest.mark.parametrize("command", [("tools", "list"), ("keys", "list"), ("failures", "list"), ("tools", "export")])
 async def test_reading_command_leaves_the_database_of_a_web_project_alone(workspace, command):
     database = workspace / "web.sqlite"
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("CREATE TABLE orders (id INTEGER)")
     connection.close()
     before = database.read_bytes()

@@ -3,6 +3,7 @@
 import datetime
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def shop_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shop") / "shop.sqlite"
     days = [datetime.date(2024, 1, 1) + datetime.timedelta(days=3 * n) for n in range(1, 41)]
     orders = [(1_000_000 + n, n % 10, days[n - 1].isoformat(), n, '["a", "b", "c"]', "x") for n in range(1, 41)]
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         file.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY, city TEXT)")
         file.execute(
             "CREATE TABLE orders (id INTEGER, customer_id INTEGER, ordered DATE, amount REAL, tags, note TEXT)"

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -58,7 +59,7 @@ async def test_the_default_agent_has_the_tools_that_were_added_before_the_first_
 
 async def test_agents_with_long_ids_have_data_tools_of_their_own(tmp_path):
     for name in ("first", "second"):
-        with sqlite3.connect(tmp_path / f"{name}.sqlite") as connection:
+        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as connection, connection:
             connection.execute(f"CREATE TABLE {name} (id INTEGER)")
     async with open_service(create_settings(tmp_path), {"scripted": ScriptedModel("ok")}) as service:
         agents = [

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -175,7 +176,7 @@ async def test_time_outs_leave_no_thread_running(shop_url):
 async def test_reading_leaves_no_file_in_the_folder_of_the_database(tmp_path, file_engine):
     path = tmp_path / "db"
     if file_engine == "sqlite":
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("CREATE TABLE t AS SELECT 1 AS a")
         connection.close()

@@ -4,6 +4,7 @@ import datetime
 import json
 import sqlite3
 import uuid
+from contextlib import closing
 from decimal import Decimal
 
 import pytest
@@ -67,7 +68,7 @@ async def test_rows_and_cells_beyond_the_limits_are_omitted_and_counted(shop):
 
 
 async def test_invalid_text_and_blobs_in_sqlite_are_converted(tmp_path):
-    with sqlite3.connect(tmp_path / "odd.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "odd.db")) as connection, connection:
         connection.execute("CREATE TABLE t (a TEXT, b BLOB, c)")
         connection.execute("INSERT INTO t VALUES (CAST(x'ff41' AS TEXT), x'0001', 9223372036854775807)")
     connection.close()
@@ -77,7 +78,7 @@ async def test_invalid_text_and_blobs_in_sqlite_are_converted(tmp_path):
 
 
 async def test_only_cells_larger_than_the_sqlite_limit_are_refused(tmp_path):
-    with sqlite3.connect(tmp_path / "big.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "big.db")) as connection, connection:
         connection.execute("CREATE TABLE t (id INTEGER, photo BLOB, name TEXT)")
         connection.execute("INSERT INTO t VALUES (1, zeroblob(3000000), 'x')")
     connection.close()

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -642,7 +643,7 @@ async def test_usual_queries_run_unchanged(shop, engine):
 )
 async def test_virtual_tables_are_read_and_not_written(tmp_path, table, values, sql):
     path = tmp_path / "virtual.sqlite"
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         file.execute(f"CREATE VIRTUAL TABLE t USING {table}")
         file.execute(f"INSERT INTO t VALUES {values}")
         (shadow, *_) = file.execute("SELECT name FROM pragma_table_list WHERE type = 'shadow'").fetchone()

@@ -1,6 +1,7 @@
 """The schema of a database, and its text for a model."""
 
 import sqlite3
+from contextlib import closing
 
 import duckdb
 import psycopg
@@ -94,7 +95,7 @@ async def test_the_samples_of_a_column_that_is_a_keyword_are_its_values(tmp_path
 
 
 async def test_comments_written_into_create_table_are_read_from_sqlite(tmp_path):
-    with sqlite3.connect(tmp_path / "c.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "c.db")) as connection, connection:
         connection.execute(
             "CREATE TABLE t (\n  id INTEGER PRIMARY KEY, -- number\n  \"a b\" TEXT, /* 名称 */\n  c TEXT DEFAULT '--no',\n"
             "  PRIMARY KEY (id) -- not a column\n)".replace("  PRIMARY KEY (id) -- not a column\n", "  d INT -- last\n")

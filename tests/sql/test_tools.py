@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+from contextlib import closing
 
 import duckdb
 import pytest
@@ -193,7 +194,7 @@ async def test_validate_columns_lists_every_problem_and_its_fix(shop):
 
 async def test_validate_columns_of_a_table_leaves_out_other_tables(tmp_path):
     (tmp_path / "x.sqlite").touch()
-    with sqlite3.connect(tmp_path / "x.sqlite") as made:
+    with closing(sqlite3.connect(tmp_path / "x.sqlite")) as made, made:
         made.executescript("CREATE TABLE ward (id, title); CREATE TABLE patient (id, ward_id, name)")
     database = await open_database(str(tmp_path / "x.sqlite"))
     tools = SqlTools(database)

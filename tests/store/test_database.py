@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 from sqlalchemy import column, select, table, text
@@ -41,7 +42,7 @@ async def test_inline_read_of_a_locked_file_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr("opposable.store.database.INLINE_READ_TIMEOUT_SECONDS", 0.05)
     path = tmp_path / "s.db"
     database = StoreDatabase(parse_database_url(f"sqlite:///{path}"))
-    with sqlite3.connect(path, isolation_level=None) as other:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, other:
         other.execute("CREATE TABLE t (n)")
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StoreUnavailable, match="locked"):

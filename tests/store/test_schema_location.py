@@ -1,6 +1,7 @@
 """A store is created only where it disturbs no other program, and found where earlier versions created it."""
 
 import sqlite3
+from contextlib import closing
 
 import psycopg
 import pytest
@@ -26,7 +27,7 @@ def shop(engine, empty_url, tmp_path):
         "INSERT INTO alembic_version VALUES ('77aa')",
     )
     if engine == "sqlite":
-        with sqlite3.connect(tmp_path / "store.db") as connection:
+        with closing(sqlite3.connect(tmp_path / "store.db")) as connection, connection:
             connection.executescript(";".join(statements))
         connection.close()
     else:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -64,7 +65,7 @@ def shop_model() -> SemanticModel:
 @pytest.fixture(scope="session")
 def shop_urls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder: Path = tmp_path_factory.mktemp("shop")
-    with sqlite3.connect(folder / "shop.sqlite") as connection:
+    with closing(sqlite3.connect(folder / "shop.sqlite")) as connection, connection:
         connection.executescript(SHOP)
     connection.close()
     with duckdb.connect(str(folder / "shop.duckdb")) as duckdb_connection:

@@ -1,6 +1,7 @@
 """A small shop database for several tests, and replies with SQL."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 SCRIPT = """
@@ -14,7 +15,7 @@ INSERT INTO person VALUES (1, 'Ann', 10, 1), (2, 'Bob', 20, 2), (3, 'Cy', 30, 2)
 
 def make_shop(path: Path) -> Path:
     """Create the shop at `path` and return the path."""
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(SCRIPT)
     connection.close()
     return path

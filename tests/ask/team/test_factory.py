@@ -3,6 +3,7 @@
 import datetime
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -48,7 +49,7 @@ def get_model_text(firm: Database) -> str:
 @pytest.fixture(scope="session")
 def firms(tmp_path_factory: pytest.TempPathFactory, postgresql: PostgresServer) -> dict[str, str]:  # noqa: F811
     folder: Path = tmp_path_factory.mktemp("firm")
-    with sqlite3.connect(folder / "firm.sqlite") as one:
+    with closing(sqlite3.connect(folder / "firm.sqlite")) as one, one:
         one.executescript(";".join(SCHEMA))
     one.close()
     with duckdb.connect(str(folder / "firm.duckdb")) as two:

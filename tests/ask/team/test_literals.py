@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ INSERT INTO notes VALUES ('returned shoes');
 
 @pytest.fixture
 async def orders(tmp_path: Path) -> AsyncIterator[Database]:
-    with sqlite3.connect(tmp_path / "orders.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "orders.sqlite")) as connection, connection:
         connection.executescript(SCRIPT)
     connection.close()
     database = await open_database(str(tmp_path / "orders.sqlite"))
@@ -98,7 +99,7 @@ async def test_a_condition_is_no_reason_if_the_tables_join_no_rows(orders):
     ("value", "near"), [("ORD-1005", []), ("ODR-1004", ["ORD-1004"]), ("2024-01-03", []), ("2024-1-2", ["2024-01-02"])]
 )
 async def test_a_text_with_other_numbers_is_not_near(tmp_path, value, near):
-    with sqlite3.connect(tmp_path / "o.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "o.sqlite")) as connection, connection:
         connection.executescript("CREATE TABLE o (v TEXT); INSERT INTO o VALUES ('ORD-1004'), ('2024-01-02');")
     connection.close()
     database = await open_database(str(tmp_path / "o.sqlite"))

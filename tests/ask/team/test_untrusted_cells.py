@@ -2,6 +2,7 @@
 
 import io
 import sqlite3
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -56,7 +57,7 @@ CONTROL_CHARACTERS = {
 async def answers(tmp_path: Path) -> list[DataAnswer]:
     """What the team answers from such cells: a table of them, one of them, and an error that quotes them."""
     path = tmp_path / "cells.sqlite"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE cells (cell TEXT, n INTEGER)")
         rows = [(cell.encode("utf-8", "replace").decode(), at) for at, cell in enumerate(CELLS)]
         connection.executemany("INSERT INTO cells VALUES (?, ?)", rows)
@@ -103,7 +104,7 @@ async def test_json_escapes_control_characters_and_preserves_every_value(answers
 
 async def test_the_trace_of_a_run_contains_no_control_characters(tmp_path: Path):
     path = tmp_path / "a.sqlite"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE a (b TEXT)")
         connection.executemany(
             "INSERT INTO a VALUES (?)", [(cell.encode("utf-8", "replace").decode(),) for cell in CELLS]

@@ -1,6 +1,7 @@
 """A folder of questions with their databases."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import orjson
@@ -11,7 +12,7 @@ import pytest
 def question_folder(tmp_path: Path) -> Path:
     lines = []
     for number in range(6):
-        with sqlite3.connect(tmp_path / f"d{number}.sqlite") as connection:
+        with closing(sqlite3.connect(tmp_path / f"d{number}.sqlite")) as connection, connection:
             connection.executescript(
                 "CREATE TABLE 部门 (名称 TEXT, n INTEGER); INSERT INTO 部门 VALUES ('行政', 3), ('财务', 5)"
             )

@@ -1,6 +1,7 @@
 """Questions about data over HTTP: whole, streamed, by agents with a database, and who may name one."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ MODEL = "metrics:\n  dearest:\n    expr: MAX(price)\n    table: item\n    synony
 
 @pytest.fixture
 def shop(tmp_path: Path) -> str:
-    with sqlite3.connect(tmp_path / "shop.sqlite") as made:
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as made, made:
         made.executescript("CREATE TABLE item (name, price); INSERT INTO item VALUES ('bolt', 1.5), ('螺母', 0.25)")
     made.close()
     return str(tmp_path / "shop.sqlite")

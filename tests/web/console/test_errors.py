@@ -1,6 +1,7 @@
 """Errors in the language of the user, with the sentence of the server below, in a real browser."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 from playwright.async_api import Page, expect
@@ -85,7 +86,7 @@ async def test_a_failing_model_is_explained_in_chinese(browser, tmp_path):
 async def test_a_broken_store_and_a_lost_network_are_explained_in_chinese(browser, tmp_path):
     async with serve_console(browser, tmp_path) as console:
         page = await console.open("/settings", locale="zh-CN")
-        with sqlite3.connect(tmp_path / "opposable.sqlite") as database:
+        with closing(sqlite3.connect(tmp_path / "opposable.sqlite")) as database, database:
             database.execute("UPDATE agents SET spec = '{'")
             database.execute("ALTER TABLE runs RENAME TO lost")
         await page.get_by_role("link", name="智能体").click()
