@@ -1,7 +1,6 @@
 """The commands for batches: run, list, show, pause, resume, retry, cancel, results."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -13,7 +12,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from opposable.app.default_store import open_default_store, require_postgresql
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import JsonOption, err, out, parse_rate, read_file, read_settings, require_new_file
+from opposable.cli.options import (
+    JsonOption,
+    err,
+    open_draft,
+    out,
+    parse_rate,
+    read_file,
+    read_settings,
+    require_new_file,
+)
 from opposable.cli.rendering import render_table, to_json
 from opposable.cli.stored_records import (
     SHORT_ID_CHARACTERS,
@@ -290,22 +298,17 @@ async def _write_results(store: Store, batch_id: str, path: Path) -> int:
     Raises:
         OpposableError: The file cannot be written, or was created meanwhile.
     """
-    partial, count = path.with_name(f"{path.name}.{batch_id[:SHORT_ID_CHARACTERS]}.part"), 0
+    count = 0
     grades: list[bool] = []
     try:
-        with partial.open("wb") as file:
+        with open_draft(path) as file:
             async for result in store.batches.iterate_results(batch_id):
                 file.write(dump_json(result, default=str) + b"\n")
                 count += 1
                 grades += [result["correct"]] if "correct" in result else []
-        path.open("xb").close()  # fails if another command has created it: no file is replaced
-        partial.replace(path)
     except OSError as error:
         hint = f"Get the results: opposable batch results {batch_id} --out FILE"
         raise OpposableError(f"Cannot write {path}: {error.strerror}. {hint}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
     if grades:
         err.print(f"{sum(grades)} of {len(grades)} answers are correct ({sum(grades) / len(grades):.1%}).")
     return count

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import inspect
-import os
 import sys
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
@@ -30,6 +29,7 @@ from opposable.cli.options import (
     ToolOption,
     YesOption,
     err,
+    open_draft,
     out,
     read_settings,
 )
@@ -195,19 +195,13 @@ class _Session:
         path = Path(name or f"chat-{datetime.now().astimezone():%Y%m%d-%H%M%S}.md").expanduser()
         as_json = path.suffix == ".json"
         text = _to_json(self.history).decode() if as_json else format_as_markdown(self.history)
-        draft = path.with_name(f"{path.name}.{os.getpid()}.part")  # a full disk leaves the saved file as it was
         try:
-            draft.write_text(text, encoding="utf-8")
-            if path.absolute() not in self._saved_paths:
-                path.open("x").close()
-            draft.replace(path)
+            with open_draft(path, replace=path.absolute() in self._saved_paths) as draft:
+                draft.write(text.encode())
         except FileExistsError as error:
             raise BadInput(f"{path} exists already. Save to another file.") from error
         except OSError as error:
             raise BadInput(f"Cannot write {path}: {error.strerror}.") from error
-        finally:
-            with contextlib.suppress(OSError):  # it may be none, or in a folder that is none
-                draft.unlink()
         self._saved_paths.add(path.absolute())
         err.print(style_text((f"The conversation is saved in {path}.", "dim")))
 

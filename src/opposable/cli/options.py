@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 import typer
 from dotenv import dotenv_values
@@ -174,6 +174,26 @@ def require_new_file(path: Path) -> None:
         raise BadInput(f"{path} already exists. Pass another file, or move it away.")
     if not path.parent.is_dir():
         raise BadInput(f"The folder {path.parent} does not exist. Create it, or pass another file.")
+
+
+@contextlib.contextmanager
+def open_draft(path: Path, *, replace: bool = False) -> Iterator[BinaryIO]:
+    """Yield a draft that becomes the file as a whole at the end; an error leaves no draft and changes no file.
+
+    Raises:
+        FileExistsError: The file exists, and `replace` is not set.
+        OSError: The file cannot be written.
+    """
+    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with draft.open("wb") as file:
+            yield file
+        if not replace:
+            path.open("xb").close()
+        draft.replace(path)
+    finally:
+        with contextlib.suppress(OSError):  # it may be none, or in a folder that is none
+            draft.unlink()
 
 
 def parse_rate(text: str) -> RateLimit | None:

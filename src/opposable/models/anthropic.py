@@ -324,8 +324,9 @@ def _encode_part(part: ContentPart) -> dict[str, Any]:
     elif isinstance(part, FilePart) and part.media_type != "application/pdf":  # the API takes other files as text
         with suppress(UnicodeDecodeError):
             source = {"type": "text", "media_type": "text/plain", "data": part.data.decode()}
-    title = {"title": part.name} if isinstance(part, FilePart) and part.name else {}
-    return {"type": "image" if isinstance(part, ImagePart) else "document", "source": source, **title}
+    if isinstance(part, ImagePart):
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source} | ({"title": part.name} if part.name else {})
 
 
 def _encode_tool_choice(choice: ToolChoice, *, is_single_call: bool) -> dict[str, Any]:
