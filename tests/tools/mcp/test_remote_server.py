@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import json
 import logging
 import os
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 from mcp.server.mcpserver import MCPServer
 from starlette.datastructures import Headers
-from starlette.responses import Response
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from tests.tools.mcp.node_servers import NODE, get_everything_script, get_filesystem_script
 from tests.tools.mcp.odd import (
     OBJECT_SCHEMA,
@@ -274,6 +276,69 @@ class TestDeath:
         await opening
         errors = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
         assert [type(error) for error in errors] == [ToolUnavailable] * 3
+
+
+class UnusualServer:
+    """Answers over HTTP, in JSON, each call of its tool with one result, as it is."""
+
+    def __init__(self, result: bytes, **headers: str) -> None:
+        self.result = result
+        self.headers = headers
+
+    async def __call__(self, scope, receive, send) -> None:
+        message = await Request(scope, receive).json()
+        answer = {"jsonrpc": "2.0", "id": message.get("id")}
+        match message["method"]:
+            case "initialize":
+                implementation = {"name": "odd", "version": "1"}
+                result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": implementation}
+                response = JSONResponse(answer | {"result": result})
+            case "tools/list":
+                response = JSONResponse(answer | {"result": {"tools": [create_tool_json("get")]}})
+            case "tools/call":
+                content = self.result.replace(b"ID", str(message["id"]).encode())
+                response = Response(content, media_type="application/json", headers=self.headers)
+            case _ if "id" in message:
+                response = JSONResponse(answer | {"error": {"code": -32601, "message": "Method not found"}})
+            case _:
+                response = Response(status_code=202)
+        await response(scope, receive, send)
+
+    @contextlib.asynccontextmanager
+    async def open(self):
+        async with (
+            serve_app(self) as url,
+            McpServer(McpServerSpec(tool_id="odd", url=f"{url}/mcp")) as server,
+        ):
+            yield server
+
+
+class TestUnusualResults:
+    @pytest.mark.parametrize("content", ["", '"content": null, '])
+    async def test_structured_results_need_no_content(self, content):
+        result = f'{{"jsonrpc": "2.0", "id": ID, "result": {{{content}"structuredContent": {{"a": 1}}}}}}'
+        async with UnusualServer(result.encode()).open() as server:
+            assert await call_for_text(server, "get") == (None, '{"a":1}')
+
+    @pytest.mark.parametrize(
+        ("result", "problem"),
+        [
+            (b'{"jsonrpc": "2.0", "id": ID, "result": {}}', "content: is required"),
+            (b'{"token": "hunter2', "its response is not a message of the protocol"),
+        ],
+    )
+    async def test_an_invalid_result_is_described_without_its_values(self, result, problem, caplog):
+        async with UnusualServer(result).open() as server:
+            assert await call_for_text(server, "get") == ("failed", f"odd gave no valid result of get: {problem}")
+        assert "hunter2" not in caplog.text
+
+    async def test_a_compressed_message_is_limited_as_others(self, monkeypatch):
+        monkeypatch.setattr("opposable.tools.mcp.transport.MAX_MESSAGE_BYTES", 100_000)
+        result = {"jsonrpc": "2.0", "id": "ID", "result": {"content": [{"type": "text", "text": "a" * 200_000}]}}
+        bomb = UnusualServer(gzip.compress(json.dumps(result).encode()), **{"Content-Encoding": "gzip"})
+        async with bomb.open() as server:
+            failure, said = await call_for_text(server, "get")
+            assert (failure, said.endswith("it has more than 100,000 bytes")) == ("failed", True)
 
 
 class TestCalls:

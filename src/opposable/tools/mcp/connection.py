@@ -5,9 +5,12 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import ValidationError
+
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import OpposableError, ToolFailed, ToolUnavailable
 from opposable.domain.specs import McpServerSpec
+from opposable.domain.validation_problems import describe_problems
 from opposable.safety.redaction import redact_known_secrets
 from opposable.tools.mcp.connection_errors import describe_connection_error, is_connection_closed
 from opposable.tools.mcp.transport import ConnectionDiagnostics, McpSession, connect
@@ -151,13 +154,18 @@ class McpConnection:
             self._unanswered_calls = 0
             if error.code in (INVALID_PARAMS, METHOD_NOT_FOUND):
                 self.request_refresh()
-            raise ToolFailed(self._redact_message(f"{self._spec.tool_id} refused {tool}: {error.message}")) from error
+            if "validation error for union[JSONRPC" in error.message:  # the SDK's, with a part of the response
+                reason = f"gave no valid result of {tool}: its response is not a message of the protocol"
+            else:
+                reason = f"refused {tool}: {error.message}"
+            raise ToolFailed(self._redact_message(f"{self._spec.tool_id} {reason}")) from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             self._suspend_session(session)
             raise self._create_connection_lost_error(tool) from error
         except (RuntimeError, ValueError) as error:  # the SDK raises these for an invalid result
+            problems = describe_problems(error) if isinstance(error, ValidationError) else error
             raise ToolFailed(
-                self._redact_message(f"{self._spec.tool_id} gave no valid result of {tool}: {error}")
+                self._redact_message(f"{self._spec.tool_id} gave no valid result of {tool}: {problems}")
             ) from error
         self._unanswered_calls = 0
         return result

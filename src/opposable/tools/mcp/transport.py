@@ -6,8 +6,9 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from opposable.domain.errors import BadInput
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 INHERITED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """Environment variables that a program inherits, besides PATH, HOME, USER, LOGNAME, SHELL and TERM."""
-MAX_EVENT_BYTES = 64 * 1024 * 1024
-"""The largest message over HTTP. The library truncates what the model gets."""
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+"""The largest message over HTTP, decompressed. The library truncates what the model gets."""
 MIN_READ_TIMEOUT_SECONDS = 300.0
 MAX_STDERR_BYTES = 2_000
 """The part of a program's standard error that is stored: its end."""
@@ -75,6 +76,7 @@ async def connect(
         async with transport as (read_stream, write_stream):
             yield _FilteredStream(read_stream, disconnected, tool_list_filter), write_stream
 
+    logging.getLogger("client").addFilter(_remove_content)  # the SDK's name of its session
     client_info = Implementation(name="opposable", version="1")
     async with Client(open_streams(), message_handler=on_message, client_info=client_info) as client:
         tool_list_filter.protocol_version = client.protocol_version
@@ -93,16 +95,33 @@ async def _connect_http(spec: McpServerSpec, diagnostics: ConnectionDiagnostics)
 
     headers, diagnostics.secrets = resolve_references(spec.headers, spec.tool_id)
 
-    async def record_status(response: httpx2.Response) -> None:
+    async def watch_response(response: httpx2.Response) -> None:
         diagnostics.http_status = response.status_code
+        if response.headers.get("content-type", "").lower().startswith("application/json"):
+            response.aiter_bytes = partial(_limit_size, response.aiter_bytes)  # type: ignore[method-assign]
 
+    logging.getLogger("mcp.client.streamable_http").addFilter(_remove_content)
     timeout = httpx2.Timeout(spec.connect_timeout, read=max(MIN_READ_TIMEOUT_SECONDS, spec.timeout or 0.0))
-    hooks = {"response": [record_status]}
+    hooks = {"response": [watch_response]}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as http,
-        streamable_http_client(spec.url, http_client=http, max_sse_event_size=MAX_EVENT_BYTES) as streams,
+        streamable_http_client(spec.url, http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,
     ):
         yield streams
+
+
+async def _limit_size(
+    iterate: Callable[[int | None], AsyncIterator[bytes]], chunk_size: int | None = None
+) -> AsyncGenerator[bytes, None]:
+    """Yield the chunks of a message; the SDK reads all of it before it parses it."""
+    import httpx2  # lazy: the extra "mcp"
+
+    size = 0
+    async for chunk in iterate(chunk_size):
+        size += len(chunk)
+        if size > MAX_MESSAGE_BYTES:
+            raise httpx2.StreamError(f"it has more than {MAX_MESSAGE_BYTES:,} bytes")
+        yield chunk
 
 
 @contextlib.asynccontextmanager
@@ -110,7 +129,7 @@ async def _start_program(spec: McpServerSpec, diagnostics: ConnectionDiagnostics
     from mcp import StdioServerParameters  # lazy: the extra "mcp"
     from mcp.client.stdio import stdio_client
 
-    logging.getLogger("mcp.client.stdio").addFilter(_is_not_about_output)
+    logging.getLogger("mcp.client.stdio").addFilter(_remove_content)
     own_variables, diagnostics.secrets = resolve_references(spec.env, spec.tool_id)
     environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ} | own_variables
     if spec.cwd is not None and not spec.cwd.is_dir():
@@ -136,11 +155,13 @@ async def _start_program(spec: McpServerSpec, diagnostics: ConnectionDiagnostics
                 os.killpg(diagnostics.process_group, signal.SIGKILL)
 
 
-def _is_not_about_output(record: logging.LogRecord) -> bool:
-    """Return whether a record is not the SDK's about a line that is no message, such as a greeting of the program.
+def _remove_content(record: logging.LogRecord) -> bool:
+    """Remove what a server wrote, which may hold a secret, from a record of the SDK: it is in its traceback.
 
-    Its traceback has the line, which may hold a secret.
+    Returns:
+        Whether to log the record: not if it is about a line of a program that is no message, such as a greeting.
     """
+    record.exc_info = None
     return not str(record.msg).startswith("Failed to parse JSONRPC")
 
 
@@ -212,6 +233,9 @@ class _FilteredStream:
     async def __anext__(self) -> Any:
         message = await self._inner.__anext__()
         self._tool_list_filter.drop_malformed(message)
+        result = getattr(getattr(message, "message", None), "result", None)
+        if isinstance(result, dict) and "structuredContent" in result and result.get("content") is None:
+            result["content"] = []  # servers leave it out, and the SDK would reject the result
         return message
 
     async def __aenter__(self) -> "_FilteredStream":
