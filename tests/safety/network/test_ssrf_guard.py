@@ -1,5 +1,6 @@
 """Tools reach no internal address, by any known bypass."""
 
+import socket
 from ipaddress import ip_address
 
 import pytest
@@ -210,6 +211,27 @@ async def test_credentials_do_not_follow_to_another_origin(server):
                 pass
         assert len(other.seen) == 1
         await client.aclose()
+
+
+@pytest.mark.parametrize(("method", "outcome_unknown"), [("GET", False), ("POST", True)])
+async def test_a_redirected_request_may_have_had_an_effect(server, method, outcome_unknown):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        closed_host = f"127.0.0.1:{closed.getsockname()[1]}"
+
+    async def redirect(request):
+        raise web.HTTPSeeOther(f"http://{closed_host}/result")
+
+    server.answer = redirect
+    client = GuardedClient([server.host, closed_host])
+    with pytest.raises(ToolUnavailable, match="cannot be reached") as caught:
+        async with client.send(HttpRequest(method, f"{server.url}/orders", max_redirects=3)):
+            pass
+    assert caught.value.outcome_unknown == outcome_unknown
+    with pytest.raises(ToolUnavailable) as caught:
+        async with client.send(HttpRequest(method, f"http://{closed_host}/orders", max_redirects=3)):
+            pass
+    assert not caught.value.outcome_unknown
+    await client.aclose()
 
 
 def test_a_redirect_from_https_to_http_is_refused():

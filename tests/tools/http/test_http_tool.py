@@ -661,6 +661,21 @@ async def test_a_status_becomes_the_failure_it_means(server, make, status, body,
     assert said in str(caught.value)
 
 
+async def test_an_order_whose_result_is_not_there_yet_has_an_unknown_outcome(server, make):
+    async def answer(request):
+        if request.method == "POST":
+            raise web.HTTPSeeOther("/result")
+        return web.Response(status=503)
+
+    server.answer = answer
+    with pytest.raises(ToolUnavailable) as caught:
+        await make("/orders", "POST", redirects=2).run({}, NO_CONTEXT)
+    assert caught.value.outcome_unknown
+    with pytest.raises(ToolUnavailable) as caught:
+        await make("/result").run({}, NO_CONTEXT)
+    assert not caught.value.outcome_unknown
+
+
 def get_echoed_secrets():
     """Ways in which an upstream gives a key away."""
     quoted = json.dumps({"message": f"key {KEY} is wrong", KEY: [KEY, {"deep": f"x{KEY}y"}]})

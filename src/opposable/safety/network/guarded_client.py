@@ -71,26 +71,32 @@ class GuardedClient:
             ResponseTimeout: The server did not answer in time.
         """
         response = None
-        host = ""
+        targets: list[UrlTarget] = []
         try:
             async with asyncio.timeout(request.seconds) as scope:
-                target = self.guard.check_url(request.url)
-                host = target.host
-                response = await self._follow_redirects(request, target)
+                targets.append(self.guard.check_url(request.url))
+                response = await self._follow_redirects(request, targets)
                 yield response
         except TimeoutError as error:
             limit = request.seconds if scope.expired() else request.connect_seconds
-            raise ResponseTimeout(f"There was no answer from {host} within {limit:g} seconds.") from error
+            raise ResponseTimeout(f"There was no answer from {targets[-1].host} within {limit:g} seconds.") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
             raise ToolRefused("This URL cannot be fetched.") from error
         except aiohttp.ClientConnectorCertificateError as error:
-            raise ToolUnavailable(f"The certificate of {host} is not valid.") from error
+            raise ToolUnavailable(
+                f"The certificate of {targets[-1].host} is not valid.", outcome_unknown=_has_effect(request, targets)
+            ) from error
         except aiohttp.ClientConnectorError as error:
             reason = error.os_error.strerror or type(error.os_error).__name__
-            raise ToolUnavailable(f"{host} cannot be reached: {reason}.") from error
+            raise ToolUnavailable(
+                f"{targets[-1].host} cannot be reached: {reason}.", outcome_unknown=_has_effect(request, targets)
+            ) from error
         except aiohttp.ClientError as error:
-            message = f"The connection to {host} broke: {type(error).__name__}."
+            message = f"The connection to {targets[-1].host} broke: {type(error).__name__}."
             raise ToolUnavailable(message, outcome_unknown=True) from error
+        except ToolUnavailable as error:  # of the resolver, or of the caller for the status
+            error.outcome_unknown = error.outcome_unknown or _has_effect(request, targets)
+            raise
         finally:
             if response is not None:
                 response.release()  # closes the connection unless the body was read completely
@@ -101,9 +107,11 @@ class GuardedClient:
             session, self._session = self._session, None
             await session.close()
 
-    async def _follow_redirects(self, request: HttpRequest, target: UrlTarget) -> aiohttp.ClientResponse:
+    async def _follow_redirects(self, request: HttpRequest, targets: list[UrlTarget]) -> aiohttp.ClientResponse:
+        """Send a request and those after its redirects. Their targets are appended to `targets`, which has the first."""
         remaining = request.max_redirects
         while True:
+            target = targets[-1]
             response = await self._send_once(request, target)
             location = response.headers.get("location")
             if response.status not in _REDIRECT_STATUSES or location is None or request.max_redirects == 0:
@@ -112,8 +120,8 @@ class GuardedClient:
             if remaining == 0:
                 raise ToolRefused(f"{target.host} redirects more than {request.max_redirects} times.")
             remaining -= 1
-            next_target = self.guard.check_url(urljoin(str(target.url), location))
-            request, target = _build_redirect_request(request, response.status, target, next_target), next_target
+            targets.append(self.guard.check_url(urljoin(str(target.url), location)))
+            request = _build_redirect_request(request, response.status, *targets[-2:])
 
     async def _send_once(self, request: HttpRequest, target: UrlTarget) -> aiohttp.ClientResponse:
         """Send one request. One that only reads is sent again if the server had closed the connection meanwhile."""
@@ -158,6 +166,11 @@ class GuardedClient:
         connection = socket.socket(family, kind, protocol)
         connection.setblocking(False)
         return connection
+
+
+def _has_effect(request: HttpRequest, targets: list[UrlTarget]) -> bool:
+    """Return whether a request may have had an effect though its last target was not reached: it was redirected."""
+    return len(targets) > 1 and request.method not in ("GET", "HEAD")
 
 
 def _build_redirect_request(request: HttpRequest, status: int, old: UrlTarget, new: UrlTarget) -> HttpRequest:
