@@ -494,6 +494,7 @@ def test_secrets_are_named_after_the_prefix_and_the_scheme():
         ([{"url": "https://{r}.a.example:{p}/", "variables": {"r": {"default": "eu"}, "p": {"default": "8443"}}}], "", "https://eu.a.example:8443/things"),
         ([{"url": "/api"}], "https://b.example/docs/openapi.json", "https://b.example/api/things"),
         ([], "https://b.example/docs/openapi.json", "https://b.example/things"),
+        ([{"url": "https://a.example/v1/?version=2"}], "", "https://a.example/v1/things?version=2"),
     ],
 )  # fmt: skip
 def test_servers(servers, source, url):
@@ -510,6 +511,19 @@ def test_the_nearest_server_counts_and_a_missing_one_is_asked_for():
     )
     with pytest.raises(BadInput, match=r"has no host\. Give the server's URL"):
         specs_from_openapi(OpenApiDocument({**create_document(), "servers": [{"url": "/"}]}))
+
+
+@pytest.mark.parametrize(
+    ("summary", "text", "description"),
+    [
+        ("Lists things", "", "Lists things."),
+        ("列出物品。", "按名称排序。", "列出物品。 按名称排序。"),
+        ("列出物品。", "列出物品，按名称排序。", "列出物品，按名称排序。"),
+        ("Lists things!", "Sorted.", "Lists things! Sorted."),
+    ],
+)
+def test_a_summary_and_a_description_are_two_sentences(summary, text, description):
+    assert import_one_spec({"summary": summary, "description": text}).description == description
 
 
 def test_a_link_that_the_document_describes_is_shown():

@@ -135,10 +135,11 @@ def _create_spec(
     except SchemaTooLarge:
         inputs = _collect_inputs(document, location, item, operation, extensions=False)
     url_path = rename_in_template(path, _get_path_names(inputs))
+    server_url, *query = _get_server_url(document, item, operation, server).split("?", 1)
     authentication = get_operation_auth(document, operation, prefix)
     endpoint = EndpointConfig.model_validate(
         {
-            "url_template": f"{_get_server_url(document, item, operation, server)}{url_path}",
+            "url_template": "?".join([f"{server_url.rstrip('/')}{url_path}", *query]),
             "method": method,
             "headers": dict(authentication.headers),
             "auth": authentication.auth,
@@ -216,7 +217,7 @@ def _get_server_url(
 ) -> str:
     """Return a server's URL with the defaults of its variables, relative to the document's own URL."""
     if server_url:
-        return server_url.rstrip("/")
+        return server_url
     declared = (holder.get("servers") for holder in (operation, item, document.root))
     usable = (one[0] for one in declared if isinstance(one, list) and one and isinstance(one[0], Mapping))
     server = next(usable, {"url": "/"})
@@ -228,7 +229,7 @@ def _get_server_url(
     url = urljoin(document.source_url, url) if document.source_url else url
     if not urlsplit(url).netloc:
         raise BadInput(f"The document's server is {url!r}, which has no host. Give the server's URL.")
-    return url.rstrip("/")
+    return url
 
 
 def _create_parameters_schema(tool_id: str, inputs: OperationInputs) -> dict[str, Any]:
@@ -264,8 +265,9 @@ def _create_description(
     summary = _to_single_line(operation.get("summary")) or _to_single_line(item.get("summary"))
     texts = (unwrap_lines(one["description"]) for one in (operation, item) if isinstance(one.get("description"), str))
     text = next(filter(None, texts), "")
-    starts_with_summary = text.lower().startswith(summary.lower().rstrip("."))
-    description = (text if starts_with_summary else f"{summary.rstrip('.')}. {text}".strip()) or location
+    starts_with_summary = text.lower().startswith(summary.lower().rstrip(".。"))
+    summary = summary if summary.endswith((".", "。", "!", "！", "?", "？")) else f"{summary}."
+    description = (text if starts_with_summary else f"{summary} {text}".strip()) or location
     description = shorten_text(description, MAX_DESCRIPTION_CHARACTERS)
     return f"Deprecated. {description}" if deprecated else description
 
