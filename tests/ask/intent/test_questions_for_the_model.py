@@ -98,6 +98,9 @@ QUESTIONS_FOR_THE_MODEL = {
         ),
     ],
     "the one group of an extreme value": ["最晚就诊的医生", "费用的医生", "2024年最晚就诊的患者"],
+    "one best period or several": [
+        *("which months had the highest billing", "What quarters of 2023 had the highest billing?"),
+    ],
     "groups without rows": [
         *("Which doctor has the fewest visits?", "Which month had the fewest visits?", "bottom 2 wards by visits"),
         *("doctors with at most 1 visit", "which doctors have fewer than 2 visits", "wards with 1 or less visits"),
@@ -207,9 +210,11 @@ QUESTIONS_FOR_THE_MODEL = {
     "a day of the week": [
         *("上周三最高费用的医生", "本周五最多就诊数的医生", "上周3最高费用的医生", "每周三最高费用", "上上周日的费用"),
     ],
-    "a total of the best groups": [
+    "a total or an average of the best groups": [
         *(
             "total billing of the top 3 doctors",
+            "average duration of the top 3 doctors",
+            "前三名医生的平均时长",
             "total billing by the top 3 doctors",
             "top 3 doctors' total billing",
             "前三名医生的总费用",
@@ -285,6 +290,9 @@ QUESTIONS_FOR_THE_RULES = [
     *("上周费用最高的三名医生", "按周统计费用"),
     *(
         "top 3 doctors by total billing",
+        "top 3 doctors by average duration",
+        "average duration by doctor, top 3",
+        "平均时长最高的前三名医生",
         "total billing by doctor, top 3",
         "总费用最高的前三名医生",
         "总费用前三名的医生",

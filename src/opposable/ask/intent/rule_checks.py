@@ -29,9 +29,9 @@ def flag_unsupported(state: RuleState) -> None:
     group_count = len(state.groups) + state.has_time_groups
     if is_ranked and (group_count > 1 or _is_best_of_each(state)):
         state.ambiguities.append(messages.BEST_WITHIN_GROUPS)
-    may_sum_groups = is_ranked and group_count and not state.has_phrase("apart", "each")
+    may_aggregate = is_ranked and group_count and not state.has_phrase("apart", "each")
     for position, phrase in enumerate(state.phrases):
-        if may_sum_groups and _is_sum_of_groups(state, position):
+        if may_aggregate and _is_aggregate_of_groups(state, position):
             state.ambiguities.append(messages.UNCLEAR_PHRASE.format(phrase=phrase.text))
         if phrase.is_a("group", "each") and not _has_group_after(state, position):
             after = state.find_neighbor(position, 1)
@@ -49,15 +49,15 @@ def _is_best_of_each(state: RuleState) -> bool:
     return is_best and (state.is_each_period or any(state.find_neighbor(at, 1) in state.dimensions for at in each))
 
 
-def _is_sum_of_groups(state: RuleState, position: int) -> bool:
-    """Return whether a word or metric such as "total" neither ranks the groups nor precedes "by" and their name."""
+def _is_aggregate_of_groups(state: RuleState, position: int) -> bool:
+    """Return whether a word or metric such as "total" or "average" neither ranks groups nor precedes "by" and theirs."""
     text = state.phrases[position].text.lower()
-    is_total_metric = position in state.metrics and re.search(r"\btotal\b|总|合计", text)
+    is_aggregate = position in state.metrics and re.search(r"\b(total|average|mean)\b|总|合计|均", text)
     end = position + 1 if position + 1 in state.metrics else position
     is_ranked = state.has_neighbor(end, 1, *ORDER_KINDS, skipped_kinds=("stop",))
     is_grouped = state.is_at(end + 1, "group") and not state.has_neighbor(end + 1, 1, *ORDER_KINDS)
     belongs_to_groups = is_ranked or is_grouped or state.has_neighbor(position, -1, "group", *ORDER_KINDS)
-    return bool(state.is_at(position, "total") or is_total_metric) and not belongs_to_groups
+    return bool(state.is_at(position, "total") or is_aggregate) and not belongs_to_groups
 
 
 def _has_group_after(state: RuleState, position: int) -> bool:

@@ -208,7 +208,7 @@ def _set_grain(state: QuestionTime, match: "re.Match[str]") -> bool:
     """Set the grain; reject a second grain."""
     grain = find_unit(next(filter(None, match.groups())))
     state.grain = state.grain or grain
-    state.is_each_period |= bool(re.match("by|per|each|every|for|across|[按每各逐分]", match[0]))
+    state.is_each_period |= bool(re.match(r"by|per|each|every|for|across|(which|what) \w+s\b|[按每各逐分]", match[0]))
     return state.grain == grain
 
 
