@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-import aiohttp
-
 from opposable.app.default_store import database_url, open_existing_store
 from opposable.app.models import models_directory
 from opposable.domain.errors import BadInput, OpposableError
@@ -104,6 +102,8 @@ async def _check_model(settings: Settings, name: str) -> Check:
 
 async def _check_server(name: str) -> Check:
     """Check that the server of a model accepts connections."""
+    import aiohttp  # lazy: start-up time
+
     url = urlsplit(name)
     try:
         timeout = aiohttp.ClientTimeout(total=SERVER_TIMEOUT_SECONDS)

@@ -12,13 +12,13 @@ from opposable.builtin_tools.calculator.calculator import calculator
 from opposable.builtin_tools.clock import time
 from opposable.domain.errors import BadInput, ToolRegistrationError
 from opposable.domain.specs import AnyToolSpec, FunctionToolSpec, HttpToolSpec, McpServerSpec, Registration, SkillSpec
+from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.base import Tool
 from opposable.tools.function import FunctionTool
 from opposable.tools.function_loader import load_file_tools, load_tools
 from opposable.tools.library import ToolLibrary
 
 if TYPE_CHECKING:  # imported with the first tool that needs it
-    from opposable.safety.network.guarded_client import GuardedClient
     from opposable.safety.sandbox.sandbox import Sandbox
     from opposable.tools.mcp.remote_server import McpServer
     from opposable.tools.mcp.tool_pinning import PinStore
@@ -140,10 +140,8 @@ class SpecLoader:
         return {tool.tool_id: tool for tool in tools}
 
     @cached_property
-    def client(self) -> "GuardedClient":
+    def client(self) -> GuardedClient:
         """The HTTP client that all HTTP tools share."""
-        from opposable.safety.network.guarded_client import GuardedClient  # lazy: start-up time
-
         return GuardedClient(self.permissions.private_hosts)
 
     @cached_property

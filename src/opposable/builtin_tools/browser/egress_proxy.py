@@ -12,7 +12,8 @@ from ipaddress import ip_address
 from aiohttp import ThreadedResolver
 
 from opposable.domain.errors import ToolRefused, ToolUnavailable
-from opposable.safety.network.ssrf_guard import GuardedResolver, SsrfGuard
+from opposable.safety.network.guarded_resolver import GuardedResolver
+from opposable.safety.network.ssrf_guard import SsrfGuard
 
 _CHUNK_BYTES = 65536
 _TIMEOUT_SECONDS = 10.0

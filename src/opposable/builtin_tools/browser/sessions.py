@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opposable.builtin_tools.browser.chromium import launch_chromium
-from opposable.builtin_tools.browser.egress_proxy import EgressProxy
 from opposable.domain.errors import ToolRefused, ToolUnavailable
 from opposable.safety.network.ssrf_guard import SsrfGuard
+
+if TYPE_CHECKING:
+    from opposable.builtin_tools.browser.egress_proxy import EgressProxy
 
 _MAX_TABS = 5
 
@@ -116,6 +118,8 @@ class BrowserSessions:
         except ImportError as error:
             message = 'The browser tool needs the extra "browser": pip install "opposable[browser]".'
             raise ToolUnavailable(message) from error
+        from opposable.builtin_tools.browser.egress_proxy import EgressProxy  # lazy: start-up time
+
         self._proxy = EgressProxy(self._guard)
         try:
             proxy = await self._proxy.start()

@@ -6,15 +6,16 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-import aiohttp
-from aiohttp.abc import AbstractResolver
-
 from opposable.domain.errors import ToolFailed, ToolRefused, ToolUnavailable
-from opposable.safety.network.ssrf_guard import GuardedResolver, SsrfGuard
+from opposable.safety.network.ssrf_guard import SsrfGuard
 from opposable.safety.network.url_parsing import UrlTarget
+
+if TYPE_CHECKING:  # aiohttp takes longer to import than most commands run, and loads the certificates
+    import aiohttp
+    from aiohttp.abc import AbstractResolver
 
 CONNECT_SECONDS = 10.0
 MAX_CONNECTIONS = 100
@@ -54,13 +55,13 @@ class GuardedClient:
         resolver: Replaces the resolver of the system.
     """
 
-    def __init__(self, allow: Sequence[str] = (), *, resolver: AbstractResolver | None = None) -> None:
+    def __init__(self, allow: Sequence[str] = (), *, resolver: "AbstractResolver | None" = None) -> None:
         self.guard = SsrfGuard(tuple(allow))
         self._resolver = resolver
         self._session: aiohttp.ClientSession | None = None
 
     @asynccontextmanager
-    async def send(self, request: HttpRequest) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+    async def send(self, request: HttpRequest) -> "AsyncGenerator[aiohttp.ClientResponse, None]":
         """Send a request and yield the response, its body unread.
 
         The connection is closed afterwards unless the body was read completely.
@@ -70,6 +71,8 @@ class GuardedClient:
             ToolUnavailable: The server cannot be reached, or the connection broke.
             ResponseTimeout: The server did not answer in time.
         """
+        import aiohttp  # lazy: start-up time
+
         response = None
         targets: list[UrlTarget] = []
         try:
@@ -107,7 +110,7 @@ class GuardedClient:
             session, self._session = self._session, None
             await session.close()
 
-    async def _follow_redirects(self, request: HttpRequest, targets: list[UrlTarget]) -> aiohttp.ClientResponse:
+    async def _follow_redirects(self, request: HttpRequest, targets: list[UrlTarget]) -> "aiohttp.ClientResponse":
         """Send a request and those after its redirects. Their targets are appended to `targets`, which has the first."""
         remaining = request.max_redirects
         while True:
@@ -123,8 +126,10 @@ class GuardedClient:
             targets.append(self.guard.check_url(urljoin(str(target.url), location)))
             request = _build_redirect_request(request, response.status, *targets[-2:])
 
-    async def _send_once(self, request: HttpRequest, target: UrlTarget) -> aiohttp.ClientResponse:
+    async def _send_once(self, request: HttpRequest, target: UrlTarget) -> "aiohttp.ClientResponse":
         """Send one request. One that only reads is sent again if the server had closed the connection meanwhile."""
+        import aiohttp  # lazy: start-up time
+
         try:
             return await self._send(request, target)
         except aiohttp.ServerDisconnectedError:
@@ -132,7 +137,9 @@ class GuardedClient:
                 raise
             return await self._send(request, target)
 
-    async def _send(self, request: HttpRequest, target: UrlTarget) -> aiohttp.ClientResponse:
+    async def _send(self, request: HttpRequest, target: UrlTarget) -> "aiohttp.ClientResponse":
+        import aiohttp  # lazy: start-up time
+
         return await self._get_session().request(
             request.method,
             target.url,
@@ -143,7 +150,11 @@ class GuardedClient:
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=request.connect_seconds),
         )
 
-    def _get_session(self) -> aiohttp.ClientSession:
+    def _get_session(self) -> "aiohttp.ClientSession":
+        import aiohttp  # lazy: start-up time
+
+        from opposable.safety.network.guarded_resolver import GuardedResolver  # lazy: start-up time
+
         if self._session is None or self._session.closed:
             connector = aiohttp.TCPConnector(
                 resolver=GuardedResolver(self.guard, self._resolver or aiohttp.DefaultResolver()),

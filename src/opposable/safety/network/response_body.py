@@ -3,8 +3,10 @@
 import codecs
 import re
 from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
 
-import aiohttp
+if TYPE_CHECKING:
+    import aiohttp
 
 _BINARY_CONTROL_CHARACTER = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{2,40})", re.IGNORECASE)
@@ -15,7 +17,7 @@ _SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "iso8859-1": "cp1252"}
 _NON_TEXT_CODECS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7"})
 
 
-async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> tuple[bytes, bool]:
+async def read_body(response: "aiohttp.ClientResponse", max_bytes: int) -> tuple[bytes, bool]:
     """Read at most `max_bytes` of a decompressed body.
 
     Return the bytes, and whether there are more.
@@ -28,7 +30,7 @@ async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> tuple[b
     return bytes(body), False
 
 
-async def iter_lines(response: aiohttp.ClientResponse, max_bytes: int) -> AsyncGenerator[bytes, None]:
+async def iter_lines(response: "aiohttp.ClientResponse", max_bytes: int) -> AsyncGenerator[bytes, None]:
     """Yield the lines of a body as they arrive, with their line endings.
 
     Stop after `max_bytes`, with a last line that may be cut.

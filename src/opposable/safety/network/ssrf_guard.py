@@ -2,12 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import Any
+from ipaddress import IPv4Network, IPv6Network, ip_network
 
-from aiohttp.abc import AbstractResolver, ResolveResult
-
-from opposable.domain.errors import BadInput, ToolRefused, ToolUnavailable
+from opposable.domain.errors import BadInput, ToolRefused
 from opposable.safety.network.ip_addresses import Address, classify_address
 from opposable.safety.network.url_parsing import UrlTarget, parse_host, parse_url
 
@@ -128,33 +125,6 @@ class SsrfGuard:
             and address in target.host_or_network
             for target in self._allowed_targets
         )
-
-
-class GuardedResolver(AbstractResolver):
-    """A resolver that rejects an answer with any address that is not allowed."""
-
-    def __init__(self, guard: SsrfGuard, resolver: AbstractResolver) -> None:
-        self._guard = guard
-        self._resolver = resolver
-
-    async def resolve(self, host: str, port: int = 0, family: Any = 0) -> list[ResolveResult]:
-        """Resolve a host.
-
-        Raises:
-            ToolRefused: An address is not allowed.
-            ToolUnavailable: The name cannot be resolved.
-        """
-        try:
-            results = await self._resolver.resolve(host, port, family)
-        except OSError as error:
-            raise ToolUnavailable(f"There is no host {host}, or its name cannot be looked up now.") from error
-        for result in results:
-            self._guard.check_address(ip_address(result["host"]), host, port)
-        return results
-
-    async def close(self) -> None:
-        """Close the inner resolver."""
-        await self._resolver.close()
 
 
 def parse_allowed_hosts(entries: Iterable[str]) -> tuple[str, ...]:

@@ -2,9 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from typing import Any
-
-from aiohttp import MultipartWriter, payload
+from typing import TYPE_CHECKING, Any
 
 from opposable.domain.argument_problems import is_required, must_be
 from opposable.domain.errors import FieldProblem, InvalidArguments
@@ -16,6 +14,9 @@ from opposable.tools.http.parameter_styles import (
     to_field_values,
     to_json_text,
 )
+
+if TYPE_CHECKING:
+    from aiohttp import payload
 
 FILE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -81,6 +82,8 @@ def _require_object(endpoint: EndpointConfig, value: Any) -> dict[str, Any]:
 
 
 async def _encode_multipart(endpoint: EndpointConfig, values: Mapping[str, Any]) -> tuple[bytes, str]:
+    from aiohttp import MultipartWriter, payload  # lazy: start-up time
+
     writer = MultipartWriter("form-data")
     for name, value in values.items():
         if name not in endpoint.files:
@@ -98,7 +101,7 @@ async def _encode_multipart(endpoint: EndpointConfig, values: Mapping[str, Any])
     return await writer.as_bytes(), writer.content_type
 
 
-def _set_disposition(part: payload.Payload, **fields: str) -> None:
+def _set_disposition(part: "payload.Payload", **fields: str) -> None:
     """Set the names of a part as browsers write them: in UTF-8, with quotation marks and line breaks encoded."""
     named = "".join(f'; {key}="{value.translate(_ESCAPED_IN_NAMES)}"' for key, value in fields.items())
     part.headers["Content-Disposition"] = f"form-data{named}"

@@ -4,9 +4,7 @@ import codecs
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import aiohttp
+from typing import TYPE_CHECKING, Any
 
 from opposable.domain.backoff import parse_retry_after
 from opposable.domain.errors import ToolError, ToolFailed, ToolRefused, ToolUnavailable
@@ -17,6 +15,9 @@ from opposable.tools.failure_rules import is_failure
 from opposable.tools.http.response_extract import Extract
 from opposable.tools.http.secrets import Redactor
 from opposable.tools.result_text import value_to_text
+
+if TYPE_CHECKING:
+    import aiohttp
 
 _MAX_ERROR_CHARACTERS = 4_000  # of a page or a failure of the server; what is wrong with a request is reported whole
 _MAX_ERROR_BYTES = 64_000
@@ -51,7 +52,7 @@ class ResponseOptions:
     headers: tuple[str, ...] = ()
 
 
-async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor) -> Any:
+async def read_value(response: "aiohttp.ClientResponse", options: ResponseOptions, redactor: Redactor) -> Any:
     """Return the value of a successful response: JSON (see `_parse_value`), else text.
 
     An empty response has its status, and the location of what was created.
@@ -85,7 +86,7 @@ async def read_value(response: aiohttp.ClientResponse, options: ResponseOptions,
     return _truncate_value(f"{redacted}\n…" if is_truncated else redacted, options.max_characters)
 
 
-def add_headers(value: Any, response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor) -> Any:
+def add_headers(value: Any, response: "aiohttp.ClientResponse", options: ResponseOptions, redactor: Redactor) -> Any:
     """Return the value with those of the response's headers that the spec lists; the value itself without any."""
     found = {name: response.headers.getall(name, []) for name in options.headers}
     shown = {name: redactor.redact_text(", ".join(values)) for name, values in found.items() if values}
@@ -93,7 +94,10 @@ def add_headers(value: Any, response: aiohttp.ClientResponse, options: ResponseO
 
 
 async def read_stream(
-    response: aiohttp.ClientResponse, options: ResponseOptions, redactor: Redactor, report: Callable[[str], None] | None
+    response: "aiohttp.ClientResponse",
+    options: ResponseOptions,
+    redactor: Redactor,
+    report: Callable[[str], None] | None,
 ) -> Any:
     """Report the deltas of a streaming response, extracted and redacted, and return them joined.
 
@@ -135,7 +139,7 @@ async def read_stream(
     return redactor.redact_data(_truncate_value(joined, options.max_characters))
 
 
-async def error_from_response(response: aiohttp.ClientResponse, redactor: Redactor) -> ToolError:
+async def error_from_response(response: "aiohttp.ClientResponse", redactor: Redactor) -> ToolError:
     """Return the error that a response's status means, with the server's message, truncated and redacted."""
     status = response.status
     host = response.url.host

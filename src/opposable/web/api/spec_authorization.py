@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from opposable.domain.errors import BadInput, ToolError
 from opposable.domain.specs import AgentSpec, AnyToolSpec, AuthConfig, HttpToolSpec, McpServerSpec, SkillSpec
+from opposable.safety.network.ssrf_guard import SsrfGuard
 from opposable.service.service import Service
 from opposable.settings import Settings
 from opposable.tools.bindings import merge_config
@@ -133,8 +134,6 @@ async def _check_server(spec: McpServerSpec, settings: Settings, principal: Prin
 
 async def _check_address(url: str, settings: Settings) -> None:
     """Reject a URL whose host or addresses tools may not connect to."""
-    from opposable.safety.network.ssrf_guard import SsrfGuard  # lazy: aiohttp's resolver is loaded with the first check
-
     guard = SsrfGuard(settings.private_hosts)
     try:
         target = guard.check_url(url)
@@ -144,7 +143,7 @@ async def _check_address(url: str, settings: Settings) -> None:
         raise forbidden_error(str(error)) from error
 
 
-async def _check_resolved_addresses(guard: Any, host: str, port: int) -> None:
+async def _check_resolved_addresses(guard: SsrfGuard, host: str, port: int) -> None:
     try:
         addresses = await asyncio.get_running_loop().getaddrinfo(host, port)
     except OSError:
