@@ -13,6 +13,7 @@ from tests.web.serving import SlowModel
 from opposable import Client
 from opposable import client as client_module
 from opposable.client import ServiceError
+from opposable.domain.errors import BadInput
 from opposable.domain.specs import AgentSpec, AgentToolBinding
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
@@ -124,6 +125,12 @@ async def test_a_response_of_another_server_is_reported(status, body, length, pr
         for request in (client.get_run("r1"), client.cancel_run("r1"), client.chat("hi"), anext(client.list_tools())):
             with pytest.raises(ServiceError, match=problem):
                 await request
+
+
+async def test_a_key_may_end_with_a_line_break_but_have_none_in_it():
+    assert Client(key="sesame\n")._headers == {"authorization": "Bearer sesame"}
+    with pytest.raises(BadInput, match="has a line break"):
+        Client(key="sesame\nX-Admin: 1")
 
 
 async def test_an_unreachable_service_is_reported():

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from opposable.domain.errors import OpposableError
+from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.json_text import dump_json, parse_json
 from opposable.domain.records import RunStatus
 
@@ -136,10 +136,16 @@ class Client:
     """A client of the service at `url`: `async with Client(url, key) as client`.
 
     Every method raises `ServiceError` with the message, status and kind that the service returns.
+
+    Raises:
+        BadInput: The key cannot be sent.
     """
 
     def __init__(self, url: str = "http://127.0.0.1:8000", key: str = "") -> None:
         self._url = url.rstrip("/").removesuffix("/v1")
+        key = key.strip()  # of a file with a line break at its end
+        if not key.isprintable():
+            raise BadInput("The API key has a line break or another control character in it.")
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._session: aiohttp.ClientSession | None = None
 

@@ -5,7 +5,9 @@ import asyncio
 import pytest
 from tests.models.chat_server import chat_server, respond_json, respond_text
 
-from opposable.domain.errors import ModelNotFound
+from opposable.domain.errors import ModelNotFound, ModelRefusedKey
+from opposable.domain.messages import user_message
+from opposable.models.factory import create_model
 from opposable.models.http_client import Endpoint, RetryPolicy
 
 pytestmark = pytest.mark.anyio
@@ -24,6 +26,18 @@ async def test_a_missing_path_is_named_as_requested_and_only_the_own_path_gets_a
             await endpoint.aclose()
     assert str(own.value) == f"There is nothing at {endpoint.url} (HTTP 404). The base URL ends in /v1."
     assert str(relayed.value) == f"There is nothing at {server.url}/embeddings (HTTP 404)."
+
+
+async def test_a_key_from_a_file_is_sent_without_its_line_break(monkeypatch):
+    monkeypatch.setenv("OPPOSABLE_API_KEY", "sesame\n")
+    async with chat_server(respond_text("sesame is wrong", status=401)) as server:
+        model = create_model(f"{server.url}#m")
+        with pytest.raises(ModelRefusedKey) as caught:
+            async for _ in model.stream([user_message("hi")]):
+                pass
+        await model.aclose()
+        assert server.headers[0]["Authorization"] == "Bearer sesame"
+        assert "sesame" not in str(caught.value)
 
 
 async def test_an_endpoint_can_be_used_in_one_event_loop_after_another():

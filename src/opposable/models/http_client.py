@@ -81,8 +81,8 @@ class Endpoint:
         self, url: str, headers: dict[str, str], api_key: str, retry_policy: RetryPolicy, path_hint: str
     ) -> None:
         self.url = url
-        self._headers = {"content-type": "application/json", **headers}
-        self._api_key = api_key
+        self._headers = {"content-type": "application/json"} | {name: value.strip() for name, value in headers.items()}
+        self._api_key = api_key.strip()  # a key from a file ends with a line break
         self._retry_policy = retry_policy
         self._path_hint = path_hint
         self._session: aiohttp.ClientSession | None = None
