@@ -110,6 +110,26 @@ def test_documents_in_other_encodings_are_read(tmp_path, encoding):
     )
 
 
+def test_long_chinese_instructions_are_read_to_their_end(tmp_path):
+    text = "---\nname: 长\ndescription: 长文档\n---\n" + "先看数据，再写结论。\n" * 10_000 + "完"
+    instructions = load_skill(write_skill(tmp_path, "x", {"SKILL.md": text})).read_instructions()
+    assert len(instructions) == 110_001
+    assert instructions.endswith("完")
+
+
+def test_a_version_may_be_a_date(tmp_path):
+    text = "---\nname: x\ndescription: X.\nversion: 2025-11-15\n---\n"
+    assert load_skill(write_skill(tmp_path, "x", {"SKILL.md": text})).manifest.version == "2025-11-15"
+
+
+async def test_a_script_may_start_a_program_of_its_skill(tmp_path, sandbox):
+    files = {"SKILL.md": BODY, "scripts/run.sh": "/skill/lib/helper.sh", "lib/helper.sh": "#!/bin/sh\necho helped\n"}
+    folder = write_skill(tmp_path, "x", files)
+    (folder / "lib/helper.sh").chmod(0o755)
+    library = ToolLibrary(create_skill_tools(load_skill(folder), sandbox))
+    assert (await library.call("x.run", {})).content == "helped"
+
+
 BODY = "# Title\n\nThe document says this.\n\nMore.\n"
 
 
@@ -259,11 +279,13 @@ INVALID_SKILLS = [
     ({"SKILL.md": "---\n- a\n- b\n---\nbody"}, "must be fields and values"),
     ({"SKILL.md": "---\na: &a [x]\nb: [*a, *a]\n---\nbody"}, "aliases"),
     ({"SKILL.md": "---\nname: x\nscripts: [{path: ../evil.py}]\n---\nb"}, "inside the skill's folder"),
+    ({"SKILL.md": "---\nname: x\nscript: ../evil.py\n---\nb"}, "script: must be a path inside"),
     ({"SKILL.md": "---\nname: x\nscripts: [scripts/none.py]\n---\nb"}, "does not exist"),
     ({"SKILL.md": "---\nname: '!!!'\n---\nbody"}, "is not a valid name"),
     ({"SKILL.md": "---\nname: x\n---\n# Only a title\n"}, "it has no description"),
     ({"SKILL.md": b"\0\1\2"}, "is not a text file"),
     ({"SKILL.md": "x" * 300_000}, "longer than"),
+    ({"SKILL.md": "中" * 200_001}, "longer than"),
     ({"skill.json": "{nope"}, "not valid JSON"),
     ({"README.md": "x"}, "it has no SKILL.md"),
 ]

@@ -1,5 +1,6 @@
 """The files of a skill: listed, read and copied without following links."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,24 +52,27 @@ class SkillFolder:
             raise BadInput(f"it contains more than {MAX_FILES} files or {MAX_SKILL_BYTES // 1_000_000} MB.")
         return SkillFiles(sizes, left_out)
 
-    def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-        """Return at most `max_bytes` of a file. Raises: `ToolError` for a missing file, a link, or a path outside."""
+    def read(self, path: str) -> bytes:
+        """Return a file, up to its size limit. Raises: `ToolError` for a missing file, a link, or a path outside."""
         with self._roots.open_file(self._roots.find(path)) as file:
-            return file.stream.read(max_bytes)
+            return file.stream.read(MAX_FILE_BYTES)
 
-    def read_text(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
+    def read_text(self, path: str) -> str:
         """Return a file's text. Raises: as `read`; `ToolFailed` for a binary file."""
-        content = decode_text(self.read(path, max_bytes))
+        content = decode_text(self.read(path))
         if content is None:
             raise ToolFailed(f"{path} is not a text file.")
         return content
 
     def copy_to(self, target: Path) -> None:
-        """Copy the files into `target`, readable by every user, since a sandbox runs as an unprivileged one."""
+        """Copy the files into `target`, readable by every user, since a sandbox runs as an unprivileged one.
+
+        Programs stay executable: scripts of a skill may start them.
+        """
         for name in self.list_files().sizes:
             copy = target / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(self.read(name))
-            copy.chmod(0o644)
+            copy.chmod(0o755 if os.access(self.path / name, os.X_OK) else 0o644)
         for folder in (target, *(path for path in target.rglob("*") if path.is_dir())):
             folder.chmod(0o755)

@@ -130,7 +130,7 @@ def _load_skill(path: Path) -> Skill:
         raise BadInput(f"its {link} is a link." if link else f"it has no {SKILL_DOCUMENT}.")
     manifest, body = _read_document(folder) if SKILL_DOCUMENT in files.sizes else (SkillManifest(), "")
     if JSON_MANIFEST in files.sizes:
-        declared = parse_json_manifest(folder.read_text(JSON_MANIFEST, _MAX_DOCUMENT_CHARACTERS))
+        declared = parse_json_manifest(folder.read_text(JSON_MANIFEST))
         manifest = manifest.model_copy(update={name: getattr(declared, name) for name in declared.model_fields_set})
     skipped_files = dict(files.skipped)
     scripts = _collect_scripts(folder, manifest, tuple(files.sizes), skipped_files)
@@ -153,7 +153,7 @@ def _load_skill(path: Path) -> Skill:
 
 
 def _read_document(folder: SkillFolder) -> tuple[SkillManifest, str]:
-    text = folder.read_text(SKILL_DOCUMENT, _MAX_DOCUMENT_CHARACTERS + 1)
+    text = folder.read_text(SKILL_DOCUMENT)
     if len(text) > _MAX_DOCUMENT_CHARACTERS:
         raise BadInput(f"its {SKILL_DOCUMENT} is longer than {_MAX_DOCUMENT_CHARACTERS:,} characters.")
     return parse_front_matter(text)

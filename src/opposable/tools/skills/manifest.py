@@ -1,10 +1,11 @@
 """The manifest of a skill: the front matter of its `SKILL.md`, or a `skill.json`."""
 
+import datetime
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from opposable.domain.errors import BadInput
 from opposable.domain.validation_problems import describe_problems
@@ -18,6 +19,13 @@ class LenientModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
 
+def _normalize_script_path(path: str) -> str:
+    parts = PurePosixPath(path.replace("\\", "/")).parts
+    if not parts or path.startswith("/") or ".." in parts:
+        raise ValueError("must be a path inside the skill's folder, such as scripts/run.py")
+    return "/".join(part for part in parts if part != ".")
+
+
 class ScriptManifest(LenientModel):
     """The declaration of a script.
 
@@ -25,21 +33,15 @@ class ScriptManifest(LenientModel):
     script gets its arguments: "json" as one object on standard input, "argv" as `--name=value`.
     """
 
-    path: str = Field(validation_alias=AliasChoices("path", "script", "file"))
+    path: Annotated[str, AfterValidator(_normalize_script_path)] = Field(
+        validation_alias=AliasChoices("path", "script", "file")
+    )
     name: str = ""
     description: str = ""
     parameters: dict[str, Any] | None = Field(
         default=None, validation_alias=AliasChoices("parameters", "input_schema", "inputs")
     )
     arguments: Literal["json", "argv"] = "json"
-
-    @field_validator("path")
-    @classmethod
-    def _validate_path(cls, path: str) -> str:
-        parts = PurePosixPath(path.replace("\\", "/")).parts
-        if not parts or path.startswith("/") or ".." in parts:
-            raise ValueError("must be a path inside the skill's folder, such as scripts/run.py")
-        return "/".join(part for part in parts if part != ".")
 
 
 class SkillManifest(LenientModel):
@@ -56,6 +58,16 @@ class SkillManifest(LenientModel):
         default=None, validation_alias=AliasChoices("parameters", "input_schema", "inputs")
     )
     arguments: Literal["json", "argv"] = "json"
+
+    @field_validator("script")
+    @classmethod
+    def _normalize_script(cls, path: str) -> str:
+        return _normalize_script_path(path) if path else ""
+
+    @field_validator("version", mode="before")
+    @classmethod
+    def _format_date(cls, value: Any) -> Any:
+        return str(value) if isinstance(value, datetime.date) else value  # YAML reads 2025-11-15 as a date
 
     @field_validator("allowed_tools", mode="before")
     @classmethod
