@@ -9,6 +9,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from rich.console import Console
 from tests.cli.program import (
     NOWHERE,
     Terminal,
@@ -26,6 +27,9 @@ from tests.models.chat_server import (
     respond_text,
 )
 from tests.waiting import wait_until
+
+from opposable.cli.errors import report_error
+from opposable.domain.errors import OpposableError
 
 pytestmark = pytest.mark.anyio
 
@@ -285,3 +289,10 @@ async def test_a_bug_is_reported_in_one_sentence_too(tmp_path: Path) -> None:
         "Please report it. With OPPOSABLE_DEBUG=1, the same command prints a traceback.\n",
     )
     assert ends[1][1].startswith("Traceback ")
+
+
+def test_a_file_that_cannot_be_written_is_an_error_of_the_system(capsys: pytest.CaptureFixture[str]) -> None:
+    error = OpposableError("Cannot write a.json: No space left on device.")
+    error.__cause__ = OSError()
+    assert report_error(error, Console(stderr=True), json=True) == 1
+    assert orjson.loads(capsys.readouterr().out)["error"]["kind"] == "system_error"

@@ -7,6 +7,7 @@ import pytest
 from tests.cli.program import SQL_REPLY, run_with_model
 from tests.models.chat_server import (
     build_completion,
+    respond_json,
 )
 from typer.testing import CliRunner
 
@@ -45,6 +46,17 @@ def test_runs_are_evaluated_by_kind_and_variant():
     assert done.exit_code == 0
     row = orjson.loads(done.stdout)["all guards"]
     assert (row["success %"], row["repeats"], row["failed"]) == (100.0, 0, [])
+
+
+async def test_an_evaluation_without_an_answer_of_the_model_fails(workspace: Path) -> None:
+    refused = respond_json({"error": {"message": "bad key"}}, status=401)
+    args = ("eval", "runs", "--kind", "polling", "--only", "all guards", "--scenarios", str(SCENARIO_FOLDER), "--json")
+    async with run_with_model(workspace, *args, answers=[refused]) as (done, _):
+        assert (done.code, done.json["error"]["kind"]) == (1, "model_refused_key")
+    answers = [build_completion("I cannot do that."), refused]
+    async with run_with_model(workspace, *args, "--no-twice", answers=answers) as (done, _):
+        assert done.code == 0, done.err
+        assert "1 of 2 runs failed with an error of the model. The model server" in done.err
 
 
 @pytest.mark.parametrize(

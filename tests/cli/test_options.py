@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.program import NOWHERE, assert_one_sentence, run_program
+from tests.cli.program import NOWHERE, assert_one_sentence, needs_posix, run_program
+
+from opposable.cli.options import write_file
+from opposable.domain.errors import OpposableError
 
 pytestmark = pytest.mark.anyio
 
@@ -61,3 +64,21 @@ async def test_a_misspelt_variable_is_a_warning_and_an_unrelated_one_is_not(tmp_
         "Warning: OPPOSABLE_SECOND is not a setting. Did you mean OPPOSABLE_SECONDS?",
         "Warning: OPPOSABLE_TURN is not a setting. Did you mean OPPOSABLE_TURNS?",
     ]
+
+
+@needs_posix
+def test_a_file_that_cannot_be_written_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    import resource
+
+    write_file(tmp_path / "a.txt", "first", replace=True)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard_limit))  # as on a full disk
+    try:
+        for name in ("a.txt", "b.txt"):
+            with pytest.raises(OpposableError, match=f"Cannot write .*{name}: File too large"):
+                write_file(tmp_path / name, "x" * 100_000, replace=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard_limit, hard_limit))
+    with pytest.raises(OpposableError, match=r"Cannot write .*a.txt: File exists"):
+        write_file(tmp_path / "a.txt", "second")
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"a.txt": "first"}

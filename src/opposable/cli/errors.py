@@ -75,6 +75,8 @@ def _describe_error(error: Exception) -> tuple[str, str, int]:
             return "database_unavailable", str(error), 1
         case BadInput():
             return get_error_kind(error), str(error), 2
+        case OpposableError() if type(error) is OpposableError and error.__cause__ is not None:
+            return "system_error", str(error), 1  # a file that cannot be read or written
         case OpposableError():
             return get_error_kind(error), str(error), 1
         case typer.TyperException() if error.format_message().startswith("Usage:"):  # no arguments at all

@@ -12,7 +12,7 @@ from opposable.agent.assistance.guard_options import RULE_SWITCHES
 from opposable.app.models import open_model, open_unwrapped_model
 from opposable.ask.semantics.loader import load_semantic_model
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import JsonOption, ModelOption, err, out, read_settings
+from opposable.cli.options import JsonOption, ModelOption, err, out, read_settings, warn, write_file
 from opposable.cli.rendering import DownloadBar, render_table, to_json
 from opposable.domain.errors import BadInput
 from opposable.evals.agent_runs.harness import (
@@ -28,7 +28,7 @@ from opposable.evals.text_to_sql.datasets import EvalQuestion, read_questions, s
 from opposable.evals.text_to_sql.harness import AnswererFactory, SqlScoreSheet, make_answerers, score_questions
 from opposable.evals.text_to_sql.paired import compare_sheets
 from opposable.evals.text_to_sql.recorded_model import RecordedModel
-from opposable.evals.text_to_sql.report import write_report
+from opposable.evals.text_to_sql.report import render_report
 
 cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 
@@ -76,9 +76,9 @@ def evaluate_sql(
     async def score() -> dict[str, SqlScoreSheet]:
         with DownloadBar(err) as bar:
             opened_model = await open_model(settings, model, bar)
-        if replies is not None:
-            opened_model = RecordedModel(opened_model, replies)
         try:
+            if replies is not None:
+                opened_model = RecordedModel(opened_model, replies)
             answerers = make_answerers(opened_model, semantics=semantic_model, examples=all_questions)
             return await _score_answerers(
                 _select_answerers(answerers, only), sorted(questions, key=lambda q: q.database)
@@ -96,7 +96,7 @@ def evaluate_sql(
         if comparisons:
             _print_table(comparisons)
     if report is not None:  # after the results, which an error must not hide
-        write_report(report, sheets)
+        write_file(report, render_report(sheets), replace=True)
 
 
 @cli.command("runs")
@@ -247,6 +247,11 @@ async def _score_variants(
             async for score in score_scenarios(scenarios, model_for, guards, run_twice=twice):
                 sheet.scores.append(score)
                 progress.update(task, advance=1, description=f"{name}: {sheet.summary()['success %']:g} % done")
+            errors = [score.error for score in sheet.scores if score.error is not None]
+            if errors and len(errors) == len(scenarios):
+                raise errors[0]
+            if errors:
+                warn(f"{name}: {len(errors)} of {len(scenarios)} runs failed with an error of the model. {errors[0]}")
     return sheets
 
 

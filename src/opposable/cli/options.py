@@ -17,7 +17,7 @@ from pydantic_settings import SettingsError
 from rich.console import Console
 
 from opposable.cli.rendering import shorten, style_text
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.json_text import parse_json
 from opposable.domain.specs import RateLimit
 from opposable.domain.validation_problems import list_problems
@@ -194,6 +194,15 @@ def open_draft(path: Path, *, replace: bool = False) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(OSError):  # it may be none, or in a folder that is none
             draft.unlink()
+
+
+def write_file(path: Path, text: str, *, replace: bool = False) -> None:
+    """Write a text file as a whole. Raises: `OpposableError` if it cannot be written, or exists without `replace`."""
+    try:
+        with open_draft(path, replace=replace) as draft:
+            draft.write(text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise OpposableError(f"Cannot write {path}: {error.strerror}.") from error
 
 
 def parse_rate(text: str) -> RateLimit | None:

@@ -8,7 +8,7 @@ import typer
 
 from opposable.app.ask import draft_semantics, lint_semantics
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import DatabaseOption, JsonOption, err, out, require_database, require_new_file
+from opposable.cli.options import DatabaseOption, JsonOption, err, out, require_database, require_new_file, write_file
 from opposable.cli.rendering import style_text, to_json, write_text
 
 cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
@@ -71,6 +71,6 @@ def init(
     if file is None:
         write_text(out, text)
         return
-    file.write_text(text, encoding="utf-8")
+    write_file(file, text)
     command = f"opposable semantics lint {file} --db DATABASE"
     err.print(style_text(f"{file} is written. Add synonyms, then check it: {command}"))

@@ -22,7 +22,7 @@ from opposable.app.stored_tools import (
     set_tool_enabled,
 )
 from opposable.cli.function_files import read_function_file
-from opposable.cli.options import JsonOption, err, out, read_file, read_settings, require_new_file
+from opposable.cli.options import JsonOption, err, out, read_file, read_settings, require_new_file, write_file
 from opposable.cli.rendering import render_table, style_text, to_json
 from opposable.cli.stored_records import format_minute, read_store, run_with_store
 from opposable.domain.errors import BadInput
@@ -250,10 +250,7 @@ def export_specs(
     if file is None:
         print(text)
         return
-    try:
-        file.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"Cannot write {file}: {error.strerror}.") from error
+    write_file(file, text + "\n")
     err.print(style_text(f"{len(specs)} tools are written to {file}."))
 
 

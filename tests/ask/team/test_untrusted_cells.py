@@ -26,7 +26,7 @@ from opposable.domain.events import DataAnswered
 from opposable.domain.usage import Usage
 from opposable.evals.text_to_sql.datasets import EvalQuestion
 from opposable.evals.text_to_sql.harness import SqlScore, SqlScoreSheet
-from opposable.evals.text_to_sql.report import write_report
+from opposable.evals.text_to_sql.report import render_report
 from opposable.models.scripted import ScriptedModel
 from opposable.sql.factory import open_database
 
@@ -152,9 +152,8 @@ def test_the_report_of_failures_contains_no_markup_from_data(tmp_path: Path):
         )
         for cell in CELLS
     ]
-    write_report(tmp_path / "report.html", {"<b>team</b>": SqlScoreSheet(scores)})
     page = Tags()
-    page.feed((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page.feed(render_report({"<b>team</b>": SqlScoreSheet(scores)}))
     assert {tag for tag, _ in page.seen} == {
         "meta",
         "title",

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from opposable.domain.errors import ModelUnavailable
 from opposable.evals.agent_runs.harness import (
     VARIANTS,
     ScenarioScoreSheet,
     score_scenarios,
 )
 from opposable.evals.agent_runs.scenario_loader import load_scenarios
+from opposable.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 SCENARIO_FOLDER = Path(__file__).parents[3] / "evals" / "agent_runs"
@@ -56,6 +58,14 @@ async def test_each_guard_raises_the_success_rate():
     for name in ("block repeats", "status notes", "replanning", "larger timeouts"):
         less = (await build_score_sheet(SUITE.scripted_models["bad"], f"without {name}")).summary()
         assert less["success %"] < whole["success %"], name
+
+
+async def test_a_run_that_ends_with_an_error_of_the_model_is_no_success():
+    error = ModelUnavailable("The server does not answer.")
+    for variant in ("all guards", "bare loop"):
+        sheet = await build_score_sheet(lambda *_: ScriptedModel(error), variant, twice=False)
+        assert sheet.summary()["success %"] == 0
+        assert {score.error for score in sheet.scores} == {error}
 
 
 async def test_the_guards_do_not_disturb_a_faultless_model():

@@ -19,8 +19,11 @@ def test_a_third_of_the_databases_is_held_out(question_folder):
     ("line", "message"),
     [
         ("{", "line 1"),
-        ('{"id": "a"}', "line 1: 'question'|line 1: 'db'"),
-        ('{"id":"a","question":"q","gold_sql":"s","db":"no"}', "the database no does not exist"),
+        ("[1]", r"line 1: it is not an object: \[1\]"),
+        ('{"id": "a"}', "line 1: db is missing"),
+        ('{"id": "a", "db": "d", "gold_sql": "s"}', "line 1: question is missing, or not a text"),
+        ('{"id": "a", "db": "d", "question": "q", "gold_sql": null}', "line 1: gold_sql is missing, or not a text"),
+        ('{"id":"a","question":"q","gold_sql":"s","db":"no"}', "line 1: the database no does not exist"),
     ],
 )
 def test_an_invalid_line_is_reported_with_its_number(question_folder, line, message):

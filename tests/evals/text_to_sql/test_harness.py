@@ -88,6 +88,12 @@ async def test_the_gold_sql_is_always_correct():
     assert (score_sheet.summary()["accuracy"], score_sheet.summary()["executable"]) == (100.0, 100.0)
 
 
+async def test_a_gold_query_that_only_the_engine_parses_is_scored(question_folder):
+    question = replace(read_questions(question_folder)[0], gold_sql="SELECT CAST(1 AS 'x') AS a ORDER BY a")
+    scores = score_questions([question], make_single_prompt_answerer(ScriptedModel("```sql\nSELECT 1\n```")))
+    assert [score.is_correct async for score in scores] == [True]
+
+
 async def test_a_gold_query_that_does_not_run_is_named_before_the_model_is_asked(question_folder):
     first, second = read_questions(question_folder)[:2]
     model = ScriptedModel("SELECT 名称 FROM 部门")

@@ -1,7 +1,10 @@
 """A recorded model requests each reply once."""
 
+import sqlite3
+
 import pytest
 
+from opposable.domain.errors import OpposableError
 from opposable.domain.events import ModelEvent, Reply, Token
 from opposable.domain.messages import assistant_message, user_message
 from opposable.domain.usage import Usage
@@ -41,6 +44,17 @@ async def test_a_request_is_answered_from_the_file_the_second_time(tmp_path):
         replies.append(await request_reply(recorded, [user_message("a")], (), options))
         await recorded.aclose()
     assert (replies[0], model.count, recorded.profile.assisted) == (replies[1], 1, True)
+
+
+async def test_a_file_that_cannot_be_used_is_reported(tmp_path):
+    (tmp_path / "notes.txt").write_text("No database.\n" * 100)
+    with pytest.raises(OpposableError, match=r"Cannot use .*notes.txt for recorded replies: file is not a database"):
+        RecordedModel(CountingModel(), tmp_path / "notes.txt")
+    recorded = RecordedModel(CountingModel(), tmp_path / "replies.sqlite")
+    sqlite3.connect(tmp_path / "replies.sqlite", isolation_level=None).execute("DROP TABLE reply").connection.close()
+    with pytest.raises(OpposableError, match=r"Cannot use .*replies.sqlite for recorded replies: no such table"):
+        await request_reply(recorded, [user_message("a")], (), ModelOptions(stream=False))
+    await recorded.aclose()
 
 
 async def test_other_messages_and_options_are_other_requests(tmp_path):

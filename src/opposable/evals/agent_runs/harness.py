@@ -44,6 +44,7 @@ class ScenarioScore:
         executed_call_count: Calls that reached a tool.
         repeated_failure_count: Executed calls that failed exactly as the same call had failed before.
         repeat_score: The score of a second run that uses what the first run learned.
+        error: The error of the model that ended the run, which is no success.
     """
 
     scenario: Scenario
@@ -55,6 +56,7 @@ class ScenarioScore:
     seconds: float
     answer: str
     repeat_score: "ScenarioScore | None" = None
+    error: ModelError | None = None
 
 
 @dataclass(slots=True)
@@ -108,7 +110,11 @@ async def _score_scenario(
     environment = scenario.make_environment()
     model = model_factory(scenario, guard_options is None)
     started_at = time.perf_counter()
-    answer, call_count, tokens = await _run_scenario(scenario, environment, model, guard_options, memory)
+    model_error: ModelError | None = None
+    try:
+        answer, call_count, tokens = await _run_scenario(scenario, environment, model, guard_options, memory)
+    except ModelError as error:
+        answer, call_count, tokens, model_error = "", 0, 0, error
     seconds = time.perf_counter() - started_at
     success = bool(answer.strip()) and scenario.is_goal_reached(environment, answer)
     return ScenarioScore(
@@ -120,23 +126,21 @@ async def _score_scenario(
         tokens,
         seconds,
         answer,
+        error=model_error,
     )
 
 
 async def _run_scenario(
     scenario: Scenario, environment: Environment, model: Model, guard_options: GuardOptions | None, memory: ScopedMemory
 ) -> tuple[str, int, int]:
-    """Return the answer, the number of requested calls, and the tokens used."""
+    """Return the answer, the number of requested calls, and the tokens used. Raises: `ModelError`."""
     limits = replace(RUN_LIMITS, context=scenario.context_tokens)
-    try:
-        if guard_options is None:
-            answer, call_count, usage = await run_baseline_loop(model, environment, scenario.task, limits)
-            return answer, call_count, usage.total_tokens
-        library = environment.build_library()
-        agent = Agent(model, library, limits=limits, assistance=guard_options, failure_memory=memory)
-        run_finished = await agent.run(scenario.task)
-    except ModelError as error:
-        return f"{type(error).__name__}: {error}", 0, 0
+    if guard_options is None:
+        answer, call_count, usage = await run_baseline_loop(model, environment, scenario.task, limits)
+        return answer, call_count, usage.total_tokens
+    library = environment.build_library()
+    agent = Agent(model, library, limits=limits, assistance=guard_options, failure_memory=memory)
+    run_finished = await agent.run(scenario.task)
     return run_finished.text, run_finished.tool_calls, run_finished.usage.total_tokens
 
 

@@ -5,6 +5,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -71,24 +72,32 @@ def read_questions(folder: Path, databases_folder: Path | None = None) -> list[E
         if not line.strip():
             continue
         try:
-            record = orjson.loads(line)
-            questions.append(
-                EvalQuestion(
-                    str(record["id"]),
-                    str(_find_database(databases_folder or folder, record)),
-                    record["question"],
-                    record["gold_sql"],
-                    record.get("evidence") or "",
-                    record.get("difficulty") or "",
-                    datetime.date.fromisoformat(record["today"]) if record.get("today") else None,
-                    str(record.get("set") or folder.resolve().name),
-                )
-            )
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+            questions.append(_parse_question(orjson.loads(line), folder, databases_folder or folder))
+        except ValueError as error:
             raise BadInput(
                 f"{path}, line {number}: {error}. Each line must be a JSON object with id, db, question and gold_sql."
             ) from error
     return questions
+
+
+def _parse_question(record: Any, folder: Path, databases_folder: Path) -> EvalQuestion:
+    """Parse a line. Raises: `ValueError`, with the problem."""
+    if not isinstance(record, dict):
+        raise ValueError(f"it is not an object: {record!r:.50}")  # noqa: TRY004 - the caller reports values
+    if "id" not in record or not (record.get("db") or record.get("database")):
+        raise ValueError(f"{'db' if 'id' in record else 'id'} is missing")
+    if invalid := [name for name in ("question", "gold_sql") if not isinstance(record.get(name), str)]:
+        raise ValueError(f"{invalid[0]} is missing, or not a text")
+    return EvalQuestion(
+        str(record["id"]),
+        str(_find_database(databases_folder, record)),
+        record["question"],
+        record["gold_sql"],
+        str(record.get("evidence") or ""),
+        str(record.get("difficulty") or ""),
+        datetime.date.fromisoformat(str(record["today"])) if record.get("today") else None,
+        str(record.get("set") or folder.resolve().name),
+    )
 
 
 def select_part(questions: Sequence[EvalQuestion], part_name: str) -> list[EvalQuestion]:
@@ -108,11 +117,11 @@ def sample_questions(questions: Sequence[EvalQuestion], count: int) -> list[Eval
     return shuffled[:count] if count else shuffled
 
 
-def _find_database(folder: Path, record: dict[str, str]) -> Path:
-    name = record.get("database") or record["db"]
+def _find_database(folder: Path, record: dict[str, Any]) -> Path:
+    name = record.get("database") or record.get("db")
     folders = [folder / str(record.get("set", "")), folder, folder / "databases"]
     candidates = [parent / f"{name}{suffix}" for parent in folders for suffix in (".sqlite", ".duckdb", "")]
     for path in candidates:
         if path.is_file():
             return path
-    raise KeyError(f"the database {name} does not exist")
+    raise ValueError(f"the database {name} does not exist")

@@ -147,10 +147,11 @@ async def _run_sql(database: Database, sql: str) -> tuple[QueryResult | None, st
 
 
 def _has_order_by(sql: str, database: Database) -> bool:
-    """Return whether the outermost query has ORDER BY."""
+    """Return whether the outermost query has ORDER BY, also if sqlglot cannot parse all that the engine accepts."""
     import sqlglot
 
-    return bool(sqlglot.parse_one(sql, dialect=database.dialect).args.get("order"))
+    tree = sqlglot.parse_one(sql, dialect=database.dialect, error_level=sqlglot.ErrorLevel.IGNORE)
+    return bool(tree.args.get("order"))
 
 
 def make_single_prompt_answerer(model: Model) -> AnswererFactory:

@@ -2,14 +2,15 @@
 
 import hashlib
 import sqlite3
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import ExitStack, aclosing, closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from opposable.domain.errors import OpposableError
 from opposable.domain.events import ModelEvent, Reply, Token
 from opposable.domain.messages import Message, assistant_message
 from opposable.domain.tools import ToolDefinition
@@ -23,35 +24,52 @@ class RecordedModel(ModelWrapper):
     Args:
         model: The model that replies to new requests.
         path: The file; it is created if it does not exist.
+
+    Raises:
+        OpposableError: The file cannot be used.
     """
 
     def __init__(self, model: Model, path: Path) -> None:
         super().__init__(model)
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        self._connection.execute("CREATE TABLE IF NOT EXISTS reply (request TEXT PRIMARY KEY, reply BLOB)")
+        self._path = path
+        with self._report_errors(), ExitStack() as stack:
+            connection = stack.enter_context(closing(sqlite3.connect(path, isolation_level=None)))
+            connection.execute("CREATE TABLE IF NOT EXISTS reply (request TEXT PRIMARY KEY, reply BLOB)")
+            stack.pop_all()
+        self._connection = connection
 
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolDefinition] = (), options: ModelOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[ModelEvent, None]:
         """Yield the recorded reply of a request, or the reply of the model.
 
-        Raises: `ModelError`.
+        Raises: `ModelError`; `OpposableError` if the file cannot be read or written.
         """
         key = _compute_key(self.name, messages, options)
-        recorded = self._connection.execute("SELECT reply FROM reply WHERE request = ?", (key,)).fetchone()
+        with self._report_errors():
+            recorded = self._connection.execute("SELECT reply FROM reply WHERE request = ?", (key,)).fetchone()
         if recorded is not None:
             yield _parse_reply(orjson.loads(recorded[0]))
             return
         async with aclosing(self.inner.stream(messages, tools, options)) as events:
             async for event in events:
                 if isinstance(event, Reply):
-                    self._connection.execute("INSERT OR IGNORE INTO reply VALUES (?, ?)", (key, _format_reply(event)))
+                    row = (key, _format_reply(event))
+                    with self._report_errors():
+                        self._connection.execute("INSERT OR IGNORE INTO reply VALUES (?, ?)", row)
                 yield event
 
     async def aclose(self) -> None:
         """Close the file and the model."""
         self._connection.close()
         await super().aclose()
+
+    @contextmanager
+    def _report_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OpposableError(f"Cannot use {self._path} for recorded replies: {error}.") from error
 
 
 def _compute_key(name: str, messages: Sequence[Message], options: ModelOptions) -> str:

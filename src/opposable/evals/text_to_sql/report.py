@@ -1,8 +1,7 @@
-"""Writes scores as an HTML page: a table, and every failure with both queries and their rows."""
+"""Renders scores as an HTML page: a table, and every failure with both queries and their rows."""
 
 from collections.abc import Mapping
 from html import escape
-from pathlib import Path
 
 from opposable.evals.text_to_sql.harness import SqlScore, SqlScoreSheet
 
@@ -13,17 +12,13 @@ td:first-child,th:first-child{text-align:left}pre{background:#f6f6f4;padding:.6r
 summary{cursor:pointer;padding:.2rem 0}.problem{color:#a33}</style>"""
 
 
-def write_report(path: Path, score_sheets: Mapping[str, SqlScoreSheet]) -> None:
-    """Write the page.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+def render_report(score_sheets: Mapping[str, SqlScoreSheet]) -> str:
+    """Return the page."""
     sections = [_HTML_HEAD, "<h1>Text to SQL</h1>", _render_table(score_sheets)]
     for name, score_sheet in score_sheets.items():
         failures = [score for score in score_sheet.scores if not score.is_correct]
         sections += [f"<h2>{escape(name)}: {len(failures)} incorrect</h2>", *map(_render_failure, failures)]
-    path.write_text("\n".join(sections), encoding="utf-8", errors="replace")
+    return "\n".join(sections)
 
 
 def _render_table(score_sheets: Mapping[str, SqlScoreSheet]) -> str:
