@@ -54,6 +54,8 @@ async def test_an_earlier_version_is_compared_and_restored(tmp_path):
     compared = (await run_program(tmp_path, "tools", "versions", "计算器", "1")).out
     assert "--- version 1\n+++ version 2\n" in compared
     assert '-  "description": "数学计算",\n+  "description": "Adds numbers.",\n' in compared
+    as_json = (await run_program(tmp_path, "tools", "versions", "计算器", "1", "--json")).json
+    assert as_json == {"version": 1, "newest": 2, "diff": compared.rstrip("\n")}
     assert (await run_program(tmp_path, "tools", "versions", "计算器", "2")).out == "Version 2 equals version 2.\n"
     assert (await run_program(tmp_path, "tools", "restore", "计算器", "1")).code == 0
     [stored] = orjson.loads((await run_program(tmp_path, "tools", "export")).out)
@@ -70,7 +72,7 @@ async def test_an_earlier_version_is_compared_and_restored(tmp_path):
 async def test_an_unusable_tool_is_not_stored_and_its_variable_is_named(tmp_path):
     added = await run_program(tmp_path, "tools", "add", write_specs(tmp_path, WEATHER))
     assert added.code == 1
-    assert "NO_SUCH_TOKEN" in added.err
+    assert "✗ weather: The environment variable NO_SUCH_TOKEN, which" in added.err
     assert (await run_program(tmp_path, "tools", "export")).out == "[]\n"
 
 
@@ -94,6 +96,23 @@ async def test_the_export_of_a_disabled_server_can_be_imported_again(tmp_path):
     await run_program(tmp_path, "tools", "export", "out.json")
     again = await run_program(tmp_path, "tools", "import", "out.json")
     assert (again.code, again.out, again.err) == (0, "✓ far\n", "")
+    (tmp_path / "b").mkdir()
+    elsewhere = await run_program(tmp_path / "b", "tools", "import", "../out.json")
+    assert (elsewhere.code, elsewhere.out, elsewhere.err) == (0, "✓ far\n", "")
+    copy = await run_program(tmp_path / "b", "tools", "export")
+    assert copy.out == (tmp_path / "out.json").read_text()
+    restored = await run_program(tmp_path / "b", "tools", "restore", "far", "1")
+    assert (restored.code, restored.out, restored.err) == (0, "✓ far\n", "")
+
+
+async def test_the_second_of_two_specs_with_one_id_is_reported(tmp_path):
+    file = write_specs(tmp_path, CALCULATOR, CALCULATOR | {"description": "Another."})
+    added = await run_program(tmp_path, "tools", "add", file, "--json")
+    assert (added.code, added.json["left_out"]) == (
+        1,
+        {"spec 2 (计算器)": "an earlier spec of the file has the same id"},
+    )
+    assert orjson.loads((await run_program(tmp_path, "tools", "export")).out)[0]["description"] == "数学计算"
 
 
 async def test_an_export_goes_to_standard_output_or_a_new_file(tmp_path):

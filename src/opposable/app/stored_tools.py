@@ -14,7 +14,7 @@ from opposable.app.spec_loader import SpecLoader, ToolPermissions
 from opposable.app.tool_factory import DEFAULT_ALLOWED_FUNCTIONS, create_builtin_library
 from opposable.domain.errors import BadInput
 from opposable.domain.records import get_utc_now, load_all_pages
-from opposable.domain.specs import AgentToolBinding, AnyToolSpec, FunctionToolSpec, Registration
+from opposable.domain.specs import AgentToolBinding, AnyToolSpec, FunctionToolSpec, McpServerSpec, Registration
 from opposable.settings import Settings
 from opposable.tools.library import ToolLibrary
 from opposable.tools.tool_names import find_nearest_names, to_safe_name
@@ -137,10 +137,10 @@ async def save_tools(
                 reason = f"A tool {spec.tool_id!r} is already stored. Pass --replace, or use another id."
                 registrations.append(Registration(tool_id=spec.tool_id, rejected={spec.tool_id: reason}))
                 continue
-            elif stored == spec and not spec.enabled:
-                registrations.append(Registration(tool_id=spec.tool_id, accepted=(to_safe_name(spec.tool_id),)))
-                continue
-            registration = await loader.load(spec, replace=True)
+            if not spec.enabled and (stored == spec or isinstance(spec, McpServerSpec)):  # without a connection
+                registration = Registration(tool_id=spec.tool_id, accepted=(to_safe_name(spec.tool_id),))
+            else:
+                registration = await loader.load(spec, replace=True)
             server = loader.get_server(spec.tool_id)
             try:
                 if registration.has_tools or (force and server is not None):

@@ -182,8 +182,11 @@ def list_versions(
     if version is not None:
         old, new = (_to_spec_json(v.spec) for v in (_find_version(versions, name, version), versions[0]))
         labels = (f"version {version}", f"version {versions[0].version}")
-        diff = unified_diff(old.splitlines(), new.splitlines(), *labels, lineterm="")
-        out.print(style_text("\n".join(diff) or f"Version {version} equals version {versions[0].version}."))
+        diff = "\n".join(unified_diff(old.splitlines(), new.splitlines(), *labels, lineterm=""))
+        if json:
+            print(to_json({"version": version, "newest": versions[0].version, "diff": diff}))
+        else:
+            out.print(style_text(diff or f"Version {version} equals version {versions[0].version}."))
     elif json:
         print(
             to_json({"versions": [dataclasses.asdict(v) | {"spec": v.spec.model_dump(mode="json")} for v in versions]})
@@ -300,7 +303,7 @@ def _print_registrations(registrations: Sequence[Registration], left_out: dict[s
         for name in registration.accepted:
             out.print(style_text(("✓ ", "green"), _get_display_id(registration.tool_id, name)))
         for name, reason in registration.rejected.items():
-            err.print(style_text(("✗ ", "red"), f"{name}: {reason}"))
+            err.print(style_text(("✗ ", "red"), f"{name}: {reason.removeprefix(f'{name}: ')}"))
     for where, reason in left_out.items():
         err.print(style_text(("– ", "yellow"), f"{where}: {reason}"))
     if secrets:
@@ -372,11 +375,16 @@ def _read_specs(file: Path) -> tuple[list[AnyToolSpec], dict[str, str]]:
     specs: list[AnyToolSpec] = []
     invalid_specs: dict[str, str] = {}
     for number, item in enumerate(value if isinstance(value, list) else [value], start=1):
+        name = f"spec {number}" + (f" ({item['tool_id']})" if isinstance(item, dict) and "tool_id" in item else "")
         try:
-            specs.append(_SPEC.validate_python(item))
+            spec = _SPEC.validate_python(item)
         except ValidationError as error:
-            name = f"spec {number}" + (f" ({item['tool_id']})" if isinstance(item, dict) and "tool_id" in item else "")
             invalid_specs[name] = describe_problems(error, AnyToolSpec, limit=1)
+            continue
+        if any(other.tool_id == spec.tool_id for other in specs):
+            invalid_specs[name] = "an earlier spec of the file has the same id"
+        else:
+            specs.append(spec)
     if not specs:
         name, reason = next(iter(invalid_specs.items()))
         raise BadInput(f"{file} contains no valid tool spec. {name}: {reason}.")
