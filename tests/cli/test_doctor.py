@@ -57,8 +57,10 @@ async def test_a_server_that_accepts_and_never_answers_is_reported(tmp_path: Pat
     assert (done.code, done.json["checks"][1]["detail"]) == (1, f"{name}: no answer")
 
 
-async def test_a_missing_key_and_the_password_of_the_store(tmp_path: Path) -> None:
-    env = {"OPPOSABLE_DATABASE_URL": "postgresql://me:secret@127.0.0.1:9/none", "OPPOSABLE_MODEL": "gpt-5"}
+@pytest.mark.parametrize("password", ["secret", "a/secret", "a[secret", "a?secret"])
+async def test_a_missing_key_and_the_password_of_the_store(tmp_path: Path, password: str) -> None:
+    url = f"postgresql://me:{password}@127.0.0.1:9/none?connect_timeout=1"
+    env = {"OPPOSABLE_DATABASE_URL": url, "OPPOSABLE_MODEL": "gpt-5"}
     done = await run_program(tmp_path, "doctor", env=env)
     assert done.code == 1
     assert "openai:gpt-5 needs an API key. Set the environment variable OPENAI_API_KEY." in done.out

@@ -34,6 +34,7 @@ def test_url_is_normalized(text, normalized):
         ("sqlite://", "must be a file"),
         ("sqlite:///:memory:", "must be a file"),
         ("sqlite://store.db", "needs a third slash"),
+        ("postgresql://u:p@secret[@h/d", "has an @. Write it as %40"),
         ("postgresql://u:secret@h:port/d", "database URL of the store is not valid"),
     ],
 )

@@ -121,8 +121,8 @@ async def _check_server(name: str) -> Check:
 async def _check_store(settings: Settings) -> Check:
     place = database_url(settings).removeprefix("sqlite:///")
     if "://" in place:
-        url = urlsplit(place)
-        place = url._replace(netloc=url.netloc.rpartition("@")[2], query="").geturl()
+        scheme, _, rest = place.partition("://")
+        place = f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"  # a password may have a / or a [
     elif unwritable := _find_unwritable_path(place):
         advice = "Change its permissions, or set OPPOSABLE_HOME to a folder that you can write."
         return Check("store", "failed", f"{place}: cannot write to {unwritable}", advice)

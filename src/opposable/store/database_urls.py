@@ -24,6 +24,8 @@ def parse_database_url(text: str) -> URL:
     backend = url.drivername.partition("+")[0].lower()
     if backend == "sqlite":
         return _normalize_sqlite_url(url)
+    if "@" in (url.host or ""):
+        raise BadInput("The password in the database URL of the store has an @. Write it as %40.")
     if backend in POSTGRESQL_SCHEMES:
         return url.set(drivername="postgresql+psycopg")
     raise BadInput(f"The store does not support {backend!r} databases. {URL_FORMAT_HINT}")

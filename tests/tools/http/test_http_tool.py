@@ -151,7 +151,7 @@ async def test_headers_cookies_and_fixed_headers_are_sent(server, make):
     tool = make(
         "/x",
         parameters=create_schema(trace=TEXT, session=TEXT, odd=TEXT, many=TEXTS),
-        headers={"X-Fixed": "yes", "X-Secret": "env:KEY"},
+        headers={"X-Fixed": "yes", "X-Secret": "env:KEY", "Authorization": "Token env:KEY"},
         places={
             "trace": {"place": "header", "name": "X-Trace"},
             "many": {"place": "header", "name": "X-Many"},
@@ -167,7 +167,7 @@ async def test_headers_cookies_and_fixed_headers_are_sent(server, make):
         "x-many": "x,y",
         "cookie": "session=a%3Bb%3Dc; $id!=1",
     }
-    assert seen.headers["x-secret"] == KEY
+    assert (seen.headers["x-secret"], seen.headers["authorization"]) == (KEY, f"Token {KEY}")
 
 
 @pytest.mark.parametrize(
@@ -714,6 +714,14 @@ async def test_no_secret_comes_back(server, make, body, status, auth):
         assert base64.b64encode(secret.encode()).decode() not in text
     assert base64.b64encode(f"ann:{ENVIRON['PASSWORD']}".encode()).decode() not in text or auth["type"] != "basic"
     assert KEY in str(server.seen)
+
+
+async def test_a_reference_after_another_word_is_redacted_and_required(server, make):
+    set_answer(server, {"echo": f"Token {KEY}", "key": KEY})
+    tool = make(headers={"Authorization": "Token env:KEY"})
+    assert await tool.run({}, NO_CONTEXT) == {"echo": "Token ***", "key": "***"}
+    with pytest.raises(ToolRegistrationError, match="environment variable KEY, which this tool needs, is not set"):
+        make(headers={"Authorization": "Token env:KEY"}, environ={})
 
 
 async def test_user_names_and_settings_are_not_redacted(server, make):

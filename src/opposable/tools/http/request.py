@@ -16,7 +16,14 @@ from opposable.safety.network.request_headers import is_settable_header, is_toke
 from opposable.safety.redaction import MAX_WORD_CHARACTERS, is_secret_setting
 from opposable.tools.http.parameter_styles import NameValuePairs, format_pairs, format_simple
 from opposable.tools.http.request_body import encode_body
-from opposable.tools.http.secrets import COOKIE_SAFE_CHARACTERS, Redactor, is_reference, is_set, resolve_reference
+from opposable.tools.http.secrets import (
+    COOKIE_SAFE_CHARACTERS,
+    Redactor,
+    find_reference,
+    is_reference,
+    is_set,
+    resolve_reference,
+)
 from opposable.tools.http.url_template import UrlTemplate, parse_url_template, percent_encode
 
 
@@ -100,8 +107,8 @@ def read_references(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Map
         "api_key": (auth.token,),
         "basic": (auth.username, auth.password),
     }[auth.type]
-    values = (*credentials, *endpoint.headers.values())
-    references = [value for value in values if is_reference(value)]
+    references = [value for value in credentials if is_reference(value)]
+    references += filter(None, map(find_reference, endpoint.headers.values()))
     if auth.optional and not all(is_set(reference, environ) for reference in references):
         return {}
     return {reference: resolve_reference(reference, environ) for reference in references}
@@ -111,8 +118,9 @@ def _get_secrets(endpoint: EndpointConfig, values: Mapping[str, str]) -> list[st
     """Return the secrets among the values of references. User names and short settings also occur in ordinary answers."""
     auth = endpoint.auth
     credentials = (("token", auth.token), ("password", auth.password), ("username", auth.username))
+    headers = ((name, find_reference(header)) for name, header in endpoint.headers.items())
     secrets = []
-    for name, reference in (*credentials, *endpoint.headers.items()):
+    for name, reference in (*credentials, *headers):
         value = values.get(reference)
         if value is None:
             continue
@@ -175,13 +183,11 @@ async def build_request(
     """
     endpoint = plan.endpoint
     values = read_references(endpoint, environ)
-    parts = _RequestParts(
-        {
-            name: values.get(value, value)
-            for name, value in endpoint.headers.items()
-            if value in values or not is_reference(value)
-        }
-    )
+    parts = _RequestParts({})
+    for name, header in endpoint.headers.items():
+        reference = find_reference(header)
+        if not reference or reference in values:
+            parts.headers[name] = header.removesuffix(reference) + values.get(reference, "")
     for name, value in arguments.items():
         placement = plan.placements.get(name) or get_placement(endpoint, name)
         if value is not None or placement.place == "body":

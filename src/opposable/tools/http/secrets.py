@@ -22,6 +22,12 @@ def is_reference(value: str) -> bool:
     return _REFERENCE_PATTERN.fullmatch(value) is not None
 
 
+def find_reference(header: str) -> str:
+    """Return the reference that is the last word of a header's value, as in `Token env:NAME`; "" for none."""
+    last_word = header.rpartition(" ")[2]
+    return last_word if is_reference(last_word) else ""
+
+
 def is_set(reference: str, environ: Mapping[str, str]) -> bool:
     """Return whether the environment variable of a reference is set."""
     return bool(environ.get(reference.removeprefix("env:"), "").strip())
