@@ -2783,7 +2783,7 @@ export interface components {
          *     Attributes:
          *         url_template: May contain `{param}` in its path and query, each filled with one percent-encoded segment.
          *             `internal://NAME` is a built-in tool.
-         *         headers: Sent unchanged, except that a value `env:NAME` is read from the environment.
+         *         headers: Sent unchanged, except that `env:NAME`, alone or as the last word, is read from the environment.
          *         timeout: In seconds.
          *         places: Where other parameters are sent. The default is the query for GET, HEAD and DELETE, else the body.
          *         body_type: Body parameters form one JSON object, form or multipart body.
