@@ -93,7 +93,7 @@ def test_the_websocket_address_of_old_is_refused_with_what_to_use():
 
 
 def test_references_are_resolved_and_known_as_secrets(monkeypatch):
-    monkeypatch.setenv("MCP_TEST_TOKEN", "s3cret-value")
+    monkeypatch.setenv("MCP_TEST_TOKEN", "s3cret-value\n")  # as read from a file
     given = {
         "Authorization": "Bearer env:MCP_TEST_TOKEN",
         "X": "env:MCP_TEST_TOKEN",

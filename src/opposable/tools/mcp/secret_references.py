@@ -26,7 +26,7 @@ def resolve_references(values: Mapping[str, str], server_id: str) -> tuple[dict[
     for name, value in values.items():
         reference = _REFERENCE_PATTERN.search(value)
         if reference:
-            variable, variable_value = reference[2], os.environ.get(reference[2], "")
+            variable, variable_value = reference[2], os.environ.get(reference[2], "").strip()
             if not variable_value:
                 raise BadInput(
                     f"{server_id}: {name} refers to the environment variable {variable}, which is not set. Set it first."
