@@ -1,11 +1,14 @@
 """Inline reads see committed rows, wait for no writer, and start no thread on SQLite."""
 
+import asyncio
 import sqlite3
 import threading
+import time
 from contextlib import closing
 
 import pytest
 from sqlalchemy import column, select, table, text
+from tests.waiting import wait_until
 
 from opposable.domain.errors import StoreUnavailable
 from opposable.domain.records import Conversation, ConversationTurn
@@ -64,3 +67,72 @@ async def test_inline_connection_of_sqlite_is_read_only(tmp_path):
     with pytest.raises(StoreUnavailable, match="readonly"):
         await database.fetch_inline(text("CREATE TABLE t (n)"))
     await database.close()
+
+
+async def test_cancelled_opening_of_sqlite_leaves_no_thread_behind(tmp_path, monkeypatch):
+    errors = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: errors.append(args.exc_value))
+    connect = sqlite3.connect
+
+    def connect_slowly(*args, **options):
+        time.sleep(0.05)
+        return connect(*args, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect_slowly)
+
+    async def ping():
+        database = StoreDatabase(parse_database_url(f"sqlite:///{tmp_path}/s.db"))
+        try:
+            await database.ping()
+        finally:
+            await database.close()
+
+    async def cancel_ping():
+        task = asyncio.create_task(ping())
+        await asyncio.sleep(0.02)
+        task.cancel()
+        await asyncio.wait([task])
+
+    thread_count = threading.active_count()
+    await asyncio.to_thread(asyncio.run, cancel_ping())
+    await wait_until(lambda: threading.active_count() <= thread_count + 1)  # the thread of `to_thread` remains
+    assert errors == []
+
+
+async def test_failed_opening_of_sqlite_leaves_no_thread_behind(tmp_path):
+    (tmp_path / "s.db").mkdir()
+    database = StoreDatabase(parse_database_url(f"sqlite:///{tmp_path}/s.db"))
+    thread_count = threading.active_count()
+    with pytest.raises(StoreUnavailable, match="unable to open"):
+        await database.ping()
+    assert threading.active_count() == thread_count
+    await database.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # its loop is closed by then
+def test_two_cancellations_end_a_write_that_waits_for_a_lock(tmp_path, monkeypatch):
+    monkeypatch.setattr("opposable.store.database.CONNECT_TIMEOUT_SECONDS", 1)
+    path, threads = tmp_path / "s.db", set(threading.enumerate())
+
+    async def write():
+        database = StoreDatabase(parse_database_url(f"sqlite:///{path}"))
+        try:
+            async with database.begin_write():
+                pass
+        finally:
+            await database.close()
+
+    async def cancel_write():
+        task = asyncio.create_task(write())
+        await asyncio.sleep(0.2)
+        task.cancel()
+        await asyncio.sleep(0.2)  # then `asyncio.run` cancels every task, as after a second Ctrl-C
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        thread = threading.Thread(target=asyncio.run, args=[cancel_write()], daemon=True)
+        thread.start()
+        thread.join(5)
+        assert not thread.is_alive()
+    for other_thread in set(threading.enumerate()) - threads:
+        other_thread.join()

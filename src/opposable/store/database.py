@@ -1,12 +1,14 @@
 """Database connections for the store, with driver errors translated to `StoreError`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiosqlite
 from sqlalchemy import URL, Connection, Engine, Row, Select, Table, UpdateBase, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError
@@ -129,7 +131,7 @@ class StoreDatabase:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self.engine.dispose()
+        await _complete(self.engine.dispose())
         if self._inline_engine is not None:
             self._inline_engine.dispose()
 
@@ -196,12 +198,49 @@ def _create_sqlite_engine(url: URL) -> AsyncEngine:
         url,
         pool_size=5,
         max_overflow=5,
-        connect_args={"timeout": CONNECT_TIMEOUT_SECONDS},
+        connect_args={"timeout": CONNECT_TIMEOUT_SECONDS, "async_creator_fn": _open_sqlite_connection},
         **_ENGINE_OPTIONS,
     )
     event.listen(engine.sync_engine, "connect", _set_pragmas)
     event.listen(engine.sync_engine, "begin", _begin_transaction)
     return engine
+
+
+class _SqliteConnection(aiosqlite.Connection):
+    """A connection that can be closed and stopped at the same time, as cancellations of both kinds do."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        super().__init__(connect, iter_chunk_size=64)
+        self._thread.daemon = True  # or a connection that is never closed delays the end of the process
+
+    def stop(self) -> asyncio.Future[Any] | None:
+        """Stop the thread. A second request would never be answered."""
+        return super().stop() if self._running else None
+
+    def wait(self) -> None:
+        """Wait for the end of the stopped thread: it reports to the event loop, which must not be closed before."""
+        self._thread.join()
+
+
+async def _open_sqlite_connection(*args: Any, **options: Any) -> _SqliteConnection:
+    connection = _SqliteConnection(partial(sqlite3.connect, *args, **options))
+    try:
+        await _complete(connection)
+    except BaseException:
+        await connection.close()
+        connection.wait()
+        raise
+    return connection
+
+
+async def _complete(operation: Awaitable[Any]) -> None:
+    """Wait for an operation, also if this is cancelled."""
+    task = asyncio.ensure_future(operation)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
 
 
 def _create_inline_engine(url: URL) -> Engine:
