@@ -11,7 +11,7 @@ from opposable.app.default_store import open_default_store
 from opposable.app.spec_loader import SpecLoader, ToolPermissions
 from opposable.app.stored_tools import delete_tool, open_allowed_files, save_tools
 from opposable.app.tools import open_tools
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.specs import FunctionToolSpec
 from opposable.settings import Settings
 from opposable.tools.library import ToolLibrary
@@ -136,3 +136,12 @@ def test_unreadable_entries_are_an_error(tmp_path):
     (tmp_path / "allowed_files.json").write_text("{")
     with pytest.raises(BadInput, match="Delete it, and add the files again"):
         AllowedFiles(tmp_path / "allowed_files.json").read()
+
+
+async def test_permissions_that_cannot_be_written_leave_no_draft(tmp_path, shop):
+    path = tmp_path / "state" / "allowed_files.json"
+    path.mkdir(parents=True)
+    with pytest.raises(OpposableError, match=r"Cannot write .*allowed_files\.json: Is a directory") as caught:
+        AllowedFiles(path)._write({str(shop): "0"})
+    assert not isinstance(caught.value, BadInput)
+    assert list(path.parent.iterdir()) == [path]

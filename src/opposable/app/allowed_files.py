@@ -7,7 +7,7 @@ from types import ModuleType
 import orjson
 
 from opposable.app.private_files import write_private_file
-from opposable.domain.errors import BadInput
+from opposable.domain.errors import BadInput, OpposableError
 from opposable.tools.python_file import execute_file, hash_source
 
 FILE_NAME = "allowed_files.json"
@@ -74,4 +74,4 @@ class AllowedFiles:
         try:
             write_private_file(self.path, orjson.dumps(entries, option=orjson.OPT_INDENT_2))
         except OSError as error:
-            raise BadInput(f"{self.path} cannot be written: {error.strerror}.") from error
+            raise OpposableError(f"Cannot write {self.path}: {error.strerror}.") from error
