@@ -296,3 +296,17 @@ def test_a_file_that_cannot_be_written_is_an_error_of_the_system(capsys: pytest.
     error.__cause__ = OSError()
     assert report_error(error, Console(stderr=True), json=True) == 1
     assert orjson.loads(capsys.readouterr().out)["error"]["kind"] == "system_error"
+
+
+@needs_posix
+async def test_closed_standard_streams_give_their_numbers_to_no_file(tmp_path: Path) -> None:
+    code = """
+import os
+from rich.console import Console
+from opposable.cli.errors import run_and_exit
+for descriptor in range(3):
+    os.close(descriptor)
+run_and_exit(lambda: 100 + os.open(os.devnull, os.O_RDONLY), Console(stderr=True))
+"""
+    program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=tmp_path)
+    assert await program.wait() >= 103

@@ -1,7 +1,9 @@
 """The command `mcp-serve`: keys of the store and records of calls."""
 
 import asyncio
+import os
 import re
+import sys
 
 import aiohttp
 import pytest
@@ -70,3 +72,14 @@ async def test_the_terminal_shows_that_a_client_starts_the_command(tmp_path):
     await terminal.shows("An MCP client starts this command")
     terminal.type("\x04")
     assert await terminal.close() == 0
+
+
+@needs_posix
+@pytest.mark.parametrize("redirection", ["<&-", ">&-"])
+async def test_a_closed_stream_of_the_transport_is_invalid_input(tmp_path, redirection):
+    command = f'exec "{sys.executable}" -m opposable mcp-serve {redirection}'
+    program = await asyncio.create_subprocess_shell(
+        command, cwd=tmp_path, stderr=asyncio.subprocess.PIPE, env={**os.environ, "OPPOSABLE_HOME": str(tmp_path)}
+    )
+    _, err = await program.communicate()
+    assert (program.returncode, err.startswith(b"Error: Standard input or output is closed.")) == (2, True)

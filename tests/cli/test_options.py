@@ -82,3 +82,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_file_and_no_other(tmp_path
     with pytest.raises(OpposableError, match=r"Cannot write .*a.txt: File exists"):
         write_file(tmp_path / "a.txt", "second")
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"a.txt": "first"}
+
+
+async def test_a_terminal_without_columns_loses_no_error(tmp_path: Path) -> None:
+    await assert_one_sentence(tmp_path, ("tools", "show", "nope"), 2, "no tool named 'nope'", env={"COLUMNS": "0"})

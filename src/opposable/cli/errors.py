@@ -24,6 +24,7 @@ def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
 
     An error is reported in one sentence on `err`, or as one JSON object on standard output if `--json` is given.
     """
+    _open_closed_streams()
     json = "--json" in sys.argv[1:]
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
@@ -46,6 +47,18 @@ def report_error(error: Exception, err: Console, json: bool = False) -> int:
     """Report an error and return its exit code."""
     kind, sentence, code = _describe_error(error)
     return _print_error(kind, sentence, code, err, json)
+
+
+def _open_closed_streams() -> None:
+    """Open the null device for closed standard streams, or the next files and sockets get their numbers.
+
+    Programs and libraries would write errors into them, and libuv aborts when one is closed.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def _run_command(command: Callable[[], int], err: Console, json: bool) -> int:

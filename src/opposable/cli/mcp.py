@@ -42,7 +42,8 @@ def mcp_serve(
     """
     if agent and tool:
         raise BadInput("--agent and --tool exclude each other: an agent already has its tools. Leave one out.")
-
+    if not http and None in (sys.stdin, sys.stdout):
+        raise BadInput("Standard input or output is closed. An MCP client starts this command and speaks to it.")
     review_changed_files()
 
     async def serve() -> None:
@@ -60,7 +61,7 @@ def mcp_serve(
                     return
                 from opposable.web.mcp.server import serve_mcp_stdio  # lazy: needs the extra "mcp"
 
-                if sys.stdin is not None and sys.stdin.isatty():
+                if sys.stdin.isatty():
                     err.print(style_text("An MCP client starts this command and speaks to it. Ctrl-C stops it."))
                 await serve_mcp_stdio(library, record_call=record_call)
 
