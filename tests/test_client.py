@@ -1,8 +1,6 @@
 """The service client, against a real service."""
 
 import asyncio
-import subprocess
-import sys
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
@@ -137,9 +135,3 @@ async def test_an_unreachable_service_is_reported():
     async with Client("http://127.0.0.1:9") as client:
         with pytest.raises(ServiceError, match="The service cannot be reached"):
             await client.chat("hi")
-
-
-def test_importing_the_package_does_not_import_the_client():
-    code = "import sys, opposable; print('opposable.client' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"

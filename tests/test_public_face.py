@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 import opposable
 
 CORE_ONLY = """
@@ -42,14 +44,19 @@ def test_the_library_needs_nothing_but_the_core():
 
 
 def test_every_public_name_is_there_and_described():
-    assert sorted(opposable.__all__) == opposable.__all__
+    assert sorted(opposable.__all__) == opposable.__all__ == list(opposable._MODULES)
     kinds = ("FailureKind", "Event", "Model")  # types without a docstring of their own
     undescribed = [name for name in opposable.__all__ if name not in kinds and not getattr(opposable, name).__doc__]
     assert undescribed == []
 
 
+def test_a_missing_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'opposable' has no attribute 'Agents'"):
+        _ = opposable.Agents
+
+
 def test_importing_the_library_loads_no_model_parser_or_assistance():
-    code = "import sys, opposable; print(*sys.modules)"
+    code = "import sys; from opposable import Agent, tool; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     heavy = {"aiohttp", "pydantic", "opposable.parsers.stream_parser", "opposable.agent.failure_memory"}
