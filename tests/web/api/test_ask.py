@@ -5,7 +5,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 from tests.web.api.chat_serving import read_events, serve_service
+from tests.web.serving import SlowModel
 
 from opposable.domain.specs import AgentSpec
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
@@ -152,3 +154,15 @@ async def test_invalid_questions_are_rejected_with_a_message(tmp_path, body, sta
     ):
         assert response.status == status
         assert said in (await response.json())["error"]["message"]
+
+
+@pytest.mark.parametrize(("detach", "status"), [(True, "finished"), (False, "cancelled")])
+async def test_a_detached_question_is_answered_after_a_disconnect(tmp_path, shop, detach, status):
+    async with serve_service(tmp_path, SlowModel(0.02, pieces=40)) as (session, service):
+        body = {"question": "How many items?", "database": shop, "detach": detach}
+        async with session.post("/api/ask", json=body) as response:
+            _, _, started = await anext(read_events(response))
+            response.close()
+        await wait_until(lambda: service.runner.active_count == 0)
+        async with session.get(f"/api/runs/{started['run_id']}") as response:
+            assert (await response.json())["status"] == status

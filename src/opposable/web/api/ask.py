@@ -67,6 +67,9 @@ class AskRequest(BaseModel):
         examples=[["How many orders are there?"]],
     )
     stream: bool = Field(default=True, strict=True, description="Whether to respond with a stream of events.")
+    detach: bool = Field(
+        default=False, strict=True, description="Whether the run continues when the client disconnects."
+    )
 
 
 class AskUsage(BaseModel):
@@ -111,13 +114,14 @@ async def ask_data(
     """Ask the team of agents a question about data.
 
     A stream has the turns of the team, the answer in words as unnamed events with `content`, and the whole answer in
-    the event `data_answered`. Closing the connection stops the run.
+    the event `data_answered`. Closing the connection stops the run, unless `detach` is true.
     """
     spec = await resolve_agent(service, agent_id)
     active_run = await _start_run(body, service, principal, spec)
-    if body.stream:
-        return respond_with_run_events(service, active_run.run.run_id, 0, active_run.stop)
-    return await respond_with_answer(request, active_run, _serialize_answer)
+    if not body.stream:
+        return await respond_with_answer(request, active_run, _serialize_answer, detach=body.detach)
+    on_end = None if body.detach else active_run.stop
+    return respond_with_run_events(service, active_run.run.run_id, 0, on_end)
 
 
 async def _start_run(body: AskRequest, service: Service, principal: Principal, spec: AgentSpec) -> ActiveRun:
