@@ -18,7 +18,6 @@ it("redraws a page far less often than events arrive", async () => {
       if (run.getState().connection === "closed") resolve();
     });
   });
-  run.ensureStarted();
   await isClosed;
   expect(run.getState().items).toEqual([{ type: "text", text: "x".repeat(EVENTS) }]);
   expect(redraws).toBeLessThan(EVENTS / 10);

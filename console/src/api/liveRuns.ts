@@ -1,4 +1,4 @@
-import { useEffect, useSyncExternalStore } from "react";
+import { useSyncExternalStore } from "react";
 import { ApiError, type RequestOptions, request } from "./client";
 import { describeError } from "./errors";
 import { NEW_RUN, type RunState, reduceRun } from "./runState";
@@ -8,6 +8,8 @@ const MAX_RETRY_SECONDS = 8;
 const MAX_STORED_RUNS = 300;
 /** How often a page is redrawn while events arrive. */
 const NOTIFY_MS = 16;
+/** How long a run that no page shows keeps its connection: browsers open at most six to a server. */
+const UNSEEN_MS = 1_000;
 
 /** The connection to a run: open, interrupted and being retried, or closed at the end of the run. */
 export type Connection = "open" | "retrying" | "closed";
@@ -21,6 +23,9 @@ export class LiveRun {
   private isStarted = false;
   private shownState: LiveState;
   private notifyTimer: ReturnType<typeof setTimeout> | undefined;
+  private unseenTimer: ReturnType<typeof setTimeout> | undefined;
+  private stream = new AbortController();
+  private wake = () => {};
 
   constructor(runId = "") {
     this.state = { ...NEW_RUN, runId, connection: "open" };
@@ -29,8 +34,24 @@ export class LiveRun {
 
   subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    if (this.state.runId) this.ensureStarted();
+    this.updateVisibility();
+    return () => {
+      this.listeners.delete(listener);
+      this.updateVisibility();
+    };
   };
+
+  private isSeen(): boolean {
+    return this.listeners.size > 0 && !globalThis.document?.hidden;
+  }
+
+  /** Follow the run on while a page shows it, and close its connection soon after no page does. */
+  updateVisibility(): void {
+    clearTimeout(this.unseenTimer);
+    if (this.isSeen()) this.wake();
+    else this.unseenTimer = setTimeout(() => this.state.runId && this.stream.abort(), UNSEEN_MS);
+  }
 
   /** Return the state that was last notified. */
   getState = (): LiveState => this.shownState;
@@ -39,7 +60,7 @@ export class LiveRun {
   start(path: string, options: RequestOptions): Promise<string> {
     this.isStarted = true;
     return new Promise((resolve, reject) => {
-      request(path, { method: "POST", ...options })
+      request(path, { method: "POST", signal: this.stream.signal, ...options })
         .then((response) => this.consume(response, resolve))
         .catch((error: unknown) => {
           if (this.state.runId) return;
@@ -53,7 +74,7 @@ export class LiveRun {
   }
 
   /** Follow the run until its end. Later calls do nothing. */
-  ensureStarted(): void {
+  private ensureStarted(): void {
     if (this.isStarted) return;
     this.isStarted = true;
     void this.follow();
@@ -65,10 +86,14 @@ export class LiveRun {
       this.state.connection !== "closed";
       seconds = Math.min(seconds * 2, MAX_RETRY_SECONDS)
     ) {
+      if (!this.isSeen()) await new Promise<void>((resolve) => (this.wake = resolve));
+      this.stream = new AbortController();
+      const { signal } = this.stream;
       const headers: Record<string, string> = this.lastEventId ? { "Last-Event-ID": this.lastEventId } : {};
       try {
         const before = this.lastEventId;
-        await this.consume(await request(`/api/runs/${this.state.runId}/events`, { headers }));
+        const path = `/api/runs/${encodeURIComponent(this.state.runId)}/events`;
+        await this.consume(await request(path, { headers, signal }));
         if (this.lastEventId !== before) seconds = 0.5;
       } catch (error) {
         if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
@@ -76,6 +101,7 @@ export class LiveRun {
         }
       }
       if ((this.state.connection as Connection) === "closed") return;
+      if (!this.isSeen()) continue;
       this.update({ connection: "retrying" });
       await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
     }
@@ -95,6 +121,7 @@ export class LiveRun {
           this.update({ runId });
           liveRuns.set(runId, this);
           onRunId(runId);
+          this.updateVisibility();
         }
         this.update({ ...reduceRun(this.state, event), connection: "open" });
       }
@@ -126,6 +153,9 @@ export class LiveRun {
 }
 
 const liveRuns = new Map<string, LiveRun>();
+globalThis.document?.addEventListener("visibilitychange", () => {
+  for (const run of liveRuns.values()) run.updateVisibility();
+});
 
 /** Return the run with an id; it is followed from its first event when it is first needed. */
 export function getLiveRun(runId: string): LiveRun {
@@ -141,10 +171,7 @@ export function getLiveRun(runId: string): LiveRun {
   return run;
 }
 
-/** Return the current state of a run, and follow it. */
+/** Return the current state of a run, and follow it while the page shows it. */
 export function useLiveRun(run: LiveRun): LiveState {
-  useEffect(() => {
-    if (run.state.runId) run.ensureStarted();
-  }, [run]);
   return useSyncExternalStore(run.subscribe, run.getState);
 }

@@ -123,7 +123,8 @@ export const conversationRunsQuery = (conversationId: string) =>
   });
 
 /** Stop a run. */
-export const stopRun = (runId: string) => api(`/api/runs/${runId}/cancel`, { method: "POST" });
+export const stopRun = (runId: string) =>
+  api(`/api/runs/${encodeURIComponent(runId)}/cancel`, { method: "POST" });
 
 /** A mutation that stops a run. */
 export const useStopRun = (runId: string) => useMutation({ mutationFn: () => stopRun(runId) });

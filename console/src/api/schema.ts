@@ -1104,7 +1104,7 @@ export interface paths {
          * @description Ask the team of agents a question about data.
          *
          *     A stream has the turns of the team, the answer in words as unnamed events with `content`, and the whole answer in
-         *     the event `data_answered`. Closing the connection stops the run.
+         *     the event `data_answered`. Closing the connection stops the run, unless `detach` is true.
          */
         post: operations["ask_data"];
         delete?: never;
@@ -2039,6 +2039,12 @@ export interface components {
              * @default true
              */
             stream: boolean;
+            /**
+             * Detach
+             * @description Whether the run continues when the client disconnects.
+             * @default false
+             */
+            detach: boolean;
         };
         /**
          * AskResponse

@@ -7,6 +7,7 @@ import {
   type FormEvent,
   type KeyboardEvent,
   useEffect,
+  useRef,
   useState,
   useSyncExternalStore,
 } from "react";
@@ -21,6 +22,7 @@ import {
   readAttachment,
 } from "../api/media";
 import { agentsQuery, sessionQuery, useScope, useStopRun } from "../api/queries";
+import { isSendKey } from "./keys";
 import { Media } from "./Media";
 import { ErrorAlert } from "./States";
 
@@ -58,7 +60,7 @@ export function Composer({ conversationId, draft, agent, active, onSend }: Props
     clear();
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) send(event);
+    if (isSendKey(event)) send(event);
   };
 
   return (
@@ -154,20 +156,25 @@ function useAttachments(agent: string) {
   const [attachments, setAttachments] = useState<Attachment[]>([]);
   const [error, setError] = useState("");
   const takesMedia = useTakesMedia(agent);
+  const latest = useRef(attachments); // files may be added while others are read
+  const change = (all: Attachment[]) => {
+    latest.current = all;
+    setAttachments(all);
+  };
   const add = async (files: File[]) => {
     if (!takesMedia) return setError(t("media.textOnly"));
     const wrong = files.find((file) => !ATTACHMENT_TYPES.includes(file.type));
     if (wrong) return setError(t("media.wrongType", { name: wrong.name }));
+    if (files.some((file) => file.size > MAX_ATTACHMENT_BYTES)) return setError(t("media.tooLarge"));
     const added = await Promise.all(files.map(readAttachment));
-    const all = [...attachments, ...added];
+    const all = [...latest.current, ...added];
     const total = all.reduce((sum, { url }) => sum + url.length * 0.75, 0);
-    const large = files.find((file) => file.size > MAX_ATTACHMENT_BYTES);
-    if (large || total > MAX_TOTAL_BYTES) return setError(t("media.tooLarge"));
+    if (total > MAX_TOTAL_BYTES) return setError(t("media.tooLarge"));
     setError("");
-    setAttachments(all);
+    change(all);
   };
-  const remove = (index: number) => setAttachments(attachments.filter((_, other) => other !== index));
-  return { attachments, error, add, remove, clear: () => setAttachments([]) };
+  const remove = (index: number) => change(attachments.filter((_, other) => other !== index));
+  return { attachments, error, add, remove, clear: () => change([]) };
 }
 
 function AttachButton({ agent, onFiles }: { agent: string; onFiles: (files: File[]) => void }) {

@@ -123,11 +123,15 @@ export function toText(cell: unknown): string {
   return typeof cell === "object" ? JSON.stringify(cell) : String(cell);
 }
 
+/** Numbers with more digits than those of JSON come as text. */
+const NUMBER = /^-?\d+(?:\.\d+)?$/;
+
 /** Return rows as CSV. A text that a spreadsheet would evaluate gets an apostrophe in front. */
 export function toCsv(columns: string[], rows: unknown[][]): string {
   const quote = (cell: unknown) => {
     const text = toText(cell);
-    const safe = typeof cell === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+    const isFormula = typeof cell === "string" && /^[=+\-@\t\r]/.test(text) && !NUMBER.test(text);
+    const safe = isFormula ? `'${text}` : text;
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   return [columns, ...rows].map((row) => row.map(quote).join(",")).join("\r\n");

@@ -23,7 +23,7 @@ export function Page({ title, description, actions, back, children }: Props) {
             {title}
           </Title>
           {description && (
-            <Text c="dimmed" size="sm" maw={720}>
+            <Text c="dimmed" size="sm" maw={720} style={{ overflowWrap: "anywhere" }}>
               {description}
             </Text>
           )}

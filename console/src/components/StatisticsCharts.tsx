@@ -7,10 +7,12 @@ import type { Series } from "./Chart";
 import { Chart } from "./lazy";
 import { countByTime } from "./statistics";
 
+const PERIODS = ["1", "7", "30"];
+
 /** Return the period of the charts in days, which the URL holds. */
 export function usePeriod(): { days: number } {
-  const { days = "1" } = useSearch({ strict: false });
-  return { days: Number(days) };
+  const { days = "" } = useSearch({ strict: false });
+  return { days: Number(PERIODS.includes(days) ? days : PERIODS[0]) };
 }
 
 export function PeriodSelect() {
@@ -22,7 +24,7 @@ export function PeriodSelect() {
       size="xs"
       w={160}
       aria-label={t("runs.period")}
-      data={["1", "7", "30"].map((value) => ({ value, label: t("runs.days", { count: Number(value) }) }))}
+      data={PERIODS.map((value) => ({ value, label: t("runs.days", { count: Number(value) }) }))}
       value={String(days)}
       onChange={(value) =>
         navigate({

@@ -21,9 +21,10 @@ it("quotes cells of CSV and disarms formulas", () => {
       [
         ["x,y", '=1+"2"'],
         [null, -3],
+        ["-12345678901234567.89", "-1+2"],
       ],
     ),
-  ).toBe('a,b\r\n"x,y","\'=1+""2"""\r\n,-3');
+  ).toBe('a,b\r\n"x,y","\'=1+""2"""\r\n,-3\r\n-12345678901234567.89,\'-1+2');
 });
 
 it("groups calls that follow one another", () => {

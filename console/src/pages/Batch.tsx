@@ -28,7 +28,7 @@ export function BatchPage() {
   const { batchId = "" } = useParams({ strict: false });
   const query = useQuery({
     queryKey: ["batches", batchId],
-    queryFn: () => api<Batch>(`/api/batches/${batchId}`),
+    queryFn: () => api<Batch>(`/api/batches/${encodeURIComponent(batchId)}`),
     refetchInterval: ({ state }) => (state.data && state.data.ended < state.data.total ? 2_000 : false),
   });
   return (
@@ -138,7 +138,7 @@ function BatchFigures({ batch }: { batch: Batch }) {
     [t("chat.agent"), batch.agent_id],
     [t("batches.concurrency"), formatNumber(batch.concurrency)],
     [t("runs.inOut"), `${formatNumber(batch.input_tokens)} / ${formatNumber(batch.output_tokens)}`],
-    ...(batch.cost ? [[t("limit.cost"), formatNumber(batch.cost)] as [string, ReactNode]] : []), // 0 without a price
+    ...(batch.cost ? [[t("limit.cost"), batch.cost.toFixed(4)] as [string, ReactNode]] : []), // 0 without a price
     [t("batches.created"), formatTime(batch.created_at)],
     [t("batches.endedAt"), formatTime(batch.ended_at) || "–"],
   ];

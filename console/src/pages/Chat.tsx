@@ -104,10 +104,6 @@ export function ChatPage() {
       agent_id: agent,
     };
     startedTurns.set(id, [...(startedTurns.get(id) ?? []), turn]);
-    run.subscribe(() => {
-      if (run.state.connection === "closed")
-        client.invalidateQueries({ queryKey: conversationsQuery.queryKey });
-    });
     const body = { message: text, attachments, conversation_id: id, detach: true, ...(model && { model }) };
     const headers: Record<string, string> = agent ? { "X-Agent-ID": encodeURIComponent(agent) } : {};
     run.start("/api/agent", { body, headers }).catch(() => undefined);

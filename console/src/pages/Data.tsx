@@ -21,6 +21,7 @@ import { api, type Database, type Run } from "../api/client";
 import { getLiveRun, LiveRun, type LiveState, useLiveRun } from "../api/liveRuns";
 import { type DataSource, databasesQuery, getSourceHeaders, useScope, useStopRun } from "../api/queries";
 import { AnswerText } from "../components/AnswerText";
+import { isSendKey } from "../components/keys";
 import { Page } from "../components/Page";
 import { QueryResult } from "../components/QueryResult";
 import { QuestionHistory } from "../components/QuestionHistory";
@@ -66,7 +67,7 @@ export function DataPage() {
     setStarted(next);
     next
       .start("/api/ask", {
-        body: { question, database: source.database },
+        body: { question, database: source.database, detach: true },
         headers: getSourceHeaders(source),
       })
       .then((id) => {
@@ -182,7 +183,7 @@ function QuestionForm({ onAsk, isDisabled, run }: FormProps) {
           value={question}
           onChange={(event) => setQuestion(event.currentTarget.value)}
           onKeyDown={(event) => {
-            if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+            if (!isSendKey(event)) return;
             event.preventDefault();
             submit();
           }}
@@ -238,7 +239,7 @@ function Answer({ run, source }: { run: LiveRun; source: DataSource | null }) {
   const state = useLiveRun(run);
   const record = useQuery({
     queryKey: ["runs", state.runId, "record"],
-    queryFn: () => api<Run>(`/api/runs/${state.runId}`),
+    queryFn: () => api<Run>(`/api/runs/${encodeURIComponent(state.runId)}`),
     enabled: state.runId !== "",
     staleTime: Number.POSITIVE_INFINITY,
   });

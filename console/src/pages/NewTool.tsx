@@ -268,6 +268,7 @@ function OpenApiTools() {
   });
   return (
     <Stack maw={820}>
+      <UnsavedChanges isChanged={!save.isPending && source + prefix !== ""} />
       <Textarea
         label={t("newTool.document")}
         description={t("newTool.documentText")}
@@ -362,13 +363,18 @@ function Outcome({
   );
 }
 
+const EXAMPLE_CONFIG =
+  '{\n  "mcpServers": {\n    "notes": { "url": "https://notes.example.com/mcp" }\n  }\n}';
+
 function McpServers() {
   const { t } = useTranslation();
-  const [config, setConfig] = useState(
-    '{\n  "mcpServers": {\n    "notes": { "url": "https://notes.example.com/mcp" }\n  }\n}',
-  );
+  const [config, setConfig] = useState(EXAMPLE_CONFIG);
   return (
-    <ImportForm createBody={() => ({ config: JSON.parse(config) })} path="mcp">
+    <ImportForm
+      createBody={() => ({ config: JSON.parse(config) })}
+      path="mcp"
+      isChanged={config !== EXAMPLE_CONFIG}
+    >
       <Labelled text={t("newTool.mcpConfig")}>
         <CodeEditor
           language="json"
@@ -389,7 +395,12 @@ function Skills() {
   const { t } = useTranslation();
   const [path, setPath] = useState("");
   return (
-    <ImportForm createBody={() => ({ path })} path="skill" isIncomplete={!path.trim()}>
+    <ImportForm
+      createBody={() => ({ path })}
+      path="skill"
+      isChanged={path !== ""}
+      isIncomplete={!path.trim()}
+    >
       <TextInput
         label={t("newTool.folder")}
         description={t("newTool.folderText")}
@@ -404,11 +415,13 @@ function Skills() {
 function ImportForm({
   createBody,
   path,
+  isChanged,
   isIncomplete = false,
   children,
 }: {
   createBody: () => object;
   path: string;
+  isChanged: boolean;
   isIncomplete?: boolean;
   children: ReactNode;
 }) {
@@ -417,9 +430,8 @@ function ImportForm({
   const load = useMutation({
     mutationFn: async () =>
       api<ImportOutcome>(`/api/tools/import/${path}`, { method: "POST", body: createBody() }),
-    onSuccess: (outcome) => {
-      if (outcome.left_out.length === 0)
-        show(outcome.accepted.length === 1 ? outcome.accepted[0]?.tool_id : "");
+    onSuccess: async ({ accepted, left_out }) => {
+      if (left_out.length === 0) await show(accepted.length === 1 ? accepted[0]?.tool_id : "");
     },
   });
   const submit = (event: FormEvent) => {
@@ -428,6 +440,7 @@ function ImportForm({
   };
   return (
     <Stack maw={820} component="form" onSubmit={submit}>
+      <UnsavedChanges isChanged={isChanged && !load.isPending && !load.isSuccess} />
       {children}
       <ErrorAlert error={load.error} />
       <Button type="submit" loading={load.isPending} disabled={isIncomplete} w="fit-content">
@@ -468,6 +481,7 @@ function FunctionTool() {
         save.mutate();
       }}
     >
+      <UnsavedChanges isChanged={!save.isPending && id + modulePath + className + functionName !== ""} />
       <Text size="sm" c="dimmed">
         {t("newTool.functionText")}
       </Text>

@@ -38,20 +38,17 @@ const FAILURES = [
   "failed",
 ];
 const CHART_LIMIT = 1000;
+const TABS = ["runs", "approvals", "calls", "charts"] as const;
 
 export function RunsPage() {
   const { t } = useTranslation();
   const search = useSearch({ strict: false });
   const navigate = useNavigate();
   const canChat = useScope("chat");
-  const tab = search.tab ?? (canChat ? "runs" : "approvals");
+  const tab = TABS.find((name) => name === search.tab) ?? (canChat ? "runs" : "approvals");
   const pending = useQuery(approvalsQuery).data?.items.length ?? 0;
   const isAdmin = useScope("admin");
-  const tabs = [
-    ...(canChat ? ["runs" as const] : []),
-    "approvals" as const,
-    ...(isAdmin ? (["calls", "charts"] as const) : []),
-  ];
+  const tabs = TABS.filter((name) => (name === "runs" ? canChat : name === "approvals" || isAdmin));
   return (
     <Page title={t("nav.runs")} description={t("runs.description")}>
       <Tabs

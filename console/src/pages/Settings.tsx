@@ -35,13 +35,15 @@ import { formatNumber, formatTime } from "../format";
 import { LANGUAGES, type LanguageCode, setLanguage } from "../i18n";
 
 const SCOPES = ["chat", "approve", "tools:read", "tools:write", "admin"];
+const TABS = ["general", "keys", "usage", "service"] as const;
 
 export function SettingsPage() {
   const { t } = useTranslation();
-  const { tab = "general" } = useSearch({ strict: false });
+  const search = useSearch({ strict: false });
   const navigate = useNavigate();
   const isAdmin = useScope("admin");
-  const tabs = ["general" as const, ...(isAdmin ? (["keys", "usage"] as const) : []), "service" as const];
+  const tab = TABS.find((name) => name === search.tab) ?? "general";
+  const tabs = TABS.filter((name) => isAdmin || name === "general" || name === "service");
   return (
     <Page title={t("nav.settings")}>
       <Tabs

@@ -25,7 +25,8 @@ export default function SignIn({ reason, onSignedIn }: Props) {
     event.preventDefault();
     setBusy(true);
     try {
-      const headers = { Authorization: `Bearer ${key.trim()}` };
+      const bytes = new TextEncoder().encode(key.trim()); // a header is made of bytes: other characters are an error
+      const headers = { Authorization: `Bearer ${String.fromCharCode(...bytes)}` };
       onSignedIn(await api<Session>("/api/session", { method: "POST", headers }));
     } catch (problem) {
       setError(problem);

@@ -445,8 +445,16 @@ function ToolVersions({ spec, path }: { spec: ToolSpec; path: string }) {
 function SpecEditor({ spec, path }: { spec: ToolSpec; path: string }) {
   const { t } = useTranslation();
   const client = useQueryClient();
-  const [saved, setSaved] = useState(() => JSON.stringify(spec, null, 2));
-  const [text, setText] = useState(saved);
+  const stored = JSON.stringify(spec, null, 2);
+  const [base, setBase] = useState(stored);
+  const [saved, setSaved] = useState(stored);
+  const [text, setText] = useState(stored);
+  if (stored !== base) {
+    // Saved here, by another page, or by the button that disables the tool: typed text stays.
+    setBase(stored);
+    setSaved(stored);
+    if (text === saved) setText(stored);
+  }
   const save = useMutation({
     mutationFn: async () => api(path, { method: "PUT", body: JSON.parse(text) }),
     onSuccess: () => {

@@ -167,6 +167,51 @@ async def test_a_broken_connection_is_resumed(browser, tmp_path):
         assert console.service.runner.active_count == 1
 
 
+async def test_chats_that_wait_leave_the_browser_its_connections(browser, tmp_path):
+    tasks = [f"calculate {number}" for number in range(7)]  # browsers open six connections to a server
+    async with serve_console(browser, tmp_path) as console:
+        spec = (await console.service.store.agents.get("careful")).spec
+        for task in tasks:
+            await console.service.chat(spec, task, conversation_id=task.replace(" ", "-"), is_new_conversation=True)
+        page = await console.open("/runs")
+        for task in tasks:
+            await page.get_by_role("link", name=task).click()
+            await expect(page.get_by_role("button", name="Stop the run")).to_be_visible()
+            await page.get_by_role("navigation").get_by_role("link", name="Runs").click()
+        await page.get_by_role("tab", name="Approvals").click()
+        await expect(page.get_by_role("button", name="Approve")).to_have_count(7)
+
+
+@pytest.mark.parametrize(("key_code", "articles"), [(229, 0), (13, 1)])
+async def test_the_enter_that_ends_a_composition_sends_nothing(browser, tmp_path, key_code, articles):
+    # As Safari reports it: after the end of the composition, with the key code of input methods.
+    enter = {"key": "Enter", "keyCode": key_code, "bubbles": True, "cancelable": True}
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open()
+        field = page.get_by_role("textbox", name="Write a message")
+        await field.fill("ni hao")
+        await field.evaluate("(field, enter) => field.dispatchEvent(new KeyboardEvent('keydown', enter))", enter)
+        await page.wait_for_timeout(300)
+        await expect(page.get_by_role("article")).to_have_count(articles)
+
+
+async def test_files_that_are_added_while_others_are_read_are_kept(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open()
+        await page.get_by_role("textbox", name="Write a message").evaluate(
+            """(field, bytes) => {
+                for (const name of ["first.png", "second.png"]) {
+                    const data = new DataTransfer();
+                    data.items.add(new File([new Uint8Array(bytes)], name, { type: "image/png" }));
+                    field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+                }
+            }""",
+            list(PIXEL),
+        )
+        await expect(page.get_by_role("img", name="second.png")).to_be_visible()
+        await expect(page.get_by_role("img", name="first.png")).to_be_visible()
+
+
 async def test_a_run_that_is_listed_before_its_id_is_known_is_shown_once(browser, tmp_path):
     listed = {"run_id": "r1", "status": "running", "task": "hello", "started_at": "2026-11-25T10:00:00Z"}
     is_released = asyncio.Event()

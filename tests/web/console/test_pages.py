@@ -190,6 +190,7 @@ async def test_a_tool_is_changed_disabled_and_deleted(browser, tmp_path):
         assert (await console.service.store.tools.get("sum")).description == "Adds numbers."
         await page.get_by_role("button", name="Disable").click()
         await expect(page.get_by_text("disabled")).to_be_visible()
+        await expect(definition).to_contain_text('"enabled": false')
         await page.get_by_role("tab", name="Try it").click()
         await expect(page.get_by_role("heading", name="The tool cannot be called")).to_be_visible()
         await page.get_by_role("button", name="Delete").click()
@@ -258,6 +259,15 @@ async def test_a_skill_of_an_allowed_folder_is_added(browser, tmp_path):
         await page.get_by_role("button", name="Add tools").click()
         await expect(page.get_by_role("heading", name="greet")).to_be_visible()
         await expect(page.get_by_text("Greets a person.").first).to_be_visible()
+
+
+@pytest.mark.parametrize("kind", ["http", "openapi", "mcp", "function", "skill"])
+async def test_a_new_tool_is_not_left_without_a_question(browser, tmp_path, kind):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open(f"/tools/new?kind={kind}")
+        await page.get_by_role("tabpanel").get_by_role("textbox").first.fill("typed")
+        await page.get_by_role("link", name="Runs").click()
+        await expect(page.get_by_role("dialog")).to_be_visible()
 
 
 async def test_a_function_of_an_allowed_module_is_added(browser, tmp_path):
@@ -339,6 +349,20 @@ async def ask_data(page: Page, question: str) -> None:
     """Ask a question on the page of the data."""
     await page.get_by_role("textbox", name="Question").fill(question)
     await page.get_by_role("button", name="Ask", exact=True).click()
+
+
+async def test_a_question_runs_on_while_its_page_is_loaded_again(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open("/data?agent=analyst")
+        await page.get_by_role("textbox", name="Question").fill("a slow question")
+        await page.get_by_role("button", name="Ask").click()
+        await page.wait_for_url("**run=*")
+        await page.reload()
+        await expect(page.get_by_role("heading", name="a slow question")).to_be_visible()
+        await page.wait_for_timeout(500)  # until the server noticed that the connection is closed
+        assert console.service.runner.active_count == 1
+        await page.get_by_role("button", name="Stop").click()
+        await expect(page.get_by_text("Stopped.")).to_be_visible()
 
 
 async def test_doubts_and_errors_of_an_answer_are_shown(browser, tmp_path):
@@ -780,6 +804,23 @@ async def test_a_conversation_that_does_not_exist_takes_no_message(browser, tmp_
         page = await console.open("/chat/nope")
         await expect(page.get_by_role("heading", name="This conversation does not exist")).to_be_visible()
         await expect(page.get_by_role("textbox", name="Write a message")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/runs?tab=nope", "No runs"),
+        ("/runs?tab=charts&days=nope", "Last 24 hours"),
+        ("/settings?tab=nope", "Language"),
+        ("/batches/..%2Fagents", "This does not exist"),
+    ],
+)
+async def test_an_address_with_unknown_values_shows_a_page(browser, tmp_path, path, text):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open(path)
+        main = page.get_by_role("main")
+        await expect(main.get_by_text(text).or_(main.locator(f"input[value='{text}']")).first).to_be_visible()
+        await expect(page.get_by_role("alert").filter(has_text="Something went wrong")).to_have_count(0)
 
 
 async def test_the_command_that_checks_a_model_has_no_served_name(browser, tmp_path):

@@ -38,6 +38,17 @@ async def test_a_key_signs_in_and_is_out_of_reach_of_scripts(browser, tmp_path):
         await expect(page.get_by_label("API key")).to_be_visible()
 
 
+async def test_a_key_may_have_any_characters(browser, tmp_path):
+    async with serve_console(browser, tmp_path, api_key="芝麻") as console:
+        page = await console.open("/runs")
+        await page.get_by_label("API key").fill("“wrong”")
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.get_by_role("alert")).to_contain_text("The API key is not valid.")
+        await page.get_by_label("API key").fill("芝麻")
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.get_by_role("navigation").get_by_role("link", name="Chat")).to_be_visible()
+
+
 async def test_the_language_and_the_colors_change(browser, tmp_path):
     async with serve_console(browser, tmp_path) as console:
         page = await console.open(locale="zh-CN")

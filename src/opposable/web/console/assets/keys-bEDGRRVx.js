@@ -1,0 +1,1 @@
+function e({key:e,shiftKey:t,keyCode:n,nativeEvent:r}){return e===`Enter`&&!t&&!r.isComposing&&n!==229}export{e as t};
