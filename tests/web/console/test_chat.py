@@ -156,10 +156,12 @@ async def test_a_failed_run_is_retried_in_its_conversation(browser, tmp_path):
 async def test_a_broken_connection_is_resumed(browser, tmp_path):
     async with serve_console(browser, tmp_path) as console, open_proxy(console.url) as (url, proxy):
         page = await console.open(url)
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))  # `expect_request` may subscribe too late
         await send(page, "slow")
         await expect(page.get_by_text("word word")).to_be_visible()
-        async with page.expect_request("**/events"):
-            proxy.break_connections()
+        proxy.break_connections()
+        await wait_until(lambda: any(url.endswith("/events") for url in requests))
         before = len(await page.get_by_role("article").inner_text())
         await expect(page.get_by_role("article")).to_have_text(re.compile(f"[\\s\\S]{{{before + 50}}}"))
         text = await page.get_by_role("article").inner_text()
