@@ -13,7 +13,6 @@ export const en = {
   language: "Change the language to Chinese",
   signOut: "Sign out",
   tokens: "tokens",
-  all: "All",
   none: "None",
   yes: "Yes",
   no: "No",

@@ -15,7 +15,6 @@ export const zh: Texts = {
   language: "切换为英文",
   signOut: "退出登录",
   tokens: "词元",
-  all: "全部",
   none: "无",
   yes: "是",
   no: "否",
