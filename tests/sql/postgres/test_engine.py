@@ -19,8 +19,7 @@ async def test_a_reading_role_is_used_as_it_is_and_a_writing_one_is_exchanged(po
     reader, owner = await open_database(postgres_url), await open_database(postgres_owner)
     assert isinstance(reader, PostgresDatabase)
     assert isinstance(owner, PostgresDatabase)
-    assert (reader.access.assumed_role, reader.access.can_write) == ("", False)
-    assert (owner.access.assumed_role, owner.access.can_write) == ("pg_read_all_data", False)
+    assert (reader.access.assumed_role, owner.access.assumed_role) == ("", "pg_read_all_data")
     assert (await owner.run("SELECT count(*) FROM hidden")).rows == ((1,),)
     assert (await reader.get_schema()).find_table("hidden") is None
     assert "word" not in reader.identity

@@ -9,7 +9,7 @@ READER_ROLE = "pg_read_all_data"
 """Predefined role (PostgreSQL 14 and later) with SELECT on every table and no other right."""
 
 _ROLE_SQL = """
-SELECT session_user, r.rolsuper, pg_catalog.current_setting('server_version_num')::int,
+SELECT r.rolsuper, pg_catalog.current_setting('server_version_num')::int,
   EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = %(reader)s),
   r.rolsuper OR r.rolcreaterole OR r.rolreplication
     OR EXISTS (SELECT 1 FROM pg_catalog.pg_roles g WHERE g.rolname IN ('pg_write_all_data', 'pg_write_server_files',
@@ -32,17 +32,13 @@ class ReadAccess:
     """The role and privileges that a database is read with.
 
     Attributes:
-        user: The connection's own role.
         assumed_role: The role each transaction takes on, "" for the connection's own.
-        can_write: Whether the role in use could write outside of read-only transactions.
         is_superuser: Whether the connection's own role is a superuser.
         can_access_files: Whether the connection's own role could read or write the server's files.
         search_path: The schemas whose tables need no schema before their name.
     """
 
-    user: str
     assumed_role: str
-    can_write: bool
     is_superuser: bool
     can_access_files: bool
     search_path: tuple[str, ...]
@@ -80,10 +76,10 @@ async def read_access(connection: Any) -> ReadAccess:
     """
     reader = {"reader": READER_ROLE}
     row = await (await connection.execute(_ROLE_SQL, reader)).fetchone()
-    user, is_superuser, version, has_reader, can_write, can_access_files, path = row
+    is_superuser, version, has_reader, can_write, can_access_files, path = row
     assumed_role = ""
     if can_write and has_reader:
         how = {"how": "SET" if version >= 160_000 else "MEMBER"}
         ((can_set_role,),) = await (await connection.execute(_CAN_SET_ROLE_SQL, reader | how)).fetchall()
         assumed_role = READER_ROLE if can_set_role else ""
-    return ReadAccess(user, assumed_role, can_write and not assumed_role, is_superuser, can_access_files, tuple(path))
+    return ReadAccess(assumed_role, is_superuser, can_access_files, tuple(path))
