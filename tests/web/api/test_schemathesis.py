@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import Case
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import status_code_conformance
 from tests.servers import postgresql  # noqa: F401 - a fixture
@@ -52,15 +53,13 @@ def serve_service(folder: Path, url: str) -> Iterator[tuple[str, str]]:
         thread.join(30)
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_no_request_fails_the_service_or_gets_an_undocumented_status(engine, tmp_path, request):
-    url = request.getfixturevalue("postgresql").new_database() if engine == "postgresql" else ""
-    with serve_service(tmp_path, url) as (base, key):
-        headers = {"Authorization": f"Bearer {key}"}
-        schema = schemathesis.openapi.from_url(f"{base}/openapi.json", headers=headers)
-        wrong: dict[str, str] = {}
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
+    """Requests of every operation of the service: to generate them takes as long as to answer them."""
+    generated: list[Case] = []
+    with serve_service(tmp_path_factory.mktemp("schema"), "") as (base, key):
+        schema = schemathesis.openapi.from_url(f"{base}/openapi.json", headers={"Authorization": f"Bearer {key}"})
         for found in schema.get_all_operations():
-            operation = found.ok()
 
             @settings(
                 max_examples=EXAMPLES,
@@ -70,13 +69,23 @@ def test_no_request_fails_the_service_or_gets_an_undocumented_status(engine, tmp
                 phases=[Phase.explicit, Phase.generate],
                 suppress_health_check=list(HealthCheck),
             )
-            @given(case=operation.as_strategy())
-            def ask(case) -> None:
-                answer = case.call(headers=headers, timeout=20)
-                case.validate_response(answer, checks=[not_a_server_error, status_code_conformance])
+            @given(case=found.ok().as_strategy())
+            def add(case: Case) -> None:
+                generated.append(case)
 
+            add()
+    return generated
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_no_request_fails_the_service_or_gets_an_undocumented_status(engine, cases, tmp_path, request):
+    url = request.getfixturevalue("postgresql").new_database() if engine == "postgresql" else ""
+    wrong: dict[str, str] = {}
+    with serve_service(tmp_path, url) as (base, key):
+        for case in cases:
             try:
-                ask()
+                answer = case.call(base, headers={"Authorization": f"Bearer {key}"}, timeout=20)
+                case.validate_response(answer, checks=[not_a_server_error, status_code_conformance])
             except Exception as error:  # noqa: BLE001 - all errors are reported together
-                wrong[operation.label] = str(error)[:1500]
-        assert wrong == {}
+                wrong[case.operation.label] = str(error)[:1500]
+    assert wrong == {}
