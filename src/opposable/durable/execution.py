@@ -5,7 +5,7 @@ import contextvars
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -39,7 +39,7 @@ from opposable.models.base import ModelOptions
 from opposable.models.profile import get_profile
 from opposable.service.event_writer import EventWriter, get_run_ids
 from opposable.service.run_plan import RunPlan, limits_from_json, options_from_json
-from opposable.service.runner import end_run
+from opposable.service.runner import end_run, poll_cancel_requests
 from opposable.service.service import Service
 from opposable.service.store_retries import retry_while_unavailable
 from opposable.service.unfinished_turns import list_executed_messages
@@ -47,8 +47,6 @@ from opposable.store.conversations import scope_turn
 
 MAX_TAKEOVERS = 20
 """A run that this number of processes took over without finishing a step fails: it may be what ends them."""
-CANCEL_POLL_SECONDS = 0.5
-"""Seconds between reads of cancellation requests."""
 EVENTS_PER_READ = 1000
 BATCH_OPTIONS = ModelOptions(stream=False)
 
@@ -73,6 +71,12 @@ class _Execution:
     error: str = ""
     is_cancelled: bool = False
     call_ids: dict[str, int] = field(default_factory=dict)
+
+    def cancel(self) -> None:
+        """Cancel the run, unless it has finished."""
+        if not self.is_cancelled and self.finished is None:
+            self.is_cancelled = True
+            self.task.cancel()
 
 
 class RunExecutor:
@@ -139,16 +143,7 @@ class RunExecutor:
 
     async def poll_cancel_requests(self) -> None:
         """Cancel the runs of this worker whose cancellation is requested, until cancelled itself."""
-        while True:
-            await asyncio.sleep(CANCEL_POLL_SECONDS)
-            if not self._executions:
-                continue
-            with suppress(OpposableError):
-                for run_id in await self._store.runs.list_cancel_requested(tuple(self._executions)):
-                    execution = self._executions.get(run_id)
-                    if execution is not None and not execution.is_cancelled and execution.finished is None:
-                        execution.is_cancelled = True
-                        execution.task.cancel()
+        await poll_cancel_requests(self._store.runs, self._executions, _Execution.cancel)
 
     async def _open_execution(self, queued: QueuedRun) -> _Execution:
         run_id = queued.run_id

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from opposable.agent.history import detect_conversation_language
 from opposable.domain.call_context import CallContext
@@ -35,6 +35,7 @@ from opposable.service.store_retries import retry_while_unavailable
 from opposable.service.turn_writer import TurnWriter
 from opposable.service.unfinished_turns import list_executed_messages
 from opposable.store.recorder import Recorder
+from opposable.store.runs import RunRepository
 from opposable.store.store import Store
 from opposable.tools.invocation import create_interrupted_result
 from opposable.tools.library import ToolLibrary
@@ -64,6 +65,8 @@ ACTIVE_STATUSES: tuple[RunStatus, ...] = ("queued", "running", "waiting")
 
 EventSource = Callable[[CallContext], AsyncGenerator[Event, None]]
 """Starts a run and yields its events: the loop of an agent, or the team that answers questions about data."""
+
+T = TypeVar("T")
 
 log = logging.getLogger("opposable.service")
 
@@ -149,8 +152,8 @@ class Runner:
     async def __aenter__(self) -> "Runner":
         await self._stack.enter_async_context(self._heartbeat.run())
         await self._stack.enter_async_context(self._turn_writer.run())
-        polling = run_in_background(self._poll_cancel_requests(), "cancellation requests")
-        await self._stack.enter_async_context(polling)
+        polling = poll_cancel_requests(self._store.runs, self._active_runs, ActiveRun.stop)
+        await self._stack.enter_async_context(run_in_background(polling, "cancellation requests"))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -430,17 +433,17 @@ class Runner:
 
         return on_approval_event
 
-    async def _poll_cancel_requests(self) -> None:
-        """Stop the runs whose cancellation another process requested."""
-        while True:
-            await asyncio.sleep(CANCEL_POLL_SECONDS)
-            if not self._active_runs:
-                continue
-            with suppress(OpposableError):
-                for run_id in await self._store.runs.list_cancel_requested(tuple(self._active_runs)):
-                    active_run = self._active_runs.get(run_id)
-                    if active_run is not None:
-                        active_run.stop()
+
+async def poll_cancel_requests(runs: RunRepository, active: Mapping[str, T], cancel: Callable[[T], None]) -> None:
+    """Cancel the active runs, by id, whose cancellation another process requested, until cancelled itself."""
+    while True:
+        await asyncio.sleep(CANCEL_POLL_SECONDS)
+        if not active:
+            continue
+        with suppress(OpposableError):
+            for run_id in await runs.list_cancel_requested(tuple(active)):
+                if run_id in active:
+                    cancel(active[run_id])
 
 
 def end_run(run: Run, status: RunStatus, finished: RunFinished | None) -> Run:
