@@ -1,16 +1,15 @@
 """The application on a real server on localhost."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
-import uvicorn
 from starlette.types import ASGIApp
 
 from opposable.domain.events import Reply, TextDelta
 from opposable.domain.messages import assistant_message
 from opposable.models.base import Model
+from opposable.web.http_server import serve_in_background
 from opposable.web.server import create_app
 
 
@@ -20,23 +19,14 @@ async def serve_models(models: Model | Mapping[str, Model], **options) -> AsyncI
     async with AsyncExitStack() as stack:
         if not isinstance(models, Mapping):
             models = {"m": await stack.enter_async_context(aclosing(models))}
-        yield f"{await stack.enter_async_context(serve_app(create_app(models, **options)))}/v1"
+        yield await stack.enter_async_context(serve_in_background(create_app(models, **options)))
 
 
 @asynccontextmanager
-async def serve_app(app: ASGIApp, log_level: str = "warning") -> AsyncIterator[str]:
+async def serve_app(app: ASGIApp) -> AsyncIterator[str]:
     """The URL of an application, for as long as the block lasts."""
-    config = uvicorn.Config(app, log_level=log_level, access_log=False, ws="none", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    listening = socket.create_server(("127.0.0.1", 0))
-    task = asyncio.create_task(server.serve([listening]))
-    try:
-        while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-            await asyncio.sleep(0.005)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await task
+    async with serve_in_background(app) as url:
+        yield url.removesuffix("/v1")
 
 
 class SlowModel:

@@ -39,7 +39,7 @@ PROGRAM = str(Path(__file__).with_name("serving.py"))
 @contextlib.asynccontextmanager
 async def serve_mcp(tools: ToolLibrary, **options) -> AsyncIterator[str]:
     """The URL of a library served over HTTP on loopback."""
-    async with serve_app(create_mcp_app(tools, **options), "error") as url:
+    async with serve_app(create_mcp_app(tools, **options)) as url:
         yield f"{url}/mcp"
 
 
