@@ -39,7 +39,6 @@ TEXT = {"type": "string"}
 INTEGER = {"type": "integer"}
 NUMBER = {"type": "number"}
 BOOLEAN = {"type": "boolean"}
-ANYTHING: dict[str, Any] = {}
 
 
 def tool_schema(*required: str, **properties: Any) -> dict[str, Any]:

@@ -186,15 +186,6 @@ async def mysql_shop(mysql_url: str) -> AsyncIterator[Database]:
     await database.close()
 
 
-async def read_clickhouse_contents(database: Database) -> dict[str, str]:
-    """Return the content of every table of a ClickHouse shop."""
-    tables = (await database.get_schema()).tables
-    path = {
-        table.full_name: ".".join(f'"{part}"' for part in (table.schema or "default", table.name)) for table in tables
-    }
-    return {name: str((await database.run(f"SELECT * FROM {path[name]} ORDER BY ALL")).rows) for name in path}
-
-
 def read_mysql_contents(server: MysqlServer, database: str = "shop") -> dict[str, str]:
     """Return the content of every table of a database, the privileges and the global variables."""
     with server.connect(database) as looked, looked.cursor() as cursor:

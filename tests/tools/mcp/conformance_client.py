@@ -9,7 +9,6 @@ from opposable.domain.specs import McpServerSpec
 from opposable.tools.library import ToolLibrary
 from opposable.tools.mcp.remote_server import McpServer
 
-SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 CONTEXT = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
 
 
