@@ -34,7 +34,6 @@ class EvalQuestion:
     question: str
     gold_sql: str
     hint: str = ""
-    difficulty: str = ""
     today: datetime.date | None = None
     set_name: str = ""
 
@@ -55,7 +54,7 @@ def read_questions(folder: Path, databases_folder: Path | None = None) -> list[E
 
     Each line is a JSON object with `id`, `question`, `gold_sql`, and either `db` or `database`. `db` is the name of a
     file `<db>.sqlite` or `<db>.duckdb` in the folder, or in its subfolders `set` or `databases`. `database` is a path in the folder.
-    `evidence`, `difficulty` and `today` (such as 2025-11-15) are optional.
+    `evidence` and `today` (such as 2025-11-15) are optional.
 
     Args:
         folder: The folder with the questions.
@@ -94,7 +93,6 @@ def _parse_question(record: Any, folder: Path, databases_folder: Path) -> EvalQu
         record["question"],
         record["gold_sql"],
         str(record.get("evidence") or ""),
-        str(record.get("difficulty") or ""),
         datetime.date.fromisoformat(str(record["today"])) if record.get("today") else None,
         str(record.get("set") or folder.resolve().name),
     )
