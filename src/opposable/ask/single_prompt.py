@@ -22,9 +22,7 @@ THOUGHT_PATTERN = re.compile(r"\A(?:\s*<think>.*?|.*?\n)</think>", re.DOTALL)
 """Reasoning in the text of a reply, of which the prompt may have opened the tag: its SQL is a draft."""
 _MAX_CLOSING_FENCES = 20
 """Most fences that are tried as the end of a block."""
-_OPENING_FENCE_PATTERN = re.compile(
-    r"(```|~~~)[^\S\n]*([\w+-]*)(?:\s+(?=\(*(?:SELECT|WITH)\b)|[^\n`]*\n)", re.IGNORECASE
-)
+_OPENING_FENCE_PATTERN = re.compile(r"(?i)(```|~~~)[^\S\n]*([\w+-]*)(?:\s+(?=\(*(?:SELECT|WITH)\b)|[^\n`]*\n)")
 _CLOSING_FENCE_PATTERNS = {"```": re.compile(r"(?<!`)```(?!`)"), "~~~": re.compile("~~~")}
 """Three backticks; a longer run is part of a name of MySQL, whose backticks are doubled."""
 _FENCED_STATEMENT_PATTERN = re.compile(

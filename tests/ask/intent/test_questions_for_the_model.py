@@ -41,7 +41,7 @@ VALUES = {
     "period": ["Bread", "Daily Bread", "Almanac", "Almanac 2024", "This Year Only"],
     "ward": ["North", "South", "Lisbon", "外科"],
     "plan": ["Monthly", "Annual", "A", "月度", "AT"],
-    "patient": ["Ana", "April", "Last Year", "Per"],
+    "patient": ["Ana", "April", "Last Year", "Per", "Max"],
     "town": ["Porto", "Lisbon", "Most", "IN", "北京"],
 }
 QUESTIONS_FOR_THE_MODEL = {
@@ -190,7 +190,14 @@ QUESTIONS_FOR_THE_MODEL = {
             "highest billing per month",
         ),
         *("top 3 by billing for each ward", "for each ward the highest billing", "most visits per doctor"),
-        *("各病区最高的费用", "每个医生最大的费用", "按病区统计最高费用", "各病区前3名的费用", "每月最高费用"),
+        *(
+            "各病区最高的费用",
+            "每个医生最大的费用",
+            "按病区统计最高费用",
+            "各病区前3名的费用",
+            "每月最高费用",
+            "各病区费用最高",
+        ),
     ],
     "a negative number": ["费用大于-5的医生", "费用大于－5的病区"],
     "the order of rows": ["top and bottom ward by billing", "billing by ward, top 2, lowest first", "费用趋势"],
@@ -232,6 +239,38 @@ QUESTIONS_FOR_THE_MODEL = {
             "visits by a plan",
         ),
     ],
+    "whether high is good": [
+        *("best ward by billing", "which ward has the worst average duration", "billing by ward, best first"),
+        *("worst wards by average duration", "平均时长最差的病区"),
+    ],
+    "a ratio or one row of each": ["billing per doctor", "visits per doctor", "average duration per doctor"],
+    "an aggregate of each value or of all": [
+        *("average duration of North and South", "North和South的平均时长", "average duration of North, South by month"),
+    ],
+    "numbers to list or to aggregate": ["fee", "fee of Grey", "what is the fee in Porto", "Porto的单价", "list fees"],
+    "what a list has": ["患者有哪些城市", "which towns and patients"],
+    "a negation of some rows of a group, or of all": [
+        *("which towns are not kept", "list patients without missed", "哪些城市不是爽约", "towns not in North"),
+    ],
+    "a negation of one condition or two": [
+        "visits excluding kept Porto",
+        "not missed kept visits",
+        "除了爽约北京的就诊数",
+    ],
+    "a year or a limit": ["top 2024 wards by billing", "2024 wards with the highest billing"],
+    "a limit or a bound": ["费用最多100的病区", "最多5次就诊的病区"],
+    "a bound of each period or of all": ["wards with more than 2 visits per month", "每月就诊数超过2的病区"],
+    "the period that is compared": [
+        *("billing vs the same month last year", "billing by ward compared to last month", "费用与上个月相比"),
+        *(
+            "billing in 2023 compared to last year",
+            "2023年费用与去年相比",
+            "6月费用与上月相比",
+            "2024 billing vs last month",
+        ),
+        *("本周费用同比", "billing this week vs the same week last year"),
+    ],
+    "an aggregate that is no term": ["max billing", "billing of max by ward"],
 }
 QUESTIONS_FOR_THE_RULES = [
     *(
@@ -283,6 +322,13 @@ QUESTIONS_FOR_THE_RULES = [
         "单价超过50的就诊数",
     ),
     *("本月费用与上个月相比", "今年费用和去年对比", "今年费用比去年", "今年上半年费用与去年同期相比"),
+    *("billing this month vs last month", "billing in March 2023 compared to the previous month", "2023年3月费用同比"),
+    *(
+        "billing of North and South",
+        "average duration by ward in North and South",
+        "patients in Porto",
+    ),
+    *("billing per ward", "billing by day for the last 7 days", "patients not in Porto", "top 50 wards by billing"),
     *("2023年哪个月费用最高", "Which months of 2023 had billing over 200?", "which month had the highest billing"),
     *("2023年各月费用环比", "2023年3月费用环比", "2023年一季度费用环比"),
     *("2024 YTD billing", "今年累计费用"),
@@ -315,6 +361,43 @@ def test_a_month_without_a_year_that_has_not_begun_goes_to_the_model():
         "3月费用",
     ):
         assert parser.parse(question, today).is_resolved, question
+
+
+def test_rows_that_a_rolling_period_cuts_go_to_the_model():
+    parser, today = SemanticParser(MODEL, VALUES), datetime.date(2024, 3, 15)
+    for question in (
+        "billing by month for the last 6 months",
+        "近3个月每月的费用",
+        "yearly billing in the last 3 years",
+    ):
+        assert not parser.parse(question, today).is_resolved, question
+    for question in ("billing for the last 6 months", "近7天每天的费用", "billing by month since 2024-01-15"):
+        assert parser.parse(question, today).is_resolved, question
+
+
+def test_a_condition_of_rows_with_several_times_goes_to_the_model():
+    parser = SemanticParser(
+        parse_semantic_model("""
+metrics:
+  subscriptions: {expr: COUNT(*), table: subscriptions, time: began}
+  churn: {expr: COUNT(ended), table: subscriptions, time: ended}
+dimensions: {status: {expr: status, table: subscriptions}}
+"""),
+        {"status": ["active", "cancelled"]},
+    )
+    for question in ("How many subscriptions were cancelled in 2024?", "2024年active的subscriptions"):
+        assert not parser.parse(question, TODAY).is_resolved, question
+    for question in ("How many subscriptions were cancelled?", "churn in 2024", "subscriptions by status in 2024"):
+        assert parser.parse(question, TODAY).is_resolved, question
+
+
+def test_a_total_of_numbers_is_no_count_of_their_rows():
+    model = parse_semantic_model("""
+metrics: {exams: {expr: COUNT(*), table: scores}}
+dimensions: {score: {expr: score, table: scores}, student: {expr: student, table: scores}}
+""")
+    for question in ("total scores", "total scores of Ann", "how many scores does Ann have"):
+        assert not SemanticParser(model, {"student": ["Ann"]}).parse(question, TODAY).is_resolved, question
 
 
 def parse(question):

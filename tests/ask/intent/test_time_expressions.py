@@ -111,6 +111,22 @@ def test_two_separate_periods_are_ambiguous(words):
     assert find_time(words, TODAY).ambiguities == ["the question names several periods"]
 
 
+@pytest.mark.parametrize(
+    ("words", "is_clear"),
+    [
+        *(("vs the same month last year", False), ("in 2024 vs the same quarter last year", False)),
+        *(("compared to last month", False), ("in 2023 compared to last year", False), ("2024年与去年相比", False)),
+        *(("10月与上月相比", False), ("this week vs the same week last year", False), ("本周同比", False)),
+        *(("in October vs the same month last year", True), ("by month vs the same month last year", True)),
+        *(("this month vs last month", True), ("in Q1 2024 vs the previous quarter", True), ("vs last year", True)),
+        *(("本月与上月相比", True), ("10月与去年同期相比", True), ("in June compared to last year", True)),
+    ],
+)
+def test_the_compared_period_is_that_before_the_period(words, is_clear):
+    expected = [] if is_clear else ["what a change is measured against"]
+    assert find_time(words, TODAY).ambiguities == expected
+
+
 @pytest.mark.parametrize("day", ["2025-01-01", "2025-11-01", "2025-11-15", "2025-11-30", "2025-12-31"])
 def test_two_periods_to_date_are_ambiguous_on_every_day(day):
     today = datetime.date.fromisoformat(day)

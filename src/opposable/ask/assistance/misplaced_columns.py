@@ -77,10 +77,7 @@ def _is_resolved(column: Any, sources: dict[str, Table], select: Any) -> bool:
 
 
 def _find_joins(column: str, sources: dict[str, Table], schema: DatabaseSchema) -> list[tuple[str, str, Table, str]]:
-    """Return the tables with the column that a foreign key reaches, in either direction.
-
-    Each has the form (alias, key, table, its key).
-    """
+    """Return the tables with the column that a foreign key reaches, either way, as (alias, key, table, its key)."""
     paths: dict[str, tuple[str, str, Table, str]] = {}
     used_names = {table.full_name for table in sources.values()}
     for table in schema.tables:

@@ -62,10 +62,7 @@ class SchemaView:
     omitted_tables: int = 0
 
     def to_ddl(self) -> str:
-        """Return the tables as compact CREATE TABLE text.
-
-        Values of the database appear in SQL comments only, in quotes.
-        """
+        """Return the tables as compact CREATE TABLE text, with values of the database in SQL comments only, in quotes."""
         lines = [table.to_ddl(self.dialect) for table in self.tables]
         if self.omitted_tables:
             lines.append(f"-- and {self.omitted_tables} more tables that do not concern the question")

@@ -59,10 +59,7 @@ class IntentFilter(FrozenModel):
 
 
 class OrderBy(FrozenModel):
-    """The order of the rows.
-
-    `column` is the id of a metric or dimension of the intent, or "period".
-    """
+    """The order of the rows: `column` is the id of a metric or dimension of the intent, or "period"."""
 
     column: str
     direction: Literal["ASC", "DESC"] = "DESC"
@@ -93,7 +90,7 @@ def find_intent_problems(intent: StructuredIntent, model: SemanticModel) -> tupl
         ("column", [intent.order_by.column] if intent.order_by else [], columns),
     ]
     problems = [
-        _describe_unknown_id(kind, ref, known) for kind, refs, known in references for ref in refs if ref not in known
+        _describe_unknown_id(kind, ref, ids) for kind, refs, ids in references for ref in refs if ref not in ids
     ]
     if not intent.metrics and not intent.dimensions:
         problems.append("The intent names no metric and no dimension: name at least one.")

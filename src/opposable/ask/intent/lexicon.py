@@ -65,9 +65,7 @@ class Meaning:
     text: str = ""
 
 
-_FUNCTION_WORDS: dict[MeaningKind, str] = json.loads(
-    Path(__file__).with_name("function_words.json").read_text(encoding="utf-8")
-)
+_FUNCTION_WORDS: dict[MeaningKind, str] = json.loads(Path(__file__).with_name("function_words.json").read_bytes())
 """Words of the closed classes of both languages.
 
 Words of the kind "stop" never change the meaning of a question. Those of the kind "unsupported" do, and are not

@@ -84,20 +84,22 @@ def _assign_roles(state: RuleState) -> None:
             state.metrics[position] = count_metric
         elif dimensions:
             state.dimensions[position] = dimensions
+            if metrics and state.phrases[position - 1].text.lower() == "per":  # a ratio, or one row of each?
+                state.add_several_meanings(position, (*metrics, *dimensions))
 
 
 def _find_count_metric(state: RuleState, position: int, dimension: str) -> str:
     """Return the metric that counts the rows of a dimension, or "".
 
-    It must be the only one, and the dimension must follow "how many" and have the name of its table: the rows of
-    `customers` are customers, not cities.
+    It must be the only one. The dimension must follow "how many", have texts, and have the name of its table: the rows
+    of `customers` are customers, not cities.
     """
     named = state.model.dimensions[dimension]
     names = [tokenize_stems(name) for name in (named.id, *named.synonyms)]
     metrics = [metric for metric in state.model.metrics.values() if named.table and metric.table == named.table]
     counts = [metric.id for metric in metrics if _COUNT_STAR_PATTERN.fullmatch(metric.expr.strip())]
-    is_row = state.is_counted(position) and tokenize_stems(named.table.rpartition(".")[2]) in names
-    return counts[0] if is_row and len(counts) == 1 else ""
+    is_row = dimension in state.text_dimensions and tokenize_stems(named.table.rpartition(".")[2]) in names
+    return counts[0] if is_row and state.is_counted(position) and len(counts) == 1 else ""
 
 
 def _is_requested_grouping(state: RuleState, position: int) -> bool:
@@ -119,10 +121,7 @@ def _is_requested_grouping(state: RuleState, position: int) -> bool:
 
 
 def _collect_groups(state: RuleState) -> None:
-    """Collect the dimensions that rows are grouped by.
-
-    A dimension next to its own value only says what the value is.
-    """
+    """Collect the dimensions that rows are grouped by. One next to its own value only says what the value is."""
     filtered = {condition.dimension for condition in state.filters}
     follows_group = False
     for position in sorted({*state.metrics, *state.dimensions}):
@@ -187,8 +186,7 @@ def _build_order(state: RuleState, metrics: tuple[str, ...], is_grouped: bool) -
     is_mixed = {"top", "bottom"} <= kinds or {"top", "ascending"} <= kinds
     if kinds == {"sort"} or is_mixed or (is_ascending and kinds & {"most", "descending"}):
         state.ambiguities.append(messages.UNCLEAR_ORDER)
-    if state.is_compared:
-        state.ambiguities.append(messages.UNCLEAR_RANKING)
+    state.flag_if(state.is_compared, messages.UNCLEAR_RANKING)
     words = [state.phrases[at].text.lower() for at, ids in state.dimensions.items() if ids[0] in state.groups]
     is_plural = any(singularize(word) != word for word in words)
     is_plural = is_plural or any(phrase.text in ("哪些", "哪几个") for phrase in state.phrases)

@@ -21,10 +21,7 @@ class Period:
 
 
 def resolve_period(time: TimeIntent, today: datetime.date) -> Period | None:
-    """Return the days of `time`, or None if it names no period.
-
-    A quarter or month without a year is of the current year.
-    """
+    """Return the days of `time`, if it names a period. A quarter or month without a year is of the current year."""
     year = time.year or today.year
     period = get_months(year, 1, 12) if time.year else None
     if time.start or time.end:

@@ -17,10 +17,7 @@ from opposable.domain.localized_text import LocalizedText
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """An intent with its semantic model and its time as days.
-
-    `previous_period` is the period that `period` is compared with.
-    """
+    """An intent, its semantic model, and its time as days; `previous_period` is what `period` is compared with."""
 
     intent: StructuredIntent
     semantics: BoundModel
@@ -82,10 +79,7 @@ class QueryPlan:
 
 @dataclass(frozen=True, slots=True)
 class MetricGroup:
-    """Metrics that are aggregated over the same rows.
-
-    They share a root table with the tables that it reaches, a date and default filters.
-    """
+    """Metrics over the same rows: those of a root table and what it reaches, with a date and default filters."""
 
     reachable: ReachableTables
     time_expr: str

@@ -4,31 +4,21 @@ import re
 
 from opposable.ask.intent import messages
 from opposable.ask.intent.rule_filters import precedes_time
-from opposable.ask.intent.rule_state import (
-    OPERATORS_AFTER_NUMBER,
-    OPERATORS_BEFORE_NUMBER,
-    ORDER_KINDS,
-    QUANTITY_WORDS,
-    SKIPPED_KINDS,
-    RuleState,
-)
+from opposable.ask.intent.rule_state import BOUND_KINDS, ORDER_KINDS, QUANTITY_WORDS, SKIPPED_KINDS, RuleState
 
 
 def flag_unsupported(state: RuleState) -> None:
     """Report the parts of the question that the rules recognize but cannot express."""
-    if not state.metrics and state.has_phrase("total"):
-        state.ambiguities.append(messages.MISSING_COUNT_TARGET)
-    if not state.metrics and (not state.groups or state.has_phrase("group", "each")):
+    state.flag_if(not state.metrics and state.has_phrase("total"), messages.MISSING_COUNT_TARGET)
+    if not state.metrics and (not state.groups or state.has_phrase("group", "each") or not _is_list_clear(state)):
         state.ambiguities.append(messages.MISSING_METRIC)
     compares_values = any(isinstance(condition.value, tuple) for condition in state.filters)
     selects_groups = any(state.is_at(at - 1, "of") and state.is_at(at - 2, "change") for at in state.dimensions)
     is_change_clear = state.is_compared and not (compares_values or selects_groups or state.has_phrase("which"))
-    if not is_change_clear and state.has_phrase("change", "compare"):
-        state.ambiguities.append(messages.MISSING_BASELINE)
+    state.flag_if(not is_change_clear and state.has_phrase("change", "compare"), messages.MISSING_BASELINE)
     is_ranked = state.limit is not None or state.has_phrase("most", "least", "top", "bottom")
     group_count = len(state.groups) + state.has_time_groups
-    if is_ranked and (group_count > 1 or _is_best_of_each(state)):
-        state.ambiguities.append(messages.BEST_WITHIN_GROUPS)
+    state.flag_if(is_ranked and (group_count > 1 or _is_best_of_each(state)), messages.BEST_WITHIN_GROUPS)
     may_aggregate = is_ranked and group_count and not state.has_phrase("apart", "each")
     for position, phrase in enumerate(state.phrases):
         if may_aggregate and _is_aggregate_of_groups(state, position):
@@ -37,8 +27,19 @@ def flag_unsupported(state: RuleState) -> None:
             after = state.find_neighbor(position, 1)
             group = phrase if after is None else state.phrases[after]
             state.ambiguities.append(messages.UNCLEAR_GROUPING.format(dimension=group.text))
-    if not group_count and any(condition.dimension in state.model.metrics for condition in state.filters):
+    is_bound_clear = group_count and not (state.groups and state.has_time_groups)
+    if not is_bound_clear and any(condition.dimension in state.model.metrics for condition in state.filters):
         state.ambiguities.append(messages.BOUND_WITHOUT_GROUPS)
+
+
+def _is_list_clear(state: RuleState) -> bool:
+    """Return whether a list has texts of what "which" asks for, and no negation of some rows of a group, or of all."""
+    terms = state.model.dimensions | state.model.exclusions
+    tables = {state.model.dimensions[group].table for group in state.groups}
+    negated = [f.dimension for f in state.filters if f.value is False or f.operator in ("!=", "not in")]
+    is_negation_clear = all(ref in terms and terms[ref].table in tables for ref in (*negated, *state.exclusions))
+    is_one = len(state.groups) == 1 or not state.has_phrase("which")
+    return is_one and is_negation_clear and state.text_dimensions.issuperset(state.groups)
 
 
 def _is_best_of_each(state: RuleState) -> bool:
@@ -46,6 +47,7 @@ def _is_best_of_each(state: RuleState) -> bool:
     each = [at for at, phrase in enumerate(state.phrases) if phrase.is_a("group", "each")]
     best = [at for at, phrase in enumerate(state.phrases) if phrase.is_a("most", "least", "top", "bottom")]
     is_best = any({*state.dimensions}.isdisjoint(range(at, end)) for at in best for end in state.metrics if at < end)
+    is_best |= state.has_phrase("each") and state.has_phrase("most", "least")
     return is_best and (state.is_each_period or any(state.find_neighbor(at, 1) in state.dimensions for at in each))
 
 
@@ -73,18 +75,27 @@ def _has_group_after(state: RuleState, position: int) -> bool:
 def flag_guesses(state: RuleState) -> None:
     """Report words that have a likely meaning but not the only one."""
     for position, phrase in enumerate(state.phrases):
-        if phrase.is_contested:
-            state.ambiguities.append(messages.UNCLEAR_PHRASE.format(phrase=phrase.text))
-        if phrase.is_a("count") and not _is_count_clear(state, position):
-            state.ambiguities.append(messages.MISSING_COUNT_TARGET)
+        state.flag_if(phrase.is_contested, messages.UNCLEAR_PHRASE.format(phrase=phrase.text))
+        state.flag_if(phrase.is_a("count") and not _is_count_clear(state, position), messages.MISSING_COUNT_TARGET)
+        pooled = _find_pooled_dimensions(state, position) if phrase.is_a("and") else ()
+        state.ambiguities += [messages.UNCLEAR_GROUPING.format(dimension=ref) for ref in pooled]
     for position, ref in state.metrics.items():
         if _is_list(state, position) or _is_ranked_by_size(state, position):
             state.ambiguities.append(messages.UNCLEAR_COUNT.format(metric=ref))
-        if not _is_relation_clear(state, position):
-            state.ambiguities.append(messages.UNCLEAR_RELATION.format(metric=ref))
+        state.flag_if(not _is_relation_clear(state, position), messages.UNCLEAR_RELATION.format(metric=ref))
+        if state.time and len(times := _find_times(state, ref)) > 1:
+            state.add_several_meanings(position, times)
     bounded = [condition.dimension for condition in state.filters if condition.operator in ("<", "<=")]
     bounded += state.metrics.values() if state.has_phrase("least", "bottom") else ()
     state.ambiguities += [messages.MISSING_GROUPS.format(metric=ref) for ref in bounded if _lacks_groups(state, ref)]
+
+
+def _find_times(state: RuleState, ref: str) -> list[str]:
+    """Return the times of the rows of a metric if they have a condition: "cancelled in May" is no time of the order."""
+    table, terms = state.model.metrics[ref].table, state.model.dimensions | state.model.filters
+    has_condition = any(f.dimension in terms and terms[f.dimension].table == table for f in state.filters)
+    metrics = state.model.metrics.values() if has_condition and table else ()
+    return sorted({metric.time for metric in metrics if metric.table == table})
 
 
 def _lacks_groups(state: RuleState, ref: str) -> bool:
@@ -104,6 +115,15 @@ def _is_count_clear(state: RuleState, position: int) -> bool:
     if after not in state.metrics or (state.has_time_groups and precedes_time(state, position, after)):
         return False
     return state.phrases[position].text == "多少" or state.is_count_metric(state.metrics[after])
+
+
+def _find_pooled_dimensions(state: RuleState, position: int) -> set[str]:
+    """Return the dimension of the values around "and" if they may each have their average or other aggregate."""
+    exprs = [state.model.metrics[ref].expr for ref in state.metrics.values()]
+    is_additive = all(re.match(r"(?is)\s*(sum|count)\b(?!.*/)", expr) for expr in exprs)
+    listed = {f.dimension for f in state.filters if f.operator == "in" and not is_additive}.difference(state.groups)
+    sides = [state.get_value_dimensions(state.find_neighbor(position, step)) for step in (-1, 1)]
+    return listed & sides[0] & sides[1]
 
 
 def _is_list(state: RuleState, position: int) -> bool:
@@ -132,5 +152,5 @@ def _is_relation_clear(state: RuleState, position: int) -> bool:
         or state.is_at(min(earlier) - 1, "value", "filter", "exclusion")
     ):
         return False
-    is_bounded = state.has_neighbor(position, 1, *OPERATORS_BEFORE_NUMBER, *OPERATORS_AFTER_NUMBER, *ORDER_KINDS)
+    is_bounded = state.has_neighbor(position, 1, *BOUND_KINDS, *ORDER_KINDS)
     return is_bounded or not state.has_neighbor(position, -1, "with", skipped_kinds=("stop", "of", "total", "in"))

@@ -2,7 +2,7 @@
 
 from opposable.ask.intent import messages
 from opposable.ask.intent.intent import MAX_LIMIT, IntentFilter, Operator
-from opposable.ask.intent.rule_state import OPERATORS_AFTER_NUMBER, OPERATORS_BEFORE_NUMBER, RuleState
+from opposable.ask.intent.rule_state import OPERATORS_AFTER_NUMBER, OPERATORS_BEFORE_NUMBER, SKIPPED_KINDS, RuleState
 from opposable.ask.intent.time_expressions import CONSUMED_CHARACTER
 from opposable.domain.localized_text import join_localized
 
@@ -68,7 +68,8 @@ def _find_negated_positions(state: RuleState) -> set[int]:
         while state.is_at(at + step, "and", "or") and dimensions & state.get_value_dimensions(at + 2 * step):
             at += 2 * step
             positions.add(at)
-        if dimensions and state.has_neighbor(at, step, "value", "filter"):
+        skipped_kinds = SKIPPED_KINDS if dimensions else ()
+        if state.has_neighbor(at, step, "value", "filter", skipped_kinds=skipped_kinds):
             state.ambiguities.append(messages.UNCLEAR_NEGATION.format(word=phrase.text))
     return positions
 
@@ -114,11 +115,13 @@ def apply_numbers(state: RuleState) -> None:
         before, after = state.find_neighbor(position, -1), state.find_neighbor(position, 1)
         is_ranked = state.is_at(before, "top", "bottom", "most", "least") or state.is_at(after, "most", "least")
         is_row_count = isinstance(phrase.number, int) and 0 < phrase.number <= MAX_LIMIT
+        is_limit = not (phrase.text.isdecimal() and 1900 <= phrase.number < 2100)  # not the customers of a year
+        is_limit &= not (position and state.phrases[position - 1].text in ("最多", "最少"))  # at most, at least
         tables = ((before, OPERATORS_BEFORE_NUMBER), (after, OPERATORS_AFTER_NUMBER))
         operators = [(table[kind], at) for at, table in tables for kind in table if state.is_at(at, kind)]
         if operators:
             _add_bound(state, position, *operators[0])
-        elif is_row_count and not state.limit and (is_ranked or after in state.dimensions):
+        elif is_row_count and is_limit and not state.limit and (is_ranked or after in state.dimensions):
             state.limit = int(phrase.number)
         else:
             state.ambiguities.append(messages.UNCLEAR_NUMBER.format(number=phrase.text))

@@ -11,12 +11,13 @@ from opposable.ask.intent.phrases import Phrase
 from opposable.ask.semantics.model import SemanticModel
 from opposable.domain.localized_text import LocalizedText, join_localized
 
+Kinds = tuple[MeaningKind, ...]
 OPERATORS_BEFORE_NUMBER: dict[MeaningKind, Operator] = {"more": ">", "at_least": ">=", "less": "<", "at_most": "<="}
 OPERATORS_AFTER_NUMBER: dict[MeaningKind, Operator] = {"or_more": ">=", "or_less": "<="}
-SKIPPED_KINDS: tuple[MeaningKind, ...]
-SKIPPED_KINDS = ("stop", "of", "in", "with", "show", "measure", "change", "compare", "total", "sort")
+BOUND_KINDS: Kinds = (*OPERATORS_BEFORE_NUMBER, *OPERATORS_AFTER_NUMBER)
+SKIPPED_KINDS: Kinds = ("stop", "of", "in", "with", "show", "measure", "change", "compare", "total", "sort")
 """Kinds of phrases that are skipped in the search for a neighbor."""
-ORDER_KINDS: tuple[MeaningKind, ...] = ("most", "least", "descending", "ascending", "sort", "top", "bottom")
+ORDER_KINDS: Kinds = ("most", "least", "descending", "ascending", "sort", "top", "bottom")
 QUANTITY_WORDS = ("most", "fewest", "least", "最多", "最少")
 """Superlatives that count what follows: the best customers are ranked, the most customers counted."""
 _EXPLICIT_COUNT_PATTERN = re.compile(r"\b(number|count|total)\b|[数量总]")
@@ -63,6 +64,10 @@ class RuleState:
         phrases = [] if position is None else self.phrases[position : position + 1]
         return {ref for phrase in phrases for ref in phrase.get_ids("value")}
 
+    def flag_if(self, is_unclear: object, ambiguity: LocalizedText) -> None:
+        """Report an ambiguity if `is_unclear` is true."""
+        self.ambiguities += [ambiguity] if is_unclear else []
+
     def add_several_meanings(self, position: int, ids: Sequence[str]) -> None:
         """Report a phrase that may mean one of several terms."""
         meanings = join_localized(ids, " or ", " 或 ")
@@ -88,19 +93,12 @@ class RuleState:
         text = f"{before} {self.phrases[position].text}".lower()
         return self.is_count_metric(self.metrics[position]) and not _EXPLICIT_COUNT_PATTERN.search(text)
 
-    def find_neighbor(
-        self, position: int, step: int, skipped_kinds: tuple[MeaningKind, ...] = SKIPPED_KINDS
-    ) -> int | None:
-        """Return the position of the nearest phrase before (-1) or after (1).
-
-        Phrases of `skipped_kinds` are skipped.
-        """
+    def find_neighbor(self, position: int, step: int, skipped_kinds: Kinds = SKIPPED_KINDS) -> int | None:
+        """Return the position of the nearest phrase before (-1) or after (1) that is not of `skipped_kinds`."""
         positions = range(position + step, len(self.phrases) if step > 0 else -1, step)
         return next((at for at in positions if not self.phrases[at].is_a(*skipped_kinds)), None)
 
-    def has_neighbor(
-        self, position: int, step: int, *kinds: MeaningKind, skipped_kinds: tuple[MeaningKind, ...] = SKIPPED_KINDS
-    ) -> bool:
+    def has_neighbor(self, position: int, step: int, *kinds: MeaningKind, skipped_kinds: Kinds = SKIPPED_KINDS) -> bool:
         """Return whether the nearest phrase in a direction may be one of `kinds`."""
         return self.is_at(self.find_neighbor(position, step, skipped_kinds), *kinds)
 

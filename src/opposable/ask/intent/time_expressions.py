@@ -21,7 +21,7 @@ from opposable.ask.intent.date_parsing import (
 from opposable.ask.intent.intent import Comparison, Grain, TimeIntent
 from opposable.ask.intent.messages import ASSUMED_YEAR, FUTURE_PERIOD, MISSING_BASELINE, ROLLING_PERIOD, SEVERAL_PERIODS
 from opposable.ask.intent.number_parsing import CHINESE_DIGITS, NUMBER_PATTERN, parse_number
-from opposable.ask.intent.periods import Period, get_granularity, get_unit, shift_day
+from opposable.ask.intent.periods import COMPARED_UNITS, Period, get_granularity, get_unit, shift_day
 from opposable.domain.localized_text import LocalizedText
 from opposable.domain.text_normalization import lowercase_halfwidth
 
@@ -35,8 +35,9 @@ _COMPARED_WITH_PATTERN = r"\b(?:compared? (?:to|with|against)|versus|vs\.?|relat
 def _build_comparison_pattern(unit: str, chinese: str) -> str:
     """Build the pattern of a comparison with a unit before: 比去年 and 与去年相比; 和去年 alone is "and last year"."""
     english = rf"\b{unit}[- ]o(?:ver|n)[- ]{unit}\b|\b{unit[0]}o{unit[0]}\b"
-    compared = rf"{_COMPARED_WITH_PATTERN}(?:same \w+ (?:of )?(?:the )?)?(?:{unit} before|{_PREVIOUS_PATTERN} {unit})"
-    return rf"{english}|{compared}|[较比]{chinese}(?:相比|比较|对比)?|[与和跟]{chinese}(?:相比|比较|对比)"
+    before = rf"(?:same (\w+) (?:of )?(?:the )?)?(?:({unit}) before|{_PREVIOUS_PATTERN} ({unit}))"
+    compared = rf"[较比]({chinese})(?:相比|比较|对比)?|[与和跟]({chinese})(?:相比|比较|对比)"
+    return rf"{english}|{_COMPARED_WITH_PATTERN}{before}|{compared}"
 
 
 _COMPARISON_PATTERNS: tuple[tuple[str, ComparisonKind], ...] = (
@@ -101,6 +102,8 @@ class QuestionTime:
     grain: Grain | None = None
     is_each_period: bool = False
     comparison: ComparisonKind = None
+    compared_text: str = ""
+    is_rolling: bool = False
 
     def add_period(self, *dates: Period | None) -> bool:
         """Add the days from the first date to the last; reject a date that does not exist and a wrong order."""
@@ -145,9 +148,10 @@ def find_time(question: str, today: datetime.date) -> QuestionTime:
     return state
 
 
-def _set_comparison(kind: ComparisonKind, state: QuestionTime, _: "re.Match[str]") -> bool:
-    """Set the comparison; reject a second one of another kind."""
+def _set_comparison(kind: ComparisonKind, state: QuestionTime, match: "re.Match[str]") -> bool:
+    """Set the comparison, and the text that names its period, such as "vs last month"; reject one of another kind."""
     state.comparison = state.comparison or kind
+    state.compared_text += match[0] if any(match.groups()) else ""
     return state.comparison == kind
 
 
@@ -165,6 +169,7 @@ def _add_rolling_period(state: QuestionTime, match: "re.Match[str]") -> bool:
         unit, count = "month", 6
     if not isinstance(count, int) or not 0 < count < 1_000:
         return False
+    state.is_rolling = True
     state.assumptions.append(ROLLING_PERIOD.format(phrase=match[0].strip(), today=state.today))
     return state.add_period(Period(shift_day(state.today, unit, -count) + _DAY, state.today))
 
@@ -218,9 +223,7 @@ _TIME_RULES: tuple[tuple[str, TimeRule], ...] = (
     (_ROLLING_PATTERN, _add_rolling_period),
     (
         _MONTH_RANGE_PATTERN,
-        lambda state, match: state.add_period(
-            *(state.parse_date(f"{match['year'] or ''}{match[at]}月") for at in "ab")
-        ),
+        lambda state, match: state.add_period(*(state.parse_date(f"{match['year'] or ''}{match[i]}月") for i in "ab")),
     ),
     (_DATE_RANGE_PATTERN, _add_date_range),
     (_SINCE_PATTERN, partial(_add_open_period, lambda date, today: Period(date.start, max(today, date.start)))),
@@ -238,9 +241,12 @@ def _conclude_time(state: QuestionTime) -> None:
     is_until_today = period and (period.end == state.today or get_granularity(period) == "year")
     is_other_to_date = state.is_year_to_date and is_until_today and period != get_unit("year", state.today)
     row = get_unit(state.grain, period.start) if period and state.grain else None
-    is_within_row = period and row and row != period and row.start <= period.start and period.end <= row.end
-    if len(state.periods) > 1 or is_other_to_date or is_within_row:
+    is_cut = period and row and row.start < period.start and state.is_rolling  # six months until today are seven rows
+    is_within_row = period and row and row != period and period.end <= row.end
+    if len(state.periods) > 1 or is_other_to_date or is_within_row or is_cut:
         state.ambiguities.append(SEVERAL_PERIODS)
+    if _lacks_baseline(state, period):
+        state.ambiguities.append(MISSING_BASELINE)
     end = period.end if period and period.end < datetime.date.max else None
     if state.is_year_to_date and state.comparison is not None:
         end = end or state.today
@@ -257,6 +263,16 @@ def _conclude_time(state: QuestionTime) -> None:
         if comparison == "ytd" and end:
             fields.setdefault("year", end.year)
         state.time = TimeIntent(comparison=comparison, grain=state.grain, **fields)
+
+
+def _lacks_baseline(state: QuestionTime, period: Period | None) -> bool:
+    """Return whether "last month" may not be the month before the period, and for a week, which one is a year before."""
+    units = (state.grain, get_granularity(period))
+    step: Grain = next((unit for kind, unit in COMPARED_UNITS.items() if kind == state.comparison), "year")
+    is_present = period is None or get_unit(step, period.start) == get_unit(step, state.today)
+    is_last = re.search(r"\b[lp]ast|去|上(?!一?年)", state.compared_text) is not None
+    is_other_unit = bool(state.compared_text) and find_unit(state.compared_text) not in ("year", *units)
+    return is_other_unit or (is_last and not is_present) or (state.comparison == "yoy" and "week" in units)
 
 
 def _describe_period(period: Period) -> dict[str, Any]:

@@ -101,10 +101,7 @@ class _Drafter:
                 return
 
     def _find_join_candidates(self, ref: str, column: Column) -> list[tuple[str, str]]:
-        """Return the tables that a column may refer to, with their keys.
-
-        A column that is the primary key of its own table refers to no other table.
-        """
+        """Return the tables, with their keys, that a column may refer to: none for the primary key of its table."""
         if self._tables[ref].primary_key == (column.name,):
             return []
         others = {other: table for other, table in self._tables.items() if other != ref}

@@ -45,10 +45,7 @@ class BoundModel:
         return replace(bound, name=term.id)
 
     def bind_expression(self, expr: str, table: str, dialect: str = "") -> BoundExpression:
-        """Bind the columns of an expression to tables.
-
-        Unqualified columns belong to `table`, others to the table they name.
-        """
+        """Bind the columns of an expression to the tables they name; unqualified columns belong to `table`."""
         tree = self._parse(expr, dialect)
         default_table = self._find_table(table) if table else ""
         tables = {default_table: None} if default_table else {}
@@ -82,9 +79,7 @@ class BoundModel:
         self.build_metric_tree(metric_id, lambda ref: base_metrics.setdefault(ref, exp.null()))
         return tuple(base_metrics)
 
-    def build_metric_tree(
-        self, metric_id: str, get_base_tree: Callable[[str], Any], ancestors: tuple[str, ...] = ()
-    ) -> Any:
+    def build_metric_tree(self, metric_id: str, get_base: Callable[[str], Any], ancestors: tuple[str, ...] = ()) -> Any:
         """Build the sqlglot tree of a metric from the trees of its base metrics.
 
         Divisions use floating-point numbers; a division by zero is NULL. `ancestors` are the metrics that are computed
@@ -100,7 +95,7 @@ class BoundModel:
         metric = self.model.metrics[metric_id]
         root = exp.Paren(this=self._parse(metric.expr, metric.dialect))
         if contains_aggregate(root):
-            return get_base_tree(metric_id)
+            return get_base(metric_id)
         names = [column.name for column in root.find_all(exp.Column)]
         unknown = [name for name in names if name not in self.model.metrics or name == metric_id]
         if unknown or not names:
@@ -112,7 +107,7 @@ class BoundModel:
             division.set("this", exp.cast(exp.paren(division.this), "double"))
             division.set("expression", exp.func("NULLIF", division.expression, exp.Literal.number(0)))
         for column in list(root.find_all(exp.Column)):
-            column.replace(exp.paren(self.build_metric_tree(column.name, get_base_tree, path)))
+            column.replace(exp.paren(self.build_metric_tree(column.name, get_base, path)))
         return root.this
 
     def _parse(self, expr: str, dialect: str) -> Any:
@@ -134,24 +129,22 @@ def parse_expression(expr: str, dialect: str) -> Any:
     Raises:
         BadInput: The text is not a single expression, or contains a query, a window or an alias.
     """
-    shown_expr = to_one_line(expr, 80)
+    shown = to_one_line(expr, 80)
     if len(expr) > _MAX_EXPRESSION_CHARACTERS:
         raise BadInput(f"the expression has {len(expr)} characters: at most {_MAX_EXPRESSION_CHARACTERS} are allowed.")
     try:
         trees = [tree for tree in sqlglot.parse(expr, dialect=dialect or None) if tree is not None]
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
-        raise BadInput(
-            f"{shown_expr!r} is not a valid SQL expression: check quotes, commas and parentheses."
-        ) from error
+        raise BadInput(f"{shown!r} is not a valid SQL expression: check quotes, commas and parentheses.") from error
     except ValueError as error:
         raise BadInput(f"{dialect!r} is not a supported SQL dialect.") from error
     if len(trees) != 1 or not isinstance(trees[0], exp.Condition | exp.Func | exp.Paren | exp.Binary | exp.Unary):
         has_alias = bool(trees) and isinstance(trees[0], exp.Alias)
         hint = "remove AS, the id is the name" if has_alias else "write one expression"
-        raise BadInput(f"{shown_expr!r} is not a single SQL expression: {hint}.")
+        raise BadInput(f"{shown!r} is not a single SQL expression: {hint}.")
     if trees[0].find(exp.Query, exp.Command, exp.DDL, exp.Window) is not None:
         raise BadInput(
-            f"{shown_expr!r} contains a query or a window: write an expression over columns, and joins under joins."
+            f"{shown!r} contains a query or a window: write an expression over columns, and joins under joins."
         )
     return trees[0]
 

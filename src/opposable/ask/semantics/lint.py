@@ -154,8 +154,7 @@ async def _check_row_expression(state: LintState, section: str, term: Term, path
     bound = state.semantics.bind_term(term)
     reasons = [reachable.explain_unreachable(bound.tables) for reachable in state.metric_tables]
     if section == "dimensions" and reasons and all(reasons):
-        problem = f"it goes with no metric: {reasons[0]}"
-        state.add_finding("warning", path[:2], problem, "add a join from many to one")
+        state.add_finding("warning", path[:2], f"it goes with no metric: {reasons[0]}", "add a join from many to one")
     root = find_root_table(state.model, bound.tables)
     if root is None:
         problem = f"no join puts {', '.join(bound.tables) or 'its columns'} together"

@@ -23,9 +23,7 @@ def _quote_name(name: str) -> str:
     return name if re.fullmatch(r"\w+", name) else '"' + name.replace('"', '""') + '"'
 
 
-TextList = Annotated[
-    tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value or ())
-]
+TextList = Annotated[tuple[str, ...], BeforeValidator(lambda v: (v,) if isinstance(v, str) else v or ())]
 """A list of texts; a single text is a list of one."""
 
 
