@@ -44,6 +44,11 @@ class Outside:
     _active: int = 0
 
     @property
+    def tasks(self) -> set[str]:
+        """The tasks that had an effect."""
+        return {number.partition("/")[0] for number in self.numbers}
+
+    @property
     def model(self) -> str:
         """The name of the model for `--model`."""
         return f"{self.url}/v1#scripted"
