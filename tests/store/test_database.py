@@ -69,7 +69,7 @@ async def test_inline_connection_of_sqlite_is_read_only(tmp_path):
     await database.close()
 
 
-async def test_cancelled_opening_of_sqlite_leaves_no_thread_behind(tmp_path, monkeypatch):
+async def test_cancelled_opening_of_sqlite_leaves_no_thread(tmp_path, monkeypatch):
     errors = []
     monkeypatch.setattr(threading, "excepthook", lambda args: errors.append(args.exc_value))
     connect = sqlite3.connect
@@ -99,7 +99,7 @@ async def test_cancelled_opening_of_sqlite_leaves_no_thread_behind(tmp_path, mon
     assert errors == []
 
 
-async def test_failed_opening_of_sqlite_leaves_no_thread_behind(tmp_path):
+async def test_failed_opening_of_sqlite_leaves_no_thread(tmp_path):
     (tmp_path / "s.db").mkdir()
     database = StoreDatabase(parse_database_url(f"sqlite:///{tmp_path}/s.db"))
     thread_count = threading.active_count()

@@ -197,7 +197,7 @@ async def test_the_enter_that_ends_a_composition_sends_nothing(browser, tmp_path
         await expect(page.get_by_role("article")).to_have_count(articles)
 
 
-async def test_files_that_are_added_while_others_are_read_are_kept(browser, tmp_path):
+async def test_files_that_are_added_while_others_are_read_stay(browser, tmp_path):
     async with serve_console(browser, tmp_path) as console:
         page = await console.open()
         await page.get_by_role("textbox", name="Write a message").evaluate(
