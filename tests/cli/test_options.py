@@ -1,5 +1,9 @@
 """Settings, standard input and arguments are checked."""
 
+import os
+import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,3 +90,24 @@ def test_a_file_that_cannot_be_written_leaves_the_old_file_and_no_other(tmp_path
 
 async def test_a_terminal_without_columns_loses_no_error(tmp_path: Path) -> None:
     await assert_one_sentence(tmp_path, ("tools", "show", "nope"), 2, "no tool named 'nope'", env={"COLUMNS": "0"})
+
+
+@needs_posix
+def test_the_output_follows_the_width_of_the_terminal() -> None:
+    import fcntl
+    import pty
+    import termios
+
+    code = """
+import fcntl, struct, termios
+from opposable.cli.options import out
+for width in (50, 120):
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    print(out.width)
+"""
+    screen, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 50, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, stdin=terminal, stdout=terminal, stderr=terminal, env=env | {"TERM": "xterm"}, check=True)
+    assert os.read(screen, 1_000).split() == [b"50", b"120"]

@@ -27,7 +27,8 @@ out = Console()
 err = Console(stderr=True)
 for _console in (out, err):  # words are wrapped whole in a terminal; lines are whole in a file or a pipe
     _console.soft_wrap = not _console.is_terminal
-    _console.width = _console.width or 80  # with COLUMNS=0, nothing would be printed
+    if not _console.width:  # with COLUMNS=0, nothing would be printed
+        _console.width = 80
 
 OTHER_VARIABLES = {"OPPOSABLE_API_KEY", "OPPOSABLE_SERVE_KEY", "OPPOSABLE_DEBUG"}
 """Variables of Opposable that are not settings."""
