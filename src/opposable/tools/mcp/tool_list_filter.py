@@ -6,7 +6,7 @@ from opposable.domain.validation_problems import list_problems
 
 
 class ToolListFilter:
-    """Filters the messages of a server.
+    """Filters the results of a server.
 
     `protocol_version` is set once it is negotiated. `dropped` holds the names of the tools that were removed, each
     with the reason.
@@ -16,11 +16,10 @@ class ToolListFilter:
         self.protocol_version = ""
         self.dropped: dict[str, str] = {}
 
-    def drop_malformed(self, message: Any) -> None:
-        """Remove malformed tools from a message, if it is a list of tools."""
-        result = getattr(getattr(message, "message", None), "result", None)
-        tools = result.get("tools") if isinstance(result, dict) else None
-        if not self.protocol_version or not isinstance(result, dict) or not isinstance(tools, list):
+    def drop_malformed(self, result: dict[str, Any]) -> None:
+        """Remove malformed tools from a result, if it is a list of tools."""
+        tools = result.get("tools")
+        if not self.protocol_version or not isinstance(tools, list):
             return
         result["tools"] = [tool for number, tool in enumerate(tools) if self._is_valid(result, tool, number)]
 

@@ -24,6 +24,8 @@ INHERITED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """Environment variables that a program inherits, besides PATH, HOME, USER, LOGNAME, SHELL and TERM."""
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """The largest message over HTTP, decompressed. The library truncates what the model gets."""
+_SDK_LOGGERS = ("client", "mcp.client.stdio", "mcp.client.streamable_http")
+"""The loggers of the SDK's session and transports."""
 MIN_READ_TIMEOUT_SECONDS = 300.0
 MAX_STDERR_BYTES = 2_000
 """The part of a program's standard error that is stored: its end."""
@@ -76,7 +78,8 @@ async def connect(
         async with transport as (read_stream, write_stream):
             yield _FilteredStream(read_stream, disconnected, tool_list_filter), write_stream
 
-    logging.getLogger("client").addFilter(_remove_content)  # the SDK's name of its session
+    for logger_name in _SDK_LOGGERS:
+        logging.getLogger(logger_name).addFilter(_remove_content)
     client_info = Implementation(name="opposable", version="1")
     async with Client(open_streams(), message_handler=on_message, client_info=client_info) as client:
         tool_list_filter.protocol_version = client.protocol_version
@@ -100,7 +103,6 @@ async def _connect_http(spec: McpServerSpec, diagnostics: ConnectionDiagnostics)
         if response.headers.get("content-type", "").lower().startswith("application/json"):
             response.aiter_bytes = partial(_limit_size, response.aiter_bytes)  # type: ignore[method-assign]
 
-    logging.getLogger("mcp.client.streamable_http").addFilter(_remove_content)
     timeout = httpx2.Timeout(spec.connect_timeout, read=max(MIN_READ_TIMEOUT_SECONDS, spec.timeout or 0.0))
     hooks = {"response": [watch_response]}
     async with (
@@ -129,7 +131,6 @@ async def _start_program(spec: McpServerSpec, diagnostics: ConnectionDiagnostics
     from mcp import StdioServerParameters  # lazy: the extra "mcp"
     from mcp.client.stdio import stdio_client
 
-    logging.getLogger("mcp.client.stdio").addFilter(_remove_content)
     own_variables, diagnostics.secrets = resolve_references(spec.env, spec.tool_id)
     environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ} | own_variables
     if spec.cwd is not None and not spec.cwd.is_dir():
@@ -232,10 +233,11 @@ class _FilteredStream:
 
     async def __anext__(self) -> Any:
         message = await self._inner.__anext__()
-        self._tool_list_filter.drop_malformed(message)
         result = getattr(getattr(message, "message", None), "result", None)
-        if isinstance(result, dict) and "structuredContent" in result and result.get("content") is None:
-            result["content"] = []  # servers leave it out, and the SDK would reject the result
+        if isinstance(result, dict):
+            self._tool_list_filter.drop_malformed(result)
+            if "structuredContent" in result and result.get("content") is None:
+                result["content"] = []  # servers leave it out, and the SDK would reject the result
         return message
 
     async def __aenter__(self) -> "_FilteredStream":
