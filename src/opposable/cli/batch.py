@@ -15,7 +15,6 @@ from opposable.cli.help import HelpGroup
 from opposable.cli.options import (
     JsonOption,
     err,
-    open_draft,
     out,
     parse_rate,
     read_file,
@@ -34,6 +33,7 @@ from opposable.domain.batches import Batch, BatchProgress
 from opposable.domain.errors import BadInput, OpposableError, StoreUnavailable
 from opposable.domain.json_text import dump_json, split_json_lines
 from opposable.domain.specs import RateLimit
+from opposable.safety.filesystem.drafts import open_draft
 from opposable.store.store import Store
 
 cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)

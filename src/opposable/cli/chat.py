@@ -29,7 +29,6 @@ from opposable.cli.options import (
     ToolOption,
     YesOption,
     err,
-    open_draft,
     out,
     read_settings,
 )
@@ -38,6 +37,7 @@ from opposable.cli.run import run_and_print
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.json_forms import message_from_json, message_to_json
 from opposable.domain.messages import Message, user_message
+from opposable.safety.filesystem.drafts import open_draft
 from opposable.settings import Settings
 
 HELP = """\

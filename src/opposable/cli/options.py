@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from dotenv import dotenv_values
@@ -21,6 +21,7 @@ from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.json_text import parse_json
 from opposable.domain.specs import RateLimit
 from opposable.domain.validation_problems import list_problems
+from opposable.safety.filesystem.drafts import open_draft
 from opposable.settings import Settings, is_env_file_setting
 
 out = Console()
@@ -176,26 +177,6 @@ def require_new_file(path: Path) -> None:
         raise BadInput(f"{path} already exists. Pass another file, or move it away.")
     if not path.parent.is_dir():
         raise BadInput(f"The folder {path.parent} does not exist. Create it, or pass another file.")
-
-
-@contextlib.contextmanager
-def open_draft(path: Path, *, replace: bool = False) -> Iterator[BinaryIO]:
-    """Yield a draft that becomes the file as a whole at the end; an error leaves no draft and changes no file.
-
-    Raises:
-        FileExistsError: The file exists, and `replace` is not set.
-        OSError: The file cannot be written.
-    """
-    draft = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with draft.open("wb") as file:
-            yield file
-        if not replace:
-            path.open("xb").close()
-        draft.replace(path)
-    finally:
-        with contextlib.suppress(OSError):  # it may be none, or in a folder that is none
-            draft.unlink()
 
 
 def write_file(path: Path, text: str, *, replace: bool = False) -> None:

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from opposable.models.base import Model
 from opposable.models.profile import Calling, ModelProfile, get_profile
+from opposable.safety.filesystem.drafts import open_draft
 
 CallingMode = Literal["native", "auto", "text", "rescue", "prompted", "constrained", "python"]
 """How a model is asked for calls.
@@ -82,6 +83,5 @@ def save_calling_mode(directory: Path, name: str, mode: CallingMode) -> None:
     """Store the best mode of the model `name`. Raises: `OSError`."""
     directory.mkdir(parents=True, exist_ok=True)
     modes = {**load_calling_modes(directory), name: mode}
-    draft = directory / f".{CALLING_MODES_FILE}.new"
-    draft.write_text(json.dumps(modes, indent=1, ensure_ascii=False), encoding="utf-8")
-    draft.replace(directory / CALLING_MODES_FILE)
+    with open_draft(directory / CALLING_MODES_FILE, replace=True) as draft:
+        draft.write(json.dumps(modes, indent=1, ensure_ascii=False).encode())

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from opposable.domain.errors import BadInput
 from opposable.domain.records import ToolPin
+from opposable.safety.filesystem.drafts import PRIVATE_MODE, open_draft
 
 
 class PinStore(Protocol):
@@ -83,10 +84,8 @@ def _read_pins(path: Path) -> list[ToolPin]:
 def _write_pins(path: Path, pins: Sequence[ToolPin]) -> None:
     all_pins = _index_pins([*_read_pins(path), *pins])
     path.parent.mkdir(parents=True, exist_ok=True)
-    new_file = path.with_name(f"{path.name}.new")
-    new_file.touch(mode=0o600)
-    new_file.write_bytes(_PINS_ADAPTER.dump_json(list(all_pins.values()), indent=2))
-    new_file.replace(path)
+    with open_draft(path, replace=True, mode=PRIVATE_MODE) as draft:
+        draft.write(_PINS_ADAPTER.dump_json(list(all_pins.values()), indent=2))
 
 
 _PINS_ADAPTER: TypeAdapter[list[ToolPin]] = TypeAdapter(list[ToolPin])
