@@ -240,7 +240,7 @@ def parse_completion(response: Any, model: str = "") -> Reply:
     content, thinking = _read_text(message)
     fields = {name: message[name] for name in RETURNED_FIELDS if message.get(name)}
     created = _create_message(model, content, thinking, calls, raw_calls, fields)
-    reply_message = replace(created, is_refusal=bool(content and not message.get("content")))
+    reply_message = created if message.get("content") or not content else replace(created, is_refusal=True)
     finish = _parse_finish_reason(choice.get("finish_reason"), bool(calls))
     return Reply(reply_message, finish, parse_usage(response.get("usage") or {}), _parse_tokens(choice.get("logprobs")))
 
