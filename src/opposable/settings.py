@@ -1,7 +1,7 @@
 """Settings from environment variables (OPPOSABLE_…), and preferences from a `.env` file."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, DotEnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
@@ -11,6 +11,11 @@ ENV_FILE_SETTINGS = frozenset(
 )
 """The settings that may be in a `.env` file. It may come with a foreign project, so it grants no access and names no
 store, server or file."""
+
+TokenPrices = Annotated[
+    tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...], Field(min_length=2, max_length=3)
+]
+"""The price of a million input tokens, output tokens and, if it is another one, cached input tokens."""
 
 
 def is_env_file_setting(name: str, value: str | None) -> bool:
@@ -33,7 +38,7 @@ class Settings(BaseSettings):
         seconds: The maximum duration of a run.
         tokens: The maximum number of tokens of a run.
         cost: The maximum cost of a run, in the currency of `prices`.
-        prices: The price of a million input tokens and of a million output tokens, by model name.
+        prices: The prices of a million tokens by model name.
         database_url: The store of tools, agents, conversations and records (default: a SQLite file).
         retention_days: Days after which the service deletes records of runs and tool calls (default: never).
         redis_url: The Redis or Valkey server for conversations and rate limits.
@@ -64,7 +69,7 @@ class Settings(BaseSettings):
     seconds: float = Field(default=600.0, gt=0, allow_inf_nan=False)
     tokens: int | None = Field(default=None, gt=0)
     cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    prices: dict[str, tuple[float, float]] = {}
+    prices: dict[str, TokenPrices] = {}
     database_url: SecretStr = SecretStr("")
     retention_days: int | None = Field(default=None, gt=0)
     redis_url: SecretStr = SecretStr("")

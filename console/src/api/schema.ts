@@ -2719,6 +2719,8 @@ export interface components {
             input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
+            /** Cached Tokens */
+            cached_tokens: number;
             /**
              * Cost
              * @description The sum of the known costs.
@@ -3806,6 +3808,11 @@ export interface components {
             input_tokens: number;
             /** Output Tokens */
             output_tokens: number;
+            /**
+             * Cached Tokens
+             * @description The input tokens that were read from the cache of the model's server.
+             */
+            cached_tokens: number;
             /**
              * Cost
              * @description In the currency of OPPOSABLE_PRICES; null if the price is unknown.

@@ -390,6 +390,7 @@ export const en = {
     usage: "Usage",
     key: "Key",
     requests: "Requests",
+    cachedTokens: "Cached input",
     noUsage: "No use of models",
     noUsageText: "Requests to models appear here with their tokens and cost.",
     service: "Service",

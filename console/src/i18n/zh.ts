@@ -382,6 +382,7 @@ export const zh: Texts = {
     usage: "用量",
     key: "密钥",
     requests: "请求",
+    cachedTokens: "缓存的输入",
     noUsage: "没有模型用量",
     noUsageText: "对模型的请求及其 token 数和费用显示在这里。",
     service: "服务",

@@ -278,6 +278,11 @@ function UsageTable() {
                   cell: (row) => `${formatNumber(row.input_tokens)} / ${formatNumber(row.output_tokens)}`,
                   kind: "number",
                 },
+                {
+                  label: t("settings.cachedTokens"),
+                  cell: ({ cached_tokens }) => formatNumber(cached_tokens),
+                  kind: "number",
+                },
                 { label: t("runs.cost"), cell: ({ cost }) => cost?.toFixed(4) ?? "–", kind: "number" },
               ]}
             />

@@ -48,11 +48,15 @@ NO_USAGE = Usage()
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Price of a million input and output tokens, in any currency."""
+    """Price of a million input and output tokens, in any currency; `cached_input` is that of cached input tokens."""
 
     input: float
     output: float
+    cached_input: float | None = None  # None: that of other input tokens
 
     def compute_cost(self, usage: Usage) -> float:
         """Return the cost of `usage`."""
-        return (usage.input_tokens * self.input + usage.output_tokens * self.output) / 1_000_000
+        input_price = self.input if self.cached_input is None else self.cached_input
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        uncached_cost = (usage.input_tokens - cached) * self.input
+        return (uncached_cost + cached * input_price + usage.output_tokens * self.output) / 1_000_000

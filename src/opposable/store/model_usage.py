@@ -11,6 +11,8 @@ from opposable.domain.usage import Usage
 from opposable.store.database import Repository
 from opposable.store.tables import model_usage
 
+_COUNTS = ("input_tokens", "output_tokens", "requests", "cached_tokens")  # columns, and fields of Usage in their order
+
 
 @dataclass(frozen=True, slots=True)
 class ModelUsage:
@@ -32,20 +34,14 @@ class ModelUsageRepository(Repository):
         insert = self._database.build_insert(model_usage)
         statement = insert.on_conflict_do_update(
             index_elements=["key_id", "model", "day"],
-            set_={
-                "requests": columns.requests + insert.excluded.requests,
-                "input_tokens": columns.input_tokens + insert.excluded.input_tokens,
-                "output_tokens": columns.output_tokens + insert.excluded.output_tokens,
-            },
+            set_={name: columns[name] + insert.excluded[name] for name in _COUNTS},
         )
         rows = [
             {
                 "key_id": record.key_id,
                 "model": record.model,
                 "day": day.isoformat(),
-                "requests": record.usage.requests,
-                "input_tokens": record.usage.input_tokens,
-                "output_tokens": record.usage.output_tokens,
+                **{name: getattr(record.usage, name) for name in _COUNTS},
             }
             for record in sorted(records, key=lambda record: (record.key_id, record.model))  # one lock order
         ]
@@ -72,7 +68,7 @@ class ModelUsageRepository(Repository):
 
 def _sum_usage(since: date | None, until: date | None, *groups: Column[Any]) -> Select[Any]:
     columns = model_usage.c
-    sums = [func.sum(columns[name]).label(name) for name in ("requests", "input_tokens", "output_tokens")]
+    sums = [func.sum(columns[name]).label(name) for name in _COUNTS]
     query = select(*groups, *sums).group_by(*groups)
     if since is not None:
         query = query.where(columns.day >= since.isoformat())
@@ -82,4 +78,4 @@ def _sum_usage(since: date | None, until: date | None, *groups: Column[Any]) -> 
 
 
 def _to_usage(row: Row[Any]) -> Usage:
-    return Usage(int(row.input_tokens), int(row.output_tokens), int(row.requests))
+    return Usage(*(int(getattr(row, name)) for name in _COUNTS))

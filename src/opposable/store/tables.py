@@ -307,6 +307,7 @@ model_usage = Table(
     Column("requests", BigInteger, nullable=False),
     Column("input_tokens", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False, server_default="0"),
 )
 
 approvals = Table(

@@ -563,10 +563,11 @@ async def test_a_run_is_replayed_and_exported(browser, tmp_path):
 async def test_charts_and_usage_show_tokens_and_cost(browser, tmp_path):
     async with serve_console(browser, tmp_path, prices={"openai:gpt-5": (1_000_000, 2_000_000)}) as console:
         today = datetime.now(UTC).date()
-        await console.service.store.model_usage.add([ModelUsage("", "gpt-5", Usage(1200, 300, 4))], today)
+        await console.service.store.model_usage.add([ModelUsage("", "gpt-5", Usage(1200, 300, 4, 700))], today)
         page = await console.open("/settings?tab=usage")
         row = page.get_by_role("row", name="gpt-5")
         await expect(row).to_contain_text("1,200 / 300")
+        await expect(row).to_contain_text("700")
         await expect(row).to_contain_text("1800.0000")
         await add_run(console, "calls", [], "chat")
         await console.service.store.runs.save(Run("new", datetime.now(UTC), "finished"))

@@ -65,8 +65,19 @@ async def test_a_reply_without_counts_passes(usage):
         ([{}], Usage(11, 503, 1)),
         ([{"input_tokens": 100, "output_tokens": 1}], Usage(100, 4, 1)),
         ([{"input_tokens": 100, "output_tokens": 1}, {"output_tokens": 900}], Usage(100, 903, 1)),
+        ([{"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}}], Usage(9, 3, 1, 8)),
+        ([{"input_tokens": 9, "input_tokens_details": {"cached_tokens": 8}}], Usage(9, 3, 1, 8)),
+        ([{"input_tokens": 9, "cache_read_input_tokens": 8, "cache_creation_input_tokens": 7}], Usage(24, 3, 1, 8)),
     ],
-    ids=["without usage", "usage without counts", "usage at the beginning", "usage at both ends"],
+    ids=[
+        "no usage",
+        "no counts",
+        "at the beginning",
+        "at both ends",
+        "chat cache",
+        "responses cache",
+        "messages cache",
+    ],
 )
 def test_what_was_streamed_after_the_last_usage_of_a_cut_reply_counts(reported, counted):
     model = ScriptedModel("unused")

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, Field
 
 from opposable.domain.usage import Price
+from opposable.settings import TokenPrices
 from opposable.web.api.dependencies import RequireScope, ServiceDep
 from opposable.web.errors import error_responses
 
@@ -22,6 +23,7 @@ class ModelUsageResponse(BaseModel):
     requests: int
     input_tokens: int
     output_tokens: int
+    cached_tokens: int = Field(description="The input tokens that were read from the cache of the model's server.")
     cost: float | None = Field(description="In the currency of OPPOSABLE_PRICES; null if the price is unknown.")
 
 
@@ -32,6 +34,7 @@ class DayUsageResponse(BaseModel):
     requests: int
     input_tokens: int
     output_tokens: int
+    cached_tokens: int
     cost: float = Field(description="The sum of the known costs.")
 
 
@@ -64,21 +67,24 @@ async def get_usage(
                 requests=record.usage.requests,
                 input_tokens=record.usage.input_tokens,
                 output_tokens=record.usage.output_tokens,
+                cached_tokens=record.usage.cached_tokens,
                 cost=None if price is None else price.compute_cost(record.usage),
             )
         )
     days: dict[date, DayUsageResponse] = {}
     for day, model, usage in await service.store.model_usage.list_by_day(since, until):
         price = find_price(service.settings.prices, model)
-        total = days.setdefault(day, DayUsageResponse(day=day, requests=0, input_tokens=0, output_tokens=0, cost=0))
+        no_usage = DayUsageResponse(day=day, requests=0, input_tokens=0, output_tokens=0, cached_tokens=0, cost=0)
+        total = days.setdefault(day, no_usage)
         total.requests += usage.requests
         total.input_tokens += usage.input_tokens
         total.output_tokens += usage.output_tokens
+        total.cached_tokens += usage.cached_tokens
         total.cost += 0 if price is None else price.compute_cost(usage)
     return UsageResponse(items=items, days=list(days.values()), cost=sum(item.cost or 0 for item in items))
 
 
-def find_price(prices: dict[str, tuple[float, float]], model: str) -> Price | None:
+def find_price(prices: dict[str, TokenPrices], model: str) -> Price | None:
     """Return the price of a model by its own name, with which or without the provider prices are set."""
     for name, per_million in prices.items():
         if name == model or name.endswith((f":{model}", f"#{model}")):

@@ -55,7 +55,7 @@ class RelayMeter:
         has_left = kind is not None and not issubclass(kind, Exception)
         if (has_left or self._event_count) and (kind is not None or not usage.total_tokens):
             input_tokens = usage.input_tokens or self._estimate_prompt_tokens()
-            usage = Usage(input_tokens, usage.output_tokens + self._event_count)
+            usage = replace(usage, input_tokens=input_tokens, output_tokens=usage.output_tokens + self._event_count)
         if usage.total_tokens or kind is None or is_model_failure(error):
             record_usage(self._model, replace(usage, requests=1), self._started_at_ns, error)
 
@@ -70,15 +70,19 @@ class RelayMeter:
         reply without a usage has null, or something else.
         """
         usage = usage if isinstance(usage, dict) else {}
+        details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
+        usage = usage | details if isinstance(details, dict) else usage
         new_counts = {name: count for name, count in usage.items() if isinstance(count, int) and count}
         if not new_counts:
             return
         self._event_count = 0
         counts = self._counts = self._counts | new_counts
-        cached = counts.get("cache_read_input_tokens", 0) + counts.get("cache_creation_input_tokens", 0)
+        read_from_cache = counts.get("cache_read_input_tokens", 0)
+        cached = read_from_cache + counts.get("cache_creation_input_tokens", 0)
         self.usage = Usage(
             counts["prompt_tokens"] if "prompt_tokens" in counts else counts.get("input_tokens", 0) + cached,
             counts.get("output_tokens") or counts.get("completion_tokens", 0),
+            cached_tokens=read_from_cache or counts.get("cached_tokens", 0),
         )
 
     def limit_to_budget(self, request: ClientRequest, upstream: Upstream) -> ClientRequest:

@@ -27,7 +27,7 @@ class UsageRecorder:
         if call.failure and not call.usage.total_tokens:
             return
         key = (CURRENT_CALLER.get().principal.key_id, call.model)
-        usage = Usage(call.usage.input_tokens, call.usage.output_tokens, 1)
+        usage = Usage(call.usage.input_tokens, call.usage.output_tokens, 1, call.usage.cached_tokens)
         self._pending[key] = self._pending.get(key, NO_USAGE) + usage
 
     async def write(self) -> None:
