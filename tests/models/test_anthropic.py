@@ -46,6 +46,26 @@ async def collect_parts(server, options=ModelOptions(), tools=(ADD,), messages=(
         await model.aclose()
 
 
+@pytest.mark.parametrize(
+    ("model", "tools", "extra_body", "history", "cached"),
+    [
+        ("claude-sonnet-5", (ADD,), {}, HISTORY, ["and?"]),
+        ("claude-sonnet-5", (ADD,), {}, HISTORY[:5], ["no"]),
+        ("claude-sonnet-5", (ADD,), {"cache_control": None}, HISTORY, []),
+        ("claude-sonnet-5", (), {}, HISTORY, []),
+        ("claude-sonnet-5", (ADD,), {}, HISTORY[:1], []),
+        ("claude-sonnet-5", (ADD,), {}, (*HISTORY, assistant_message("Well")), []),
+        ("glm-5", (ADD,), {}, HISTORY, []),
+    ],
+    ids=["user", "result", "switched off", "without tools", "without messages", "begun reply", "another maker"],
+)
+def test_the_history_of_a_run_is_cached(model, tools, extra_body, history, cached):
+    body = orjson.loads(build_request(model, history, tools, ModelOptions(extra_body=extra_body)))
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    found = [block for block in blocks if block.get("cache_control") == {"type": "ephemeral"}]
+    assert [block.get("text") or block.get("content") for block in found] == cached
+
+
 @pytest.mark.parametrize("base_url", [None, "https://api.anthropic.com", "https://api.anthropic.com/v1/"])
 @pytest.mark.parametrize("path", ["messages", "messages/count_tokens"])
 async def test_the_base_url_may_be_that_of_the_sdk(base_url, path):

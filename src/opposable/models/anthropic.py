@@ -122,8 +122,10 @@ def build_request(
         **extra_body,
         "model": model,
         "max_tokens": options.max_tokens or (DEFAULT_MAX_TOKENS if is_recent else OLD_DEFAULT_MAX_TOKENS),
-        "messages": _encode_messages(messages, model),
+        "messages": (encoded := _encode_messages(messages, model)),
     }
+    if tools and is_recent and encoded and encoded[-1]["role"] == "user" and "cache_control" not in body:
+        encoded[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}  # the next turn sends it all again
     instructions = "\n\n".join(message.content for message in messages if message.role == "system")
     settings = {"system": instructions, "stream": options.stream, "stop_sequences": options.stop}
     body |= {name: value for name, value in settings.items() if value}
