@@ -6,7 +6,7 @@ from tests.models.chat_server import build_completion, build_delta, chat_server,
 from tests.web.gateway.test_stored_responses import serve_keys
 from tests.web.serving import serve_models
 
-from opposable.domain.messages import Message, NativeReply
+from opposable.domain.messages import Message, NativeReply, tool_message, user_message
 from opposable.domain.tools import ToolCall
 from opposable.models.anthropic import AnthropicModel
 from opposable.models.openai_compatible import OpenAICompatibleModel, ServerQuirks
@@ -197,7 +197,7 @@ async def test_encrypted_reasoning_returns_to_its_server(create_model, answer, s
 def test_an_edited_reply_is_sent_as_edited():
     signatures = CallSignatures()
     items = (REASONING, COMMENTARY, FUNCTION_CALLS[0])
-    signatures.save(build_reply("c1", 1, NativeReply("m", items), "I add."))
+    signatures.save(build_reply("c1", 1, NativeReply("m", items), "I add."), [])
     assert signatures.restore([build_reply("c1", 1, text="I add.")])[0].get_native_items("m", "chat") == items
     assert signatures.restore([build_reply("c1", 1, text="Edited.")])[0].get_native_items("m", "chat") == ()
 
@@ -222,7 +222,7 @@ def test_the_size_of_stored_replies_is_bounded():
     signatures = CallSignatures()
     for call_id in ("c1", "c2", "c2"):
         items = ({"type": "reply", "reasoning_content": "x" * (MAX_BYTES * 3 // 5)},)
-        signatures.save(build_reply(call_id, 1, NativeReply("m", items)))
+        signatures.save(build_reply(call_id, 1, NativeReply("m", items)), [])
     assert signatures.restore([build_reply("c1", 1)])[0].native is None
     assert signatures.restore([build_reply("c2", 1)])[0].native is not None
 
@@ -234,7 +234,7 @@ def build_reply(call_id, value, native=None, text=""):
 def test_numbers_beyond_64_bits_have_fields_too():
     signatures = CallSignatures()
     items = ({"type": "function", "id": "c1", "x": 1},)
-    signatures.save(build_reply("c1", 2**70, NativeReply("m", items)))
+    signatures.save(build_reply("c1", 2**70, NativeReply("m", items)), [])
     assert signatures.restore([build_reply("c1", 2**70 + 1)])[0].native is None
     assert signatures.restore([build_reply("c1", 2**70)])[0].get_native_items("m", "chat") == items
 
@@ -243,7 +243,7 @@ def test_the_fields_of_changed_calls_and_of_old_ones_are_gone():
     signatures = CallSignatures()
 
     def save(call_id):
-        signatures.save(build_reply(call_id, 1, NativeReply("m", ({"type": "function", "id": call_id, "x": 1},))))
+        signatures.save(build_reply(call_id, 1, NativeReply("m", ({"type": "function", "id": call_id, "x": 1},))), [])
 
     save("c1")
     assert signatures.restore([build_reply("c1", 2)]) == (build_reply("c1", 2),)
@@ -252,3 +252,30 @@ def test_the_fields_of_changed_calls_and_of_old_ones_are_gone():
     for n in range(MAX_CALLS):
         save(f"later{n}")
     assert signatures.restore([build_reply("c1", 1)])[0].native is None
+
+
+def test_calls_of_other_conversations_with_the_same_id_have_their_own_fields():
+    """Kimi numbers the calls of each conversation (`add:0`), other servers those of each reply."""
+    signatures = CallSignatures()
+    alice, bob = [user_message("I am Alice. Add 1.")], [user_message("I am Bob. Add 1.")]
+    again = [*alice, build_reply("add:0", 1), tool_message("add:0", "add", "0, try again")]
+    for history, thought in ((alice, "Alice asks."), (bob, "Bob asks."), (again, "Once more.")):
+        items = ({"type": "reply", "reasoning_content": thought},)
+        signatures.save(build_reply("add:0", 1, NativeReply("m", items)), history)
+
+    def restore(*history):
+        replies = signatures.restore([*history, build_reply("add:0", 1)])
+        native = [message.native for message in replies if message.role == "assistant"]
+        return [one and one.items[0]["reasoning_content"] for one in native]
+
+    assert restore(*bob) == ["Bob asks."]
+    assert restore(*again) == ["Alice asks.", "Once more."]
+    assert restore(user_message("Somebody else asks.")) == [None]
+
+
+def test_a_call_has_its_fields_after_the_client_changed_earlier_messages():
+    signatures = CallSignatures()
+    items = ({"type": "function", "id": "c1", "x": 1},)
+    signatures.save(build_reply("c1", 1, NativeReply("m", items)), [user_message("A long question.")])
+    [_, restored] = signatures.restore([user_message("[cut]"), build_reply("c1", 1)])
+    assert restored.get_native_items("m", "chat") == items

@@ -27,7 +27,7 @@ async def create_completion(model: Model, client: ClientRequest, signatures: Cal
         return await CompletionRelay(upstream, model, client).fetch()
     request = _prepare(model, client, signatures)
     reply = await fetch_reply(model, request)
-    signatures.save(reply.message)
+    signatures.save(reply.message, request.messages)
     return serialize_completion(request.model, reply)
 
 
@@ -60,7 +60,7 @@ async def stream_completion(
     async with aclosing(stream_reply(model, request)) as events:
         async for event in events:
             if isinstance(event, Reply):
-                signatures.save(event.message)
+                signatures.save(event.message, request.messages)
             if chunks := serializer.serialize(event):
                 yield opening + chunks
                 opening = b""

@@ -41,7 +41,7 @@ async def create_message(
         return drop_incomplete_calls(raw)
     request = _prepare(model, client, signatures)
     reply = await fetch_reply(model, request)
-    signatures.save(reply.message)
+    signatures.save(reply.message, request.messages)
     return serialize_message(request.model, reply)
 
 
@@ -61,7 +61,7 @@ async def stream_message(
     async with aclosing(stream_reply(model, request)) as events:
         async for event in events:
             if isinstance(event, Reply):
-                signatures.save(event.message)
+                signatures.save(event.message, request.messages)
             if serialized := serializer.serialize(event):
                 yield serialized
 

@@ -56,7 +56,7 @@ class ResponsesApi:
         request = await self._prepare(model, client)
         serializer = ResponseSerializer(request)
         reply = await fetch_reply(model, request.completion)
-        self._signatures.save(reply.message)
+        self._signatures.save(reply.message, request.completion.messages)
         response = serializer.build_response(reply)
         await self._save(request, response)
         return dump_json(response)
@@ -79,7 +79,7 @@ class ResponsesApi:
                 async for event in events:
                     serialized = serializer.serialize(event)
                     if isinstance(event, Reply):
-                        self._signatures.save(event.message)
+                        self._signatures.save(event.message, request.completion.messages)
                         await self._save(request, serializer.response)
                     if serialized:
                         is_started = True
