@@ -350,6 +350,45 @@ async def test_lines_that_end_in_crlf_are_sent_at_once():
         assert await response.content.read() == b'data: {"choices":[],"x":1}\n\n'
 
 
+RESPONSE_CALL_TRACE = (
+    b'event: response.output_item.added\ndata: {"type":"response.output_item.added","output_index":0,'
+    b'"item":{"type":"function_call","call_id":"c","name":"add","arguments":""}}\n\n'
+    b'event: response.completed\ndata: {"type":"response.completed","response":{"status":"completed"}}\n\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "trace"),
+    [
+        ("chat/completions", "native", CHAT_TRACE),
+        ("chat/completions", "auto", CHAT_TRACE),
+        ("messages", "native", MESSAGE_TRACE),
+        ("responses", "native", RESPONSE_CALL_TRACE),
+    ],
+)
+async def test_calls_are_sent_with_the_last_event_of_a_connection_that_stays_open(path, mode, trace):
+    has_arrived, after = asyncio.Event(), b": bye\n\n"
+
+    async def answer(request):
+        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(trace)
+        await asyncio.wait_for(has_arrived.wait(), 5)
+        await response.write(after)
+        return response
+
+    body = {"model": "m", "messages": HI, "max_tokens": 9, "input": "hi", "stream": True}
+    async with (
+        chat_server(answer) as server,
+        serve_models(create_model(path, server.url, mode)) as url,
+        aiohttp.ClientSession() as session,
+        session.post(f"{url}/{path}", json=body | ({"tools": [ADD]} if trace is CHAT_TRACE else {})) as response,
+    ):
+        assert await asyncio.wait_for(response.content.readexactly(len(trace)), 3) == trace
+        has_arrived.set()
+        assert await response.content.read() == after
+
+
 async def test_an_error_after_a_part_of_a_call_is_the_last_event():
     error = b'data: {"error":{"message":"Overloaded","code":502}}\n\n'
     chunks = [b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in CALL_CHUNKS[:6]]

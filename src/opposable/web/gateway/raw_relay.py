@@ -1,6 +1,6 @@
 """Requests of other APIs relayed unchanged to a server that has them."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -13,6 +13,8 @@ from opposable.web.gateway.relay_meter import RelayMeter
 
 _CUT_OFF = ("max_tokens", "refusal", "model_context_window_exceeded", None, "incomplete", "failed", "cancelled")
 """Stop reasons of Anthropic and states of responses after which a call may be incomplete."""
+
+_LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete", "response.failed")
 
 _CALL_TYPES = frozenset(
     {"tool_use", "function_call", "custom_tool_call", "computer_call"}
@@ -76,10 +78,10 @@ def drop_incomplete_calls(raw: bytes) -> bytes:
 async def hold_calls(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """Yield the events of a message or response; its calls are held, and dropped if the reply was cut off."""
     held: list[bytes] = []
-    is_whole = False
+    is_whole = is_ended = False
     async with aclosing(blocks):
         async for block in blocks:
-            if not held and not _may_have_calls(block):
+            if is_ended or (not held and not _may_have_calls(block)):
                 yield block
                 continue
             for frame in filter(None, block.split(b"\n\n")):
@@ -87,10 +89,21 @@ async def hold_calls(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[byte
                 if data.get("type") == "message_delta":
                     is_whole = (data.get("delta") or {}).get("stop_reason") not in _CUT_OFF
                 is_whole = is_whole or data.get("type") == "response.completed"
+                is_ended = is_ended or data.get("type") in _LAST_EVENTS
                 if held or _is_call(data.get("content_block") or data.get("item")):
                     held.append(frame)
                 else:
                     yield frame + b"\n\n"
+            if is_ended:  # the server may close the connection later
+                for event in _release(held, is_whole=is_whole):
+                    yield event
+                held.clear()
+    for event in _release(held, is_whole=is_whole):
+        yield event
+
+
+def _release(held: Sequence[bytes], *, is_whole: bool) -> Iterator[bytes]:
+    """Yield held events, without the calls of a reply that was cut off."""
     call_indexes: set[int] = set()
     for frame in held:
         data = parse_frame(frame)

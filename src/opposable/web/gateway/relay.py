@@ -167,15 +167,21 @@ class CompletionRelay:
                             yield sent
                         if frames.has_error:
                             return
+                        if frames.is_ended:  # the server may close the connection later
+                            for event in self._release(frames):
+                                yield event
             except ModelError:
                 if frames.held:
                     yield frames.drop_cut_off()
                 raise
-        if frames.held and self.request is None:
-            yield frames.drop_cut_off()
-        elif frames.held:
-            for event in self._finish(frames):
-                yield event
+        for event in self._release(frames):
+            yield event
+
+    def _release(self, frames: "HeldFrames") -> Iterator[bytes]:
+        """Yield the events that are held, without calls that may be incomplete."""
+        if frames.held:
+            yield from [frames.drop_cut_off()] if self.request is None else self._finish(frames)
+            frames.held.clear()
 
     def _finish(self, frames: "HeldFrames") -> Iterator[bytes]:
         """Yield the held events, or new ones if the calls were changed."""
@@ -267,7 +273,7 @@ class HeldFrames:
         self._relay = relay
         self._accumulator = StreamAccumulator()
         self._held_text, self._sent_length = "", 0
-        self._has_call = self._is_ended = False
+        self._has_call = self.is_ended = False
 
     @property
     def sent_text(self) -> str:
@@ -276,7 +282,8 @@ class HeldFrames:
 
     def must_check(self, block: bytes) -> bool:
         """Return whether a block of events may have to be held."""
-        return self._relay.has_tools and bool(self.held or self._relay.is_searched or _MAY_HAVE_CALLS.search(block))
+        is_checked = self._relay.has_tools and not self.is_ended
+        return is_checked and bool(self.held or self._relay.is_searched or _MAY_HAVE_CALLS.search(block))
 
     def take(self, block: bytes) -> bytes:
         """Add a block of events, and return the events to send now.
@@ -299,7 +306,7 @@ class HeldFrames:
 
     def _add(self, frame: bytes, chunk: dict[str, Any]) -> None:
         self.head = self.head or chunk
-        self._is_ended = self._is_ended or frame.replace(b" ", b"") == b"data:[DONE]"
+        self.is_ended = self.is_ended or frame.replace(b" ", b"") == b"data:[DONE]"
         if self._relay.request is not None:
             try:
                 self._accumulator.add_chunk(chunk)
@@ -313,11 +320,11 @@ class HeldFrames:
 
     def drop_cut_off(self) -> bytes:
         """Return the held events without calls that may be incomplete."""
-        return _join_frames(drop_cut_off_deltas(self.held, self._is_ended))
+        return _join_frames(drop_cut_off_deltas(self.held, self.is_ended))
 
     def to_reply(self) -> Reply:
         """Return the reply of the complete stream."""
-        if self._is_ended:  # some servers send no finish reason
+        if self.is_ended:  # some servers send no finish reason
             self._accumulator.finish = self._accumulator.finish or "stop"
         return self._accumulator.to_reply()
 
