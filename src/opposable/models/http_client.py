@@ -198,7 +198,7 @@ class Endpoint:
                 continue
             if response_headers is not None:
                 response_headers.clear()
-                named = ((name.lower(), value) for name, value in response.headers.items())
+                named = ((name.lower(), value) for name, value in response.headers.items() if value.isascii())
                 response_headers |= {name: value for name, value in named if _RELAYED_RESPONSE_HEADERS.fullmatch(name)}
             if response.status == 200:
                 return response

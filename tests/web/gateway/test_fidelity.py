@@ -419,6 +419,14 @@ async def test_the_headers_of_the_server_reach_the_client(path, stream):
     assert {name: received.get(name) for name in headers} == {**RESPONSE_HEADERS, **dict.fromkeys(PRIVATE_HEADERS)}
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_header_of_the_server_that_is_not_ascii_is_left_out(stream):
+    body = orjson.dumps({"model": "m", "messages": HI, "stream": stream})
+    answer = respond_raw(b'{"choices": []}', [], {"x-request-id": "请求", "retry-after": "3"})
+    status, _, headers = await exchange("chat/completions", body, answer)
+    assert (status, headers.get("x-request-id"), headers.get("retry-after")) == (200, None, "3")
+
+
 @pytest.mark.parametrize("path", ["chat/completions", "messages", "responses"])
 async def test_beta_headers_and_the_query_reach_the_server(path):
     sent = []

@@ -230,3 +230,19 @@ async def test_the_options_that_a_model_of_anthropic_lacks_are_named(model, para
     ):
         assert (response.status, response.headers["opposable-ignored-parameters"]) == (200, ignored)
     assert server.bodies[0].keys().isdisjoint(parameters)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("path", "body", "ignored"),
+    [
+        ("messages", {"output_config": {"强度": 1, "a\r\nb: c": 1}}, "output_config.%E5%BC%BA%E5%BA%A6, output_config.a%0D%0Ab%3A%20c"),
+        ("responses", {"reasoning": {"强": 1}}, "reasoning.%E5%BC%BA"),
+    ],
+)  # fmt: skip
+async def test_ignored_parameters_may_have_any_name(path, body, ignored, stream):
+    async with serve_models(ScriptedModel("hello")) as url, aiohttp.ClientSession() as session:
+        request = {"model": "m", **BODIES[path], **body, "stream": stream}
+        async with session.post(f"{url}/{path}", json=request) as response:
+            assert (response.status, b"hello" in await response.read()) == (200, True)
+            assert response.headers["opposable-ignored-parameters"].endswith(ignored)

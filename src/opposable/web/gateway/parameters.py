@@ -1,7 +1,8 @@
 """Parameters of a request that the gateway does not use itself: passed on, ignored as hints, or rejected."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from opposable.models.base import Model
 from opposable.models.profile import get_profile
@@ -93,8 +94,13 @@ def report_ignored_parameters(client: ClientRequest, model: Model, hints: Mappin
         supported = find_names(model, "extra_parameters")
         unsupported_hints = [name for name in hints if name not in supported]
         names += [name if name in client.body else _HINT_PATHS.get(name, name) for name in unsupported_hints]
-    if names:
-        client.response_headers[IGNORED_HEADER] = ", ".join(names)
+    set_ignored_header(client, names)
+
+
+def set_ignored_header(client: ClientRequest, names: Iterable[str]) -> None:
+    """Name parameters in the header of the response, percent-encoded where a header has no place for a character."""
+    if listed := ", ".join(map(quote, names)):
+        client.response_headers[IGNORED_HEADER] = listed
 
 
 def find_names(model: Any, attribute: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from opposable.domain.records import StoredResponse
 from opposable.models.http_client import HttpMethod
 from opposable.models.upstream import ClientRequest
 from opposable.web.api.dependencies import get_principal
-from opposable.web.gateway.parameters import IGNORED_HEADER
+from opposable.web.gateway.parameters import set_ignored_header
 from opposable.web.gateway.response_store import ResponseStore, build_missing_error
 from opposable.web.gateway.responses import ResponseRecorder, find_responses_upstream, list_input_items, record_stream
 from opposable.web.gateway.served_models import ServedModels
@@ -106,6 +106,5 @@ def _answer_here(
     if query.get("stream") == "true":
         raise bad_request_error("stream", "This response is complete and cannot be streamed. Remove stream.")
     ignored = query.keys() - _PAGE_PARAMETERS if path else query.keys()
-    if ignored:
-        client.response_headers[IGNORED_HEADER] = ", ".join(sorted(ignored))
+    set_ignored_header(client, sorted(ignored))
     return list_input_items(stored.items, query) if path else stored.body or {}
