@@ -30,6 +30,7 @@ from opposable.domain.json_text import parse_json
 from opposable.domain.records import ToolVersion
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, Registration, SkillSpec
 from opposable.domain.validation_problems import describe_problems, describe_yaml_error
+from opposable.safety.secret_references import get_referenced_variables
 from opposable.tools.library import ToolLibrary
 from opposable.tools.tool_names import to_safe_name
 
@@ -289,11 +290,12 @@ def _save_and_report(
     if not specs and not left_out:
         raise BadInput("There is no tool to store: the file or document defines none.")
     registrations = asyncio.run(save_tools(read_settings(), specs, replace=replace, force=force)) if specs else []
+    secrets = get_referenced_variables(*specs)
     if json:
         forms = [registration.model_dump(mode="json") for registration in registrations]
-        print(to_json({"tools": forms, "left_out": left_out, "secrets": _find_secrets(specs)}))
+        print(to_json({"tools": forms, "left_out": left_out, "secrets": secrets}))
     else:
-        _print_registrations(registrations, left_out, _find_secrets(specs))
+        _print_registrations(registrations, left_out, secrets)
     if not (is_complete and registrations and all(registration.has_tools for registration in registrations)):
         raise typer.Exit(1)
 
@@ -316,25 +318,6 @@ def _get_display_id(tool_id: str, name: str) -> str:
     if name == safe_id:
         return tool_id
     return f"{tool_id}.{name[len(safe_id) + 1 :]}" if name.startswith(f"{safe_id}_") else name
-
-
-def _find_secrets(specs: Sequence[AnyToolSpec]) -> list[str]:
-    """Return the environment variables that the specs refer to."""
-    names: list[str] = []
-
-    def collect(value: Any) -> None:
-        if isinstance(value, str):
-            names.extend(word.removeprefix("env:") for word in value.split() if word.startswith("env:"))
-        elif isinstance(value, dict):
-            for inner in value.values():
-                collect(inner)
-        elif isinstance(value, list | tuple):
-            for inner in value:
-                collect(inner)
-
-    for spec in specs:
-        collect(spec.model_dump(mode="json", include={"endpoint", "env", "headers"}))
-    return sorted(set(names))
 
 
 def _read_mcp_servers(source: str, name: str) -> tuple[list[McpServerSpec], dict[str, str]]:

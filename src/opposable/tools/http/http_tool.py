@@ -13,7 +13,7 @@ from opposable.domain.tools import ToolDefinition
 from opposable.safety.network.guarded_client import GuardedClient
 from opposable.tools.http.argument_validation import compile_argument_validator
 from opposable.tools.http.parameter_names import rename_parameters
-from opposable.tools.http.request import build_request, plan_endpoint, read_references
+from opposable.tools.http.request import build_request, plan_endpoint, read_secrets
 from opposable.tools.http.response import (
     EVENT_STREAM,
     LINE_STREAMS,
@@ -74,7 +74,7 @@ class HttpTool:
         self._environ = environ
         try:
             client.guard.check_url(f"{self._plan.template.origin}/")
-            read_references(spec.endpoint, environ)
+            read_secrets(spec.endpoint, environ)
         except ToolError as error:
             raise ToolRegistrationError(f"{spec.tool_id}: {error}") from error
         description = spec.description or spec.display_name or spec.tool_id

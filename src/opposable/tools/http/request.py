@@ -13,17 +13,17 @@ from opposable.domain.json_text import preview_json
 from opposable.domain.specs import EndpointConfig, ParameterLocation, ParameterPlacement
 from opposable.safety.network.guarded_client import HttpRequest
 from opposable.safety.network.request_headers import is_settable_header, is_token, is_valid_header_value
-from opposable.safety.redaction import MAX_WORD_CHARACTERS, is_secret_setting
+from opposable.safety.redaction import MAX_WORD_CHARACTERS
+from opposable.safety.secret_references import (
+    find_variable,
+    has_control_character,
+    is_secret_reference,
+    read_variable,
+    replace_reference,
+)
 from opposable.tools.http.parameter_styles import NameValuePairs, format_pairs, format_simple
 from opposable.tools.http.request_body import encode_body
-from opposable.tools.http.secrets import (
-    COOKIE_SAFE_CHARACTERS,
-    Redactor,
-    find_reference,
-    is_reference,
-    is_set,
-    resolve_reference,
-)
+from opposable.tools.http.secrets import COOKIE_SAFE_CHARACTERS, Redactor
 from opposable.tools.http.url_template import UrlTemplate, parse_url_template, percent_encode
 
 
@@ -92,13 +92,13 @@ def _find_placement_problem(
     return ""
 
 
-def read_references(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the values of all references of an endpoint, by reference.
+def read_secrets(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the values of all environment variables that an endpoint refers to.
 
     There are none if the authentication is optional and one of the variables is not set.
 
     Raises:
-        ToolUnavailable: An environment variable is not set.
+        ToolUnavailable: An environment variable is not set, or contains a control character.
     """
     auth = endpoint.auth
     credentials = {
@@ -107,27 +107,33 @@ def read_references(endpoint: EndpointConfig, environ: Mapping[str, str]) -> Map
         "api_key": (auth.token,),
         "basic": (auth.username, auth.password),
     }[auth.type]
-    references = [value for value in credentials if is_reference(value)]
-    references += filter(None, map(find_reference, endpoint.headers.values()))
-    if auth.optional and not all(is_set(reference, environ) for reference in references):
+    variables = filter(None, map(find_variable, (*credentials, *endpoint.headers.values())))
+    secrets = {variable: read_variable(variable, environ) for variable in variables}
+    if auth.optional and not all(secrets.values()):
         return {}
-    return {reference: resolve_reference(reference, environ) for reference in references}
+    for variable, secret in secrets.items():
+        if not secret:
+            raise ToolUnavailable(f"The environment variable {variable}, which this tool needs, is not set.")
+        if has_control_character(secret):
+            raise ToolUnavailable(
+                f"The environment variable {variable} holds a line break or another control character."
+            )
+    return secrets
 
 
-def _get_secrets(endpoint: EndpointConfig, values: Mapping[str, str]) -> list[str]:
-    """Return the secrets among the values of references. User names and short settings also occur in ordinary answers."""
+def _find_secrets(endpoint: EndpointConfig, secrets: Mapping[str, str]) -> list[str]:
+    """Return the values to redact. User names and short settings also occur in ordinary answers."""
     auth = endpoint.auth
     credentials = (("token", auth.token), ("password", auth.password), ("username", auth.username))
-    headers = ((name, find_reference(header)) for name, header in endpoint.headers.items())
-    secrets = []
-    for name, reference in (*credentials, *headers):
-        value = values.get(reference)
-        if value is None:
+    found = []
+    for name, text in (*credentials, *endpoint.headers.items()):
+        secret = secrets.get(find_variable(text))
+        if secret is None:
             continue
-        is_long_header = name in endpoint.headers and len(value) >= MAX_WORD_CHARACTERS
-        if is_long_header or is_secret_setting(name, reference, value):
-            secrets.append(value)
-    return secrets
+        is_long_header = name in endpoint.headers and len(secret) >= MAX_WORD_CHARACTERS
+        if is_long_header or is_secret_reference(name, text, secret):
+            found.append(secret)
+    return found
 
 
 @dataclass(slots=True)
@@ -182,17 +188,17 @@ async def build_request(
         ToolUnavailable: A secret is missing.
     """
     endpoint = plan.endpoint
-    values = read_references(endpoint, environ)
+    secrets = read_secrets(endpoint, environ)
     parts = _RequestParts({})
     for name, header in endpoint.headers.items():
-        reference = find_reference(header)
-        if not reference or reference in values:
-            parts.headers[name] = header.removesuffix(reference) + values.get(reference, "")
+        variable = find_variable(header)
+        if not variable or variable in secrets:
+            parts.headers[name] = replace_reference(header, secrets)
     for name, value in arguments.items():
         placement = plan.placements.get(name) or get_placement(endpoint, name)
         if value is not None or placement.place == "body":
             parts.place_argument(name, value, placement)
-    derived_secrets = _authorize(endpoint, values, parts)
+    derived_secrets = _authorize(endpoint, secrets, parts)
     in_body = {name: place for name, place in plan.placements.items() if place.place == "body"}
     styled = {place.name or name: place for name, place in in_body.items() if place.style}
     try:
@@ -212,7 +218,7 @@ async def build_request(
         url += ("&" if "?" in url else "?") + "&".join(f"{name}={value}" for name, value in parts.query)
     limits = (endpoint.timeout, endpoint.connect_timeout, endpoint.redirects)
     request = HttpRequest(endpoint.method, url, headers, content, *limits)
-    return request, Redactor([*_get_secrets(endpoint, values), *derived_secrets])
+    return request, Redactor([*_find_secrets(endpoint, secrets), *derived_secrets])
 
 
 def get_placement(endpoint: EndpointConfig, name: str) -> ParameterPlacement:
@@ -232,19 +238,19 @@ def _use_parameter_names(error: InvalidArguments, in_body: Mapping[str, Paramete
     return InvalidArguments(tuple(problems))
 
 
-def _authorize(endpoint: EndpointConfig, values: Mapping[str, str], parts: _RequestParts) -> list[str]:
+def _authorize(endpoint: EndpointConfig, secrets: Mapping[str, str], parts: _RequestParts) -> list[str]:
     """Add the credentials to the request. Return further texts that must be redacted."""
     auth = endpoint.auth
-    if auth.type == "none" or (auth.optional and not values):
+    if auth.type == "none" or (auth.optional and not secrets):
         return []
     if auth.type == "basic":
-        username, password = (values.get(part, part) for part in (auth.username, auth.password))
+        username, password = (replace_reference(text, secrets) for text in (auth.username, auth.password))
         if ":" in username:
             raise ToolUnavailable("The user name for this tool holds a colon, which HTTP Basic cannot send.")
         pair = f"{username}:{password}"
         parts.headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         return [pair]
-    token = values[auth.token]
+    token = replace_reference(auth.token, secrets)
     if auth.type == "bearer":
         parts.headers["Authorization"] = f"Bearer {token}"
     elif auth.place == "header":

@@ -1,51 +1,18 @@
-"""Secrets of an endpoint: read from the environment at each call, and redacted in the answer."""
+"""Redacts the secrets of an endpoint in its answers."""
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 import orjson
 
-from opposable.domain.errors import ToolUnavailable
 from opposable.safety.redaction import to_secret_pattern
 
-_REFERENCE_PATTERN = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _MIN_SECRET_CHARACTERS = 4
 COOKIE_SAFE_CHARACTERS = "!#$%&'()*+-./:<=>?@[]^_`{|}~"
 REDACTED = "***"
-
-
-def is_reference(value: str) -> bool:
-    """Return whether a value refers to an environment variable."""
-    return _REFERENCE_PATTERN.fullmatch(value) is not None
-
-
-def find_reference(header: str) -> str:
-    """Return the reference that is the last word of a header's value, as in `Token env:NAME`; "" for none."""
-    last_word = header.rpartition(" ")[2]
-    return last_word if is_reference(last_word) else ""
-
-
-def is_set(reference: str, environ: Mapping[str, str]) -> bool:
-    """Return whether the environment variable of a reference is set."""
-    return bool(environ.get(reference.removeprefix("env:"), "").strip())
-
-
-def resolve_reference(reference: str, environ: Mapping[str, str]) -> str:
-    """Return the value of a reference.
-
-    Raises:
-        ToolUnavailable: The environment variable is not set, or contains a control character.
-    """
-    variable = reference.removeprefix("env:")
-    secret = environ.get(variable, "").strip()
-    if not secret:
-        raise ToolUnavailable(f"The environment variable {variable}, which this tool needs, is not set.")
-    if any(ord(character) < 32 or ord(character) == 127 for character in secret):
-        raise ToolUnavailable(f"The environment variable {variable} holds a line break or another control character.")
-    return secret
 
 
 class Redactor:

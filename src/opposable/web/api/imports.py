@@ -10,9 +10,10 @@ from pydantic import BaseModel, Field
 
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.specs import AnyToolSpec, SkillSpec
+from opposable.safety.secret_references import get_referenced_variables
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
-from opposable.web.api.spec_authorization import authorize_spec, get_referenced_variables, without_refused_auth
+from opposable.web.api.spec_authorization import authorize_spec, without_refused_auth
 from opposable.web.api.tools import check_loadable
 from opposable.web.errors import ApiError, error_responses, forbidden_error
 from opposable.web.principal import Principal

@@ -1,8 +1,6 @@
 """Authorization of tools and agents that HTTP requests define."""
 
 import asyncio
-import re
-from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -11,13 +9,12 @@ from urllib.parse import urlsplit
 from opposable.domain.errors import BadInput, ToolError
 from opposable.domain.specs import AgentSpec, AnyToolSpec, AuthConfig, HttpToolSpec, McpServerSpec, SkillSpec
 from opposable.safety.network.ssrf_guard import SsrfGuard
+from opposable.safety.secret_references import find_variable, get_referenced_variables
 from opposable.service.service import Service
 from opposable.settings import Settings
 from opposable.tools.bindings import merge_config
 from opposable.web.errors import forbidden_error
 from opposable.web.principal import Principal
-
-_REFERENCE = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 
 
 async def authorize_spec(spec: AnyToolSpec, service: Service, principal: Principal) -> None:
@@ -74,16 +71,11 @@ async def authorize_binding(tool_id: str, config: dict[str, Any], service: Servi
         await authorize_spec(merge_config(spec, config), service, principal)
 
 
-def get_referenced_variables(spec: AnyToolSpec) -> list[str]:
-    """Return the environment variables that a tool refers to."""
-    return sorted({name for text in _iterate_secret_fields(spec) for name in _REFERENCE.findall(text)})
-
-
 def without_refused_auth(spec: AnyToolSpec, settings: Settings) -> AnyToolSpec:
     """Return a spec without its optional authentication, if tools that come over HTTP may not read its variables."""
     if not isinstance(spec, HttpToolSpec) or not spec.endpoint.auth.optional or not _list_refused(spec, settings):
         return spec
-    headers = {name: value for name, value in spec.endpoint.headers.items() if not _REFERENCE.search(value)}
+    headers = {name: value for name, value in spec.endpoint.headers.items() if not find_variable(value)}
     endpoint = spec.endpoint.model_copy(update={"auth": AuthConfig(), "headers": headers})
     return spec.model_copy(update={"endpoint": endpoint})
 
@@ -100,16 +92,6 @@ def _list_refused(spec: AnyToolSpec, settings: Settings) -> list[str]:
     """Return the variables of a tool that the owner has not listed for its host."""
     host, allowed = _get_host(spec), settings.secrets
     return [name for name in get_referenced_variables(spec) if not {name, f"{name}@{host}"} & {*allowed}]
-
-
-def _iterate_secret_fields(spec: AnyToolSpec) -> Iterator[str]:
-    match spec:
-        case HttpToolSpec(endpoint=endpoint):
-            yield from endpoint.headers.values()
-            yield from (endpoint.auth.token, endpoint.auth.username, endpoint.auth.password)
-        case McpServerSpec():
-            yield from spec.headers.values()
-            yield from spec.env.values()
 
 
 def _get_host(spec: AnyToolSpec) -> str:
