@@ -83,6 +83,16 @@ def test_the_help_of_the_program_imports_no_command_and_has_their_sentences() ->
     assert shown == {name: command.get_short_help_str(500) for name, command in root.commands.items()}
 
 
+def test_commands_that_send_no_request_import_no_http_client(tmp_path: Path) -> None:
+    code = "import sys; from opposable.cli import cli; cli({!r}, standalone_mode=False); sys.exit('aiohttp' in sys.modules)"
+    environment = os.environ | {"OPPOSABLE_HOME": str(tmp_path)}
+    for arguments in (["models", "list"], ["run", "--help"], ["serve", "--help"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(arguments)], capture_output=True, check=False, env=environment
+        )
+        assert done.returncode == 0, arguments
+
+
 def test_a_command_imports_no_other_command(tmp_path: Path) -> None:
     code = "import sys; from opposable.cli import cli; cli(['tools', 'list', '--json'], standalone_mode=False); print(*sys.modules)"
     environment = os.environ | {"OPPOSABLE_HOME": str(tmp_path)}

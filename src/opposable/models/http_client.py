@@ -5,11 +5,10 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
 import orjson
 
 from opposable.domain.backoff import get_backoff_seconds, parse_retry_after
@@ -24,6 +23,9 @@ from opposable.domain.errors import (
 from opposable.domain.events import ModelEvent
 from opposable.domain.json_text import parse_json, parse_reply_json
 
+if TYPE_CHECKING:
+    import aiohttp
+
 CONTEXT_OVERFLOW_PATTERN = re.compile(
     r"context.{0,12}(length|size|window)|exceed_context_size|maximum context|too many tokens|prompt is too long",
     re.IGNORECASE,
@@ -31,7 +33,6 @@ CONTEXT_OVERFLOW_PATTERN = re.compile(
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 RELAYED_RETRIES = frozenset({425, 500, 502, 503, 529})
 """The statuses that are retried for a request whose client gets the server's own response: time-outs are not."""
-_NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _RATE_LIMIT_ERRORS = frozenset({"rate_limit_error", "rate_limit_exceeded", "429"})
 _TEMPORARY_ERRORS = {"server_error", "api_error", "overloaded_error", "timeout_error", *map(str, RETRYABLE_STATUSES)}
 """The types and codes of errors that a later attempt may not have."""
@@ -91,11 +92,8 @@ class Endpoint:
 
     async def post(self, body: bytes) -> Any:
         """Return the JSON response of the server. Raises: `ModelError`."""
-        try:
-            response = await self._send_with_retries(body)
-            raw = await response.read()  # releases the connection, also when it fails
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _translate_error(error, self) from error
+        async with self._open_response(self._send_with_retries(body)) as response:
+            raw = await response.read()
         try:
             return parse_json(raw)
         except ValueError as error:
@@ -128,7 +126,7 @@ class Endpoint:
 
     def relay(
         self, method: HttpMethod, url: str, body: bytes, headers: Mapping[str, str], response_headers: dict[str, str]
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    ) -> "AbstractAsyncContextManager[aiohttp.ClientResponse]":
         """Send a request to another URL of the server, and open its response.
 
         It is sent again only if it cannot have reached the model. Rate limits are not waited for: the client decides
@@ -143,7 +141,9 @@ class Endpoint:
             session, self._session = self._session, None
             await session.close()
 
-    def _get_session(self) -> aiohttp.ClientSession:
+    def _get_session(self) -> "aiohttp.ClientSession":
+        import aiohttp  # lazy: start-up time
+
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
             connect, read = self._retry_policy.connect_timeout_seconds, self._retry_policy.read_timeout_seconds
@@ -158,14 +158,26 @@ class Endpoint:
 
     @asynccontextmanager
     async def _open_response(
-        self, pending_response: Awaitable[aiohttp.ClientResponse]
-    ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+        self, pending_response: "Awaitable[aiohttp.ClientResponse]"
+    ) -> "AsyncGenerator[aiohttp.ClientResponse, None]":
         """Await the response to a request, release it in the end, and translate transport errors."""
+        import aiohttp  # lazy: as above
+
         try:
             async with await pending_response as response:  # leaving it closes a connection with unread data
                 yield response
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _translate_error(error, self) from error
+        except aiohttp.InvalidURL as error:
+            raise ModelError(f"{self.url!r} is not a URL. Use one such as http://127.0.0.1:8080/v1") from error
+        except aiohttp.ClientConnectorError as error:
+            cause = error.os_error.strerror or error.os_error
+            raise ModelUnavailable(
+                f"Cannot reach the model server at {self.url} ({cause}). Is it running, and is the address right?"
+            ) from error
+        except TimeoutError as error:
+            raise ModelUnavailable(f"The model server at {self.url} did not answer in time.") from error
+        except aiohttp.ClientError as error:
+            reason = self.redact_key(str(error)) or type(error).__name__
+            raise ModelUnavailable(f"The connection to {self.url} broke: {reason}") from error
 
     async def _send_with_retries(
         self,
@@ -174,8 +186,12 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         response_headers: dict[str, str] | None = None,
         method: HttpMethod = "POST",
-    ) -> aiohttp.ClientResponse:
+    ) -> "aiohttp.ClientResponse":
         """Return a response with status 200; retry as the policy allows."""
+        import aiohttp  # lazy: as above
+
+        not_connected = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+        url = url or self.url
         retryable_statuses = RETRYABLE_STATUSES if response_headers is None else RELAYED_RETRIES
         attempt = 0
         while True:
@@ -184,15 +200,10 @@ class Endpoint:
             try:
                 request = self._get_session().request  # which sets the proxy
                 response = await request(
-                    method,
-                    url or self.url,
-                    data=body or None,
-                    headers=headers,
-                    allow_redirects=False,
-                    proxy=self._proxy,
+                    method, url, data=body or None, headers=headers, allow_redirects=False, proxy=self._proxy
                 )
             except (aiohttp.ClientConnectionError, TimeoutError) as failure:
-                if last or (response_headers is not None and not isinstance(failure, _NOT_CONNECTED)):
+                if last or (response_headers is not None and not isinstance(failure, not_connected)):
                     raise
                 await asyncio.sleep(self._get_wait_seconds(attempt))
                 continue
@@ -207,7 +218,7 @@ class Endpoint:
             wait = self._get_wait_seconds(attempt, retry_after)
             is_final = response.status not in retryable_statuses or response.headers.get("x-should-retry") == "false"
             if is_final or last or wait > self._retry_policy.max_wait_seconds:
-                error = self._to_model_error(response.status, raw, retry_after, url or self.url)
+                error = self._to_model_error(response.status, raw, retry_after, url)
                 error.status, error.retry_after = response.status, retry_after
                 error.response = self.redact_key(raw.decode("utf-8", "replace")).encode()
                 raise error
@@ -257,20 +268,6 @@ class Endpoint:
         """Return the error for a response that is not JSON."""
         start = self.redact_key(raw[:120].decode("utf-8", "replace"))
         return ModelError(f"The response of {self.url} is not JSON ({start!r}). {self._path_hint}")
-
-
-def _translate_error(error: aiohttp.ClientError | TimeoutError, endpoint: Endpoint) -> ModelError:
-    if isinstance(error, aiohttp.InvalidURL):
-        return ModelError(f"{endpoint.url!r} is not a URL. Use one such as http://127.0.0.1:8080/v1")
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorDNSError):
-        return ModelUnavailable(
-            f"Cannot reach the model server at {endpoint.url} ({error.os_error.strerror or error.os_error}). "
-            "Is it running, and is the address right?"
-        )
-    if isinstance(error, TimeoutError):
-        return ModelUnavailable(f"The model server at {endpoint.url} did not answer in time.")
-    reason = endpoint.redact_key(str(error)) or type(error).__name__
-    return ModelUnavailable(f"The connection to {endpoint.url} broke: {reason}")
 
 
 def to_model_error(error: Any, endpoint: Endpoint) -> ModelError:

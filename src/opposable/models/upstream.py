@@ -3,12 +3,13 @@
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-from aiohttp import ClientResponse
+from typing import TYPE_CHECKING, Any, Literal
 
 from opposable.domain.json_text import dump_json
 from opposable.models.http_client import Endpoint, HttpMethod
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
 
 ApiPath = Literal["chat/completions", "completions", "embeddings", "responses", "messages", "messages/count_tokens"]
 """A public API by its path after the base URL."""
@@ -80,7 +81,7 @@ class Upstream:
 
     def _open(
         self, request: ClientRequest, method: HttpMethod, path: str
-    ) -> AbstractAsyncContextManager[ClientResponse]:
+    ) -> "AbstractAsyncContextManager[ClientResponse]":
         url = f"{self.url}{path}?{request.query}" if request.query else f"{self.url}{path}"
         body = dump_json({**self.defaults, **request.body, "model": self.model}) if request.body else b""
         return self.endpoint.relay(method, url, body, request.headers, request.response_headers)
