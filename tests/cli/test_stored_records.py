@@ -1,6 +1,7 @@
 """The commands over stored runs, executions, approvals and agents."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import orjson
@@ -49,12 +50,13 @@ def stored(store_url):
                 Run(RUN_IDS[1], AT, "failed", owner="key1"),
             )
             call = Execution("e1" + "0" * 30, RUN_IDS[0], "c1", "cancel", "cancel" * 10, ARGUMENTS, "ok", AT, 0.5)
+            call = replace(call, conversation_id="c1~key1")
             failure = "invalid_arguments"
             other = Execution("e2" + "0" * 30, RUN_IDS[1], "c2", "pay", "pay", {}, "no", AT, 12345.5, failure=failure)
             await store.executions.add([call, other])
             for approval_id in ("a1" + "0" * 30, "a2" + "0" * 30):
-                sha256 = canonical_sha256(ARGUMENTS)
-                approval = Approval(approval_id, RUN_IDS[0], "c1", "cancel" * 5, ARGUMENTS, sha256, AT, owner="key1")
+                sha256, ids = canonical_sha256(ARGUMENTS), {"conversation_id": "c1~key1", "owner": "key1"}
+                approval = Approval(approval_id, RUN_IDS[0], "c1", "cancel" * 5, ARGUMENTS, sha256, AT, **ids)
                 await store.approvals.add(approval)
             await store.agents.add(AgentSpec(agent_id="a" * 36, model="openai:gpt-5-mini", instructions="Be kind."))
 
@@ -84,13 +86,14 @@ def test_executions_are_listed_and_shown(stored):
     [failed] = run_json("executions", "list", "--failed")["executions"]
     assert (failed["tool_id"], failed["failure"]) == ("pay", "invalid_arguments")
     assert run_json("executions", "list", "--tool", "other") == {"executions": []}
-    assert run_json("executions", "show", "e1")["arguments"] == ARGUMENTS
+    shown = run_json("executions", "show", "e1")
+    assert (shown["arguments"], shown["conversation_id"]) == (ARGUMENTS, "c1")
 
 
 def test_waiting_calls_are_approved_and_denied_once(stored):
     listed = run_json("approvals", "list")["approvals"]
     assert [(one["status"], one["arguments"]) for one in listed] == [("pending", ARGUMENTS)] * 2
-    assert "owner" not in listed[0]
+    assert ("owner" in listed[0], listed[0]["conversation_id"]) == (False, "c1")
     output = run_command("approvals", "approve", "a1")
     assert "approved" in output
     assert "A-17" in output

@@ -1,7 +1,6 @@
 """The commands for calls that wait for human approval: list, approve, deny."""
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,6 +18,7 @@ from opposable.cli.stored_records import (
     run_with_store,
 )
 from opposable.domain.errors import BadInput
+from opposable.domain.json_forms import approval_to_json
 from opposable.domain.records import Approval, ApprovalStatus
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def list_approvals(
     status: ApprovalStatus | None = None if decided else "pending"
     approvals = read_page(lambda store: store.approvals.list(status=status, limit=limit))
     if json:
-        print(to_json({"approvals": [_to_json(approval) for approval in approvals]}))
+        print(to_json({"approvals": [approval_to_json(approval) for approval in approvals]}))
     elif approvals:
         for approval in approvals:
             _print_approval(approval)
@@ -86,7 +86,7 @@ def _decide(approval_id: str, status: Literal["approved", "denied"], reason: str
 
     decided = run_with_store(decide)
     if json:
-        print(to_json(_to_json(decided)))
+        print(to_json(approval_to_json(decided)))
     else:
         out.print(style_text((decided.status, "bold"), f": {decided.tool_id} {to_json(decided.arguments)}"))
 
@@ -96,9 +96,3 @@ def _print_approval(approval: Approval) -> None:
     out.print(style_text((approval.approval_id[:SHORT_ID_CHARACTERS], "bold"), head))
     for name, value in approval.arguments.items():
         out.print(style_text(f"    {name}: {to_json(value)}"))
-
-
-def _to_json(approval: Approval) -> dict[str, Any]:
-    form = asdict(approval)
-    del form["owner"]
-    return form

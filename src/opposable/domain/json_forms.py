@@ -1,4 +1,4 @@
-"""The JSON forms of calls, results, messages, events, runs and executions."""
+"""The JSON forms of calls, results, messages, events, runs, executions and approvals."""
 
 from dataclasses import asdict, fields
 from typing import Any
@@ -18,7 +18,7 @@ from opposable.domain.events import (
     ToolStarted,
 )
 from opposable.domain.messages import Message, NativeReply
-from opposable.domain.records import Execution, Run, get_public_conversation_id
+from opposable.domain.records import Approval, Execution, Run, get_public_conversation_id
 from opposable.domain.tools import ToolCall, ToolResult
 
 MAX_EVENT_MEDIA_BYTES = 2 * 1024 * 1024
@@ -166,9 +166,16 @@ def run_to_json(run: Run) -> dict[str, Any]:
 
 
 def execution_to_json(execution: Execution) -> dict[str, Any]:
-    """Return every field of an execution, in the order of its definition."""
+    """Return every field of an execution, in the order of its definition, with the id of its conversation as in runs."""
     form = {name: getattr(execution, name) for name in _EXECUTION_FIELDS}
-    form["repairs"] = list(execution.repairs)
+    conversation_id = get_public_conversation_id(execution.conversation_id)
+    return form | {"repairs": list(execution.repairs), "conversation_id": conversation_id}
+
+
+def approval_to_json(approval: Approval) -> dict[str, Any]:
+    """Return an approval without its owner."""
+    form = asdict(approval) | {"conversation_id": get_public_conversation_id(approval.conversation_id)}
+    del form["owner"]
     return form
 
 

@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from opposable.app.inputs import replace_surrogates
-from opposable.domain.records import Approval, ApprovalStatus, get_public_conversation_id
+from opposable.domain.json_forms import approval_to_json
+from opposable.domain.records import Approval, ApprovalStatus
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
 from opposable.web.api.pagination import AfterQuery, LimitQuery, PageResponse
@@ -74,7 +75,7 @@ async def list_approvals(
     """
     owner = None if principal.has_scope("approve") else principal.key_id
     page = await service.store.approvals.list(status=status, owner=owner, after=after, limit=limit)
-    return json_response({"items": [serialize_approval(approval) for approval in page.items], "next": page.next_cursor})
+    return json_response({"items": [approval_to_json(approval) for approval in page.items], "next": page.next_cursor})
 
 
 @router.get(
@@ -86,7 +87,7 @@ async def list_approvals(
 )
 async def get_approval(service: ServiceDep, principal: PrincipalDep, approval_id: ApprovalId) -> Response:
     """Get a tool call that waits for a decision, or was decided."""
-    return json_response(serialize_approval(await _load_approval(service, principal, approval_id)))
+    return json_response(approval_to_json(await _load_approval(service, principal, approval_id)))
 
 
 @router.post(
@@ -115,13 +116,7 @@ async def decide_approval(
         raise conflict_error("The call was already decided, or its run has ended.")
     ids = {"approval_id": approval_id, "run_id": approval.run_id, "tool": approval.tool_id}
     log.info("approval decided", extra={**ids, "status": status, "decided_by": by})
-    return json_response(serialize_approval(decided))
-
-
-def serialize_approval(approval: Approval) -> dict[str, Any]:
-    """Return an approval in the form of `ApprovalResponse`."""
-    fields = {name: getattr(approval, name) for name in ApprovalResponse.model_fields}
-    return fields | {"conversation_id": get_public_conversation_id(approval.conversation_id)}
+    return json_response(approval_to_json(decided))
 
 
 async def _load_approval(service: Service, principal: Principal, approval_id: str) -> Approval:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import StreamingResponse
 
 from opposable.domain.json_forms import execution_to_json
-from opposable.domain.records import Execution, ExecutionFilter, get_public_conversation_id
+from opposable.domain.records import Execution, ExecutionFilter
 from opposable.domain.tools import FailureKind
 from opposable.service.service import Service
 from opposable.web.api.dependencies import PrincipalDep, RequireScope, ServiceDep
@@ -156,7 +156,7 @@ async def _can_see(service: Service, principal: Principal, run_id: str, conversa
 async def _stream_ndjson(service: Service, execution_filter: ExecutionFilter) -> AsyncIterator[bytes]:
     lines: list[bytes] = []
     async for execution in service.store.executions.export(execution_filter):
-        lines.append(dump_json(_to_public_json(execution)) + b"\n")
+        lines.append(dump_json(execution_to_json(execution)) + b"\n")
         if len(lines) == 200:
             yield b"".join(lines)
             lines.clear()
@@ -168,7 +168,7 @@ async def _stream_csv(service: Service, execution_filter: ExecutionFilter) -> As
     writer = csv.writer(page)
     writer.writerow(CSV_COLUMNS)
     async for execution in service.store.executions.export(execution_filter):
-        form = _to_public_json(execution)
+        form = execution_to_json(execution)
         writer.writerow([_format_cell(form[name]) for name in CSV_COLUMNS])
         if page.tell() > 60_000:
             yield page.getvalue().encode("utf-8", "replace")
@@ -194,11 +194,7 @@ def _format_cell(value: Any) -> str:
 
 
 def _to_response(execution: Execution) -> ExecutionResponse:
-    return ExecutionResponse(**_to_public_json(execution))
-
-
-def _to_public_json(execution: Execution) -> dict[str, Any]:
-    return execution_to_json(execution) | {"conversation_id": get_public_conversation_id(execution.conversation_id)}
+    return ExecutionResponse(**execution_to_json(execution))
 
 
 def _to_utc(name: str, time: datetime | None) -> datetime | None:
