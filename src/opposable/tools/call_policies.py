@@ -1,7 +1,8 @@
-"""The rules around a tool call: approval, cache, circuit breaker, rate limits and retries."""
+"""Runs a tool call under its rules: approval, cache, circuit breaker, rate limits and retries."""
 
 import copy
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,13 +14,16 @@ from opposable.domain.localized_text import LocalizedText, localize
 from opposable.domain.rate_limits import RateLimiter
 from opposable.tools import failure_messages
 from opposable.tools.circuit_breaker import CircuitBreaker, CircuitBreakerOptions
-from opposable.tools.invocation import CheckedArguments, InvocationResult, invoke
+from opposable.tools.invocation import CheckedArguments, InvocationResult, check_arguments, invoke, result_from_error
 from opposable.tools.registry import CallPolicy, RegisteredTool
 from opposable.tools.result_cache import ResultCache, canonicalize_arguments
 from opposable.tools.result_media import find_media
 from opposable.tools.retries import NO_ANSWER_FAILURES, ToolRetryOptions, retry
 
 DEFAULT_POLICY = CallPolicy()
+
+MAX_FAILURE_CHARACTERS = 500
+"""Characters of the last failure in a health report."""
 
 log = logging.getLogger("opposable.tools")
 
@@ -32,7 +36,7 @@ _INVALID_DECISION = LocalizedText(
 class PolicyContext:
     """What the calls of a library share.
 
-    `find_alternative_names` returns the names of tools that may replace one that is out of service.
+    `timeout_seconds` is for tools that set none. `find_alternative_names` returns the names of tools that may replace one that is out of service.
     """
 
     rate_limiter: RateLimiter
@@ -40,11 +44,58 @@ class PolicyContext:
     retries: ToolRetryOptions
     circuit_breaker: CircuitBreakerOptions | None
     clock: Callable[[], float]
+    timeout_seconds: float
     approve: ApprovalHandler | None
     find_alternative_names: Callable[[RegisteredTool], list[str]]
 
 
-async def run_with_policies(
+async def call_tool(
+    tool: RegisteredTool,
+    arguments: dict[str, Any],
+    context: CallContext,
+    checked: CheckedArguments | None,
+    policy_context: PolicyContext,
+) -> tuple[InvocationResult, float]:
+    """Check the arguments, run the tool under its policy, and record the result in its state.
+
+    `checked` are the arguments if they are already checked. Only a cancellation of the caller is raised.
+
+    Returns:
+        The result and the seconds that the call took.
+    """
+    timeout = policy_context.timeout_seconds if tool.timeout is None else tool.timeout
+    state = tool.entry.state
+    has_policies = bool(
+        tool.policy is not None or tool.traits.idempotent or state.circuit_breakers or context.requires_approval
+    )
+    started = time.perf_counter()
+    try:
+        if has_policies:  # a caller may change the arguments while the call waits for an approval or a retry
+            checked = check_arguments(tool, copy.deepcopy(arguments))
+        elif checked is None or checked.tool is not tool or checked.given is not arguments:
+            checked = check_arguments(tool, arguments)
+    except Exception as error:  # noqa: BLE001 - a validator may run the code of a tool's author
+        result = result_from_error(error, tool.name, context.language)
+    else:
+        if has_policies:
+            result = await _run_with_policies(tool, checked, context, timeout, policy_context)
+        else:
+            run = invoke(tool, checked.checked, context, timeout, tool.failure_when)
+            result = await _record_in_circuit(tool, run, policy_context)
+    seconds = time.perf_counter() - started
+    result.outcome_unknown |= result.failure == "timeout"
+    result.outcome_unknown &= result.attempts > 0 and not tool.traits.idempotent
+    if result.outcome_unknown:
+        result.content = failure_messages.unknown_outcome_message(result.content, context.language)
+    state.calls += 1
+    state.total_seconds += seconds
+    if result.failure is not None:
+        state.failures[result.failure] = state.failures.get(result.failure, 0) + 1
+        state.last_failure = result.content[:MAX_FAILURE_CHARACTERS]
+    return result, seconds
+
+
+async def _run_with_policies(
     tool: RegisteredTool,
     arguments: CheckedArguments,
     context: CallContext,
@@ -109,10 +160,10 @@ async def _run_with_retries(
         return refusal
     # A call that has reported deltas is not repeated: its reader would see them twice.
     run = retry(attempt, policy_context.retries, max_attempts, timeout_seconds, may_repeat=lambda: not reports)
-    return await record_in_circuit(tool, run, policy_context)
+    return await _record_in_circuit(tool, run, policy_context)
 
 
-async def record_in_circuit(
+async def _record_in_circuit(
     tool: RegisteredTool, run: Awaitable[InvocationResult], policy_context: PolicyContext
 ) -> InvocationResult:
     """Await a call and record whether the tool answered in its circuit breakers, created when it first does not.

@@ -15,12 +15,12 @@ from opposable.domain.tools import ToolDefinition, ToolResult, new_call_id
 from opposable.tools import failure_messages
 from opposable.tools.base import Tool
 from opposable.tools.bindings import BoundRegistry, BuildTools
-from opposable.tools.call_policies import PolicyContext, record_in_circuit, run_with_policies
+from opposable.tools.call_policies import PolicyContext, call_tool
 from opposable.tools.circuit_breaker import CircuitBreakerOptions
 from opposable.tools.descriptions import Detail, describe_entries, get_examples
 from opposable.tools.disclosure import ToolDisclosure
 from opposable.tools.health import ToolHealthReport, create_health_report
-from opposable.tools.invocation import CheckedArguments, InvocationResult, check_arguments, invoke, result_from_error
+from opposable.tools.invocation import CheckedArguments
 from opposable.tools.meta_tools import SEARCH_TOOLS, MetaTools
 from opposable.tools.registry import RESERVED_NAMES, RegisteredTool, Registry, RegistryEntry
 from opposable.tools.result_cache import ResultCache
@@ -42,9 +42,6 @@ DEFAULT_DISCLOSURE = ToolDisclosure()
 
 MAX_COMPARED_NAMES = 500
 """In a larger library, names similar to an unknown one are found by the search index, not letter by letter."""
-
-MAX_FAILURE_CHARACTERS = 500
-"""Characters of the last failure in a health report."""
 
 
 class ToolLibrary:
@@ -90,11 +87,9 @@ class ToolLibrary:
             raise ToolRegistrationError(f"The tools must be a list, such as [function], not {tools!r}.")
         self.disclosure = disclosure
         self._context_window: int | None = None
-        self._timeout = timeout
         self._max_result_characters = max_result_characters
-        self._clock = clock
         self._result_store = ResultStore()
-        self._registry: Registry | BoundRegistry = Registry()
+        self._source: Registry | BoundRegistry = Registry()
         self._meta_tools: dict[str, RegisteredTool] | None = None
         self._policy_context = PolicyContext(
             rate_limiter or InProcessRateLimiter(clock),
@@ -102,14 +97,14 @@ class ToolLibrary:
             retries,
             circuit_breaker,
             clock,
+            timeout,
             approve,
             self._find_alternative_names,
         )
         for tool in tools:
             self.register(tool)
-        registry = self._registry.get_current_registry()
-        if registry.min_definition_tokens > self.max_definition_tokens:
-            _ = registry.index  # built here, so that the first run does not wait for it
+        if self._registry.min_definition_tokens > self.max_definition_tokens:
+            _ = self._registry.index  # built here, so that the first run does not wait for it
 
     # Registration
 
@@ -172,7 +167,7 @@ class ToolLibrary:
             own_tools: Tools that this library does not have. Bindings name them as they name others.
         """
         view = copy.copy(self)
-        view._registry = BoundRegistry(self._registry, bindings, build_tools, own_tools)  # noqa: SLF001
+        view._source = BoundRegistry(self._source, bindings, build_tools, own_tools)  # noqa: SLF001
         view._meta_tools = None  # noqa: SLF001
         find_alternative_names = view._find_alternative_names  # noqa: SLF001
         view._policy_context = dataclasses.replace(  # noqa: SLF001
@@ -198,18 +193,18 @@ class ToolLibrary:
     @property
     def rejected_bindings(self) -> dict[str, str]:
         """The ids of bindings that cannot be used, each with the reason; empty for a library without bindings."""
-        return self._registry.rejected_bindings if isinstance(self._registry, BoundRegistry) else {}
+        return self._source.rejected_bindings if isinstance(self._source, BoundRegistry) else {}
 
     # Queries
 
     @property
     def specs(self) -> "tuple[AnyToolSpec, ...]":
         """The specs of all tools, enabled or not, in the order they were added."""
-        return tuple(entry.spec for entry in self._registry.get_current_registry().entries.values())
+        return tuple(entry.spec for entry in self._registry.entries.values())
 
     def get_spec(self, tool_id: str) -> "AnyToolSpec | None":
         """Return the spec of a tool."""
-        entry = self._registry.get_current_registry().entries.get(tool_id)
+        entry = self._registry.entries.get(tool_id)
         return None if entry is None else entry.spec
 
     def get_specs_by_type(self, tool_type: "ToolType") -> "tuple[AnyToolSpec, ...]":
@@ -228,11 +223,11 @@ class ToolLibrary:
 
         Among equal scores the higher `priority` comes first.
         """
-        return search_by_words(self._registry.get_current_registry(), query, limit)
+        return search_by_words(self._registry, query, limit)
 
     async def search_by_meaning(self, need: str, limit: int = 10) -> list[ToolMatch]:
         """As `search`, also by meaning and across languages if the extra `search` is installed."""
-        return await search_by_meaning(self._registry.get_current_registry(), need, limit)
+        return await search_by_meaning(self._registry, need, limit)
 
     def find_alternatives(
         self, tool_id: str, query: str = "", failed_tool_ids: Iterable[str] = (), limit: int = 3
@@ -245,8 +240,7 @@ class ToolLibrary:
             failed_tool_ids: Tools to leave out. Tools out of service are left out too.
             limit: The number of matches.
         """
-        registry = self._registry.get_current_registry()
-        return find_alternatives(registry, tool_id, query, failed_tool_ids, limit)
+        return find_alternatives(self._registry, tool_id, query, failed_tool_ids, limit)
 
     def describe(self, tool_id: str = "", detail: Detail = "short", language: Language = "en") -> str:
         """Describe one tool, or all enabled ones, as text.
@@ -261,8 +255,8 @@ class ToolLibrary:
         """
         if tool_id:
             return describe_entries([self._get_entry(tool_id)], detail, language)
-        entries = self._registry.get_current_registry().entries.values()
-        return describe_entries([entry for entry in entries if entry.state.enabled], detail, language)
+        enabled = [entry for entry in self._registry.entries.values() if entry.state.enabled]
+        return describe_entries(enabled, detail, language)
 
     def get_examples(self, tool_id: str, action: str = "") -> "tuple[Example, ...]":
         """Return the example calls of one action, or of all. Raises: `BadInput` if there is no such tool."""
@@ -270,7 +264,7 @@ class ToolLibrary:
 
     def get_health(self, tool_id: str) -> ToolHealthReport:
         """Return the health of a tool. Raises: `BadInput` if there is no such tool."""
-        return create_health_report(self._get_entry(tool_id), self._registry.get_current_registry().entries)
+        return create_health_report(self._get_entry(tool_id), self._registry.entries)
 
     @property
     def approval_handler(self) -> ApprovalHandler | None:
@@ -280,17 +274,17 @@ class ToolLibrary:
     @property
     def version(self) -> int:
         """A number that grows with each change of the tools."""
-        return self._registry.get_current_registry().version
+        return self._registry.version
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """The definitions of all enabled tools: the same object until something changes."""
-        return self._registry.get_current_registry().definitions
+        return self._registry.definitions
 
     @property
     def is_large(self) -> bool:
         """Whether the library is too large to send every definition to a model; see `disclosure`."""
-        registry, max_tokens = self._registry.get_current_registry(), self.max_definition_tokens
+        registry, max_tokens = self._registry, self.max_definition_tokens
         return registry.min_definition_tokens > max_tokens or registry.definition_tokens > max_tokens
 
     @property
@@ -301,12 +295,12 @@ class ToolLibrary:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """All enabled tools, in the order they were added."""
-        return tuple(tool.effective_tool for tool in self._registry.get_current_registry().enabled_tools)
+        return tuple(tool.effective_tool for tool in self._registry.enabled_tools)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all enabled tools, as models know them, in the order they were added."""
-        return tuple(tool.name for tool in self._registry.get_current_registry().enabled_tools)
+        return tuple(tool.name for tool in self._registry.enabled_tools)
 
     def find_tool(self, name: str) -> Tool | None:
         """Return the tool with this name, else with this id, else the only one that a misspelled name can mean."""
@@ -320,7 +314,7 @@ class ToolLibrary:
 
     def get_registered_tools(self, tool_id: str) -> tuple[RegisteredTool, ...]:
         """Return the tools of a spec with their names and actions; none if it is unknown or disabled."""
-        entry = self._registry.get_current_registry().entries.get(tool_id)
+        entry = self._registry.entries.get(tool_id)
         return tuple(entry.tools) if entry is not None and entry.state.enabled else ()
 
     def get_traits(self, name: str) -> ToolTraits | None:
@@ -367,7 +361,7 @@ class ToolLibrary:
         self, tool_id: str, action: str, arguments: dict[str, Any], context: CallContext = NO_CONTEXT
     ) -> ToolResult:
         """Call an action of a tool by its exact id; `action` is "" for the only tool of a spec."""
-        registry = self._registry.get_current_registry()
+        registry = self._registry
         tool = registry.find_action(tool_id, action)
         if tool is not None:
             return await self._call_tool(tool, arguments, context)
@@ -408,46 +402,8 @@ class ToolLibrary:
         context: CallContext,
         checked: CheckedArguments | None = None,
     ) -> ToolResult:
-        """Check the arguments, run the tool under its policies, and record the result in its state."""
-        timeout = tool.timeout if tool.timeout is not None else self._timeout
-        state = tool.entry.state
-        has_policies = bool(
-            tool.policy is not None or tool.traits.idempotent or state.circuit_breakers or context.requires_approval
-        )
-        started = time.perf_counter()
-        try:
-            if has_policies:  # a caller may change the arguments while the call waits for an approval or a retry
-                checked = check_arguments(tool, copy.deepcopy(arguments))
-            elif checked is None or checked.tool is not tool or checked.given is not arguments:
-                checked = check_arguments(tool, arguments)
-        except Exception as error:  # noqa: BLE001 - a validator may run the code of a tool's author
-            result = result_from_error(error, tool.name, context.language)
-        else:
-            if has_policies:
-                result = await run_with_policies(tool, checked, context, timeout, self._policy_context)
-            else:
-                run = invoke(tool, checked.checked, context, timeout, tool.failure_when)
-                result = await record_in_circuit(tool, run, self._policy_context)
-        seconds = time.perf_counter() - started
-        result.outcome_unknown |= result.failure == "timeout"
-        result.outcome_unknown &= result.attempts > 0 and not tool.traits.idempotent
-        if result.outcome_unknown:
-            result.content = failure_messages.unknown_outcome_message(result.content, context.language)
-        state.calls += 1
-        state.total_seconds += seconds
-        if result.failure is not None:
-            state.failures[result.failure] = state.failures.get(result.failure, 0) + 1
-            state.last_failure = result.content[:MAX_FAILURE_CHARACTERS]
-        return self._to_tool_result(tool, result, context, seconds)
-
-    def _to_tool_result(
-        self,
-        tool: RegisteredTool,
-        result: InvocationResult,
-        context: CallContext,
-        seconds: float,
-    ) -> ToolResult:
-        """Truncate a long result, store the whole text for the run, and return the result for the model."""
+        """Call a tool, truncate a long result, and store the whole text for the run."""
+        result, seconds = await call_tool(tool, arguments, context, checked, self._policy_context)
         content, cut, handle = result.content, 0, ""
         max_characters = self._get_max_result_characters(content)
         if len(content) > max_characters:
@@ -475,12 +431,16 @@ class ToolLibrary:
         limit = self._max_result_characters
         return get_max_characters(text, self._context_window) if limit is None else limit
 
+    @property
+    def _registry(self) -> Registry:
+        return self._source.get_current_registry()
+
     def _get_writable_registry(self) -> Registry:
-        if isinstance(self._registry, BoundRegistry):
+        if isinstance(self._source, BoundRegistry):
             raise ToolRegistrationError(
                 "This library is a view with the tools of one agent. Change the library that it was made from."
             )
-        return self._registry
+        return self._source
 
     def _set_enabled(self, tool_id: str, *, enabled: bool) -> bool:
         registry = self._get_writable_registry()
@@ -490,7 +450,7 @@ class ToolLibrary:
         return entry is not None
 
     def _get_entry(self, tool_id: str) -> RegistryEntry:
-        entry = self._registry.get_current_registry().entries.get(tool_id)
+        entry = self._registry.entries.get(tool_id)
         if entry is None:
             raise BadInput(f"There is no tool with the id {tool_id!r}.")
         return entry
@@ -498,7 +458,7 @@ class ToolLibrary:
     def find_registered_tool(self, name: str) -> RegisteredTool | None:
         """Return the tool that `find_tool` finds, with its entry and rules."""
         if name not in RESERVED_NAMES:
-            return self._registry.get_current_registry().find_tool(name)
+            return self._registry.find_tool(name)
         if self._meta_tools is None:
             meta_tools = MetaTools(self._search_tools, self._result_store, self._get_max_result_characters)
             self._meta_tools = meta_tools.to_registered_tools()
@@ -506,7 +466,7 @@ class ToolLibrary:
 
     async def _search_tools(self, need: str) -> list[RegisteredTool]:
         matches = await self.search_by_meaning(need, self.disclosure.max_matches)
-        tools_by_name = self._registry.get_current_registry().tools_by_name
+        tools_by_name = self._registry.tools_by_name
         return [tools_by_name[match.name] for match in matches if match.name in tools_by_name]
 
     def _find_alternative_names(self, tool: RegisteredTool) -> list[str]:
