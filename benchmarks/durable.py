@@ -36,7 +36,7 @@ async def measure_in_process(home: Path, outside: Outside, runs: int) -> float:
     model = create_model(outside.model)
     limit = asyncio.Semaphore(CONCURRENCY)
     async with open_service(settings, {"scripted": model}) as service:
-        agent = (await service.get_agent(AGENT_ID)).spec
+        agent = (await service.store.agents.get(AGENT_ID)).spec
 
         async def run_one(number: int) -> None:
             async with limit:

@@ -70,7 +70,7 @@ async def measure_runs(
     durations: list[float] = []
     with tempfile.TemporaryDirectory() as home:
         async with open_service(Settings(_env_file=None, home=Path(home)), {"m": model}) as service:
-            spec = (await service.get_agent()).spec
+            spec = (await service.store.agents.get("default")).spec
             gate = asyncio.Semaphore(concurrency)
 
             async def one(n: int) -> None:

@@ -19,7 +19,7 @@ def open_durable_service(url, tmp_path):
 
 
 async def start_chat(service):
-    return await service.chat((await service.get_agent(AGENT_ID)).spec, "go", conversation_id="c1")
+    return await service.chat((await service.store.agents.get(AGENT_ID)).spec, "go", conversation_id="c1")
 
 
 async def wait_for_approval(service):

@@ -71,7 +71,7 @@ async def test_a_run_that_cannot_be_queued_is_not_stored(tmp_path, postgresql): 
     async with open_service(settings, {"m": ScriptedModel()}, is_durable=True) as service:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("ALTER TABLE opposable.queued_runs RENAME TO gone")
-        agent = (await service.get_agent()).spec
+        agent = (await service.store.agents.get("default")).spec
         with pytest.raises(StoreError):
             await service.chat(agent, "hi")
         assert (await service.store.runs.list()).items == ()

@@ -29,7 +29,7 @@ def create_settings(tmp_path: Path) -> Settings:
 async def test_an_empty_store_gets_a_working_default_agent(tmp_path):
     model = ScriptedModel(reply_with_calls(tool_call("calculator", '{"expression": "25*4"}', "c1")), "一百。")
     async with open_service(create_settings(tmp_path), {"scripted": model}) as service:
-        agent = (await service.get_agent()).spec
+        agent = (await service.store.agents.get("default")).spec
         assert (agent.agent_id, {b.tool_id for b in agent.tools}) == (DEFAULT_AGENT_ID, set(BUILTIN_TOOLS))
         going = await service.chat(agent, "请计算 25 乘以 4", conversation_id="v1")
         run = await going.wait_until_ended()
@@ -53,7 +53,7 @@ async def test_the_default_agent_has_the_tools_that_were_added_before_the_first_
     async with open_default_store(settings) as store:
         await store.tools.save(spec)
     async with open_service(settings, {"scripted": ScriptedModel("ok")}) as service:
-        agent = (await service.get_agent()).spec
+        agent = (await service.store.agents.get("default")).spec
         assert {binding.tool_id for binding in agent.tools} == {"计算器", *BUILTIN_TOOLS}
 
 
@@ -75,7 +75,7 @@ async def test_agents_with_long_ids_have_data_tools_of_their_own(tmp_path):
 async def test_a_reopened_service_is_unchanged(tmp_path):
     for _ in range(2):
         async with open_service(create_settings(tmp_path), {"scripted": ScriptedModel("ok")}) as service:
-            assert (await service.get_agent()).version == 1
+            assert (await service.store.agents.get("default")).version == 1
             assert set(BUILTIN_TOOLS) == {spec.tool_id for spec in service.library.specs}
 
 
@@ -126,7 +126,7 @@ async def raise_store_unavailable(*_, **__):
 
 async def test_an_id_that_another_owner_has_is_a_new_conversation(tmp_path):
     async with open_service(create_settings(tmp_path), {"m": ScriptedModel("ok", "ok")}) as service:
-        agent = (await service.get_agent()).spec
+        agent = (await service.store.agents.get("default")).spec
         await (await service.chat(agent, "hi", conversation_id="v1", owner="ann")).wait_until_ended()
         assert await service.get_conversation("v1", "bob") is None
         assert await service.find_stored_conversation_id("v1", "bob") != "v1"
@@ -143,7 +143,7 @@ async def test_an_id_that_another_owner_has_is_a_new_conversation(tmp_path):
 
 async def test_two_concurrent_turns_of_one_conversation_are_both_stored(tmp_path):
     async with open_service(create_settings(tmp_path), {"m": ScriptedModel("one", "two")}) as service:
-        agent = (await service.get_agent()).spec
+        agent = (await service.store.agents.get("default")).spec
         going = await asyncio.gather(*(service.chat(agent, f"hi {n}", conversation_id="v1") for n in range(2)))
         await asyncio.gather(*(one.wait_until_ended() for one in going))
         said = await service.store.conversations.list_messages("v1")
@@ -254,7 +254,7 @@ async def test_a_conversation_that_is_deleted_during_a_run_stays_deleted(tmp_pat
         open_service(create_settings(tmp_path), models) as service,
         open_service(create_settings(tmp_path), models) as other,
     ):
-        agent = (await service.get_agent()).spec
+        agent = (await service.store.agents.get("default")).spec
         if has_messages:
             await (await service.chat(agent, "hi", conversation_id="v1", owner="ann")).wait_until_ended()
         chat = await service.chat(agent, "hang", conversation_id="v1", owner="ann")

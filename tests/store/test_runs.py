@@ -32,7 +32,8 @@ async def test_run_and_its_events_are_stored(store):
         ({}, ["r2", "r1"]),
         ({"owner": "k"}, ["r1"]),
         ({"status": "running"}, ["r2"]),
-        ({"agent_id": "a", "conversation_id": "c", "since": seconds_after_start(1)}, ["r2"]),
+        ({"agent_id": "a", "conversation_id": "c"}, ["r2", "r1"]),
+        ({"agent_id": "b"}, []),
     ]:
         assert [run.run_id for run in (await store.runs.list(**criteria)).items] == run_ids
     events = [RunEvent("r1", number, "text", {"content": f"片{number}"}, START) for number in range(1, 6)]

@@ -24,7 +24,7 @@ from opposable.domain.content import ContentPart, describe_media
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.language import detect_language
 from opposable.domain.messages import Message, system_message, user_message
-from opposable.domain.records import AgentRecord, Conversation, Run, get_utc_now, scope_conversation_id
+from opposable.domain.records import Conversation, Run, get_utc_now, scope_conversation_id
 from opposable.domain.specs import MAX_ID_CHARACTERS, AgentSpec, AgentToolBinding, AnyToolSpec, FunctionToolSpec
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, Model, ModelOptions, ToolChoice
 from opposable.models.profile import adapt_media
@@ -111,17 +111,6 @@ class Service:
         if model is None:
             raise BadInput(f"There is no model {name!r}. Available models: {', '.join(self.models)}.")
         return model
-
-    async def get_agent(self, agent_id: str = DEFAULT_AGENT_ID) -> AgentRecord:
-        """Return the stored agent.
-
-        Raises:
-            BadInput: If there is no such agent.
-        """
-        record = await self.store.agents.get(agent_id)
-        if record is None:
-            raise BadInput(f"There is no agent {agent_id!r}.")
-        return record
 
     async def chat(
         self,

@@ -1,7 +1,6 @@
 """Repository of runs and their events."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, delete, select, update
@@ -47,13 +46,12 @@ class RunRepository(Repository):
         conversation_id: str = "",
         status: RunStatus | None = None,
         kind: RunKind | None = None,
-        since: datetime | None = None,
         after: str = "",
         limit: int = 100,
     ) -> Page[Run]:
         """Return a page of matching runs, newest first.
 
-        `after` is the cursor of the previous page, `limit` a number from 1 to 1000. `since` is the earliest start.
+        `after` is the cursor of the previous page, `limit` a number from 1 to 1000.
         """
         conditions = [
             runs.c[name] == value
@@ -67,8 +65,6 @@ class RunRepository(Repository):
         ]
         if owner is not None:
             conditions.append(runs.c.owner == owner)
-        if since is not None:
-            conditions.append(runs.c.started_at >= since)
         query = select(runs).where(*conditions)
         return await fetch_newest_first(
             self._database, query, runs.c.started_at, runs.c.id, _to_run, after=after, limit=limit

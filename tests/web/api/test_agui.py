@@ -79,7 +79,7 @@ async def test_a_run_is_streamed_as_agui_events(tmp_path):
 async def test_calls_have_unique_ids_although_the_model_repeats_its_own(tmp_path):
     repeated = [reply_with_calls(tool_call("calculator", f'{{"expression": "{n}*4"}}', "call_0")) for n in (1, 2)]
     async with serve_service(tmp_path, ScriptedModel(*repeated, "100", *repeated, "100")) as (session, service):
-        agent = await service.get_agent()
+        agent = await service.store.agents.get("default")
         await service.store.agents.update(agent.spec.model_copy(update={"needs_approval": ("calculator",)}))
         service.runner._approval_seconds = 0
         events = [event for _ in range(2) for event in await read_agui_events(session, build_input("25 * 4?"))]
@@ -221,7 +221,7 @@ async def test_a_new_thread_gets_the_earlier_messages_of_the_client(tmp_path):
 
 async def test_earlier_messages_are_taken_once_in_a_thread_that_another_key_has_too(tmp_path):
     async with serve_service(tmp_path, SlowModel(0.02, pieces=20)) as (session, service):
-        agent = (await service.get_agent()).spec
+        agent = (await service.store.agents.get("default")).spec
         await (await service.chat(agent, "Mine.", conversation_id="t1", owner="other")).wait_until_ended()
         again, still = ({"id": str(n), "role": "user", "content": text} for n, text in ((8, "Again?"), (10, "Still?")))
         first = asyncio.create_task(read_agui_events(session, build_input_of(*EARLIER, again)))

@@ -49,7 +49,7 @@ async def test_a_batch_is_controlled_over_http(ask):
 
 
 async def test_an_admin_controls_the_batches_of_the_command_line_and_of_all_keys(ask):
-    agent = await ask.service.get_agent()
+    agent = await ask.service.store.agents.get("default")
     from_command_line = await create_batch(ask.service.store, agent.spec, [BatchTask("1", "one")])
     from_key = await ask.request_json("POST", "/api/batches", BODY, 201, key=await ask.create_key("chat"))
     admin = await ask.create_key("admin")

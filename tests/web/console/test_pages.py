@@ -482,12 +482,12 @@ async def test_an_agent_shows_how_its_model_is_used_and_loads_an_earlier_version
         await page.get_by_role("textbox", name="Name").fill("Bold clerk")
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_text("careful, version 2")).to_be_visible()
-        assert (await console.service.get_agent("careful")).spec.assisted is True
+        assert (await console.service.store.agents.get("careful")).spec.assisted is True
         await page.get_by_role("button", name="Load version 1 into the form").click()
         await expect(page.get_by_role("textbox", name="Name")).to_have_value("Careful clerk")
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_text("careful, version 3")).to_be_visible()
-        assert (await console.service.get_agent("careful")).spec.assisted is None
+        assert (await console.service.store.agents.get("careful")).spec.assisted is None
 
 
 async def test_a_batch_is_shown_and_controlled(browser, tmp_path, postgresql):  # noqa: F811
@@ -679,7 +679,7 @@ async def test_an_agent_is_created_and_changed(browser, tmp_path):
         await page.get_by_role("option", name="Refuse them").click()
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_text("clerk, version 2")).to_be_visible()
-        spec = (await console.service.get_agent("clerk")).spec
+        spec = (await console.service.store.agents.get("clerk")).spec
         assert (spec.name, [tool.tool_id for tool in spec.tools], spec.needs_approval) == ("Clerk", ["echo"], ("echo",))
         assert (spec.limits.turns, spec.limits.seconds, spec.after_untrusted) == (7, None, "refuse")
         await page.get_by_role("button", name="Delete").click()
@@ -692,7 +692,7 @@ async def test_changes_of_an_agent_are_not_lost(browser, tmp_path):
     async with serve_console(browser, tmp_path) as console:
         page = await console.open("/agents/careful")
         await page.get_by_label("Description").fill("Careful.")
-        stored = await console.service.get_agent("careful")
+        stored = await console.service.store.agents.get("careful")
         await console.service.store.agents.update(stored.spec.model_copy(update={"name": "Other"}))
         await open_item(page, "Agents")
         dialog = page.get_by_role("dialog", name="Leave without saving?")
@@ -710,7 +710,7 @@ async def test_changes_of_an_agent_are_not_lost(browser, tmp_path):
         await open_item(page, "Agents")
         await dialog.get_by_role("button", name="Leave").click()
         await expect(page.get_by_role("button", name="Create an agent")).to_be_visible()
-        assert (await console.service.get_agent("careful")).spec.description == "Careful."
+        assert (await console.service.store.agents.get("careful")).spec.description == "Careful."
 
 
 async def test_an_agent_is_exported_and_imported_as_yaml(browser, tmp_path):
@@ -728,7 +728,7 @@ async def test_an_agent_is_exported_and_imported_as_yaml(browser, tmp_path):
         await dialog.get_by_label("YAML").fill(exported.replace("careful", "copy"))
         await dialog.get_by_role("button", name="Import YAML").click()
         await expect(page.get_by_role("link", name="Careful clerk")).to_have_count(2)
-        copied, original = [(await console.service.get_agent(name)).spec for name in ("copy", "careful")]
+        copied, original = [(await console.service.store.agents.get(name)).spec for name in ("copy", "careful")]
         assert copied == original.model_copy(update={"agent_id": "copy"})
 
 

@@ -150,7 +150,7 @@ async def test_what_was_typed_stays_when_a_session_expires(browser, tmp_path):
         await expect(page.get_by_label("Instructions")).to_have_value("Be kind.")
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_text("Saved.")).to_be_visible()
-        assert (await console.service.get_agent("careful")).spec.instructions == "Be kind."
+        assert (await console.service.store.agents.get("careful")).spec.instructions == "Be kind."
 
 
 async def test_a_key_without_the_scope_cannot_decide_an_approval(browser, tmp_path):

@@ -184,7 +184,7 @@ async def test_an_agent_service_uses_the_skills_of_a_remote_host(tmp_path, monke
             await store.tools.save(spec)
         call = reply_with_calls(tool_call("host_calculator", '{"expression": "25*4"}', "c1"))
         async with open_service(settings, {"m": ScriptedModel(call, "100")}) as service:
-            run = await service.chat((await service.get_agent()).spec, "25*4?")
+            run = await service.chat((await service.store.agents.get("default")).spec, "25*4?")
             await run.wait_until_ended()
         assert (run.run.text, run.finished_calls[0].result.data["result"]) == ("100", 100)
         await wait_until_written(host)
