@@ -1,8 +1,26 @@
-"""Local references of JSON documents: `#/…` as in JSON Schema's `$ref`."""
+"""JSON pointers, and local references of JSON documents: `#/…` as in JSON Schema's `$ref`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
+
+
+def unescape_step(step: str) -> str:
+    """Return the key that a step of a JSON pointer names."""
+    return step.replace("~1", "/").replace("~0", "~")
+
+
+def get_part(document: Any, steps: Iterable[str]) -> Any:
+    """Return the part of a document at the steps of a JSON pointer. Raises: `LookupError` if there is none."""
+    value = document
+    for key in map(unescape_step, steps):
+        if isinstance(value, Mapping):
+            value = value[key]
+        elif isinstance(value, list | tuple) and key.isdecimal():
+            value = value[int(key)]
+        else:
+            raise LookupError(key)
+    return value
 
 
 def resolve_pointer(document: Any, reference: str) -> Any:
@@ -13,13 +31,4 @@ def resolve_pointer(document: Any, reference: str) -> Any:
     """
     if not reference.startswith("#"):
         raise LookupError(f"{reference!r} is not a local reference")
-    value = document
-    for step in reference[1:].split("/")[1:]:
-        key = unquote(step).replace("~1", "/").replace("~0", "~")
-        if isinstance(value, Mapping):
-            value = value[key]
-        elif isinstance(value, list) and key.isdecimal():
-            value = value[int(key)]
-        else:
-            raise LookupError(f"{reference!r} is not in the document")
-    return value
+    return get_part(document, map(unquote, reference[1:].split("/")[1:]))

@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from opposable.domain.json_pointer import get_part
+
 NO_RULES: Mapping[str, Any] = {}
 """The rules of a tool whose results are never failures."""
 
@@ -34,12 +36,7 @@ def _matches(value: Any, expected: Any) -> bool:
 
 def _get_at(value: Any, pointer: str) -> Any:
     """Return the value at a JSON pointer, None if it is missing. `status` is read as `/status`."""
-    for token in pointer.removeprefix("/").split("/"):
-        key = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, Mapping):
-            value = value.get(key)
-        elif isinstance(value, list | tuple) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return None
-    return value
+    try:
+        return get_part(value, pointer.removeprefix("/").split("/"))
+    except LookupError:
+        return None

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from opposable.domain.errors import BadInput, InvalidArguments
+from opposable.domain.json_pointer import unescape_step
 from opposable.domain.parameter_names import add_original_name, choose_names, replace_names
 from opposable.tools.json_schema_validation import ValidateArguments, compile_validator
 from opposable.tools.mcp.text_sanitizer import sanitize_schema
@@ -60,7 +61,7 @@ def _rename(node: Any, names: Mapping[str, str], *, is_top: bool) -> Any:
     for key, value in node.items():
         if key == "$ref" and isinstance(value, str) and value.startswith(_PROPERTIES_REFERENCE):
             step, slash, rest = value.removeprefix(_PROPERTIES_REFERENCE).partition("/")
-            name = names.get(unquote(step).replace("~1", "/").replace("~0", "~"), step)
+            name = names.get(unescape_step(unquote(step)), step)
             renamed[key] = f"{_PROPERTIES_REFERENCE}{name}{slash}{rest}"
         elif is_top and key == "properties":
             inner = {name: _rename(one, names, is_top=False) for name, one in value.items()}

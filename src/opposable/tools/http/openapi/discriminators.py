@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from opposable.domain.json_pointer import unescape_step
 from opposable.tools.http.openapi.document import SCHEMAS_REFERENCE, OpenApiDocument, get_map, to_schema_reference
 
 
@@ -36,7 +37,7 @@ def select_values(document: OpenApiDocument, node: Any, property_name: str, valu
 
 def _get_implicit_values(document: OpenApiDocument, reference: str) -> list[str]:
     """Return the name of a component schema, unless it is a choice of schemas, which have their own names."""
-    name = reference.removeprefix(SCHEMAS_REFERENCE).replace("~1", "/").replace("~0", "~")
+    name = unescape_step(reference.removeprefix(SCHEMAS_REFERENCE))
     schema = get_map(document.get_components("schemas"), name)
     return [name] if schema and {"anyOf", "oneOf"}.isdisjoint(schema) else []
 
