@@ -3,6 +3,8 @@ FROM python:3.13-slim AS build
 WORKDIR /build
 COPY pyproject.toml README.md LICENSE requirements.lock ./
 COPY src src
+# The wheel contains the sample database of the console.
+COPY examples/data/chinook.sqlite examples/data/chinook.LICENSE examples/data/
 RUN python -m venv /opt/opposable \
     && sed -E '/^ +(--hash|#)/d; s/ \\$//' requirements.lock > constraints.txt \
     && /opt/opposable/bin/pip install --no-cache-dir --constraint constraints.txt \

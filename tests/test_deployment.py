@@ -59,6 +59,8 @@ def test_the_image_copies_existing_files_and_installs_existing_extras():
     allowed = (ROOT / ".dockerignore").read_text()
     assert all(f"!{path}\n" in allowed for paths in copied for path in paths.split())
     [extras] = re.findall(r'"\.\[(.+)\]"', DOCKERFILE)
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(extras.split(",")) <= declared.keys()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert set(extras.split(",")) <= project["project"]["optional-dependencies"].keys()
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["force-include"].keys() <= {path for paths in copied for path in paths.split()}
     assert re.search(r"^USER (\d+)$", DOCKERFILE, re.MULTILINE)[1] in re.search(r"useradd .*", DOCKERFILE)[0]
