@@ -40,6 +40,15 @@ def test_a_tool_is_named_by_its_exact_id_first() -> None:
     assert tuple(require_tool(library, tool_id).tool_id for tool_id in ids) == ids
 
 
+async def test_the_name_of_an_object_selects_its_actions(tmp_path: Path) -> None:
+    names = ["data_analyzer", "data_analyzer.group", "time"]
+    async with open_agent(create_settings(tmp_path), "hi", "http://127.0.0.1:9/v1#m", names) as agent:
+        actions = ("describe", "group", "correlate", "chart")
+        assert set(agent.library.names) == {"time", *(f"data_analyzer_{action}" for action in actions)}
+    with pytest.raises(BadInput, match="Pass --db DATABASE"):
+        select_tools(create_builtin_library(create_settings(tmp_path)), ["sql"])
+
+
 async def test_the_tools_over_a_database_follow_the_built_in_ones(tmp_path: Path, shop: str) -> None:
     async with open_tools(create_settings(tmp_path), shop) as library:
         assert library.names[: len(BUILTIN + SQL)] == BUILTIN + SQL

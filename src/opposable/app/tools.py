@@ -21,13 +21,23 @@ MAX_LISTED_NAMES = 6
 
 
 def select_tools(library: ToolLibrary, names: Sequence[str]) -> ToolLibrary:
-    """Return a library of the named tools.
+    """Return a library of the named tools. `data_analyzer` names all tools `data_analyzer.…`.
 
     Raises:
         BadInput: No tool has one of the names.
     """
-    ids = dict.fromkeys(name if library.get_spec(name) else require_tool(library, name).entry.tool_id for name in names)
+    ids = dict.fromkeys(tool_id for name in names for tool_id in _find_ids(library, name))
     return library.with_bindings([AgentToolBinding(tool_id=tool_id) for tool_id in ids])
+
+
+def _find_ids(library: ToolLibrary, name: str) -> list[str]:
+    if library.get_spec(name):
+        return [name]
+    if find_tool_by_id(library, name) is None:
+        ids = [tool.entry.tool_id for known in library.names if (tool := library.find_registered_tool(known))]
+        if actions := [tool_id for tool_id in ids if tool_id.startswith(f"{name}.")]:
+            return actions
+    return [require_tool(library, name).entry.tool_id]
 
 
 def find_tool_by_id(library: ToolLibrary, name: str) -> RegisteredTool | None:
@@ -59,7 +69,7 @@ def _check_database_tool(library: ToolLibrary, name: str) -> None:
     """Raise `BadInput` if the missing tool is one over a database, which was not passed."""
     if name == "ask_data":
         raise BadInput("ask_data needs a database, and a chat. Use: opposable chat --db DATABASE")
-    if re.match(r"(sql|schema)[._]", name) and library.find_registered_tool("sql.execute") is None:
+    if re.match(r"(sql|schema)([._]|$)", name) and library.find_registered_tool("sql.execute") is None:
         raise BadInput(f"{name} needs a database. Pass --db DATABASE (to chat, mcp-serve or a command of tools).")
 
 
