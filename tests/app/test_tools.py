@@ -6,11 +6,11 @@ import pytest
 from tests.app.settings import BUILTIN, SQL, create_settings
 
 from opposable.app.agents import open_agent
-from opposable.app.stored_tools import save_tools, set_tool_enabled
+from opposable.app.stored_tools import check_tool_health, save_tools, set_tool_enabled
 from opposable.app.tool_factory import create_builtin_library
 from opposable.app.tools import open_tools, require_tool, select_tools
 from opposable.domain.errors import BadInput
-from opposable.domain.specs import FunctionToolSpec
+from opposable.domain.specs import EndpointConfig, FunctionToolSpec, HttpToolSpec
 from opposable.tools.function import FunctionTool
 from opposable.tools.library import ToolLibrary
 
@@ -38,6 +38,18 @@ def test_a_tool_is_named_by_its_exact_id_first() -> None:
     ids = ("shop.order", "shop_order")
     library = ToolLibrary([FunctionTool(sell, tool_id=tool_id) for tool_id in ids])
     assert tuple(require_tool(library, tool_id).tool_id for tool_id in ids) == ids
+
+
+async def test_a_stored_tool_with_a_dot_in_its_id_says_why_it_cannot_be_used(tmp_path: Path) -> None:
+    endpoint = EndpointConfig(url_template="http://127.0.0.1:9/orders")
+    spec = HttpToolSpec(tool_id="shop.orders", endpoint=endpoint)
+    settings = create_settings(tmp_path)
+    assert (await save_tools(create_settings(tmp_path, private_hosts=("127.0.0.1",)), [spec]))[0].has_tools
+    with pytest.raises(BadInput, match=r"The stored tool 'shop\.orders' cannot be used: 127\.0\.0\.1 is a loopback"):
+        async with open_tools(settings, required_name="shop.orders"):
+            raise AssertionError
+    [health] = await check_tool_health(settings)
+    assert health.reason.startswith("shop.orders: 127.0.0.1 is a loopback")
 
 
 async def test_the_name_of_an_object_selects_its_actions(tmp_path: Path) -> None:

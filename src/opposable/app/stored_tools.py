@@ -215,7 +215,9 @@ async def check_tool_health(settings: Settings, tool_id: str = "") -> list[Store
                 for name, tool_statistics in statistics_by_tool.items()
                 if name == spec.tool_id or name.startswith(f"{spec.tool_id}.")
             ]
-            reason = "; ".join(f"{name}: {problem}" for name, problem in registration.rejected.items())
+            reason = "; ".join(
+                f"{name}: {problem.removeprefix(f'{name}: ')}" for name, problem in registration.rejected.items()
+            )
             calls = sum(tool_statistics.calls for tool_statistics in statistics)
             failures = sum(tool_statistics.failures for tool_statistics in statistics)
             report.append(StoredToolHealth(spec.tool_id, spec.enabled, registration.has_tools, reason, calls, failures))

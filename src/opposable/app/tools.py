@@ -116,9 +116,10 @@ async def open_tools_and_database(
     library = create_builtin_library(settings)
     async with AsyncExitStack() as stack:
         loader, unusable_tools = await stack.enter_async_context(open_spec_loader(settings, library))
-        for tool_id in (name.partition(".")[0] for name in (*tool_names, required_name)):
-            if tool_id in unusable_tools:
-                raise BadInput(f"The stored tool {tool_id!r} cannot be used: {unusable_tools[tool_id]}")
+        for name in (*tool_names, required_name):
+            for tool_id in (name, name.partition(".")[0]):
+                if tool_id in unusable_tools:
+                    raise BadInput(f"The stored tool {tool_id!r} cannot be used: {unusable_tools[tool_id]}")
         opened_database = None
         if database is not None:
             opened_database = await stack.enter_async_context(closing_database(await open_database(database)))
