@@ -57,7 +57,8 @@ async def test_a_database_that_cannot_be_opened_is_reported_in_one_sentence(tmp_
         f"sqlite:///{tmp_path}/none.db": f"File `{tmp_path}/none.db` does not exist. Use ",
         "duckdb:///none.duckdb": "File `none.duckdb` does not exist. Use ",
         str(tmp_path): f"`{tmp_path}` is a directory. Pass the database file inside it.",
-        f"{tmp_path}/text.db": f"`{tmp_path}/text.db` is not a DuckDB or SQLite database ",
+        f"{tmp_path}/text.db": f"`{tmp_path}/text.db` is not a DuckDB or SQLite database (unknown file format). "
+        "Pass a database file, or load the data into a table of a new DuckDB file.",
         f"{tmp_path}/empty.db": f"`{tmp_path}/empty.db` is empty. ",
         f"{tmp_path}/broken.sqlite": f"SQLite cannot read `{tmp_path}/broken.sqlite`; the file may be damaged: ",
         f"{tmp_path}/broken.duckdb": f"This version of DuckDB cannot read `{tmp_path}/broken.duckdb`: ",

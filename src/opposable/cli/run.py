@@ -119,7 +119,8 @@ def ask(
     assist: AssistOption = None,
     download: DownloadOption = False,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Rows to print (default: 50; all with --csv)", show_default=False)
+        int | None,
+        typer.Option(min=1, help="Rows to print, up to 1000 (default: 50; all with --csv)", show_default=False),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show each step of the work")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV on standard output")] = False,

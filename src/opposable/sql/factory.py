@@ -114,4 +114,7 @@ def detect_file_kind(path: Path) -> Literal["duckdb", "sqlite"]:
         return "sqlite"
     if head[8:12] == b"DUCK":
         return "duckdb"
-    raise BadInput(f"`{path}` is not a DuckDB or SQLite database (unknown file format). Pass a database file.")
+    raise BadInput(
+        f"`{path}` is not a DuckDB or SQLite database (unknown file format). Pass a database file, or load the data into "
+        "a table of a new DuckDB file."
+    )
