@@ -20,6 +20,11 @@ from tests.models.chat_server import (
 )
 from tests.waiting import wait_until
 
+import opposable
+
+TESTED_PACKAGE = {"PYTHONPATH": str(Path(opposable.__file__).parents[1])}
+"""The variable with which a program imports the package under test, also if another one is installed."""
+
 NOWHERE = "http://127.0.0.1:9/v1#m"
 """The address of a server that does not exist."""
 
@@ -44,7 +49,7 @@ async def start_program(
     folder: Path, *args: str | bytes, stdin: int = asyncio.subprocess.PIPE, env: dict[str, str] | None = None
 ) -> asyncio.subprocess.Process:
     inherited = {name: value for name, value in os.environ.items() if name in ("PATH", "SYSTEMROOT", "LANG", "LC_ALL")}
-    own = {"HOME": str(folder), "OPPOSABLE_HOME": str(folder / "cache"), "NO_PROXY": "127.0.0.1"}
+    own = {"HOME": str(folder), "OPPOSABLE_HOME": str(folder / "cache"), "NO_PROXY": "127.0.0.1", **TESTED_PACKAGE}
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "opposable", *args),
         cwd=folder,
@@ -124,7 +129,13 @@ class Terminal:
         self.process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", own, sys.executable, "-m", "opposable", *args),
             cwd=folder,
-            env={"PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm", "PYTHONIOENCODING": "utf-8"},
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(folder),
+                "TERM": "xterm",
+                "PYTHONIOENCODING": "utf-8",
+                **TESTED_PACKAGE,
+            },
             stdin=self._slave,
             stdout=self._slave,
             stderr=self._slave,
