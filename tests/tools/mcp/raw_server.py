@@ -7,6 +7,7 @@ in one piece with each list, and has one more tool afterwards.
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 INFO = {
@@ -29,6 +30,9 @@ for line in sys.stdin:
             answer["result"] = {"tools": tools}
         case "tools/call" if message["params"]["name"] == "fails":
             answer["error"] = {"code": -32000, "message": "The disk is full."}
+        case "tools/call" if message["params"]["name"] == "busy":
+            Path(sys.argv[1]).with_name("busy.pid").write_text(str(os.getpid()))
+            time.sleep(1000)
         case "tools/call":
             if message["params"]["name"] == "noise":
                 sys.stdout.buffer.write(f"调试 {os.environ.get('API_TOKEN')}\n".encode("gb18030"))

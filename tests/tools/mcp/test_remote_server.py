@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import gzip
 import json
 import logging
@@ -263,6 +264,30 @@ class TestDeath:
         await server.aclose()
         assert (await opening).has_tools is False
         assert server.health.state == "closed"
+
+    async def test_cancelling_the_opening_leaves_nothing(self):
+        earlier_tasks = asyncio.all_tasks()
+        opening = asyncio.create_task(McpServer(McpServerSpec(tool_id="odd", command="sleep", args=("1000",))).open())
+        await asyncio.sleep(0.2)
+        opening.cancel()
+        await asyncio.wait({opening})
+        assert asyncio.all_tasks() == earlier_tasks
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the SDK leaves its pipes open
+    async def test_cancelling_all_tasks_while_it_closes_ends_a_busy_program(self, tmp_path):
+        earlier_tasks = asyncio.all_tasks()
+        server = McpServer(create_raw_spec(write_tools(tmp_path / "tools.json", "busy")))
+        await server.open()
+        calling = asyncio.create_task(call_tool(server, "busy"))
+        await asyncio.sleep(0.2)
+        closing = asyncio.create_task(server.aclose())
+        await asyncio.sleep(0.1)
+        for task in (tasks := asyncio.all_tasks() - earlier_tasks):  # as the event loop does after a second Ctrl-C
+            task.cancel()
+        assert closing in tasks
+        assert (await asyncio.wait(tasks, timeout=10))[1] == set()
+        assert calling.done()
+        gc.collect()  # here, where the warning is ignored
 
     async def test_closing_while_connecting_ends_all_waiting_calls(self):
         async def ignore_tools(tools, malformed) -> None: ...

@@ -13,7 +13,7 @@ from opposable.domain.specs import McpServerSpec
 from opposable.domain.validation_problems import describe_problems
 from opposable.safety.redaction import redact_known_secrets
 from opposable.tools.mcp.connection_errors import describe_connection_error, is_connection_closed
-from opposable.tools.mcp.transport import ConnectionDiagnostics, McpSession, connect
+from opposable.tools.mcp.transport import ConnectionDiagnostics, McpSession, connect, kill_program
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
@@ -73,8 +73,12 @@ class McpConnection:
         self.state = "connecting"
         first = self._create_waiter()
         self._owner_task = asyncio.create_task(self._run_attempts(), name=f"mcp:{self._spec.tool_id}")
-        with contextlib.suppress(ToolUnavailable):
-            await first
+        try:
+            with contextlib.suppress(ToolUnavailable):
+                await first
+        except asyncio.CancelledError:
+            await self.aclose()  # the caller gets nothing that it could close
+            raise
 
     async def aclose(self) -> None:
         """Close the connection and end the server's program with its child processes."""
@@ -234,6 +238,7 @@ class McpConnection:
             try:
                 await asyncio.wait({self._attempt_task})
             except asyncio.CancelledError:
+                kill_program(self._diagnostics)  # or a cancelled SDK waits for the end of its output
                 self._attempt_task.cancel()
                 await asyncio.wait({self._attempt_task})
                 raise

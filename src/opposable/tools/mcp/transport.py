@@ -151,9 +151,14 @@ async def _start_program(spec: McpServerSpec, diagnostics: ConnectionDiagnostics
         async with _capture_stderr(diagnostics) as errlog, stdio_client(parameters, errlog) as streams:
             yield streams
     finally:
-        if diagnostics.process_group:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(diagnostics.process_group, signal.SIGKILL)
+        kill_program(diagnostics)
+
+
+def kill_program(diagnostics: ConnectionDiagnostics) -> None:
+    """Kill the program of a connection and its child processes; nothing if it has none, or they have ended."""
+    if diagnostics.process_group:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(diagnostics.process_group, signal.SIGKILL)
 
 
 def _remove_content(record: logging.LogRecord) -> bool:
