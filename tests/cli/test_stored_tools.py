@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from tests.cli.program import run_program
+from tests.cli.program import TESTED_PACKAGE, run_program
 
 pytestmark = pytest.mark.anyio
 
@@ -212,7 +212,7 @@ async def test_invalid_input_is_reported_in_one_sentence(tmp_path, args, message
 async def test_the_tools_are_served_to_mcp_clients(tmp_path):
     from mcp import Client, StdioServerParameters
 
-    env = {"HOME": str(tmp_path), "OPPOSABLE_HOME": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
+    env = {"HOME": str(tmp_path), "OPPOSABLE_HOME": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin", **TESTED_PACKAGE}
     serve = StdioServerParameters(
         command=sys.executable,
         args=["-m", "opposable", "mcp-serve", "--tool", "calculator"],
@@ -223,6 +223,12 @@ async def test_the_tools_are_served_to_mcp_clients(tmp_path):
         assert [tool.name for tool in (await client.list_tools()).tools] == ["calculator"]
         result = await client.call_tool("calculator", {"expression": "25*4"})
         assert (result.is_error, result.structured_content) == (False, {"expression": "25*4", "result": 100})
+
+
+async def test_a_command_line_may_end_with_the_name_of_a_file(tmp_path):
+    command = f"{sys.executable} server.py settings.json"
+    added = await run_program(tmp_path, "tools", "add-mcp", command, "--name", "own", "--force", "--json")
+    assert [tool["tool_id"] for tool in added.json["tools"]] == ["own"]
 
 
 async def test_a_row_of_the_tools_table_is_stored_unchanged(tmp_path):

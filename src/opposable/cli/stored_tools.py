@@ -325,7 +325,7 @@ def _read_mcp_servers(source: str, name: str) -> tuple[list[McpServerSpec], dict
     from opposable.tools.mcp.config import read_servers  # lazy: MCP needs the extra "mcp"
 
     path = Path(source)
-    if path.suffix == ".json" or path.is_file():
+    if path.is_file() or (path.suffix == ".json" and not name):  # else the last argument of a command line
         skipped: dict[str, str] = {}
         return read_servers(read_file(path).removeprefix(codecs.BOM_UTF8), skipped=skipped), skipped
     if not name:
