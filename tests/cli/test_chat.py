@@ -34,6 +34,21 @@ async def open_chat(folder: Path, server: ChatServer) -> Terminal:
 
 
 @needs_posix
+@pytest.mark.parametrize("is_answering", [False, True])
+async def test_sigterm_ends_the_chat(tmp_path: Path, is_answering: bool) -> None:
+    async with chat_server(respond_endlessly) as server:
+        terminal = await open_chat(tmp_path, server)
+        await terminal.shows("> ")
+        if is_answering:
+            terminal.type("question\n")
+            await terminal.shows("word1 ")
+        assert terminal.process is not None
+        terminal.process.terminate()
+        await terminal.shows("Stopped.")
+        assert await terminal.close() == 143
+
+
+@needs_posix
 async def test_a_conversation_in_a_terminal(tmp_path: Path) -> None:
     answers = [
         *(respond_call("echo", text="one"), respond_text_deltas("First \x1b]0;gotcha\x07answer.")),

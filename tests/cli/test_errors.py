@@ -26,6 +26,7 @@ from tests.models.chat_server import (
     respond_json,
     respond_text,
 )
+from tests.tools.mcp.odd import RAW_SERVER_SCRIPT, write_tools
 from tests.waiting import wait_until
 
 from opposable.cli.errors import report_error
@@ -67,6 +68,20 @@ async def test_a_function_that_does_not_end_does_not_delay_the_end_of_the_progra
     process.send_signal(signal.SIGINT)
     out, err = await asyncio.wait_for(process.communicate(), 20)
     assert (process.returncode, out, err) == (130, b"", b"Stopped.\n")
+
+
+@needs_posix
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+async def test_a_stopped_command_ends_the_servers_that_it_started(tmp_path: Path, number: int, code: int) -> None:
+    server = f"{sys.executable} {RAW_SERVER_SCRIPT} {write_tools(tmp_path / 'tools.json', 'busy')}"
+    assert (await run_program(tmp_path, "tools", "add-mcp", server, "--name", "raw")).code == 0
+    process = await start_program(tmp_path, "tools", "call", "raw.busy")
+    await wait_until(lambda: (tmp_path / "busy.pid").exists(), seconds=30)
+    process.send_signal(number)
+    out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, out, err) == (code, b"", b"Stopped.\n")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "busy.pid").read_text()), 0)
 
 
 @needs_posix

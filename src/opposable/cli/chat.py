@@ -149,7 +149,7 @@ class _Session:
                 case _:
                     self._answer_message(text)
         except KeyboardInterrupt:
-            if self._is_answering:
+            if self._is_answering or errors.is_stopped():
                 raise
             err.print(style_text(("stopped", "yellow")))
         except OpposableError as error:
@@ -286,6 +286,8 @@ def _read_message() -> str | None:
         except EOFError:
             return None
         except KeyboardInterrupt:
+            if errors.is_stopped():
+                raise
             err.print(style_text(("\n(Ctrl-D ends the conversation)", "dim")))
             continue
         return text

@@ -1,12 +1,16 @@
 """How the program ends: the exit code, and one sentence for an error.
 
-Exit codes: 0 success; 1 failure of the model, a tool, the network or the disk; 2 invalid input; 130 interrupted.
+Exit codes: 0 success; 1 failure of the model, a tool, the network or the disk; 2 invalid input; 130 interrupted;
+129 and 143 stopped by SIGHUP and SIGTERM.
 """
 
 import io
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import NoReturn
 
 import typer
@@ -18,6 +22,12 @@ from opposable.domain.errors import BadInput, OpposableError, get_error_kind
 from opposable.domain.validation_problems import list_problems
 from opposable.tools.streaming import is_tool_thread_busy
 
+INTERRUPTED = 128 + signal.SIGINT
+STOP_SECONDS = 30.0
+"""Seconds that a command has to end after SIGTERM or SIGHUP: a tool may catch its cancellation."""
+
+_received_stop_signals: list[int] = []
+
 
 def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
     """Run `command`, which returns an exit code, and exit with it.
@@ -25,6 +35,9 @@ def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
     An error is reported in one sentence on `err`, or as one JSON object on standard output if `--json` is given.
     """
     _open_closed_streams()
+    for name in {"SIGTERM", "SIGHUP"} & signal.Signals.__members__.keys():  # Windows has no SIGHUP
+        if signal.getsignal(number := signal.Signals[name]) is signal.SIG_DFL:  # nohup ignores it
+            signal.signal(number, _stop)
     json = "--json" in sys.argv[1:]
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
@@ -41,6 +54,22 @@ def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def is_stopped() -> bool:
+    """Return whether SIGTERM or SIGHUP stops the program: it also ends a chat, of which Ctrl-C stops an answer alone."""
+    return bool(_received_stop_signals)
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    """Stop the command as Ctrl-C does: it ends the programs that it started, and removes its temporary files."""
+    _received_stop_signals.append(number)
+    timer = threading.Timer(STOP_SECONDS, os._exit, (128 + number,))
+    timer.daemon = True
+    timer.start()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts jobs in the background
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 def report_error(error: Exception, err: Console, json: bool = False) -> int:
@@ -68,7 +97,10 @@ def _run_command(command: Callable[[], int], err: Console, json: bool) -> int:
         if not _is_expected(error) and os.environ.get("OPPOSABLE_DEBUG") == "1":
             raise
         return report_error(error, err, json)
-    return _print_error("interrupted", "Stopped.", code, err, json) if code == 130 else code
+    if code != INTERRUPTED:
+        return code
+    code = 128 + _received_stop_signals[0] if _received_stop_signals else code
+    return _print_error("interrupted", "Stopped.", code, err, json)
 
 
 def _print_error(kind: str, message: str, code: int, err: Console, json: bool) -> int:
