@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 from tests.cli.program import (
     NOWHERE,
+    TESTED_PACKAGE,
     Terminal,
     assert_one_sentence,
     needs_posix,
@@ -325,3 +326,13 @@ run_and_exit(lambda: 100 + os.open(os.devnull, os.O_RDONLY), Console(stderr=True
 """
     program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=tmp_path)
     assert await program.wait() >= 103
+
+
+@needs_posix
+async def test_json_for_a_closed_standard_output_is_an_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m opposable tools list --json >&-"
+    program = await asyncio.create_subprocess_shell(
+        command, cwd=tmp_path, env={**os.environ, **TESTED_PACKAGE}, stderr=asyncio.subprocess.PIPE
+    )
+    _, err = await program.communicate()
+    assert (program.returncode, err) == (2, b"Error: Standard output is closed. --json prints on it.\n")

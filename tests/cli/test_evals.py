@@ -1,14 +1,18 @@
 """The commands for evaluations."""
 
+import asyncio
+import signal
 from pathlib import Path
 
 import orjson
 import pytest
-from tests.cli.program import SQL_REPLY, run_with_model
+from tests.cli.program import SQL_REPLY, needs_posix, respond_endlessly, run_with_model, start_program
 from tests.models.chat_server import (
     build_completion,
+    chat_server,
     respond_json,
 )
+from tests.waiting import wait_until
 from typer.testing import CliRunner
 
 from opposable.cli import cli
@@ -33,6 +37,20 @@ async def test_a_set_of_questions_is_evaluated_with_each_answerer(workspace: Pat
         assert [(row["answerer"], row["questions"], row["won"]) for row in done.json["paired"]] == [("team", "all", 1)]
     assert scores == {"one prompt": (0.0, 0.0), "team": (100.0, 100.0)}
     assert "What does each item cost?" in (workspace / "r.html").read_text()
+
+
+@needs_posix
+async def test_an_interrupted_evaluation_shows_the_scores_so_far(workspace: Path) -> None:
+    line = {"db": "shop", "question": "What does each item cost?", "gold_sql": "SELECT name, price FROM item"}
+    (workspace / "questions.jsonl").write_bytes(b"\n".join(orjson.dumps(line | {"id": name}) for name in ("q1", "q2")))
+    async with chat_server(build_completion("```sql\nSELECT name, price FROM item\n```"), respond_endlessly) as server:
+        args = ("eval", "sql", ".", "--only", "one prompt", "--model", f"{server.url}#m")
+        process = await start_program(workspace, *args)
+        await wait_until(lambda: len(server.bodies) == 2)
+        process.send_signal(signal.SIGINT)
+        out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, b"100.0" in out) == (130, True)
+    assert err.endswith(b"Stopped.\n")
 
 
 def test_a_report_that_cannot_be_written_is_reported_before_the_evaluation(tmp_path: Path) -> None:

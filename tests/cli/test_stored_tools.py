@@ -33,7 +33,8 @@ async def test_a_stored_tool_is_available_until_it_is_deleted(tmp_path):
     assert (added.code, added.json["tools"][0]["rejected"]) == (0, {})
     called = await run_program(tmp_path, "tools", "call", "计算器", '{"expression": "25*4"}')
     assert (called.code, called.out) == (0, '{"expression":"25*4","result":100}\n')
-    assert (await run_program(tmp_path, "tools", "disable", "计算器")).code == 0
+    disabled = await run_program(tmp_path, "tools", "disable", "计算器", "--json")
+    assert disabled.json == {"tool_id": "计算器", "enabled": False}
     assert (await run_program(tmp_path, "tools", "call", "计算器", "{}")).code == 2
     health = await run_program(tmp_path, "tools", "health", "--json")
     assert (health.code, health.json["tools"][0]["enabled"]) == (0, False)

@@ -39,6 +39,8 @@ def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
         if signal.getsignal(number := signal.Signals[name]) is signal.SIG_DFL:  # nohup ignores it
             signal.signal(number, _stop)
     json = "--json" in sys.argv[1:]
+    if json and sys.stdout is None:
+        sys.exit(_print_error("bad_input", "Standard output is closed. --json prints on it.", 2, err, json=False))
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, io.TextIOWrapper):
             # Characters that the terminal cannot encode become question marks; JSON is always UTF-8.

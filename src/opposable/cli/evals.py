@@ -73,20 +73,26 @@ def evaluate_sql(
     semantic_model = load_semantic_model(semantics) if semantics is not None else None
     settings = read_settings()
 
-    async def score() -> dict[str, SqlScoreSheet]:
+    sheets: dict[str, SqlScoreSheet] = {}
+
+    async def score() -> None:
         with DownloadBar(err) as bar:
             opened_model = await open_model(settings, model, bar)
         try:
             if replies is not None:
                 opened_model = RecordedModel(opened_model, replies)
             answerers = make_answerers(opened_model, semantics=semantic_model, examples=all_questions)
-            return await _score_answerers(
-                _select_answerers(answerers, only), sorted(questions, key=lambda q: q.database)
-            )
+            selected = _select_answerers(answerers, only)
+            await _score_answerers(sheets, selected, sorted(questions, key=lambda q: q.database))
         finally:
             await opened_model.aclose()
 
-    sheets = asyncio.run(score())
+    try:
+        asyncio.run(score())
+    except KeyboardInterrupt:
+        if not json and (rows := [{"": name, **sheet.summary()} for name, sheet in sheets.items() if sheet.scores]):
+            _print_table(rows)
+        raise
     summaries = {name: sheet.summary() for name, sheet in sheets.items()}
     comparisons = compare_sheets(sheets)
     if json:
@@ -267,9 +273,8 @@ def _select_answerers(available: dict[str, AnswererFactory], only: list[str] | N
 
 
 async def _score_answerers(
-    selected: dict[str, AnswererFactory], questions: list[EvalQuestion]
-) -> dict[str, SqlScoreSheet]:
-    sheets: dict[str, SqlScoreSheet] = {}
+    sheets: dict[str, SqlScoreSheet], selected: dict[str, AnswererFactory], questions: list[EvalQuestion]
+) -> None:
     with _create_progress() as progress:
         for name, answerer in selected.items():
             sheets[name] = SqlScoreSheet()
@@ -278,4 +283,3 @@ async def _score_answerers(
                 sheets[name].scores.append(score)
                 accuracy = sheets[name].summary()["accuracy"]
                 progress.update(task, advance=1, description=f"{name}: {accuracy:g} % correct")
-    return sheets

@@ -150,23 +150,27 @@ def remove(name: ToolIdArgument, json: JsonOption = False) -> None:
 
 
 @cli.command("enable")
-def enable(name: ToolIdArgument) -> None:
+def enable(name: ToolIdArgument, json: JsonOption = False) -> None:
     """Enable a stored tool.
 
     Example: opposable tools enable clock
     """
-    asyncio.run(set_tool_enabled(read_settings(), name, enabled=True))
-    out.print(style_text(f"{name} is enabled."))
+    _set_enabled(name, json, enabled=True)
 
 
 @cli.command("disable")
-def disable(name: ToolIdArgument) -> None:
+def disable(name: ToolIdArgument, json: JsonOption = False) -> None:
     """Disable a stored tool.
 
     Example: opposable tools disable clock
     """
-    asyncio.run(set_tool_enabled(read_settings(), name, enabled=False))
-    out.print(style_text(f"{name} is disabled."))
+    _set_enabled(name, json, enabled=False)
+
+
+def _set_enabled(name: str, json: bool, *, enabled: bool) -> None:
+    asyncio.run(set_tool_enabled(read_settings(), name, enabled=enabled))
+    sentence = style_text(f"{name} is {'enabled' if enabled else 'disabled'}.")
+    print(to_json({"tool_id": name, "enabled": enabled})) if json else out.print(sentence)
 
 
 @cli.command("versions")
