@@ -195,7 +195,7 @@ async def test_the_skills_of_a_folder_are_stored(tmp_path):
         (("import-openapi", "none.yaml"), "none.yaml cannot be read"),
         (("import-openapi", "no_paths.json"), "There is no tool to store"),
         (("add-mcp", "no_servers.json"), "There is no tool to store"),
-        (("add", "broken.yaml"), "broken.yaml is neither JSON nor YAML: line 2: expected ',' or ']'"),
+        (("add", "broken.yaml"), "broken.yaml is neither JSON nor YAML: line 2: did not find"),
         (("add", "deep.yaml"), "deep.yaml is neither JSON nor YAML: it is nested too deep"),
         (("add", "latin.yaml"), "latin.yaml is neither JSON nor YAML: it is not UTF-8 text"),
     ],
@@ -208,6 +208,20 @@ async def test_invalid_input_is_reported_in_one_sentence(tmp_path, args, message
     (tmp_path / "latin.yaml").write_bytes("name: café".encode("latin-1"))
     done = await run_program(tmp_path, "tools", *args)
     assert (done.code, message in done.err, "Traceback" in done.err) == (2, True, False)
+
+
+async def test_words_and_dates_of_a_spec_in_yaml_are_text(tmp_path):
+    (tmp_path / "spec.yaml").write_text("""
+tool_id: stock
+tool_type: http
+needs_approval: yes
+endpoint: {url_template: "https://a.example/{country}"}
+parameters: {type: object, properties: {country: {type: string, enum: [de, no, 2024-01-01]}}}
+""")
+    assert (await run_program(tmp_path, "tools", "add", "spec.yaml")).code == 0
+    [spec] = orjson.loads((await run_program(tmp_path, "tools", "export")).out)
+    assert spec["parameters"]["properties"]["country"]["enum"] == ["de", "no", "2024-01-01"]
+    assert spec["needs_approval"] is True
 
 
 async def test_the_tools_are_served_to_mcp_clients(tmp_path):

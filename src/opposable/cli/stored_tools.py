@@ -29,7 +29,7 @@ from opposable.domain.errors import BadInput
 from opposable.domain.json_text import parse_json
 from opposable.domain.records import ToolVersion
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, Registration, SkillSpec
-from opposable.domain.validation_problems import describe_problems, describe_yaml_error
+from opposable.domain.validation_problems import describe_problems
 from opposable.safety.secret_references import get_referenced_variables
 from opposable.tools.library import ToolLibrary
 from opposable.tools.tool_names import to_safe_name
@@ -356,7 +356,9 @@ def _read_specs(file: Path) -> tuple[list[AnyToolSpec], dict[str, str]]:
     try:
         value = parse_json(raw)
     except ValueError:
-        value = _parse_yaml(raw, file)
+        from opposable.tools.http.openapi.document import parse_yaml  # lazy: YAML needs the extra "http"
+
+        value = parse_yaml(raw, str(file))
     if value in ([], None):
         raise BadInput(f"{file} contains no tool spec: it is empty.")
     specs: list[AnyToolSpec] = []
@@ -376,12 +378,3 @@ def _read_specs(file: Path) -> tuple[list[AnyToolSpec], dict[str, str]]:
         name, reason = next(iter(invalid_specs.items()))
         raise BadInput(f"{file} contains no valid tool spec. {name}: {reason}.")
     return specs, invalid_specs
-
-
-def _parse_yaml(raw: bytes, file: Path) -> Any:
-    import yaml  # lazy: YAML needs the extra "ask"
-
-    try:
-        return yaml.safe_load(raw)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise BadInput(f"{file} is neither JSON nor YAML: {describe_yaml_error(error)}.") from error

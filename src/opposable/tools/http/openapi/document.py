@@ -154,13 +154,18 @@ def parse_document(raw: bytes, source_name: str) -> Any:
             return parse_json(text)
         except ValueError:
             pass  # YAML may begin with a brace too
+    return parse_yaml(text, source_name)
+
+
+def parse_yaml(source: str | bytes, source_name: str) -> Any:
+    """Parse YAML, in UTF-8 or UTF-16 as bytes. Dates and words such as `yes` remain text. Raises: `BadInput`."""
     try:
         import yaml  # lazy: the extra "http"
     except ModuleNotFoundError as error:
         raise BadInput('Reading YAML needs the extra "http": pip install "opposable[http]".') from error
     try:
-        _check_nesting(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-        return yaml.load(text, Loader=_create_yaml_loader())  # noqa: S506 - a safe loader with fewer types
+        _check_nesting(yaml.parse(source, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        return yaml.load(source, Loader=_create_yaml_loader())  # noqa: S506 - a safe loader with fewer types
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise BadInput(f"{source_name} is neither JSON nor YAML: {describe_yaml_error(error)}.") from error
 
