@@ -155,6 +155,13 @@ async def test_a_team_is_opened_once_per_database(tmp_path: Path, shop: str) -> 
         assert not teams._open_locks
 
 
+async def test_a_question_of_a_pooled_team_ends_at_the_time_limit_of_a_run(tmp_path: Path, shop: str) -> None:
+    slow = "```sql\nWITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT count(*) FROM r\n```"
+    async with TeamPool(create_settings(tmp_path, seconds=0.5)) as teams:
+        _, end = await (await teams.get(ScriptedModel(slow), shop)).answer("How many?")
+    assert end.reason == "time"
+
+
 async def test_a_team_reads_its_database_again_and_answers_the_questions_it_has(
     tmp_path: Path, shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

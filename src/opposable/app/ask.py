@@ -202,7 +202,7 @@ class TeamPool:
                     model,
                     opened,
                     semantics=semantic_model,
-                    options=TeamOptions(assisted=assisted, private_columns=self._settings.private_columns),
+                    options=replace(create_team_options(self._settings), assisted=assisted),
                     load_examples=partial(self._load_examples, opened.identity) if self._load_examples else None,
                 )
             )
