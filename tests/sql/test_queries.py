@@ -223,6 +223,23 @@ ENGINE_QUERIES = {
         ),
         ("SELECT 1e20, -1e300, toFloat64(NULL), [inf]", [[1e20, -1e300, None, ["inf"]]]),
         (
+            "WITH x -> x * 2 AS twice, (x, y) -> x + y AS add SELECT twice(id), add(id, 1), arrayMap(twice, [id]) FROM orders WHERE id = 2",
+            [[4, 3, [4]]],
+        ),
+        (
+            "SELECT arrayMap(x -> x + 1, file), arraySum(file), arrayMap(toString, file) FROM (SELECT [1] AS file)",
+            [[[2], 1, ["1"]]],
+        ),
+        (
+            "SELECT COLUMNS('id') APPLY(toString) APPLY(length), * EXCEPT (note) APPLY(max) FROM orders GROUP BY ALL",
+            None,
+        ),
+        ("SELECT * EXCEPT (note) APPLY(max) FROM orders", [[4, 3, 100, "2024-03-31"]]),
+        ("SELECT COLUMNS('id') APPLY(quantiles(0.5, 0.9)) APPLY(length) FROM orders", [[2, 2]]),
+        ("SELECT x'61', b'01100001'", [["a", "a"]]),
+        ("SELECT number, dummy FROM system.numbers, system.one LIMIT 1", [[0, 0]]),
+        ("SELECT currentDatabase(), version() > '1', randomString(3) != '', isConstant(1)", [["default", 1, 1, 1]]),
+        (
             "SELECT untuple((1, 'a')), tuplePlus((1, 2), (3, 4)), arrayPartialSort(1, [2, 1]), toValidUTF8('a'), argAndMax(1, 2)",
             [[1, "a", [4, 6], [1, 2], "a", [1, 2]]],
         ),
@@ -252,6 +269,8 @@ ENGINE_QUERIES = {
     ],
     "mysql": [
         ("SELECT INSERT('abc', 1, 1, 'z')", [["zbc"]]),
+        ("SELECT @@version > '1', @@SESSION.time_zone <> '', @@global.max_connections > 0", [[1, 1, 1]]),
+        ("SELECT CRC32C('a'), CURRENT_ROLE() IS NULL", [[3251651376, 1]]),
         (
             "SELECT DATABASE(), SCHEMA(), VERSION() > '1', LENGTH(USER()) > 1, LENGTH(CURRENT_USER()) > 1",
             [["shop", "shop", 1, 1, 1]],
@@ -441,6 +460,29 @@ ENGINE_QUERIES = {
             [[True, "0cc175b9c0f1b6a831c399e269772661", "61"]],
         ),
         ("SELECT to_tsvector('english', 'red shoes') @@ to_tsquery('english', 'shoe')", [[True]]),
+        (
+            "SELECT 2 OPERATOR(pg_catalog.+) 3, pg_catalog.upper('a'), name OPERATOR(pg_catalog.~) '^A' FROM customers WHERE id = 1",
+            [[5, "A", True]],
+        ),
+        ("SELECT i, c FROM pg_catalog.generate_series(1, 1) AS i, pg_catalog.concat('a') AS c", [[1, "a"]]),
+        ("SELECT id, pg_input_is_valid(note, 'numeric(10,2)') FROM orders WHERE id = 1", [[1, False]]),
+        (
+            "SELECT message, sql_error_code FROM pg_input_error_info('x', 'integer')",
+            [['invalid input syntax for type integer: "x"', "22P02"]],
+        ),
+        (
+            "SELECT jsonb_exists('{\"a\": 1}', 'a'), jsonb_exists_any('{\"a\": 1}', ARRAY['b']), jsonb_contains('[1]', '[]')",
+            [[True, False, True]],
+        ),
+        (
+            "SELECT INTERVAL '1.567' SECOND(2), INTERVAL '1 02:03:04.567' DAY TO SECOND(1), '90'::interval second(1), INTERVAL(1) '1.26 s'",
+            [["00:00:01.57", "1 day 02:03:04.6", "00:01:30", "00:00:01.3"]],
+        ),
+        (
+            "SELECT a, b, x FROM JSON_TABLE('[{\"a\": 1, \"b\": [7]}]'::jsonb, '$[*]' AS root COLUMNS (a INT PATH '$.a', b JSONB FORMAT JSON PATH '$.b',"
+            " NESTED PATH '$.b[*]' AS inner_path COLUMNS (x INT PATH '$'))) AS t",
+            [[1, [7], 7]],
+        ),
         ("SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00' AT TIME ZONE 'Asia/Shanghai'", [["2024-01-01T08:00:00"]]),
         (
             'SELECT \'{"n": 123456789012345678901234567890, "p": 0.1234567890123456789, "q": 1.5}\'::jsonb,'
@@ -502,6 +544,11 @@ ENGINE_QUERIES = {
         ("SELECT total(amount), group_concat(DISTINCT customer_id) FROM orders", None),
         ("SELECT name FROM customers WHERE name GLOB 'A*' COLLATE NOCASE", [["Ann"]]),
         ("SELECT CAST('7' AS UNSIGNED BIG INT), CAST(7 AS NATIVE CHARACTER(9))", [[7, "7"]]),
+        (
+            "SELECT o.id, c.name FROM orders o, customers c ON c.id = customer_id, (SELECT 1 AS one, 2) t LEFT JOIN customers d USING (id) WHERE one = 1 ORDER BY 1 LIMIT 1, 2",
+            [[2, "Ann"], [3, "Bob"]],
+        ),
+        ("SELECT a.id, b.name FROM orders a, customers b USING (id) ORDER BY 1 LIMIT 1", [[1, "Ann"]]),
     ],
     "duckdb": [
         ("SELECT current_database(), current_schema(), version() LIKE 'v%'", [["shop", "main", True]]),

@@ -218,10 +218,22 @@ _RARE_FUNCTIONS = """accuratecastordefault addmicroseconds addnanoseconds addtup
     wordshingleminhashcaseinsensitiveutf8 wordshingleminhashutf8 wordshinglesimhash
     wordshinglesimhashcaseinsensitive wordshinglesimhashcaseinsensitiveutf8 wordshinglesimhashutf8 wyhash64 xxh3
     xxh3_128 xxhash64spark yyyymmddhhmmsstodatetime yyyymmddhhmmsstodatetime64 yyyymmddtodate32"""
+_SESSION = """blocknumber current_database currentdatabase current_user currentuser database isconstant rownumberinblock
+    schema servertimezone uptime user version"""
+_COMPUTED = """arrayprauc arrayreduceinranges bytesize colorsrgbtooklab colorsrgbtooklch coloroklabtosrgb coloroklchtosrgb
+    defaultvalueoftypename flipcoordinates formatquery formatqueryornull formatquerysingleline
+    formatquerysinglelineornull getsubcolumn hmac isdecimaloverflow lowcardinalityindices
+    lowcardinalitykeys macnumtostring macstringtonum macstringtooui microsecond millisecond minsamplesizecontinuous
+    minsamplesizeconversion modornull nanosecond normalizedqueryhash normalizequery numericindexedvectorallvaluesum
+    numericindexedvectorbuild numericindexedvectorcardinality numericindexedvectorgetvalue numericindexedvectortomap
+    parseiso8601duration randomfixedstring randomprintableascii randomstring randomstringutf8 seriesdecomposestl
+    seriesoutliersdetecttukey sqid timeseriesdeltatogrid timeseriesratetogrid timeseriesrange visiblewidth
+    st_linefromwkb st_mlinefromwkb st_mpolyfromwkb st_pointfromwkb st_polyfromwkb
+    yandexconsistenthash"""
 CLICKHOUSE_FUNCTIONS = frozenset(
     [
         *f"{_STANDARD_AGGREGATES} {_WINDOW} {_OPERATORS} {_NUMBERS} {_TEXT} {_TIME} {_NESTED} {_JSON} {_HASHES}".split(),
-        *f"{_GEO} {_OTHER} {_AGGREGATES} {_RARE_AGGREGATES} {_RARE_FUNCTIONS}".split(),
+        *f"{_GEO} {_OTHER} {_AGGREGATES} {_RARE_AGGREGATES} {_RARE_FUNCTIONS} {_SESSION} {_COMPUTED}".split(),
         *(
             name + suffix
             for name in f"{_AGGREGATES} {_RARE_AGGREGATES}".split()
@@ -231,8 +243,19 @@ CLICKHOUSE_FUNCTIONS = frozenset(
         *(f"tointerval{unit}" for unit in _INTERVALS.split()),
     ]
 )
-CLICKHOUSE_TABLE_FUNCTIONS = frozenset({"generate_series", "generateseries", "numbers", "values", "zeros"})
-_KEYWORDS = """datetime datetime64 decimal32 decimal64 decimal128 decimal256 div enum enum16 enum8 except fixedstring global
+CLICKHOUSE_TABLE_FUNCTIONS = frozenset(
+    {"generate_series", "generateseries", "numbers", "numbers_mt", "values", "zeros"}
+)
+CLICKHOUSE_SYSTEM_TABLES = frozenset({"system.numbers", "system.numbers_mt", "system.one", "system.zeros"})
+"""Tables of the engine that hold numbers alone."""
+_HIGHER_ORDER = """arrayall arrayavg arraybottomk arraycompact arraycount arraycumsum arraycumsumnonnegative arraydifference arrayexists
+    arrayfill arrayfilter arrayfirst arrayfirstindex arrayfirstornull arrayfold arraylast arraylastindex arraylastornull
+    arraymap arraymax arraymin arraypartialreversesort arraypartialsort arrayproduct arrayreversefill arrayreversesort
+    arrayreversesplit arraysort arraysplit arraysum arraytopk mapall mapapply mapexists mapfilter mappartialreversesort
+    mappartialsort mapreversesort mapsort"""
+HIGHER_ORDER_FUNCTIONS = frozenset(_HIGHER_ORDER.split())
+"""Functions whose first argument may be a function, also by its name alone."""
+_KEYWORDS = """apply datetime datetime64 decimal32 decimal64 decimal128 decimal256 div enum enum16 enum8 except fixedstring global
     interpolate lowcardinality nullable prewhere totals variant"""
 CLICKHOUSE_KEYWORDS = frozenset(_KEYWORDS.split())
 """Keywords and types of ClickHouse that may precede a parenthesis."""

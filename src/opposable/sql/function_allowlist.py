@@ -83,7 +83,7 @@ _DUCKDB_OTHER = """alias all some can_cast_implicitly cast cast_to_type coalesce
     version fill_null lttb parse_dirname parse_dirpath parse_formatted_bytes path_join pg_typeof st_asbinary st_asgeojson st_astext
     st_aswkb st_aswkt st_crs st_geomfromgeojson st_geomfromwkb st_intersects_extent st_setcrs unpivot_list
     variant_array_length variant_contains variant_exists variant_extract variant_extract_string variant_keys variant_type
-    variant_typeof is_histogram_other_bin version current_database current_schema binom invoke json_merge_patch_diff"""
+    variant_typeof is_histogram_other_bin version current_database current_schema current_schemas binom invoke json_merge_patch_diff"""
 
 _DUCKDB_GROUPS = (
     _DUCKDB_AGGREGATES,
@@ -129,7 +129,7 @@ _POSTGRES_NESTED = """array_append array_cat array_dims array_fill array_length 
     json_scalar json_serialize json_strip_nulls json_to_record json_to_recordset json_typeof json_value jsonb
     jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each
     jsonb_each_text jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object jsonb_object_keys
-    jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first
+    jsonb_contained jsonb_contains jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first
     jsonb_path_match_tz jsonb_populate_record jsonb_populate_record_valid jsonb_populate_recordset jsonb_to_tsvector json_to_tsvector jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset
     jsonb_typeof lower_inc lower_inf range_merge row row_to_json to_json to_jsonb upper_inc upper_inf daterange int4range
     int8range numrange tsrange tstzrange multirange datemultirange int4multirange int8multirange nummultirange tsmultirange
@@ -143,7 +143,9 @@ _POSTGRES_OTHER = """all some cast coalesce exists gen_random_uuid generate_seri
     line lseg money npoints path point polygon radius slope timetz width st_area st_asgeojson st_astext
     st_buffer st_centroid st_contains st_distance st_dwithin st_geomfromtext st_intersects st_length st_makepoint
     st_point st_setsrid st_transform st_within st_x st_y bit bound_box bpchar cash_words hashtext varbit varchar
-    ishorizontal isopen isparallel isperp isvertical macaddr oid pclose pg_size_bytes popen unicode_assigned"""
+    ishorizontal isopen isparallel isperp isvertical macaddr oid pclose pg_size_bytes popen unicode_assigned
+    hashint4 hashint8 hashint8extended hashtextextended like_escape convert pg_client_encoding pg_column_compression
+    pg_collation_for pg_input_error_info pg_input_is_valid ts_debug ts_parse ts_token_type unicode_version"""
 _POSTGRES_GROUPS = (
     _POSTGRES_AGGREGATES,
     _POSTGRES_NUMBERS,
@@ -180,6 +182,7 @@ _KEYWORDS = """all and any array as asof between by case cast check columns cros
 KEYWORDS_BEFORE_PARENTHESIS = frozenset(_KEYWORDS.split())
 """Keywords that may precede a parenthesis without a function call."""
 KEYWORDS_BY_DIALECT: dict[str, frozenset[str]] = {
+    "postgres": KEYWORDS_BEFORE_PARENTHESIS | {"operator"},
     "mysql": KEYWORDS_BEFORE_PARENTHESIS | MYSQL_KEYWORDS,
     "clickhouse": KEYWORDS_BEFORE_PARENTHESIS | CLICKHOUSE_KEYWORDS,
 }

@@ -19,7 +19,8 @@ _TIME = """add_months adddate addtime convert_tz curdate current_date current_ti
 _JSON = """json_array json_array_append json_array_insert json_compact json_contains json_contains_path json_depth json_detailed
     json_equals json_exists json_extract json_insert json_keys json_length json_loose json_merge_patch json_merge_preserve
     json_normalize json_object json_overlaps json_pretty json_query json_quote json_remove json_replace json_search json_set
-    json_table json_type json_unquote json_valid json_value column_json json_array_intersect json_merge"""
+    json_table json_type json_unquote json_valid json_value column_json json_array_intersect json_merge json_schema_valid
+    json_schema_validation_report json_storage_free json_storage_size json_object_filter_keys json_object_to_array"""
 _SHAPES = """geometrycollection linestring mbrcontains mbrdisjoint mbrintersects mbroverlaps mbrtouches mbrwithin
     multilinestring multipoint multipolygon point polygon st_area st_asbinary st_asgeojson st_astext st_aswkb
     st_aswkt st_buffer st_centroid st_contains st_convexhull st_crosses st_difference st_dimension st_disjoint
@@ -27,11 +28,22 @@ _SHAPES = """geometrycollection linestring mbrcontains mbrdisjoint mbrintersects
     st_geomfromgeojson st_geomfromtext st_geomfromwkb st_interiorringn st_intersection st_intersects st_isclosed
     st_isempty st_issimple st_latitude st_length st_linefromtext st_longitude st_numgeometries st_numinteriorrings
     st_numpoints st_overlaps st_pointfromtext st_pointn st_polyfromtext st_srid st_startpoint st_symdifference
-    st_touches st_union st_within st_x st_y"""
+    st_touches st_union st_within st_x st_y mbrcoveredby mbrcovers mbrequals st_collect st_frechetdistance st_geohash
+    st_hausdorffdistance st_isring st_isvalid st_latfromgeohash st_lineinterpolatepoint st_longfromgeohash st_makeenvelope
+    st_pointatdistance st_pointfromgeohash st_pointonsurface st_simplify st_swapxy st_transform st_validate"""
 _OTHER = """bin_to_uuid cast charset coalesce collation column_check column_create column_exists column_get column_list
     current_user database exists if ifnull inet6_aton inet6_ntoa inet_aton inet_ntoa interval is_ipv4 is_ipv4_compat
     is_ipv4_mapped is_ipv6 is_uuid isnull nullif nvl nvl2 row schema user uuid uuid_to_bin version weight_string
-    coercibility decode_oracle default json_key_value random_bytes session_user system_user values vec_distance_cosine"""
+    coercibility decode_oracle default json_key_value random_bytes session_user system_user values vec_distance_cosine
+    crc32c current_role distance format_pico_time icu_version string_to_vector to_vector trim_oracle value
+    vec_distance vec_distance_euclidean vector_dim vector_to_string"""
+_VARIABLES = """autocommit character_set_client character_set_connection character_set_database character_set_results
+    character_set_server collation_connection collation_database collation_server default_storage_engine
+    default_week_format div_precision_increment group_concat_max_len lc_time_names lower_case_table_names
+    max_allowed_packet max_connections sql_mode sql_select_limit system_time_zone time_zone transaction_isolation
+    tx_isolation version version_comment"""
+MYSQL_VARIABLES = frozenset(_VARIABLES.split())
+"""Variables of the server that say how it reads and computes."""
 MYSQL_FUNCTIONS = frozenset(f"{_AGGREGATES} {_NUMBERS} {_TEXT} {_TIME} {_JSON} {_SHAPES} {_OTHER}".split())
 MYSQL_TABLE_FUNCTIONS = frozenset({"json_table"})
 MYSQL_KEYWORDS = frozenset(

@@ -167,7 +167,7 @@ class _NameChecker:
         if not item.db and key in ctes:
             return FromSource(label, rename_columns(ctes[key].columns, alias_columns))
         table = self.schema.find_table_by_identifier(item.name, item.db)
-        if table is None and not item.db and is_pseudo_table(item, self.schema):
+        if table is None and is_pseudo_table(item, self.schema):
             return FromSource(label, None)
         if table is None:
             self.problems.append(name_problems.unknown_table(item, ctes, self.schema, self.dialect))

@@ -50,6 +50,8 @@ def refuse_ambiguous_strings(sql: str, dialect: Dialect = "postgres") -> None:
         if dialect == "clickhouse":
             if part.kind == "code" and (sign := _LOOKALIKE_SIGNS.search(part.text)):
                 raise ToolRefused(f"The sign {sign[0]} is not allowed outside of text: write ' or \" or - for it.")
+            if part.kind == "name" and re.search(r"[\n\\]", part.text):  # it could look like a line of the syntax tree
+                raise ToolRefused("A name with a line break or a backslash is not allowed: rename it.")
             continue
         prefix = _STRING_PREFIX.search(before) if part.kind in ("string", "name") else None
         # Both parsers see the end of E'a\\nb', but not of E'a\\'b'.
@@ -72,6 +74,12 @@ def refuse_unsafe_tree(tree: Any, schema: DatabaseSchema) -> None:
     from sqlglot import exp
 
     refuse_qualified_functions(tree, "postgres")
+    for operator in tree.find_all(exp.Operator):
+        if not re.fullmatch(r"pg_catalog\.[^\w.\"]+", str(operator.args["operator"])):
+            raise ToolRefused(f"OPERATOR({to_one_line(str(operator.args['operator']), 80)}): write the operator alone.")
+    for function in tree.find_all(exp.Anonymous):
+        if function.name.casefold().startswith("pg_input_") and not _names_plain_type(function.expressions[1:]):
+            raise ToolRefused(f"{function.name}() takes the type as a text, such as 'integer'.")
     for kind in tree.find_all(exp.DataType):
         if "." in str(kind.args.get("kind") or ""):
             raise ToolRefused(f"{to_one_line(str(kind.args['kind']), 80)}: name the type without its schema.")
@@ -84,6 +92,20 @@ def refuse_unsafe_tree(tree: Any, schema: DatabaseSchema) -> None:
     if growth > _MAX_GROWTH:
         raise ToolRefused(f"The query would blow text up {growth:g} times: at most {_MAX_GROWTH} are allowed.")
     _measure_query(tree, {}, {})
+
+
+def _names_plain_type(arguments: list[Any]) -> bool:
+    """Whether an argument is the name of a type of PostgreSQL that looks up nothing and runs no code of the database."""
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    try:
+        kinds = [exp.DataType.build(argument.name, dialect="postgres") for argument in arguments]
+    except (SqlglotError, ValueError):
+        return False
+    parts = [part for kind in kinds for part in kind.find_all(exp.DataType, exp.ObjectIdentifier, exp.PseudoType)]
+    is_plain = all(type(part) is exp.DataType and not part.is_type("userdefined") for part in parts)
+    return is_plain and len(kinds) == 1 and isinstance(arguments[0], exp.Literal)
 
 
 def names_table_of_row(kind: Any, tree: Any) -> bool:
@@ -189,7 +211,7 @@ def _split_operators(signs: str) -> list[str]:
 
 
 def refuse_qualified_functions(tree: Any, dialect: Dialect) -> None:
-    """Refuse functions with a schema: they are not those of the allow list.
+    """Refuse functions with a schema other than `pg_catalog`: they are not those of the allow list.
 
     Raises:
         ToolRefused: The query has such a function.
@@ -197,11 +219,19 @@ def refuse_qualified_functions(tree: Any, dialect: Dialect) -> None:
     from sqlglot import exp
 
     for dot in tree.find_all(exp.Dot):
-        if isinstance(dot.expression, exp.Func):
+        if isinstance(dot.expression, exp.Func) and not _is_catalog(dot.this, dialect):
             raise ToolRefused(f"{dot.sql(dialect=dialect)[:80]}: name the function without its schema.")
     for table in tree.find_all(exp.Table):
-        if isinstance(table.this, exp.Func) and table.args.get("db"):
+        if isinstance(table.this, exp.Func) and table.args.get("db") and not _is_catalog(table.args["db"], dialect):
             raise ToolRefused(f"{table.sql(dialect=dialect)[:80]}: name the function without its schema.")
+
+
+def _is_catalog(schema: Any, dialect: Dialect) -> bool:
+    """Whether an identifier is PostgreSQL's schema of its own functions, operators and types."""
+    from sqlglot import exp
+
+    is_name = dialect == "postgres" and isinstance(schema, exp.Identifier)
+    return is_name and resolve_identifier(schema, "postgres") == "pg_catalog"
 
 
 def _estimate_query_growth(tree: Any) -> float:

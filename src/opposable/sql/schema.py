@@ -79,7 +79,8 @@ class DatabaseSchema:
     allowed_functions: frozenset[str] = frozenset()
     """Functions of the database that only compute or read its tables; case-folded."""
     refused_functions: frozenset[str] = frozenset()
-    """PostgreSQL: functions that `value.name` could call without being allowed, or that run as their owner; case-folded."""
+    """PostgreSQL: functions that `value.name` could call without being allowed, or that run as their owner; case-folded.
+    ClickHouse: the functions of the engine and of its users that are not allowed."""
     refused_operators: frozenset[str] = frozenset()
     """PostgreSQL: operators of the database that run as their owner, or that `pg_catalog` does not have."""
     refused_types: frozenset[str] = frozenset()

@@ -4,11 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
 
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolRefused
 from opposable.sql import messages
+from opposable.sql.clickhouse_functions import CLICKHOUSE_SYSTEM_TABLES
 from opposable.sql.function_allowlist import (
     FUNCTIONS_BY_DIALECT,
     KEYWORDS_BEFORE_PARENTHESIS,
@@ -17,6 +18,7 @@ from opposable.sql.function_allowlist import (
     Dialect,
 )
 from opposable.sql.lexer import split_segments, standardize_string
+from opposable.sql.mysql_functions import MYSQL_VARIABLES
 from opposable.sql.name_similarity import compute_similarity, suggest_names
 from opposable.sql.postgres_tree_guard import (
     find_refused_function,
@@ -68,7 +70,10 @@ _UNREAD_FORMS = {
         r"USING [<>+]=? (?=[),] |NULLS |LIMIT |$)": "",
         r"RETURNING (?:TEXT|JSONB?|BYTEA|VARCHAR) (?=\) )": "",
         r"JSON_OBJECT (?=\( ' \) )": "",
-        r"INTERVAL ' ((?:YEAR|MONTH|DAY|HOUR|MINUTE|SECOND) (?:TO \w+ )?)": "",
+        r"INTERVAL ' ((?:YEAR|MONTH|DAY|HOUR|MINUTE|SECOND) (?:TO \w+ )?(?:\( 0 \) )?)": "",
+        r":: INTERVAL ((?:YEAR|MONTH|DAY|HOUR|MINUTE|SECOND) (?:TO \w+ )?(?:\( 0 \) )?)": "",
+        r"(?<=' )AS [\w\"]+ (?=COLUMNS |PASSING )|FORMAT JSON (?=PATH |[),] |WITH |WITHOUT |KEEP |OMIT )": "",
+        r"CUBE (?=\( (?:ARRAY|0) )": '"cube"',
         r"SIMILAR (?=' ESCAPE ' \) )|(?<=SIMILAR ' )ESCAPE ": ",",
         r"(?:(?<=FIRST BY )|(?<=\) CYCLE ))(?:[\w\"]+ , )+(?=[\w\"]+ SET )": "",
     },
@@ -85,6 +90,8 @@ _UNREAD_FORMS = {
     "sqlite": {r"AS ((?:UNSIGNED |BIG |LONG |VARYING |NATIVE )+)(?=\w+ (?:\) |\( 0 ))": ""},
     "clickhouse": {
         r"LIMIT 0 (?:(?:, |OFFSET )0 )?$": "",
+        r"APPLY \( \w+ (?:\( 0 (?:, 0 )*\) )?\) ": "",
+        r"[XB] (?=' )": "",
         r"(?<=(?-i:[\w'\")\]]) )(?<!(?-i:[A-Z]) )MOD (?=(?-i:[a-z_0'\"(\[-]))": "%",
     },
     "mysql": {
@@ -104,13 +111,16 @@ _UNREAD_FORMS = {
 In these, `'` is a string, `0` a number and `"` a quoted name; names are lowercase. The group of a form is replaced, or all of it:
 an operator, a type, an alias or keywords, but no name of a table and no function. The statement itself runs as written.
 """
+_CLAUSES_AFTER_FROM = frozenset(
+    ["WHERE", "GROUP_BY", "HAVING", "WINDOW", "ORDER_BY", "LIMIT", "UNION", "INTERSECT", "EXCEPT", "SELECT", "VALUES"]
+)
 _GROUPED_DIGITS = re.compile(r"(?<![\w$.])\d+(?:_\d+)+")
 """An integer such as `1_000`, of which sqlglot reads only `1` in PostgreSQL's dialect."""
 _NOT_NEWLINE = re.compile(r"[^\n]")
 _COMMENT_DIALECTS = frozenset({"sqlite", "mysql"})
 _SEQUENCE_TABLE = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")
 """The name of a table of numbers, which MariaDB makes when it is read."""
-_NODE_NAMES = """Alias Aliases All Any AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
+_NODE_NAMES = """Alias Aliases All Any Apply AtIndex AtTimeZone Between BitString Boolean Bracket ByteString CTE Case Column ColumnDef
     Comprehension Cube DataType DataTypeParam Distinct Dot Except Fetch Filter Final ForIn From Group GroupingSets Having
     HavingMax HexString Identifier IgnoreNulls In IndexTableHint Intersect Interval IntervalSpan Introducer JSON
     JSONColumnDef JSONKeyValue JSONSchema JSONValue Join Kwarg Lambda Lateral Limit LimitOptions Literal National Null Offset
@@ -261,7 +271,8 @@ def _parse(sql: str, tokens: list[Any], dialect: Dialect) -> Any:
         except failures:
             read_tokens = _tokenize(mask_operators(sql), dialect) if dialect == "postgres" else tokens
             read_tokens = _replace_unread_forms(read_tokens, dialect)
-            statements = parser.parse(_read_pivots(read_tokens) if dialect == "duckdb" else read_tokens, sql)
+            read_tokens = _read_pivots(read_tokens) if dialect == "duckdb" else read_tokens
+            statements = parser.parse(_read_commas(read_tokens) if dialect == "sqlite" else read_tokens, sql)
         statements = [tree for tree in statements if tree is not None]
     except failures as error:
         if any(token.token_type.name == "INTO" for token in tokens):
@@ -318,6 +329,23 @@ def _read_pivots(tokens: list[Any]) -> list[Any]:
     return read[1:]
 
 
+def _read_commas(tokens: list[Any]) -> list[Any]:
+    """Return the tokens with JOIN in place of each comma between tables, which may have ON or USING in SQLite."""
+    import sqlglot
+
+    (join,) = sqlglot.tokenize("JOIN")
+    read, in_from = [], [False]  # by depth of brackets
+    for token in tokens:
+        kind = token.token_type.name
+        in_from[-1] = kind == "FROM" or (in_from[-1] and kind not in _CLAUSES_AFTER_FROM)
+        read.append(join if in_from[-1] and kind == "COMMA" else token)
+        if kind == "L_PAREN":
+            in_from.append(False)
+        elif kind == "R_PAREN" and len(in_from) > 1:
+            in_from.pop()
+    return read
+
+
 def _describe_token(token: Any) -> str:
     kind = token.token_type.name
     if kind.endswith("STRING") or kind in ("NUMBER", "IDENTIFIER"):
@@ -331,8 +359,8 @@ def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
     allowed_classes = (exp.Func, exp.Binary, exp.Unary, exp.Predicate, exp.JSONPathPart, exp.JSONPath, exp.TimeUnit)
     for node in tree.walk():
         name = type(node).__name__
-        if isinstance(node, exp.Apply):  # the function that it names has no parenthesis
-            raise ToolRefused(messages.clause_not_allowed("APPLY"))
+        if isinstance(node, exp.Placeholder) and str(node.args.get("kind")).casefold() == "identifier":
+            raise ToolRefused(f"{to_one_line(node.sql(dialect), 80)}: write names of tables and columns into the SQL.")
         if dialect == "mysql" and isinstance(node, exp.Parameter):
             raise ToolRefused(f"Variables are not allowed: leave {to_one_line(node.sql(dialect), 80)} out.")
         for clause in ("settings", "format") if isinstance(node, exp.Query) else ():
@@ -341,6 +369,8 @@ def _refuse_nodes(tree: Any, dialect: Dialect) -> None:
         if name == "Select" and not node.expressions and not node.args.get("from_"):
             raise build_invalid_sql_error("A SELECT here selects nothing: name its columns.", node.sql())
         if name == "ObjectIdentifier" and (node.name == "OID" or names_table_of_row(node, tree)):
+            continue
+        if name == "SessionParameter" and node.this.name.casefold() in MYSQL_VARIABLES:
             continue
         if name == "Version" and dialect == "mysql":  # FOR SYSTEM_TIME
             continue
@@ -358,6 +388,9 @@ def _refuse_functions(tokens: list[Any], tree: Any, dialect: Dialect, schema: Da
     aliases.update(name.name.casefold() for name in searched)
     allowed = FUNCTIONS_BY_DIALECT[dialect] | TABLE_FUNCTIONS_BY_DIALECT[dialect] | schema.allowed_functions
     allowed |= {"all"}  # as sqlglot reads the keyword in a > ALL ((SELECT …))
+    if dialect == "clickhouse":  # x -> x + 1 AS f defines a function: sqlglot reads its sign as an operator of JSON
+        named = tree.find_all(exp.Alias, exp.CTE)
+        allowed |= {node.alias.casefold() for node in named if node.this.find(exp.JSONExtract)}
     called = Counter(_iter_called_names(tokens)) - aliases  # AS t(a, b) names columns, it calls nothing
     for name in called:
         # Some tokens are two words: ORDER BY.
@@ -384,12 +417,19 @@ def _is_searched_table(table: Any, dialect: Dialect, schema: DatabaseSchema) -> 
 
 
 def _iter_called_names(tokens: list[Any]) -> Iterator[str]:
-    """Yield the words directly before a parenthesis."""
-    for token, following in pairwise(tokens):
-        word = token.text.casefold()
-        if following.token_type.name != "L_PAREN" or token.token_type.name in _STRING_TOKENS:
+    """Yield the words directly before a parenthesis, and the one in ClickHouse's `APPLY(sum)`, but not units."""
+    for before, token, following in zip([None, None, *tokens], [None, *tokens], tokens, strict=False):
+        kind = before.token_type.name if before else ""
+        is_applied = kind == "APPLY" and token.token_type.name == "L_PAREN"
+        name = following if is_applied else token
+        if name is None or (following.token_type.name != "L_PAREN" and not is_applied):
             continue
-        if word and (word[0].isalpha() or word[0] == "_"):
+        if name.text.upper() == "SECOND" and (
+            kind in ("STRING", "INTERVAL") or (before and before.text.upper() == "TO")
+        ):
+            continue  # INTERVAL '1.5' SECOND(2)
+        word = name.text.casefold()
+        if name.token_type.name not in _STRING_TOKENS and word and (word[0].isalpha() or word[0] == "_"):
             yield word
 
 
@@ -443,13 +483,15 @@ def refuse_unlisted_tables(query: Query, schema: DatabaseSchema) -> None:
 
 
 def _is_known_table(table: Any, schema: DatabaseSchema) -> bool:
-    if is_with_name(table) or (not table.db and is_pseudo_table(table, schema)):
+    if is_with_name(table) or is_pseudo_table(table, schema):
         return True
     return schema.find_table_by_identifier(table.name, table.db) is not None
 
 
 def is_pseudo_table(table: Any, schema: DatabaseSchema) -> bool:
     """Whether the item is MySQL's DUAL, numbers of MariaDB, or ClickHouse's ARRAY JOIN of an array."""
+    if table.db:
+        return schema.dialect == "clickhouse" and f"{table.db}.{table.name}".casefold() in CLICKHOUSE_SYSTEM_TABLES
     if schema.dialect == "mysql":
         return table.name.casefold() == "dual" or _SEQUENCE_TABLE.fullmatch(table.name.casefold()) is not None
     return type(table.parent).__name__ == "Join" and table.parent.args.get("kind") == "ARRAY"

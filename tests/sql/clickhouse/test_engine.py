@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
+from chdb._exceptions import ChdbError
 from tests.servers import make_clickhouse
 
-from opposable.domain.errors import BadInput, ToolRefused
+from opposable.domain.errors import BadInput, InvalidArguments, ToolRefused
 from opposable.sql.clickhouse import engine as clickhouse_engine
+from opposable.sql.clickhouse_functions import CLICKHOUSE_FUNCTIONS, HIGHER_ORDER_FUNCTIONS
 from opposable.sql.factory import open_database
 from opposable.sql.tools import SchemaTools, SqlTools
 
@@ -24,6 +27,7 @@ UNTRUSTED_SQL = [
     "CREATE VIEW harmless AS SELECT id, note FROM plain",
     "CREATE VIEW nested AS SELECT id FROM harmless",
     "CREATE VIEW lure AS SELECT file('{dir}/secret.txt') AS word",
+    "CREATE VIEW passed AS SELECT arrayMap(file, ['{dir}/secret.txt']) AS word",
     "CREATE VIEW behind AS SELECT word FROM lure",
     "CREATE VIEW other AS SELECT * FROM outside",
     "CREATE VIEW about AS SELECT name FROM system.tables",
@@ -36,7 +40,7 @@ async def test_tables_and_views_that_read_more_than_the_directory_are_not_listed
     database = await open_database(url)
     assert {table.name for table in (await database.get_schema()).tables} == {"plain", "harmless", "nested"}
     assert (await database.run("SELECT id, twice FROM plain")).rows == ((1, 2),)
-    for table in ("leaky", "outside", "web", "lure", "behind", "other", "about"):
+    for table in ("leaky", "outside", "web", "lure", "passed", "behind", "other", "about"):
         for sql in (f"SELECT * FROM {table}", f"SELECT 1 IN {table}", f"SELECT globalIn('SECRET-4711', {table})"):
             with pytest.raises(ToolRefused) as raised:
                 await database.run(sql)
@@ -55,6 +59,13 @@ async def test_tables_and_views_that_read_more_than_the_directory_are_not_listed
         "SELECT 1 INTO OUTFILE '{dir}/out.txt'",
         "SELECT 1; SELECT 2",
         "SELECT * APPLY(file) FROM customers",
+        "SELECT * APPLY(upper) APPLY(file) FROM customers",
+        "SELECT * APPLY(x -> file(x)) FROM customers",
+        "SELECT * APPLY(x -> file(x)), id AS APPLY FROM orders WHERE APPLY AND 1",
+        "SELECT arrayMap(file, ['/etc/passwd'])",
+        "SELECT arrayMap((`file`), ['/etc/passwd']) FROM (SELECT 1 AS file)",
+        "WITH (f -> arrayMap(f, ['/etc/passwd'])) AS g SELECT g(file)",
+        "WITH (x -> x) AS file SELECT file('/etc/passwd')",
         "INSERT INTO orders SELECT * FROM orders",
         "DROP TABLE orders",
         "SET readonly = 0",
@@ -68,6 +79,49 @@ async def test_the_engine_refuses_without_the_guard(clickhouse_shop, tmp_path, m
     with pytest.raises(ToolRefused):
         await clickhouse_shop.run(sql.replace("{dir}", str(tmp_path)))
     assert not (tmp_path / "out.txt").exists()
+
+
+async def test_a_name_passed_to_a_function_is_no_function_that_is_not_allowed(clickhouse_shop, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret.txt").write_text("SECRET-4711")
+    tools = SqlTools(clickhouse_shop)
+    with pytest.raises(InvalidArguments, match="There is no column file"):
+        await tools.execute("SELECT arrayMap(file, ['secret.txt'])")
+    with pytest.raises(ToolRefused, match="function file is not available"):
+        await tools.execute("SELECT arrayMap(file, ['secret.txt']) FROM (SELECT 1 AS file)")
+    assert (await tools.execute("SELECT arrayMap(upper, ['a']), user FROM (SELECT 1 AS user)"))["rows"] == [[["A"], 1]]
+
+
+async def test_every_allowed_function_that_takes_a_function_is_known(clickhouse_shop):
+    forms = (
+        "toUInt8, [1]",
+        "plus, [1], 1",
+        "plus, [1], [1]",
+        "equals, map(1, 1)",
+        "tuple, map(1, 1)",
+        "negate, 1, [1]",
+    )
+    names = [f"{form})" for form in forms]
+    connection = clickhouse_shop._connection
+    found = set()
+    for (name,) in clickhouse_engine._fetch(
+        connection, "SELECT name FROM system.functions WHERE name ~ '^(array|map)'"
+    )[1]:
+        if name.casefold() not in CLICKHOUSE_FUNCTIONS:
+            continue
+        for arguments in names:
+            with suppress(ChdbError):
+                clickhouse_engine._query(connection, f"EXPLAIN QUERY TREE SELECT {name}({arguments}", None, "TSVRaw")
+                found.add(name.casefold())
+                break
+    assert found - HIGHER_ORDER_FUNCTIONS == set()
+    assert len(found) > 25
+
+
+async def test_the_name_of_a_table_is_no_parameter(clickhouse_shop):
+    for sql in ("SELECT * FROM {p1:Identifier}", "SELECT {p1:Identifier}", "SELECT 1 FROM {p1:Identifier}.orders"):
+        with pytest.raises(ToolRefused, match="write names of tables and columns into the SQL"):
+            await SqlTools(clickhouse_shop).execute(f"{sql} WHERE '' != {{{{v}}}}", {"v": "orders"})
 
 
 async def test_types_comments_and_keys_are_listed(clickhouse_shop):

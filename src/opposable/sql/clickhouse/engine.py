@@ -4,11 +4,12 @@ The engine's read-only mode, its classification of the statement and a check of 
 """
 
 import asyncio
+import itertools
 import json
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -17,11 +18,17 @@ from typing import Any, TypeVar
 from opposable.domain.errors import BadInput, ToolRefused, ToolUnavailable
 from opposable.sql import messages
 from opposable.sql.clickhouse.schema_reader import read_schema
-from opposable.sql.clickhouse_functions import CLICKHOUSE_FUNCTIONS, CLICKHOUSE_TABLE_FUNCTIONS
+from opposable.sql.clickhouse_functions import (
+    CLICKHOUSE_FUNCTIONS,
+    CLICKHOUSE_SYSTEM_TABLES,
+    CLICKHOUSE_TABLE_FUNCTIONS,
+    HIGHER_ORDER_FUNCTIONS,
+)
 from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
+from opposable.sql.lexer import split_segments
 from opposable.sql.result_rows import build_query_result
 from opposable.sql.schema import DatabaseSchema, to_one_line
 from opposable.sql.statement_guard import parse_safe_query, refuse_unlisted_tables
@@ -42,9 +49,10 @@ _SETTINGS = {
     "output_format_json_quote_denormals": 1,
 }
 """Settings of every connection. `readonly` also forbids table functions that read files or servers."""
-_TREE_PATTERN = re.compile(r"^ *(?:(Function|TableIdentifier) (\S+)|(ColumnsApplyTransformer))", re.MULTILINE)
+_TREE_PATTERN = re.compile(r"( *)(Function|TableIdentifier) (\S+)(?: \(alias (\S+)\))?")
+_APPLIED_PATTERN = re.compile(r"\bAPPLY (\w+)(?! ->)\b")
 _ALLOWED_FUNCTIONS = CLICKHOUSE_FUNCTIONS | CLICKHOUSE_TABLE_FUNCTIONS | {"_cast", "sqlstandardvalues"}
-_IN_PATTERN = re.compile(r"( *)Function (?:global)?(?:not)?in ", re.IGNORECASE)
+_IN_PATTERN = re.compile(r"(?:global)?(?:not)?in")
 _SYSTEM_DATABASES = ("system.", "information_schema.")
 _CANCELLED = re.compile(r"\((?:QUERY_WAS_CANCELLED|TIMEOUT_EXCEEDED)\w*\)")
 
@@ -75,7 +83,7 @@ class ClickhouseDatabase:
         refuse_unlisted_tables(query, self._schema)
 
         def work(connection: Any) -> None:
-            _check_syntax_tree(connection, query.sql, parameters)
+            _check_syntax_tree(connection, query.sql, parameters, self._schema.refused_functions)
             _query(connection, f"EXPLAIN {query.sql}", parameters, "TSVRaw")
 
         await self._run_in_thread(work, limits)
@@ -89,7 +97,7 @@ class ClickhouseDatabase:
 
         def work(connection: Any) -> QueryResult:
             started = time.perf_counter()
-            _check_syntax_tree(connection, query.sql, parameters)
+            _check_syntax_tree(connection, query.sql, parameters, self._schema.refused_functions)
             columns, rows = _fetch(connection, query.sql, parameters)
             return build_query_result(columns, rows, limits, time.perf_counter() - started)
 
@@ -173,14 +181,17 @@ async def open_clickhouse(path: Path) -> ClickhouseDatabase:
 def _open(path: Path) -> ClickhouseDatabase:
     connection = connect(path, QueryLimits(_MAX_SCHEMA_ROWS, timeout_seconds=_OPEN_SECONDS))
     try:
-        schema = read_schema(lambda sql: _fetch(connection, sql)[1])
+        schema = read_schema(
+            lambda sql: _fetch(connection, sql)[1],
+            lambda sql, refused: _check_syntax_tree(connection, sql, None, refused),
+        )
         return ClickhouseDatabase(path, connection, schema)
     except BaseException:
         connection.close()
         raise
 
 
-def _check_syntax_tree(connection: Any, sql: str, parameters: dict[str, Any] | None) -> None:
+def _check_syntax_tree(connection: Any, sql: str, parameters: dict[str, Any] | None, refused: Container[str]) -> None:
     """Check that the engine itself parses `sql` as one query that calls only functions of the allow list.
 
     Raises:
@@ -190,33 +201,46 @@ def _check_syntax_tree(connection: Any, sql: str, parameters: dict[str, Any] | N
     found = connection._conn.classify_query(sql)  # noqa: SLF001 - the wrapper has no method for it
     if found["query_class"].name not in ("READ_ONLY", "UNKNOWN") or found["statement_count"] > 1:
         raise ToolRefused(messages.engine_refused("only one SELECT statement may run here."))
-    tree = _query(connection, f"EXPLAIN AST {sql}", parameters, "TSVRaw").decode("utf-8", "replace")
-    for kind, name, transformer in _TREE_PATTERN.findall(tree):
+    lines = _query(connection, f"EXPLAIN AST {sql}", parameters, "TSVRaw").decode("utf-8", "replace").split("\n")
+    nodes = [(*node.groups(), at) for at, line in enumerate(lines) if (node := _TREE_PATTERN.match(line))]
+    lambdas = {alias.casefold() for _, _, name, alias, _ in nodes if name == "lambda" and alias}
+    called: list[str] = []
+    for indent, kind, name, _, at in nodes:
         folded = name.casefold()
-        if transformer or (kind == "Function" and folded not in _ALLOWED_FUNCTIONS):
-            raise ToolRefused(
-                messages.engine_refused(f"the function {to_one_line(name or 'in APPLY')} is not available.")
-            )
-        if kind == "TableIdentifier" and folded.startswith(_SYSTEM_DATABASES):
-            raise ToolRefused(messages.system_table(to_one_line(name)))
-    if name := _find_table_after_in(tree.splitlines()):
-        raise ToolRefused(f"IN {to_one_line(name)} may read a table: write IN (SELECT …), or has(array, value).")
-
-
-def _find_table_after_in(lines: list[str]) -> str:
-    """Return the first name directly after IN, which the engine reads as a table; "" without one."""
-    for start, line in enumerate(lines):
-        if not (function := _IN_PATTERN.match(line)):
+        if kind == "TableIdentifier":
+            if folded.startswith(_SYSTEM_DATABASES) and folded not in CLICKHOUSE_SYSTEM_TABLES:
+                raise ToolRefused(messages.system_table(to_one_line(name)))
             continue
-        last = ""
-        for argument in lines[start + 1 :]:
-            indent = len(argument) - len(argument.lstrip(" "))
-            if indent <= len(function[1]):
-                break
-            last = argument.strip() if indent == len(function[1]) + 2 else last
-        if last.startswith("Identifier "):
-            return last.removeprefix("Identifier ")
-    return ""
+        arguments = _list_arguments(lines[at + 1 :], len(indent) + 2)
+        names = [text.removeprefix("Identifier ") if text.startswith("Identifier ") else "" for text in arguments]
+        if _IN_PATTERN.fullmatch(folded) and any(names[-1:]):
+            raise ToolRefused(
+                f"IN {to_one_line(names[-1])} may read a table: write IN (SELECT …), or has(array, value)."
+            )
+        called.append(name)
+        if folded not in lambdas:  # the first name may be a function: arrayMap(upper, names)
+            names = names[: folded in HIGHER_ORDER_FUNCTIONS and len(names) > 1]
+        called += [argument for argument in names if argument.casefold() in refused]
+    if applied := sum("ColumnsApplyTransformer" in line for line in lines):
+        code = _format_code(connection, sql)
+        names = _APPLIED_PATTERN.findall(code)
+        called += names if len(names) == applied == len(re.findall(r"\bAPPLY\b", code)) else ["in APPLY"]
+    for name in called:
+        folded = name.casefold()
+        if folded not in _ALLOWED_FUNCTIONS and (folded not in lambdas or folded in refused):
+            raise ToolRefused(messages.engine_refused(f"the function {to_one_line(name)} is not available."))
+
+
+def _list_arguments(lines: Sequence[str], indent: int) -> list[str]:
+    """Return the nodes that are the arguments of a function, without their own; `lines` follow its node."""
+    inner = itertools.takewhile(lambda line: len(line) - len(line.lstrip(" ")) >= indent - 1, lines)
+    return [line.strip() for line in inner if len(line) - len(line.lstrip(" ")) == indent]
+
+
+def _format_code(connection: Any, sql: str) -> str:
+    """Return a query as the engine writes it, without texts and names in quotes: its syntax tree omits APPLY."""
+    text = _query(connection, "SELECT formatQuerySingleLine({sql:String})", {"sql": sql}, "TSVRaw").decode()
+    return " ".join(part.text for part in split_segments(text, "clickhouse") if part.kind == "code")
 
 
 def _fetch(connection: Any, sql: str, parameters: dict[str, Any] | None = None) -> tuple[tuple[str, ...], list[Any]]:
