@@ -237,6 +237,10 @@ ENGINE_QUERIES = {
         ("SELECT * EXCEPT (note) APPLY(max) FROM orders", [[4, 3, 100, "2024-03-31"]]),
         ("SELECT COLUMNS('id') APPLY(quantiles(0.5, 0.9)) APPLY(length) FROM orders", [[2, 2]]),
         ("SELECT x'61', b'01100001'", [["a", "a"]]),
+        (
+            "SELECT quantilesExactInclusive(0.25, 0.5)(assumeNotNull(id)), countResample(0, 4, 2)(id, id), windowFunnel(9)(toUInt32(id), id = 1, id = 2) FROM orders",
+            [[[1.75, 2.5], [1, 2], 2]],
+        ),
         ("SELECT number, dummy FROM system.numbers, system.one LIMIT 1", [[0, 0]]),
         ("SELECT currentDatabase(), version() > '1', randomString(3) != '', isConstant(1)", [["default", 1, 1, 1]]),
         (

@@ -10,7 +10,7 @@ _AGGREGATES = """any any_value anyheavy anylast argmax argmin avg avgweighted co
     argandmax argandmin grouparrayinsertat grouparrayintersect quantileexactexclusive quantileexactinclusive
     quantileinterpolatedweighted summappedarrays maxmappedarrays minmappedarrays maxintersectionsposition uniqupto"""
 _AGGREGATE_SUFFIXES = (
-    """array distinct distinctif foreach if ifornull map merge ordefault ordefaultif ornull ornullif state"""
+    """array distinct distinctif foreach if ifornull map merge ordefault ordefaultif ornull ornullif resample state"""
 )
 _STANDARD_AGGREGATES = """array_agg bit_and bit_or bit_xor covar_pop covar_samp group_concat grouping max_by min_by retention
     regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy sequencecount sequencematch

@@ -202,10 +202,11 @@ def _check_syntax_tree(connection: Any, sql: str, parameters: dict[str, Any] | N
     if found["query_class"].name not in ("READ_ONLY", "UNKNOWN") or found["statement_count"] > 1:
         raise ToolRefused(messages.engine_refused("only one SELECT statement may run here."))
     lines = _query(connection, f"EXPLAIN AST {sql}", parameters, "TSVRaw").decode("utf-8", "replace").split("\n")
-    nodes = [(*node.groups(), at) for at, line in enumerate(lines) if (node := _TREE_PATTERN.match(line))]
-    lambdas = {alias.casefold() for _, _, name, alias, _ in nodes if name == "lambda" and alias}
+    nodes = [(at, node) for at, line in enumerate(lines) if (node := _TREE_PATTERN.match(line))]
+    lambdas = {str(node[4]).casefold() for _, node in nodes if node[3] == "lambda"}
     called: list[str] = []
-    for indent, kind, name, _, at in nodes:
+    for at, node in nodes:
+        indent, kind, name, _ = node.groups()
         folded = name.casefold()
         if kind == "TableIdentifier":
             if folded.startswith(_SYSTEM_DATABASES) and folded not in CLICKHOUSE_SYSTEM_TABLES:
