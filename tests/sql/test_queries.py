@@ -465,7 +465,7 @@ ENGINE_QUERIES = {
         ),
         ("SELECT to_tsvector('english', 'red shoes') @@ to_tsquery('english', 'shoe')", [[True]]),
         (
-            "SELECT 2 OPERATOR(pg_catalog.+) 3, pg_catalog.upper('a'), name OPERATOR(pg_catalog.~) '^A' FROM customers WHERE id = 1",
+            "SELECT 2 OPERATOR(pg_catalog.+) 3 OPERATOR(*) 1, pg_catalog.upper('a'), name OPERATOR(pg_catalog.~) '^A' FROM customers WHERE id = 1",
             [[5, "A", True]],
         ),
         ("SELECT i, c FROM pg_catalog.generate_series(1, 1) AS i, pg_catalog.concat('a') AS c", [[1, "a"]]),

@@ -74,9 +74,9 @@ def refuse_unsafe_tree(tree: Any, schema: DatabaseSchema) -> None:
     from sqlglot import exp
 
     refuse_qualified_functions(tree, "postgres")
-    for operator in tree.find_all(exp.Operator):
-        if not re.fullmatch(r"pg_catalog\.[^\w.\"]+", str(operator.args["operator"])):
-            raise ToolRefused(f"OPERATOR({to_one_line(str(operator.args['operator']), 80)}): write the operator alone.")
+    for symbol in (str(operator.args["operator"]) for operator in tree.find_all(exp.Operator)):
+        if not re.fullmatch(r"(?:pg_catalog\.)?[^\w.\"]+", symbol):
+            raise ToolRefused(f"The operator {to_one_line(symbol, 80)} of this database is not available here.")
     for function in tree.find_all(exp.Anonymous):
         if function.name.casefold().startswith("pg_input_") and not _names_plain_type(function.expressions[1:]):
             raise ToolRefused(f"{function.name}() takes the type as a text, such as 'integer'.")
@@ -172,7 +172,7 @@ def _has_column(source: Any, name: str, tree: Any, schema: DatabaseSchema) -> bo
 
 
 def refuse_operators(sql: str, schema: DatabaseSchema) -> None:
-    """Refuse operators that run code of the database; `OPERATOR(schema.+)` is a function that is not allowed.
+    """Refuse operators that run code of the database, also as `OPERATOR(pg_catalog.+)`.
 
     Raises:
         ToolRefused: The query has such an operator.
