@@ -12,6 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 from aiohttp import web
+from tests.cli.forking import run_forked
 from tests.models.chat_server import (
     ChatServer,
     build_delta,
@@ -45,15 +46,19 @@ class ProgramResult:
         return orjson.loads(self.out)
 
 
+def build_environment(folder: Path, env: dict[str, str] | None) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name in ("PATH", "SYSTEMROOT", "LANG", "LC_ALL")}
+    own = {"HOME": str(folder), "OPPOSABLE_HOME": str(folder / "cache"), "NO_PROXY": "127.0.0.1", **TESTED_PACKAGE}
+    return {**inherited, "PYTHONIOENCODING": "utf-8", **own, **(env or {})}
+
+
 async def start_program(
     folder: Path, *args: str | bytes, stdin: int = asyncio.subprocess.PIPE, env: dict[str, str] | None = None
 ) -> asyncio.subprocess.Process:
-    inherited = {name: value for name, value in os.environ.items() if name in ("PATH", "SYSTEMROOT", "LANG", "LC_ALL")}
-    own = {"HOME": str(folder), "OPPOSABLE_HOME": str(folder / "cache"), "NO_PROXY": "127.0.0.1", **TESTED_PACKAGE}
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "opposable", *args),
         cwd=folder,
-        env={**inherited, "PYTHONIOENCODING": "utf-8", **own, **(env or {})},
+        env=build_environment(folder, env),
         stdin=stdin,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -61,9 +66,18 @@ async def start_program(
 
 
 async def run_program(
-    folder: Path, *args: str | bytes, stdin: bytes = b"", env: dict[str, str] | None = None, within: float = 60
+    folder: Path,
+    *args: str | bytes,
+    stdin: bytes = b"",
+    env: dict[str, str] | None = None,
+    within: float = 60,
+    forked: bool = sys.platform != "win32",
 ) -> ProgramResult:
+    """Run the program to its end, in a forked process or in a new one, whose start takes longer than most commands."""
     started = time.perf_counter()
+    if forked:
+        code, out, err = await run_forked(args, folder, build_environment(folder, env), stdin, within)
+        return ProgramResult(code, out.decode(), err.decode(), time.perf_counter() - started)
     process = await start_program(folder, *args, env=env)
     try:
         async with asyncio.timeout(within):

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.anyio
     ],
 )
 async def test_help_has_an_example(tmp_path: Path, command: str, teaches: str) -> None:
-    done = await run_program(tmp_path, *command.split(), "--help")
+    done = await run_program(tmp_path, *command.split(), "--help", forked=False)
     assert (done.code, done.err) == (0, "")
     assert teaches in " ".join(done.out.split())
 
@@ -103,12 +103,12 @@ def test_a_command_imports_no_other_command(tmp_path: Path) -> None:
 
 
 async def test_the_version_is_printed(tmp_path: Path) -> None:
-    done = await run_program(tmp_path, "--version")
+    done = await run_program(tmp_path, "--version", forked=False)
     assert (done.code, done.out, done.err) == (0, f"opposable {version('opposable')}\n", "")
 
 
 async def test_the_bare_command_shows_help_and_commands(tmp_path: Path) -> None:
-    done = await run_program(tmp_path)
+    done = await run_program(tmp_path, forked=False)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("Usage: ")
     for command in ("run", "ask", "chat", "tools", "models"):
