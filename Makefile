@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check console browser mariadb bench soak docs lock clean
+.PHONY: help setup demo test weights programs check console browser mariadb bench soak docs lock clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,11 +26,16 @@ demo: $(READY) ## run six tasks on the embedded model: tools, an error to recove
 	$(BIN)/python examples/demo.py
 
 test: $(READY) ## check and run all tests, including those on the embedded model
-	@$(MAKE) --no-print-directory check
-	@$(MAKE) --no-print-directory browser mariadb
-	$(BIN)/opposable models pull
+	@$(MAKE) --no-print-directory -j 3 check weights programs
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not real_model"
 	$(BIN)/python -m pytest -m real_model
+
+weights: $(READY)
+	$(BIN)/opposable models pull
+
+programs:
+	@$(MAKE) --no-print-directory browser
+	@$(MAKE) --no-print-directory mariadb
 
 check: $(READY) ## lint, format, types, layers and vocabulary, without tests
 	$(BIN)/ruff check .
