@@ -37,11 +37,13 @@ async def run_forked(
     try:
         async with asyncio.timeout(within):
             out, err = await asyncio.gather(_read(from_out), _read(from_err))
+    except BaseException:
+        process.kill()
+        raise
     finally:
-        if sys.exc_info()[0] is not None:
-            process.kill()
         writer.close()
         await asyncio.to_thread(process.join, within)
+        process.kill()  # if it closed its streams, but did not end
     assert process.exitcode is not None
     return process.exitcode, out, err
 
