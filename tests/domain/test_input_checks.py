@@ -22,6 +22,12 @@ from opposable.tools.library import ToolLibrary
             lambda: Agent(ScriptedModel("hi"), after_untrusted="ask"),
             "There is no value of `after_untrusted` 'ask'. Use one of these: allow, approve, refuse.",
         ),
+        (lambda: Agent(ScriptedModel("hi"), limits=5), "`limits` must be Limits, not 5."),
+        (lambda: Agent(ScriptedModel("hi"), options={"seed": 1}), "`options` must be ModelOptions, not {'seed': 1}."),
+        (
+            lambda: Agent(ScriptedModel("hi"), assistance="on"),
+            "`assistance` must be bool or GuardOptions or None, not 'on'.",
+        ),
         (
             lambda: create_model("http://host/v1#m", api="completions"),
             "There is no API 'completions'. Use one of these: chat, responses.",

@@ -21,7 +21,7 @@ async def ask(answer, model_type=lambda model: model, tools=()):
 
 
 def test_a_plain_function_as_the_model_of_an_agent_is_refused_with_the_way_to_pass_it():
-    with pytest.raises(BadInput, match=r"is not a model.*TextProtocolModel\(CallableModel\(function\)\)"):
+    with pytest.raises(BadInput, match=r"is no model.*TextProtocolModel\(CallableModel\(function\)\)"):
         Agent(lambda prompt: "hi")
 
 

@@ -15,7 +15,7 @@ from opposable.agent.untrusted_text import UntrustedTextPolicy
 from opposable.domain.call_context import NO_CONTEXT, CallContext
 from opposable.domain.errors import BadInput
 from opposable.domain.events import Event, RunFinished
-from opposable.domain.input_checks import require_choice
+from opposable.domain.input_checks import require_choice, require_types
 from opposable.domain.messages import Message, system_message, to_task_messages
 from opposable.domain.tools import AfterUntrusted
 from opposable.models.base import DEFAULT_OPTIONS, Model, ModelOptions
@@ -29,13 +29,13 @@ if TYPE_CHECKING:  # loaded only where it is used: it would double the import ti
 
 Task = str | Sequence[Message]
 """A task: text, or a conversation whose last message the model answers."""
+_Assistance = bool | GuardOptions | None
 
 
 class Agent:
     """A model with tools.
 
-    One agent can run many tasks concurrently; runs of the same owner share nothing but the failure memory. Close it
-    with `aclose`, or use it in `async with`.
+    It runs many tasks at once; those of one owner share only the failure memory. Close it with `aclose` or `async with`.
 
     Args:
         model: A `Model`, or a name that `opposable.models.factory.create_model` accepts, such as "openai:gpt-5".
@@ -53,7 +53,7 @@ class Agent:
         is_assisted: Whether assistance for small models is on.
 
     Raises:
-        BadInput: The name or `after_untrusted` is unknown, `model` is not a model, or a function cannot become a tool.
+        BadInput: The name or `after_untrusted` is unknown, an argument has another type, or a function cannot become a tool.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Agent:
         instructions: str = "",
         limits: Limits = DEFAULT_LIMITS,
         options: ModelOptions = DEFAULT_OPTIONS,
-        assistance: bool | GuardOptions | None = None,
+        assistance: _Assistance = None,
         failure_memory: "ScopedMemory | None" = None,
         disclosure: ToolDisclosure | None = None,
         after_untrusted: AfterUntrusted = "allow",
@@ -75,9 +75,9 @@ class Agent:
             model = create_model(model)
         if not hasattr(model, "stream"):
             raise BadInput(
-                f"{model!r} is not a model. Pass a name such as 'openai:gpt-5', or a function as "
-                "TextProtocolModel(CallableModel(function))."
+                f"{model!r} is no model. Pass a name like 'openai:gpt-5', or TextProtocolModel(CallableModel(function))."
             )
+        require_types(limits=(limits, Limits), options=(options, ModelOptions), assistance=(assistance, _Assistance))
         require_choice("value of `after_untrusted`", after_untrusted, get_args(AfterUntrusted))
         self.model = model
         self.library = tools if isinstance(tools, ToolLibrary) else ToolLibrary(tools)

@@ -1,7 +1,7 @@
 """Checks of the values that a program passes to the library."""
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, get_args
 
 from opposable.domain.errors import BadInput
 
@@ -10,6 +10,14 @@ def require_choice(kind: str, value: str, choices: Collection[str]) -> None:
     """Raise `BadInput` if a value is not one of the choices of its kind, such as "calling mode"."""
     if value not in choices:
         raise BadInput(f"There is no {kind} {value!r}. Use one of these: {', '.join(choices)}.")
+
+
+def require_types(**arguments: tuple[Any, Any]) -> None:
+    """Raise `BadInput` if the value of an argument is not of the type after it."""
+    for name, (value, kind) in arguments.items():
+        if not isinstance(value, kind):
+            types = " or ".join(one.__name__ for one in get_args(kind) or (kind,)).replace("NoneType", "None")
+            raise BadInput(f"`{name}` must be {types}, not {value!r}.")
 
 
 def require_at_least_zero(kind: str, values: Any) -> None:
