@@ -62,6 +62,11 @@ async def complete_chat(url, key="none"):
         return response.status, body["choices"][0]["message"]["content"] if "choices" in body else ""
 
 
+def accepts_connections(url):
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", urlsplit(url).port)) == 0
+
+
 def test_url_of_the_hosting_platform_counts_from_the_environment_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("DATABASE_URL=sqlite:///web.sqlite\nREDIS_URL=redis://web\n")
@@ -167,7 +172,8 @@ async def test_a_signal_stops_the_server_with_exit_code_0(number):
     assert last_line == "Stopped."
 
 
-async def test_answers_in_progress_are_finished_before_the_server_stops():
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_answers_in_progress_are_finished_before_the_server_stops(number):
     has_started = asyncio.Event()
 
     async def respond_slowly(request):
@@ -178,9 +184,28 @@ async def test_answers_in_progress_are_finished_before_the_server_stops():
     async with chat_server(respond_slowly) as upstream, serve("--model", f"{upstream.url}#qwen") as (process, url):
         completion = asyncio.create_task(complete_chat(url))
         await has_started.wait()
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         assert await completion == (200, "late but whole")
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        rest = (await asyncio.wait_for(process.stderr.read(), 20)).decode()
+        assert await process.wait() == 0
+    assert "Traceback" not in rest
+
+
+async def test_a_second_ctrl_c_stops_the_server_at_once_without_a_traceback():
+    async with (
+        chat_server(respond_endlessly) as upstream,
+        serve("--model", f"{upstream.url}#qwen") as (process, url),
+    ):
+        completion = asyncio.create_task(complete_chat(url))
+        await wait_until(lambda: bool(upstream.bodies))
+        process.send_signal(signal.SIGINT)
+        await wait_until(lambda: not accepts_connections(url))
+        process.send_signal(signal.SIGINT)
+        rest = (await asyncio.wait_for(process.stderr.read(), 20)).decode()
+        assert await process.wait() == 0
+        await asyncio.wait({completion})
+    assert "Traceback" not in rest
+    assert rest.endswith("Stopped.\n")
 
 
 @pytest.mark.parametrize(("name", "args"), [("OPPOSABLE_SERVE_KEY", ()), ("MY_KEY", ("--api-key-env", "MY_KEY"))])

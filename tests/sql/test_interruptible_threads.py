@@ -1,6 +1,7 @@
 """Calls in threads end at their time limit, also where nothing interrupts them."""
 
 import asyncio
+import gc
 import threading
 import time
 
@@ -78,3 +79,30 @@ async def test_a_duckdb_function_that_cannot_be_interrupted_does_not_delay_other
     assert time.perf_counter() - started < 2
     while any(thread.name == "duckdb" for thread in threading.enumerate()):  # noqa: ASYNC110 - threads set no event
         await asyncio.sleep(0.05)
+
+
+async def test_an_error_of_a_call_whose_end_is_no_longer_awaited_is_not_logged():
+    """As after two Ctrl-C: the second one cancels the task that interrupts the call."""
+    logged, started, event, interrupted = [], threading.Event(), threading.Event(), asyncio.Event()
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: logged.append(context["message"]))
+
+    def work():
+        started.set()
+        event.wait()
+        raise ValueError("interrupted")
+
+    threads = InterruptibleThreads("test")
+    run = asyncio.ensure_future(threads.run(work, interrupted.set, 20))
+    await asyncio.to_thread(started.wait)
+    others = asyncio.all_tasks()
+    run.cancel()
+    await interrupted.wait()
+    for task in asyncio.all_tasks() - others:
+        task.cancel()
+    await asyncio.wait({run})
+    event.set()
+    await threads.close()
+    await asyncio.sleep(0)  # the future gets the error
+    del run, task, others
+    gc.collect()
+    assert logged == []

@@ -94,14 +94,12 @@ class InterruptibleThreads:
         """
         if job.cancel():
             return
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # or asyncio logs its traceback
         deadline = asyncio.get_running_loop().time() + _GRACE_SECONDS
         while not future.done() and asyncio.get_running_loop().time() < deadline:
             interrupt()
             await asyncio.wait({future}, timeout=0.05)
-        if future.done() and not future.cancelled():
-            future.exception()
-        else:
+        if not future.done():
             with self._lock:
                 self._abandoned |= {job} & self._running
                 self._start_waiting()
-            future.add_done_callback(lambda late: late.cancelled() or late.exception())

@@ -33,7 +33,7 @@ async def serve(
     *,
     listening_socket: socket.socket | None = None,
 ) -> float:
-    """Serve until SIGINT or SIGTERM.
+    """Serve until SIGINT, SIGTERM or SIGHUP.
 
     Args:
         app: The application.
@@ -51,7 +51,7 @@ async def serve(
     server_socket = listening_socket or open_listening_socket(host, port)
     gc.collect()
     gc.freeze()  # collections need not scan objects that live as long as the server
-    server = _Server(_create_config(app), lambda: on_ready(get_base_url(host, server_socket)))
+    server = _Server(_create_config(app), lambda: on_ready(get_base_url(host, server_socket)), _get_stop_signals())
     await server.serve([server_socket])
     return time.monotonic() - server.stopped_at
 
@@ -71,7 +71,7 @@ async def serve_in_background(app: FastAPI) -> AsyncIterator[str]:
     host = "127.0.0.1"
     listening_socket = open_listening_socket(host, 0)
     ready = asyncio.Event()
-    server = _Server(_create_config(app), ready.set, signals=())
+    server = _Server(_create_config(app), ready.set)
     server_task = asyncio.create_task(server.serve([listening_socket]))
     ready_task = asyncio.create_task(ready.wait())
     await asyncio.wait({server_task, ready_task}, return_when=asyncio.FIRST_COMPLETED)
@@ -97,6 +97,11 @@ def _create_config(app: FastAPI) -> uvicorn.Config:
     )
 
 
+def _get_stop_signals() -> tuple[int, ...]:
+    hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # Windows has none
+    return (signal.SIGINT, signal.SIGTERM, *(() if signal.getsignal(hangup) is signal.SIG_IGN else (hangup,)))  # nohup
+
+
 class _Server(uvicorn.Server):
     """A uvicorn server that calls `on_ready` and does not raise the stop signal again."""
 
@@ -104,7 +109,7 @@ class _Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         on_ready: Callable[[], None],
-        signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM),
+        signals: Sequence[int] = (),
     ) -> None:
         super().__init__(config)
         self._signals = signals
@@ -114,6 +119,11 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if self.force_exit:  # a second Ctrl-C: uvicorn cancels the open application, and logs a traceback
+            await self.lifespan.shutdown()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.stopped_at = time.monotonic()
