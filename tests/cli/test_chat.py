@@ -174,7 +174,8 @@ async def test_pasted_lines_are_one_message(tmp_path: Path) -> None:
 async def test_a_second_ctrl_c_while_a_tool_does_not_stop_ends_the_conversation(tmp_path: Path) -> None:
     (tmp_path / "tidying.py").write_text(
         "import asyncio\n\nasync def tidy_up() -> str:\n    try:\n        await asyncio.sleep(60)\n"
-        "    finally:\n        await asyncio.sleep(3)\n"
+        "    finally:\n        while True:\n            try:\n                await asyncio.sleep(60)\n"
+        "            except asyncio.CancelledError:\n                pass\n"
     )
     home = {"OPPOSABLE_HOME": str(tmp_path / ".local/share/opposable")}  # where a terminal without the variable looks
     assert (await run_program(tmp_path, "tools", "add", "tidying.py", "--yes", env=home)).code == 0

@@ -86,6 +86,25 @@ async def test_a_stopped_command_ends_the_servers_that_it_started(tmp_path: Path
 
 
 @needs_posix
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_a_second_signal_ends_a_command_whose_tool_catches_its_cancellation(
+    tmp_path: Path, number: int, code: int
+) -> None:
+    (tmp_path / "stubborn.py").write_text(
+        "import asyncio\n\nasync def stay() -> str:\n    while True:\n        print('running', flush=True)\n"
+        "        try:\n            await asyncio.sleep(60)\n        except asyncio.CancelledError:\n            pass\n"
+    )
+    assert (await run_program(tmp_path, "tools", "add", "stubborn.py", "--yes")).code == 0
+    process = await start_program(tmp_path, "tools", "call", "stay")
+    assert process.stderr is not None
+    for _ in range(2):
+        assert await asyncio.wait_for(process.stderr.readline(), 30) == b"running\n"
+        process.send_signal(number)
+    out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, out, err.replace(b"running\n", b"")) == (code, b"", b"Stopped.\n")
+
+
+@needs_posix
 async def test_words_are_whole_in_a_terminal_and_lines_are_whole_in_a_pipe(tmp_path: Path) -> None:
     piped = await run_program(tmp_path, "run", "x", "--model", "nope")
     assert piped.err.count("\n") == 1

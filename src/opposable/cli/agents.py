@@ -1,11 +1,11 @@
 """The commands for stored agents: list, show, bind, unbind, check."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from opposable.cli.errors import run_async
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, out, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json
@@ -90,7 +90,7 @@ def check(
     """
     from opposable.app.agent_check import check_agents  # lazy: the store needs the extra "service"
 
-    warnings = asyncio.run(check_agents(read_settings(), agent_ids or ()))
+    warnings = run_async(check_agents(read_settings(), agent_ids or ()))
     if json:
         messages = {name: [warning.message for warning in found] for name, found in warnings.items()}
         print(to_json({"agents": [{"agent_id": name, "warnings": found} for name, found in messages.items()]}))

@@ -11,6 +11,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from opposable.app.default_store import open_default_store, require_postgresql
+from opposable.cli.errors import run_async
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import (
     JsonOption,
@@ -223,7 +224,7 @@ def _with_store(action: Callable[[Store], Awaitable[T]]) -> T:
         async with open_default_store(settings) as store:
             return await action(store)
 
-    return asyncio.run(run_action())
+    return run_async(run_action())
 
 
 def _set_paused(batch_id: str, *, paused: bool) -> None:

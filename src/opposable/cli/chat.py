@@ -150,6 +150,7 @@ class _Session:
                     self._answer_message(text)
         except KeyboardInterrupt:
             if self._is_answering or errors.is_stopped():
+                errors.exit_soon()
                 raise
             err.print(style_text(("stopped", "yellow")))
         except OpposableError as error:

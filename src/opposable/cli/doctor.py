@@ -1,11 +1,11 @@
 """The command `doctor`, which checks the installation."""
 
-import asyncio
 from dataclasses import asdict
 
 import typer
 
 from opposable.app.diagnosis import Check, diagnose
+from opposable.cli.errors import run_async
 from opposable.cli.options import JsonOption, ModelOption, out, read_settings
 from opposable.cli.rendering import style_text, to_json
 
@@ -23,7 +23,7 @@ def doctor(model: ModelOption = None, json: JsonOption = False) -> None:
     async def collect() -> list[Check]:
         return [check async for check in diagnose(read_settings(), model)]
 
-    checks = asyncio.run(collect())
+    checks = run_async(collect())
     if json:
         print(to_json({"checks": [asdict(check) for check in checks]}))
     else:

@@ -4,14 +4,16 @@ Exit codes: 0 success; 1 failure of the model, a tool, the network or the disk; 
 129 and 143 stopped by SIGHUP and SIGTERM.
 """
 
+import asyncio
+import atexit
 import io
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import typer
 from pydantic import ValidationError
@@ -22,11 +24,17 @@ from opposable.domain.errors import BadInput, OpposableError, get_error_kind
 from opposable.domain.validation_problems import list_problems
 from opposable.tools.streaming import is_tool_thread_busy
 
+_STOP_SIGNALS = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
 INTERRUPTED = 128 + signal.SIGINT
 STOP_SECONDS = 30.0
 """Seconds that a command has to end after SIGTERM or SIGHUP: a tool may catch its cancellation."""
+CLEANUP_SECONDS = 5.0
+"""Seconds that a command has to end its tasks and the programs that it started, after a second Ctrl-C."""
+
+T = TypeVar("T")
 
 _received_stop_signals: list[int] = []
+_reports_interruption = threading.Lock()
 
 
 def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
@@ -35,8 +43,9 @@ def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
     An error is reported in one sentence on `err`, or as one JSON object on standard output if `--json` is given.
     """
     _open_closed_streams()
-    for name in {"SIGTERM", "SIGHUP"} & signal.Signals.__members__.keys():  # Windows has no SIGHUP
-        if signal.getsignal(number := signal.Signals[name]) is signal.SIG_DFL:  # nohup ignores it
+    atexit.register(_handle_signals, signal.SIG_IGN)  # Python's end is quick, and a signal would change the exit code
+    for number in _STOP_SIGNALS:
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it
             signal.signal(number, _stop)
     json = "--json" in sys.argv[1:]
     if json and sys.stdout is None:
@@ -49,13 +58,41 @@ def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
         code = _run_command(command, err, json)
         if sys.stdout is not None:
             sys.stdout.flush()
+    except KeyboardInterrupt:  # a second Ctrl-C
+        code = _report_interruption(err, json)
     except OSError as error:  # standard output is closed or full
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python reports it again at exit
         code = 1 if isinstance(error, BrokenPipeError) else report_error(error, err)
+    _handle_signals(lambda number, frame: os._exit(code or 128 + number))
     if is_tool_thread_busy():  # with a function that was given up: its end would delay that of the program
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def run_async(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine as `asyncio.run` does. A second Ctrl-C ends the program, also if a tool catches both."""
+    with asyncio.Runner() as runner:
+        try:
+            return runner.run(main)
+        except KeyboardInterrupt:
+            exit_soon()
+            raise
+
+
+def exit_soon(seconds: float = CLEANUP_SECONDS) -> None:
+    """End the interrupted program in `seconds`, whatever it waits for then."""
+
+    def end() -> None:
+        try:
+            _report_interruption(Console(stderr=True), "--json" in sys.argv[1:])
+            sys.stdout.flush()
+        finally:
+            os._exit(_get_interruption_code())
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
 
 
 def is_stopped() -> bool:
@@ -63,12 +100,16 @@ def is_stopped() -> bool:
     return bool(_received_stop_signals)
 
 
+def _handle_signals(handler: Callable[[int, FrameType | None], Any] | signal.Handlers) -> None:
+    for number in (signal.SIGINT, *_STOP_SIGNALS):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
 def _stop(number: int, _frame: FrameType | None) -> None:
     """Stop the command as Ctrl-C does: it ends the programs that it started, and removes its temporary files."""
     _received_stop_signals.append(number)
-    timer = threading.Timer(STOP_SECONDS, os._exit, (128 + number,))
-    timer.daemon = True
-    timer.start()
+    exit_soon(STOP_SECONDS)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts jobs in the background
         raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
@@ -99,10 +140,19 @@ def _run_command(command: Callable[[], int], err: Console, json: bool) -> int:
         if not _is_expected(error) and os.environ.get("OPPOSABLE_DEBUG") == "1":
             raise
         return report_error(error, err, json)
-    if code != INTERRUPTED:
-        return code
-    code = 128 + _received_stop_signals[0] if _received_stop_signals else code
-    return _print_error("interrupted", "Stopped.", code, err, json)
+    return _report_interruption(err, json) if code == INTERRUPTED else code
+
+
+def _report_interruption(err: Console, json: bool) -> int:
+    """Report once that the program was interrupted, and return its exit code."""
+    code = _get_interruption_code()
+    if _reports_interruption.acquire(blocking=False):
+        _print_error("interrupted", "Stopped.", code, err, json)
+    return code
+
+
+def _get_interruption_code() -> int:
+    return 128 + _received_stop_signals[0] if _received_stop_signals else INTERRUPTED
 
 
 def _print_error(kind: str, message: str, code: int, err: Console, json: bool) -> int:

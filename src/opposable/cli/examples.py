@@ -1,6 +1,5 @@
 """The commands for confirmed questions: add, list, rm, import."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 import typer
 
 from opposable.app.query_examples import add_examples, delete_example, list_examples, read_examples_file
+from opposable.cli.errors import run_async
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, out, read_settings
 from opposable.cli.rendering import render_table, shorten, style_text, to_json
@@ -30,7 +30,7 @@ def add(
 
     Example: opposable examples add "How many artists are there?" "SELECT count(*) FROM Artist" --db examples/data/chinook.sqlite
     """
-    example = asyncio.run(add_examples(read_settings(), db, [(question, sql)]))[0]
+    example = run_async(add_examples(read_settings(), db, [(question, sql)]))[0]
     print(_to_json([example])) if json else out.print(style_text(f"{example.example_id} is stored."))
 
 
@@ -40,7 +40,7 @@ def list_all(db: RequiredDatabaseOption, json: JsonOption = False) -> None:
 
     Example: opposable examples list --db examples/data/chinook.sqlite
     """
-    examples = asyncio.run(list_examples(read_settings(), db))
+    examples = run_async(list_examples(read_settings(), db))
     if json:
         print(_to_json(examples))
     elif examples:
@@ -56,7 +56,7 @@ def remove(example_id: Annotated[str, typer.Argument(help="Example id", metavar=
 
     Example: opposable examples rm 3fa9c0d1e2b3
     """
-    asyncio.run(delete_example(read_settings(), example_id))
+    run_async(delete_example(read_settings(), example_id))
     out.print(style_text(f"{example_id} is deleted."))
 
 
@@ -70,7 +70,7 @@ def import_file(
 
     Example: opposable examples import questions.jsonl --db examples/data/chinook.sqlite
     """
-    examples = asyncio.run(add_examples(read_settings(), db, read_examples_file(file)))
+    examples = run_async(add_examples(read_settings(), db, read_examples_file(file)))
     print(_to_json(examples)) if json else out.print(style_text(f"Stored examples: {len(examples)}."))
 
 

@@ -1,11 +1,11 @@
 """Python files of functions: added as tools, and reviewed again when they change."""
 
-import asyncio
 from pathlib import Path
 
 from opposable.app.allowed_files import AllowedFiles
 from opposable.app.stored_tools import open_allowed_files, save_tools
 from opposable.app.tool_factory import create_builtin_library
+from opposable.cli.errors import run_async
 from opposable.cli.options import err, read_file, read_settings, warn
 from opposable.cli.rendering import confirm, is_terminal
 from opposable.domain.errors import BadInput
@@ -57,7 +57,7 @@ def review_changed_files() -> None:
         if is_terminal() and confirm(err, question):
             settings = read_settings()
             specs, left_out = read_function_file(settings, path, assume_yes=True)
-            asyncio.run(save_tools(settings, specs))
+            run_async(save_tools(settings, specs))
             for name, reason in left_out.items():
                 warn(f"{name}: {reason}")
         else:

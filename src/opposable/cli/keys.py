@@ -1,11 +1,11 @@
 """The commands for API keys: create, list, revoke."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from opposable.app.default_store import open_default_store
+from opposable.cli.errors import run_async
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, err, out, parse_rate, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json
@@ -48,7 +48,7 @@ def create(
         async with open_default_store(read_settings()) as store:
             await store.keys.add(record)
 
-    asyncio.run(save())
+    run_async(save())
     if as_json:
         print(to_json({"key": secret, **_to_json(record)}))
         return

@@ -1,6 +1,5 @@
 """The command `mcp-serve`, which serves the tools to MCP clients."""
 
-import asyncio
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ from opposable.app.default_store import open_existing_store
 from opposable.app.execution_log import RecordCall, open_execution_log
 from opposable.app.stored_tools import get_agent_bindings
 from opposable.app.tools import open_tools_and_database
+from opposable.cli.errors import run_async
 from opposable.cli.function_files import review_changed_files
 from opposable.cli.options import DatabaseOption, RootOption, ToolOption, err, read_settings
 from opposable.cli.rendering import style_text
@@ -79,4 +79,4 @@ def mcp_serve(
                 on_ready=lambda url: err.print(style_text(f"{len(library.names)} tools are served at {url}")),
             )
 
-    asyncio.run(serve())
+    run_async(serve())

@@ -1,6 +1,5 @@
 """The commands for models: list, pull, check."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from opposable.app.models import (
     save_model_calling_mode,
     select_best_mode,
 )
+from opposable.cli.errors import run_async
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import DownloadOption, JsonOption, err, out, read_settings
 from opposable.cli.rendering import DownloadBar, escape_control_characters, render_table, shorten, style_text, to_json
@@ -72,7 +72,7 @@ def pull_model(json: JsonOption = False) -> None:
     Example: opposable models pull
     """
     with DownloadBar(err) as bar:
-        path = asyncio.run(pull_embedded(read_settings(), bar))
+        path = run_async(pull_embedded(read_settings(), bar))
     print(to_json({"path": path})) if json else out.print(style_text(f"The embedded model is at {path}"))
 
 
@@ -116,7 +116,7 @@ def check_model(
     settings = read_settings()
     used_mode, profile = get_calling_mode(settings, name), _profile_to_json(get_model_profile(settings, name))
     with DownloadBar(err, allow_download=download) as bar:
-        results = asyncio.run(probe_model(settings, name, selected, bar, None if json else print_result, number))
+        results = run_async(probe_model(settings, name, selected, bar, None if json else print_result, number))
     best = select_best_mode(name, results)
     passed = any(result.passed for mode_results in results.values() for result in mode_results)
     is_saved = save and passed and best.is_measured

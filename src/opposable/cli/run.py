@@ -1,6 +1,5 @@
 """The commands `run` and `ask`, which ask a model."""
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -18,6 +17,7 @@ from opposable.app.media import create_user_message
 from opposable.app.query_examples import confirm_last_answer, forget_last_answer, save_last_answer
 from opposable.cli.approval import TerminalApprover
 from opposable.cli.data_answers import format_csv, print_answer
+from opposable.cli.errors import run_async
 from opposable.cli.function_files import review_changed_files
 from opposable.cli.options import (
     AssistOption,
@@ -93,7 +93,7 @@ def run(
         if run_finished.reason != "answer":
             raise typer.Exit(1)
 
-    asyncio.run(run_task())
+    run_async(run_task())
 
 
 def ask(
@@ -133,7 +133,7 @@ def ask(
     Example: opposable ask "Which country has the most customers?" --db examples/data/chinook.sqlite
     """
     if good:
-        example = asyncio.run(confirm_last_answer(read_settings()))
+        example = run_async(confirm_last_answer(read_settings()))
         out.print(style_text(f"{example.example_id} is stored: {example.question}"))
         return
     if question is None:
@@ -147,7 +147,7 @@ def ask(
     if as_csv and json:
         raise BadInput("--csv and --json exclude each other. Leave one out.")
     bar, printer = DownloadBar(err, allow_download=download), RunPrinter(err, None, is_quiet=not verbose)
-    answer, usage = asyncio.run(
+    answer, usage = run_async(
         _answer_with_agent(text, db, model, assist, bar, printer)
         if use_agent
         else _answer_with_team(text, db, str(semantics or ""), model, assist, bar, printer, after or ())

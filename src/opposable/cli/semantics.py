@@ -1,12 +1,12 @@
 """The commands for semantic models: lint and init."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from opposable.app.ask import draft_semantics, lint_semantics
+from opposable.cli.errors import run_async
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import DatabaseOption, JsonOption, err, out, require_database, require_new_file, write_file
 from opposable.cli.rendering import style_text, to_json, write_text
@@ -28,7 +28,7 @@ def lint(
 
     Example: opposable semantics lint evals/semantics/chinook/model.yaml --db examples/data/chinook.sqlite
     """
-    findings = asyncio.run(lint_semantics(file, require_database(db)))
+    findings = run_async(lint_semantics(file, require_database(db)))
     errors = sum(finding.severity == "error" for finding in findings)
     if json:
         forms = [
@@ -67,7 +67,7 @@ def init(
     database = require_database(db)
     if file is not None:
         require_new_file(file)
-    text = asyncio.run(draft_semantics(database))
+    text = run_async(draft_semantics(database))
     if file is None:
         write_text(out, text)
         return

@@ -1,10 +1,9 @@
 """The command `store init`, which creates the store."""
 
-import asyncio
-
 import typer
 
 from opposable.app.default_store import open_default_store
+from opposable.cli.errors import run_async
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import err, read_settings
 from opposable.cli.rendering import style_text
@@ -30,5 +29,5 @@ def init() -> None:
         async with open_default_store(read_settings(), create="always"):
             pass
 
-    asyncio.run(create())
+    run_async(create())
     err.print(style_text("The store is ready."))

@@ -1,6 +1,5 @@
 """What the commands over stored records share: the store, the search by id, and cells of limited width."""
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
@@ -10,6 +9,7 @@ import typer
 from rich.text import Text
 
 from opposable.app.default_store import open_existing_store
+from opposable.cli.errors import run_async
 from opposable.cli.options import read_settings
 from opposable.domain.errors import BadInput
 from opposable.domain.records import Page
@@ -33,7 +33,7 @@ def read_store(operation: "Callable[[Store], Awaitable[T]]", default: T) -> T:
         async with open_existing_store(read_settings()) as store:
             return default if store is None else await operation(store)
 
-    return asyncio.run(run())
+    return run_async(run())
 
 
 def read_page(operation: "Callable[[Store], Awaitable[Page[T]]]") -> tuple[T, ...]:
@@ -55,7 +55,7 @@ def run_with_store(operation: "Callable[[Store], Awaitable[T]]") -> T:
                 raise BadInput("Nothing is stored yet: the database of OPPOSABLE_DATABASE_URL has no store.")
             return await operation(store)
 
-    return asyncio.run(run())
+    return run_async(run())
 
 
 async def find_by_id_prefix(

@@ -1,6 +1,5 @@
 """The commands for stored tools: add, import, enable, export."""
 
-import asyncio
 import codecs
 import dataclasses
 import shlex
@@ -21,6 +20,7 @@ from opposable.app.stored_tools import (
     save_tools,
     set_tool_enabled,
 )
+from opposable.cli.errors import run_async
 from opposable.cli.function_files import read_function_file
 from opposable.cli.options import JsonOption, err, out, read_file, read_settings, require_new_file, write_file
 from opposable.cli.rendering import render_table, style_text, to_json
@@ -93,7 +93,7 @@ def import_openapi(
             document = await read_document(source, loader.client)
         return specs_from_openapi(document, prefix=prefix, server=server, include=tuple(only or ()))
 
-    imported = asyncio.run(read_tools())
+    imported = run_async(read_tools())
     reasons: dict[str, list[str]] = {}
     for part in imported.skipped_parts:
         reasons.setdefault(part.location, []).append(part.reason)
@@ -145,7 +145,7 @@ def remove(name: ToolIdArgument, json: JsonOption = False) -> None:
 
     Example: opposable tools rm clock
     """
-    asyncio.run(delete_tool(read_settings(), name))
+    run_async(delete_tool(read_settings(), name))
     print(to_json({"tool_id": name})) if json else out.print(style_text(f"{name} is deleted."))
 
 
@@ -168,7 +168,7 @@ def disable(name: ToolIdArgument, json: JsonOption = False) -> None:
 
 
 def _set_enabled(name: str, json: bool, *, enabled: bool) -> None:
-    asyncio.run(set_tool_enabled(read_settings(), name, enabled=enabled))
+    run_async(set_tool_enabled(read_settings(), name, enabled=enabled))
     sentence = style_text(f"{name} is {'enabled' if enabled else 'disabled'}.")
     print(to_json({"tool_id": name, "enabled": enabled})) if json else out.print(sentence)
 
@@ -293,7 +293,7 @@ def _save_and_report(
     is_complete, left_out = not left_out, {**(left_out or {}), **(skipped_parts or {})}
     if not specs and not left_out:
         raise BadInput("There is no tool to store: the file or document defines none.")
-    registrations = asyncio.run(save_tools(read_settings(), specs, replace=replace, force=force)) if specs else []
+    registrations = run_async(save_tools(read_settings(), specs, replace=replace, force=force)) if specs else []
     secrets = get_referenced_variables(*specs)
     if json:
         forms = [registration.model_dump(mode="json") for registration in registrations]

@@ -1,6 +1,5 @@
 """The commands for tools: list, show, call, search, health."""
 
-import asyncio
 from dataclasses import asdict
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 from opposable.app.stored_tools import check_tool_health
 from opposable.app.tools import open_tools, require_tool
 from opposable.cli import stored_tools
+from opposable.cli.errors import run_async
 from opposable.cli.function_files import review_changed_files
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import (
@@ -51,7 +51,7 @@ def list_tools(root: RootOption = None, db: DatabaseOption = None, json: JsonOpt
         else:
             write_text(out, "".join(f"{tool_id}\t{description}\n" for tool_id, description in cells))
 
-    asyncio.run(print_tools())
+    run_async(print_tools())
 
 
 @cli.command("show")
@@ -70,7 +70,7 @@ def show_tool(
         fields = {"name": definition.name, "description": definition.description, "parameters": definition.parameters}
         print(to_json(fields)) if json else out.print_json(to_json(fields))
 
-    asyncio.run(print_definition())
+    run_async(print_definition())
 
 
 @cli.command("call")
@@ -102,7 +102,7 @@ def call_tool(
         if result.failure is not None:
             raise typer.Exit(1)
 
-    asyncio.run(call())
+    run_async(call())
 
 
 @cli.command("search")
@@ -139,7 +139,7 @@ def search_tools(
         else:
             err.print(style_text(f"No tool matches. Describe the need in other words. All tools: {', '.join(names)}"))
 
-    asyncio.run(search())
+    run_async(search())
 
 
 @cli.command("health")
@@ -153,7 +153,7 @@ def check_tools(
 
     Example: opposable tools health
     """
-    rows = asyncio.run(check_tool_health(read_settings(), name))
+    rows = run_async(check_tool_health(read_settings(), name))
     if json:
         print(to_json({"tools": [asdict(row) for row in rows]}))
     else:
