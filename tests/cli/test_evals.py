@@ -53,6 +53,19 @@ async def test_an_interrupted_evaluation_shows_the_scores_so_far(workspace: Path
     assert err.endswith(b"Stopped.\n")
 
 
+@needs_posix
+@pytest.mark.parametrize("what", [("runs", "--only", "bare loop", "--no-twice"), ("assistance",)])
+async def test_an_interrupted_evaluation_of_runs_shows_the_scores_so_far(tmp_path: Path, what: tuple[str, ...]) -> None:
+    async with chat_server(build_completion("Done."), respond_endlessly) as server:
+        args = ("eval", *what, "--scenarios", str(SCENARIO_FOLDER), "--model", f"{server.url}#m")
+        process = await start_program(tmp_path, *args)
+        await wait_until(lambda: len(server.bodies) == 2)
+        process.send_signal(signal.SIGINT)
+        out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, b"success %" in out) == (130, True)
+    assert err.endswith(b"Stopped.\n")
+
+
 def test_a_report_that_cannot_be_written_is_reported_before_the_evaluation(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["eval", "sql", str(tmp_path), "--report", str(tmp_path / "none" / "r.html")])
     assert isinstance(done.exception, BadInput)

@@ -1,9 +1,8 @@
 """The commands for evaluations: questions about data, and agent runs."""
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -11,6 +10,7 @@ from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColum
 from opposable.agent.assistance.guard_options import RULE_SWITCHES
 from opposable.app.models import open_model, open_unwrapped_model
 from opposable.ask.semantics.loader import load_semantic_model
+from opposable.cli.errors import run_async
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, ModelOption, err, out, read_settings, warn, write_file
 from opposable.cli.rendering import DownloadBar, render_table, to_json
@@ -87,12 +87,7 @@ def evaluate_sql(
         finally:
             await opened_model.aclose()
 
-    try:
-        asyncio.run(score())
-    except KeyboardInterrupt:
-        if not json and (rows := [{"": name, **sheet.summary()} for name, sheet in sheets.items() if sheet.scores]):
-            _print_table(rows)
-        raise
+    _run_evaluation(score(), sheets, json)
     summaries = {name: sheet.summary() for name, sheet in sheets.items()}
     comparisons = compare_sheets(sheets)
     if json:
@@ -156,17 +151,20 @@ def evaluate_runs(
         raise BadInput(f"--models takes {', '.join(models)}, not {scripted_models!r}.")
     scenarios = [scenario for scenario in available if not kind or scenario.kind in kind]
 
-    async def score() -> dict[str, ScenarioScoreSheet]:
+    sheets: dict[str, ScenarioScoreSheet] = {}
+
+    async def score() -> None:
         if model is None:
-            return await _score_variants(scenarios, models[scripted_models], only, twice)
+            await _score_variants(sheets, scenarios, models[scripted_models], only, twice)
+            return
         with DownloadBar(err) as bar:
             opened_model = await (open_unwrapped_model if unwrapped else open_model)(read_settings(), model, bar)
         try:
-            return await _score_variants(scenarios, lambda *_: opened_model, only, twice)
+            await _score_variants(sheets, scenarios, lambda *_: opened_model, only, twice)
         finally:
             await opened_model.aclose()
 
-    sheets = asyncio.run(score())
+    _run_evaluation(score(), sheets, json)
     summaries = {name: sheet.summary() for name, sheet in sheets.items()}
     failed_scenarios = {
         name: [scenario_score.scenario.name for scenario_score in sheet.scores if not scenario_score.success]
@@ -201,16 +199,19 @@ def evaluate_assistance(
     suite = load_scenarios(scenario_folder)
     scenarios = [*suite.scenarios, *suite.held_out_scenarios]
 
-    async def score() -> dict[str, ScenarioScoreSheet]:
+    sheets: dict[str, ScenarioScoreSheet] = {}
+
+    async def score() -> None:
         with DownloadBar(err) as bar:
             opened_model = await open_model(read_settings(), model, bar)
         try:
             variants = ["all guards", *(get_variant_name(rule) for rule in rules)]
-            return await _score_variants(scenarios, lambda *_: opened_model, variants, twice=False)
+            await _score_variants(sheets, scenarios, lambda *_: opened_model, variants, twice=False)
         finally:
             await opened_model.aclose()
 
-    figures = {name: sheet.summary() for name, sheet in asyncio.run(score()).items()}
+    _run_evaluation(score(), sheets, json)
+    figures = {name: sheet.summary() for name, sheet in sheets.items()}
     complete = figures["all guards"]
     worth = [
         {
@@ -231,6 +232,18 @@ def evaluate_assistance(
     _print_table(worth)
 
 
+def _run_evaluation(
+    scoring: Coroutine[Any, Any, None], sheets: Mapping[str, SqlScoreSheet | ScenarioScoreSheet], json: bool
+) -> None:
+    """Run an evaluation, and print the scores so far if it is interrupted."""
+    try:
+        run_async(scoring)
+    except KeyboardInterrupt:
+        if not json and (rows := [{"": name, **sheet.summary()} for name, sheet in sheets.items() if sheet.scores]):
+            _print_table(rows)
+        raise
+
+
 def _print_table(rows: Sequence[Mapping[str, object]]) -> None:
     out.print(render_table(tuple(rows[0]), [tuple(row.values()) for row in rows]))
 
@@ -241,9 +254,12 @@ def _create_progress() -> Progress:
 
 
 async def _score_variants(
-    scenarios: list[Scenario], model_for: ScenarioModelFactory, only: list[str] | None, twice: bool
-) -> dict[str, ScenarioScoreSheet]:
-    sheets: dict[str, ScenarioScoreSheet] = {}
+    sheets: dict[str, ScenarioScoreSheet],
+    scenarios: list[Scenario],
+    model_for: ScenarioModelFactory,
+    only: list[str] | None,
+    twice: bool,
+) -> None:
     with _create_progress() as progress:
         for name, guards in VARIANTS.items():
             if only and name not in only:
@@ -258,7 +274,6 @@ async def _score_variants(
                 raise errors[0]
             if errors:
                 warn(f"{name}: {len(errors)} of {len(scenarios)} runs failed with an error of the model. {errors[0]}")
-    return sheets
 
 
 def _check_choices(option: str, names: list[str] | None, valid_names: list[str]) -> None:
