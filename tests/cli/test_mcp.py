@@ -3,9 +3,11 @@
 import asyncio
 import os
 import re
+import signal
 import sys
 
 import aiohttp
+import orjson
 import pytest
 from tests.cli.program import Terminal, needs_posix, run_program, start_program
 
@@ -83,3 +85,14 @@ async def test_a_closed_stream_of_the_transport_is_invalid_input(tmp_path, redir
     )
     _, err = await program.communicate()
     assert (program.returncode, err.startswith(b"Error: Standard input or output is closed.")) == (2, True)
+
+
+@needs_posix
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_a_signal_ends_the_server_while_its_client_is_connected(tmp_path, number, code):
+    program = await start_program(tmp_path, "mcp-serve", "--tool", "calculator")
+    program.stdin.write(orjson.dumps(INITIALIZE) + b"\n")
+    assert b"serverInfo" in await asyncio.wait_for(program.stdout.readline(), 30)
+    program.send_signal(number)
+    assert await asyncio.wait_for(program.wait(), 20) == code
+    assert await program.stderr.read() == b"Stopped.\n"

@@ -3,7 +3,10 @@
 import asyncio
 import base64
 import contextlib
+import itertools
+import os
 import re
+import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -281,6 +284,32 @@ async def serve_mcp_stdio(
     call.
     """
     library_server = LibraryServer(library, name=name, instructions=instructions, record_call=record_call)
-    async with stdio_server() as (read_stream, write_stream), library_server.notify_of_changes():
+    lines: Any = _read_standard_input()  # iterated only
+    async with stdio_server(lines) as (read_stream, write_stream), library_server.notify_of_changes():
         options = library_server.server.create_initialization_options()
         await library_server.server.run(read_stream, write_stream, options)
+
+
+async def _read_standard_input() -> AsyncIterator[str]:
+    """Yield the lines of standard input, which is the null device then. A cancellation ends this at once.
+
+    The reader of the SDK waits for a next line before it ends.
+    """
+    loop, queue, is_taken = asyncio.get_running_loop(), asyncio.Queue[bytes](), threading.Semaphore()
+    private, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+
+    def read() -> None:
+        with os.fdopen(private, "rb", closefd=False) as stream, contextlib.suppress(RuntimeError):  # the loop is closed
+            for line in itertools.chain(stream, [b""]):
+                is_taken.acquire()
+                loop.call_soon_threadsafe(queue.put_nowait, line)
+
+    threading.Thread(target=read, daemon=True).start()
+    try:
+        while line := await queue.get():
+            yield line.decode("utf-8", "replace")
+            is_taken.release()
+    finally:
+        os.dup2(private, 0)
