@@ -39,3 +39,11 @@ def test_a_byte_order_mark_before_the_examples_is_skipped(tmp_path: Path) -> Non
     file = tmp_path / "examples.jsonl"
     file.write_text('{"question": "有多少专辑？", "sql": "SELECT count(*) FROM Album"}\r\n', encoding="utf-8-sig")
     assert read_examples_file(file) == [("有多少专辑？", "SELECT count(*) FROM Album")]
+
+
+@pytest.mark.parametrize("line", ['{"question": null, "sql": "SELECT 1"}', '{"question": "Why?", "sql": ["SELECT 1"]}'])
+def test_a_question_that_is_not_text_is_reported_with_its_line(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "examples.jsonl"
+    file.write_text(f"\n{line}\n")
+    with pytest.raises(BadInput, match="line 2 is not a JSON object with the texts question and sql"):
+        read_examples_file(file)

@@ -90,13 +90,21 @@ def read_examples_file(path: Path) -> list[tuple[str, str]]:
         if not line.strip():
             continue
         try:
-            record = orjson.loads(line)
-            pairs.append((str(record["question"]), str(record["sql"])))
+            pairs.append(_read_pair(line))
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise BadInput(f"{path}, line {number} is not a JSON object with question and sql.") from error
+            raise BadInput(f"{path}, line {number} is not a JSON object with the texts question and sql.") from error
     if not pairs:
         raise BadInput(f"{path} is empty. Write a JSON object with question and sql on each line.")
     return pairs
+
+
+def _read_pair(line: bytes) -> tuple[str, str]:
+    """Return the question and the SQL of a line. Raises: `ValueError`, `KeyError` or `TypeError`."""
+    record = orjson.loads(line)
+    question, sql = record["question"], record["sql"]
+    if not isinstance(question, str) or not isinstance(sql, str):
+        raise TypeError
+    return question, sql
 
 
 def save_last_answer(settings: Settings, identity: str, question: str, answer: DataAnswer) -> None:
