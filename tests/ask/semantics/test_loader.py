@@ -24,6 +24,7 @@ INVALID = {
     "metrics: " + "[" * 40 + "]" * 40: "model.yaml, line 1: nested deeper than 24 levels.",
     "metrics: " + "[" * 9_000 + "]" * 9_000: "model.yaml is nested deeper than 24 levels.",
     "x" * 1_000_001: "model.yaml has 1,000,001 characters: at most 1,000,000 are allowed.",
+    "version: " + "9" * 5_000: "model.yaml is not valid YAML: Exceeds the limit",
     "ontology: []": "model.yaml, line 1: ontology: is not a known field",
 }
 

@@ -62,7 +62,7 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise BadInput(f"{file}, line {mark.line + 1 if mark else 1}: invalid YAML: {error.problem}.") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # a whole number of 5,000 digits is a ValueError
         raise BadInput(f"{file} is not valid YAML: {' '.join(str(error).split())}.") from error
 
 
