@@ -198,6 +198,9 @@ async def test_the_skills_of_a_folder_are_stored(tmp_path):
         (("add", "broken.yaml"), "broken.yaml is neither JSON nor YAML: line 2: did not find"),
         (("add", "deep.yaml"), "deep.yaml is neither JSON nor YAML: it is nested too deep"),
         (("add", "latin.yaml"), "latin.yaml is neither JSON nor YAML: it is not UTF-8 text"),
+        (("add", "merges.yaml"), "merges.yaml is neither JSON nor YAML: line 2: too many merge keys"),
+        (("add-mcp", "utf16.json"), "utf16.json is not UTF-8 text. Save it as UTF-8."),
+        (("add", "loop.py", "--yes"), "Cannot read loop.py"),
     ],
 )
 async def test_invalid_input_is_reported_in_one_sentence(tmp_path, args, message):
@@ -206,6 +209,10 @@ async def test_invalid_input_is_reported_in_one_sentence(tmp_path, args, message
     (tmp_path / "broken.yaml").write_text("a: [1\n b: :")
     (tmp_path / "deep.yaml").write_text("[" * 100_000)
     (tmp_path / "latin.yaml").write_bytes("name: café".encode("latin-1"))
+    level = "  <<: [" + ", ".join(["*a"] * 1000) + "]\n"  # each level has a thousand times the pairs of the one before
+    (tmp_path / "merges.yaml").write_text(f"a: &a {{x: 1, y: 2}}\nb: &b\n{level}c:\n{level.replace('*a', '*b')}")
+    (tmp_path / "utf16.json").write_text('{"mcpServers": {}}', encoding="utf-16")
+    (tmp_path / "loop.py").symlink_to("loop.py")
     done = await run_program(tmp_path, "tools", *args)
     assert (done.code, message in done.err, "Traceback" in done.err) == (2, True, False)
 

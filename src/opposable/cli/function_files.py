@@ -27,8 +27,8 @@ def read_function_file(
     Raises:
         BadInput: The file cannot be read or loaded, or the person does not allow it.
     """
-    path = file.resolve()
     source = read_file(file)
+    path = file.resolve()  # after it is read: a loop of links raises RuntimeError before Python 3.13
     allowed_files = open_allowed_files()
     if not assume_yes and not allowed_files.is_allowed(path, source):
         if not is_terminal():

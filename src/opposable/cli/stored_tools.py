@@ -1,6 +1,5 @@
 """The commands for stored tools: add, import, enable, export."""
 
-import codecs
 import dataclasses
 import shlex
 from collections.abc import Sequence
@@ -331,7 +330,10 @@ def _read_mcp_servers(source: str, name: str) -> tuple[list[McpServerSpec], dict
     path = Path(source)
     if path.is_file() or (path.suffix == ".json" and not name):  # else the last argument of a command line
         skipped: dict[str, str] = {}
-        return read_servers(read_file(path).removeprefix(codecs.BOM_UTF8), skipped=skipped), skipped
+        try:
+            return read_servers(read_file(path).decode("utf-8-sig"), skipped=skipped), skipped
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{path} is not UTF-8 text. Save it as UTF-8.") from error
     if not name:
         raise BadInput("The server has no id. Pass one, such as --name clock.")
     entry: dict[str, Any] = {"url": source}
