@@ -106,7 +106,7 @@ DISGUISED_SQL: dict[tuple[str, ...], list[str]] = {
         "SELECT JSON_VALUE(jsonb '1', '$' PASSING 1 AS x, (SELECT passwd FROM pg_shadow LIMIT 1) AS y)",
         "SELECT * FROM JSON_TABLE(jsonb '1', '$' COLUMNS (a int PATH '$') ERROR ON ERROR) t, pg_shadow",
         "WITH cycle AS (SELECT 1) SELECT @ 1 FROM cycle a, pg_shadow, customers set",
-        "SELECT pg_catalog.json_object('{a,1}'), @ -5",
+        "SELECT pg_catalog.lo_import('/etc/hostname'), @ -5",
         "SELECT SUBSTRING(pg_read_file('/etc/hostname') SIMILAR '%#\"a#\"%' ESCAPE '#')",
         "SELECT x.pg_read_file, @ -5 FROM (SELECT '/etc/hostname'::text) AS x",
         "SELECT concat(VARIADIC ARRAY[pg_read_file('/etc/hostname')])",

@@ -532,6 +532,7 @@ CLICKHOUSE_ATTACKS = [
     "SELECT arrayMap(x -> file(x), ['{dir}/secret.csv'])",
     "SELECT arrayMap(file, ['{dir}/secret.csv'])",
     "SELECT arrayMap((`file`), ['{dir}/secret.csv']), file FROM (SELECT 1 AS file)",
+    r"SELECT arrayMap(`f\x69le`, ['{dir}/secret.csv']) FROM (SELECT 1 AS file)",
     "WITH (f -> arrayMap(f, ['{dir}/secret.csv'])) AS g SELECT g(file)",
     "WITH (a, f) -> arrayMap(f, ['{dir}/secret.csv']) AS g SELECT g(`x\ny`, file) FROM (SELECT 1 AS `x\ny`)",
     "WITH (x -> x) AS file SELECT file('{dir}/secret.csv')",

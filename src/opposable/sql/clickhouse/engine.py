@@ -201,6 +201,7 @@ def _check_syntax_tree(connection: Any, sql: str, parameters: dict[str, Any] | N
     found = connection._conn.classify_query(sql)  # noqa: SLF001 - the wrapper has no method for it
     if found["query_class"].name not in ("READ_ONLY", "UNKNOWN") or found["statement_count"] > 1:
         raise ToolRefused(messages.engine_refused("only one SELECT statement may run here."))
+    sql = _replace_line_breaks(sql)
     lines = _query(connection, f"EXPLAIN AST {sql}", parameters, "TSVRaw").decode("utf-8", "replace").split("\n")
     nodes = [(at, node) for at, line in enumerate(lines) if (node := _TREE_PATTERN.match(line))]
     lambdas = {str(node[4]).casefold() for _, node in nodes if node[3] == "lambda"}
@@ -230,6 +231,15 @@ def _check_syntax_tree(connection: Any, sql: str, parameters: dict[str, Any] | N
         folded = name.casefold()
         if folded not in _ALLOWED_FUNCTIONS and (folded not in lambdas or folded in refused):
             raise ToolRefused(messages.engine_refused(f"the function {to_one_line(name)} is not available."))
+
+
+def _replace_line_breaks(sql: str) -> str:
+    """Return a query with `_` for line breaks in names: the engine prints them as they are, like lines of its tree.
+
+    The guard has refused other backslashes in names than pairs of them.
+    """
+    parts = split_segments(sql, "clickhouse")
+    return "".join(re.sub(r"\\\\|\n", "_", part.text) if part.kind == "name" else part.text for part in parts)
 
 
 def _list_arguments(lines: Sequence[str], indent: int) -> list[str]:
