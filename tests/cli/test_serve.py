@@ -270,7 +270,7 @@ async def test_workers_that_stop_refuse_connections_at_once():
     ):
         asking = asyncio.create_task(session.post("/api/agent", json={"message": "hi", "stream": False}))
         await wait_until(lambda: upstream.bodies)
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGHUP)
         await wait_until(lambda: not is_listening(url))
         assert not asking.done()
         assert (await asyncio.wait_for(asking, 60)).status == 503

@@ -73,7 +73,7 @@ async def test_a_stopping_worker_finishes_its_runs(url, outside, tmp_path):
     batch = asyncio.create_task(run_batch(url, tmp_path, [{"id": str(n), "task": str(n)} for n in range(4)]))
     while len(outside.tasks) < 2:  # noqa: ASYNC110 - the effects happen in another process
         await asyncio.sleep(0.02)
-    log = await kill(worker, signal.SIGTERM)
+    log = await kill(worker, signal.SIGHUP)
     assert (worker.returncode, "Stopped." in log) == (0, True)
     assert len(outside.effects) in (10, 20)  # whole runs only: none was left in the middle
     worker = await start_worker(url, tmp_path, outside)

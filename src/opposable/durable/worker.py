@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import signal
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
@@ -20,6 +19,7 @@ from opposable.durable.execution import RunExecutor, SetOwner
 from opposable.models.base import Model
 from opposable.service.background import run_in_background
 from opposable.service.service import RETENTION_SECONDS, Service, open_service
+from opposable.service.stop_signals import get_stop_signals
 from opposable.settings import Settings
 
 DEFAULT_CONCURRENCY = 20
@@ -43,7 +43,7 @@ async def run_worker(
     drain_seconds: int = DRAIN_SECONDS,
     on_ready: Callable[[str], None] = lambda worker_id: None,
 ) -> None:
-    """Execute queued runs until SIGTERM or SIGINT.
+    """Execute queued runs until SIGINT, SIGTERM or SIGHUP.
 
     Args:
         settings: The settings, with the URL of a PostgreSQL database.
@@ -96,9 +96,9 @@ async def _drain(engine: Engine, executor: RunExecutor, seconds: int) -> None:
 
 
 def _listen_for_signals() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set."""
+    """Return an event that SIGINT, SIGTERM and SIGHUP set."""
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in get_stop_signals():
         with contextlib.suppress(NotImplementedError):  # not supported on Windows
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop

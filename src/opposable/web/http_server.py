@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import gc
-import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -13,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from opposable.domain.errors import BadInput
+from opposable.service.stop_signals import get_stop_signals
 from opposable.web.http_protocol import TimedHttpProtocol
 
 GRACE_SECONDS = 5
@@ -51,7 +51,7 @@ async def serve(
     server_socket = listening_socket or open_listening_socket(host, port)
     gc.collect()
     gc.freeze()  # collections need not scan objects that live as long as the server
-    server = _Server(_create_config(app), lambda: on_ready(get_base_url(host, server_socket)), _get_stop_signals())
+    server = _Server(_create_config(app), lambda: on_ready(get_base_url(host, server_socket)), get_stop_signals())
     await server.serve([server_socket])
     return time.monotonic() - server.stopped_at
 
@@ -95,11 +95,6 @@ def _create_config(app: FastAPI) -> uvicorn.Config:
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
-
-
-def _get_stop_signals() -> tuple[int, ...]:
-    hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # Windows has none
-    return (signal.SIGINT, signal.SIGTERM, *(() if signal.getsignal(hangup) is signal.SIG_IGN else (hangup,)))  # nohup
 
 
 class _Server(uvicorn.Server):

@@ -20,6 +20,7 @@ from typing import Protocol
 from prometheus_client.multiprocess import mark_process_dead
 
 from opposable.domain.errors import OpposableError
+from opposable.service.stop_signals import get_stop_signals
 from opposable.web.telemetry.metrics import DIRECTORY_VARIABLE
 
 SHUTDOWN_SECONDS = 15.0
@@ -42,7 +43,7 @@ class WorkerTarget(Protocol):
 def run_workers(
     target: WorkerTarget, listening_socket: socket.socket, count: int, on_ready: Callable[[], None]
 ) -> None:
-    """Run `target` in `count` processes until SIGINT or SIGTERM.
+    """Run `target` in `count` processes until SIGINT, SIGTERM or SIGHUP.
 
     Processes that die are restarted.
 
@@ -161,11 +162,11 @@ def _stop_workers(workers: list[SpawnProcess]) -> None:
 
 @contextlib.contextmanager
 def _capture_stop_signals() -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM in a list while the block runs."""
+    """Collect SIGINT, SIGTERM and SIGHUP in a list while the block runs."""
     stop_signals: list[int] = []
     previous_handlers = {
         number: signal.signal(number, lambda number, frame: stop_signals.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in get_stop_signals()
     }
     try:
         yield stop_signals

@@ -128,7 +128,7 @@ async def serve_mcp_http(
     record_call: RecordCall | None = None,
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM.
+    """Serve until SIGINT, SIGTERM or SIGHUP.
 
     Args:
         library: The tools to serve.
