@@ -16,6 +16,8 @@ settings.load_profile("any machine")
 
 # A shell starts background jobs with SIGINT ignored, and programs inherit that: the tests that stop programs need it back.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup: the tests still ignore it
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
 @pytest.fixture
