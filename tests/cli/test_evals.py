@@ -8,6 +8,7 @@ import orjson
 import pytest
 from tests.cli.program import SQL_REPLY, needs_posix, respond_endlessly, run_with_model, start_program
 from tests.models.chat_server import (
+    ChatServer,
     build_completion,
     chat_server,
     respond_json,
@@ -39,31 +40,31 @@ async def test_a_set_of_questions_is_evaluated_with_each_answerer(workspace: Pat
     assert "What does each item cost?" in (workspace / "r.html").read_text()
 
 
+async def interrupt_evaluation(folder: Path, server: ChatServer, *args: str) -> bytes:
+    """Send Ctrl-C to an evaluation at its second request, and return what it prints."""
+    process = await start_program(folder, "eval", *args, "--model", f"{server.url}#m")
+    await wait_until(lambda: len(server.bodies) == 2)
+    process.send_signal(signal.SIGINT)
+    out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, err.endswith(b"Stopped.\n")) == (130, True)
+    return out
+
+
 @needs_posix
 async def test_an_interrupted_evaluation_shows_the_scores_so_far(workspace: Path) -> None:
     line = {"db": "shop", "question": "What does each item cost?", "gold_sql": "SELECT name, price FROM item"}
     (workspace / "questions.jsonl").write_bytes(b"\n".join(orjson.dumps(line | {"id": name}) for name in ("q1", "q2")))
     async with chat_server(build_completion("```sql\nSELECT name, price FROM item\n```"), respond_endlessly) as server:
-        args = ("eval", "sql", ".", "--only", "one prompt", "--model", f"{server.url}#m")
-        process = await start_program(workspace, *args)
-        await wait_until(lambda: len(server.bodies) == 2)
-        process.send_signal(signal.SIGINT)
-        out, err = await asyncio.wait_for(process.communicate(), 20)
-    assert (process.returncode, b"100.0" in out) == (130, True)
-    assert err.endswith(b"Stopped.\n")
+        out = await interrupt_evaluation(workspace, server, "sql", ".", "--only", "one prompt")
+    assert b"100.0" in out
 
 
 @needs_posix
 @pytest.mark.parametrize("what", [("runs", "--only", "bare loop", "--no-twice"), ("assistance",)])
 async def test_an_interrupted_evaluation_of_runs_shows_the_scores_so_far(tmp_path: Path, what: tuple[str, ...]) -> None:
     async with chat_server(build_completion("Done."), respond_endlessly) as server:
-        args = ("eval", *what, "--scenarios", str(SCENARIO_FOLDER), "--model", f"{server.url}#m")
-        process = await start_program(tmp_path, *args)
-        await wait_until(lambda: len(server.bodies) == 2)
-        process.send_signal(signal.SIGINT)
-        out, err = await asyncio.wait_for(process.communicate(), 20)
-    assert (process.returncode, b"success %" in out) == (130, True)
-    assert err.endswith(b"Stopped.\n")
+        out = await interrupt_evaluation(tmp_path, server, *what, "--scenarios", str(SCENARIO_FOLDER))
+    assert b"success %" in out
 
 
 def test_a_report_that_cannot_be_written_is_reported_before_the_evaluation(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class Agent:
         is_assisted: Whether assistance for small models is on.
 
     Raises:
-        BadInput: The name or `after_untrusted` is unknown, an argument has another type, or a function cannot become a tool.
+        BadInput: The name or `after_untrusted` is unknown, an argument has another type, or a function cannot be a tool.
     """
 
     def __init__(

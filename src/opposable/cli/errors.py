@@ -22,9 +22,9 @@ from rich.console import Console
 from opposable.cli.rendering import shorten, style_text, to_json
 from opposable.domain.errors import BadInput, OpposableError, get_error_kind
 from opposable.domain.validation_problems import list_problems
+from opposable.service.stop_signals import get_stop_signals
 from opposable.tools.streaming import is_tool_thread_busy
 
-_STOP_SIGNALS = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
 INTERRUPTED = 128 + signal.SIGINT
 STOP_SECONDS = 30.0
 """Seconds that a command has to end after SIGTERM or SIGHUP: a tool may catch its cancellation."""
@@ -44,8 +44,8 @@ def run_and_exit(command: Callable[[], int], err: Console) -> NoReturn:
     """
     _open_closed_streams()
     atexit.register(_handle_signals, signal.SIG_IGN)  # Python's end is quick, and a signal would change the exit code
-    for number in _STOP_SIGNALS:
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it
+    for number in get_stop_signals():
+        if number != signal.SIGINT and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _stop)
     json = "--json" in sys.argv[1:]
     if json and sys.stdout is None:
@@ -101,7 +101,7 @@ def is_stopped() -> bool:
 
 
 def _handle_signals(handler: Callable[[int, FrameType | None], Any] | signal.Handlers) -> None:
-    for number in (signal.SIGINT, *_STOP_SIGNALS):
+    for number in get_stop_signals():
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 

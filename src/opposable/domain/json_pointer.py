@@ -11,7 +11,7 @@ def unescape_step(step: str) -> str:
 
 
 def get_part(document: Any, steps: Iterable[str]) -> Any:
-    """Return the part of a document at the steps of a JSON pointer. Raises: `LookupError` if the document has no such part."""
+    """Return the part of a document at the steps of a JSON pointer. Raises: `LookupError` if it is missing."""
     value = document
     for key in map(unescape_step, steps):
         if isinstance(value, Mapping):

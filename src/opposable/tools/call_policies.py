@@ -36,7 +36,8 @@ _INVALID_DECISION = LocalizedText(
 class PolicyContext:
     """What the calls of a library share.
 
-    `timeout_seconds` is for tools that set none. `find_alternative_names` returns the names of tools that may replace one that is out of service.
+    `timeout_seconds` is for tools that set none. `find_alternative_names` returns the names of tools that may replace
+    one that is out of service.
     """
 
     rate_limiter: RateLimiter

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 from opposable.domain.records import get_utc_now
 from opposable.domain.usage import NO_USAGE, Usage
@@ -27,8 +28,7 @@ class UsageRecorder:
         if call.failure and not call.usage.total_tokens:
             return
         key = (CURRENT_CALLER.get().principal.key_id, call.model)
-        usage = Usage(call.usage.input_tokens, call.usage.output_tokens, 1, call.usage.cached_tokens)
-        self._pending[key] = self._pending.get(key, NO_USAGE) + usage
+        self._pending[key] = self._pending.get(key, NO_USAGE) + replace(call.usage, requests=1)
 
     async def write(self) -> None:
         """Write what was recorded; a write in progress ends first.
