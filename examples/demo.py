@@ -19,10 +19,11 @@ from rich.markup import escape
 from opposable import Event, RunFinished, ToolFinished
 from opposable.agent.agent import Agent
 from opposable.app.agents import DEFAULT_INSTRUCTIONS
+from opposable.app.data_sources import open_data_source
 from opposable.app.inputs import create_limits
 from opposable.app.models import models_directory, pull_embedded
 from opposable.app.tool_factory import create_builtin_library
-from opposable.app.tools import closing_database, select_tools
+from opposable.app.tools import select_tools
 from opposable.ask.team.factory import open_team
 from opposable.cli.rendering import DownloadBar, RunPrinter, render_table
 from opposable.domain.language import detect_language
@@ -30,7 +31,6 @@ from opposable.models.base import Model
 from opposable.models.calling_modes import get_default_calling_mode
 from opposable.models.factory import create_model
 from opposable.settings import Settings
-from opposable.sql.factory import open_database
 
 DATA = Path(__file__).parent / "data"
 FILES = DATA / "files"
@@ -162,7 +162,7 @@ async def stream_job_events(job: Job, model: Model, settings: Settings) -> Async
     """Yield the events of a job: of the team for a question to a database, else of an agent."""
     if job.database is not None:
         async with (
-            closing_database(await open_database(str(job.database))) as database,
+            open_data_source(str(job.database)) as database,
             open_team(model, database) as team,
             aclosing(team.stream(job.prompt)) as events,
         ):

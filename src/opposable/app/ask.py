@@ -12,12 +12,12 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from opposable.agent.agent import Agent
+from opposable.app.data_sources import closing_database, open_data_source
 from opposable.app.inputs import create_limits
 from opposable.app.lazy_failure_store import open_failure_memory
 from opposable.app.models import MissingModel, OnProgress, is_missing, open_model
 from opposable.app.query_examples import load_examples
 from opposable.app.tool_factory import create_sql_tools
-from opposable.app.tools import closing_database
 from opposable.ask.semantics.draft import draft_semantic_model
 from opposable.ask.semantics.lint import Finding, lint_semantic_model
 from opposable.ask.semantics.loader import load_semantic_model
@@ -91,7 +91,7 @@ async def open_data_team(
     Raises:
         BadInput: The database does not exist, or the semantic model is invalid.
     """
-    async with closing_database(await open_database(database)) as opened:
+    async with open_data_source(database) as opened:
         semantic_model = load_semantic_model(semantics) if semantics else None
         needs_no_model = semantic_model is not None and is_missing(settings, model)
         opened_model = MissingModel(settings) if needs_no_model else await open_model(settings, model, on_progress)
@@ -228,7 +228,7 @@ async def lint_semantics(file: str | Path, database: str) -> tuple[Finding, ...]
         BadInput: The file or the database cannot be read.
     """
     model = load_semantic_model(file)
-    async with closing_database(await open_database(database)) as opened:
+    async with open_data_source(database) as opened:
         return await lint_semantic_model(model, opened)
 
 
@@ -238,7 +238,7 @@ async def draft_semantics(database: str) -> str:
     Raises:
         BadInput: The database cannot be read.
     """
-    async with closing_database(await open_database(database)) as opened:
+    async with open_data_source(database) as opened:
         return await draft_semantic_model(opened)
 
 
@@ -293,7 +293,7 @@ async def open_data_agent(
     Raises:
         BadInput: The database does not exist.
     """
-    async with closing_database(await open_database(database)) as opened:
+    async with open_data_source(database) as opened:
         instructions = await build_sql_agent_instructions(opened, detect_language(question))
         limits = create_limits(settings, model)
         opened_model = await open_model(settings, model, on_progress)

@@ -7,16 +7,15 @@ from uuid import uuid4
 
 import orjson
 
+from opposable.app.data_sources import open_data_source
 from opposable.app.default_store import open_default_store, open_existing_store, state_directory
 from opposable.app.private_files import write_private_file
-from opposable.app.tools import closing_database
 from opposable.domain.answers import DataAnswer
 from opposable.domain.errors import BadInput, InvalidArguments, ToolFailed, ToolRefused
 from opposable.domain.json_text import split_json_lines
 from opposable.domain.records import QueryExample, get_utc_now
 from opposable.settings import Settings
 from opposable.sql.database import Database
-from opposable.sql.factory import open_database
 from opposable.sql.tools import SqlTools
 
 
@@ -26,7 +25,7 @@ async def add_examples(settings: Settings, database: str, pairs: Sequence[tuple[
     Raises:
         BadInput: The database does not exist, a text is empty, or the database rejects an SQL statement.
     """
-    async with closing_database(await open_database(database)) as opened:
+    async with open_data_source(database) as opened:
         examples = [await create_example(opened, question, sql) for question, sql in pairs]
     async with open_default_store(settings) as store:
         await store.query_examples.add(examples)
@@ -54,7 +53,7 @@ async def list_examples(settings: Settings, database: str) -> tuple[QueryExample
     Raises:
         BadInput: The database does not exist.
     """
-    async with closing_database(await open_database(database)) as opened:
+    async with open_data_source(database) as opened:
         return await load_examples(settings, opened.identity)
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
+from opposable.app.data_sources import open_data_source
 from opposable.app.optional_tools import create_optional_tools
 from opposable.app.stored_tools import open_spec_loader
 from opposable.app.tool_factory import create_builtin_library, create_sql_tools
@@ -11,7 +12,6 @@ from opposable.domain.errors import BadInput
 from opposable.domain.specs import AgentToolBinding
 from opposable.settings import Settings
 from opposable.sql.database import Database
-from opposable.sql.factory import open_database
 from opposable.tools.base import Tool
 from opposable.tools.library import ToolLibrary
 from opposable.tools.registry import RegisteredTool
@@ -104,7 +104,7 @@ async def open_tools_and_database(
 
     Args:
         settings: The settings.
-        database: The URL or path of a database.
+        database: The URL or path of a database, or the path of data files.
         tool_names: The only tools to return; all if empty.
         include_optional: Whether to open tools with optional dependencies even if they are not named.
         required_name: A tool that must be usable, of all that are returned.
@@ -122,7 +122,7 @@ async def open_tools_and_database(
                     raise BadInput(f"The stored tool {tool_id!r} cannot be used: {unusable_tools[tool_id]}")
         opened_database = None
         if database is not None:
-            opened_database = await stack.enter_async_context(closing_database(await open_database(database)))
+            opened_database = await stack.enter_async_context(open_data_source(database))
             for tool in create_sql_tools(opened_database):
                 library.register(tool)
             if open_extra_tool is not None:
@@ -135,12 +135,3 @@ async def open_tools_and_database(
                 if tool.definition.name not in library.names and tool.tool_id.partition(".")[0] not in unusable_tools:
                     library.register(tool)
         yield select_tools(library, tool_names) if tool_names else library, opened_database
-
-
-@asynccontextmanager
-async def closing_database(database: Database) -> AsyncIterator[Database]:
-    """Close the database at the end."""
-    try:
-        yield database
-    finally:
-        await database.close()

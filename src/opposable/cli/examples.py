@@ -15,7 +15,12 @@ from opposable.domain.records import QueryExample
 
 cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
 RequiredDatabaseOption = Annotated[
-    str, typer.Option("--db", help="FILE, clickhouse:///DIRECTORY, postgresql://… or mysql://…", show_default=False)
+    str,
+    typer.Option(
+        "--db",
+        help="Database or data file: PATH, clickhouse:///DIRECTORY, postgresql://… or mysql://…",
+        show_default=False,
+    ),
 ]
 
 

@@ -57,7 +57,11 @@ AssistOption = Annotated[
 ]
 DatabaseOption = Annotated[
     str | None,
-    typer.Option("--db", help="FILE, clickhouse:///DIRECTORY, postgresql://… or mysql://…", show_default=False),
+    typer.Option(
+        "--db",
+        help="Database or data file: PATH, clickhouse:///DIRECTORY, postgresql://… or mysql://…",
+        show_default=False,
+    ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve every tool call without a question")]
 DownloadOption = Annotated[bool, typer.Option("--download", help="Download the embedded model without a question")]
@@ -153,7 +157,7 @@ def require_database(url: str | None) -> str:
     """Return the database of --db. Raises: `BadInput` if none is given."""
     if not url:
         raise BadInput(
-            "No database is given. Pass one: --db FILE, --db clickhouse:///DIRECTORY, "
+            "No database is given. Pass one: --db PATH, --db clickhouse:///DIRECTORY, "
             "--db postgresql://USER:PASSWORD@HOST/DATABASE, or --db mysql://USER:PASSWORD@HOST/DATABASE."
         )
     return url

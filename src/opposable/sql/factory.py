@@ -55,7 +55,7 @@ def _parse_location(url: str) -> tuple[str, Path]:
         raise BadInput(f"No database is given. Use {DATABASE_URL_FORMS}.")
     scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]+):", text)
     if scheme is None or os.path.exists(text):  # noqa: PTH110 - it is False for a path that is too long
-        return "", _expand_home(text)
+        return "", expand_home(text)
     kind = scheme.group(1).lower().partition("+")[0]
     if kind not in ("duckdb", "sqlite", "clickhouse"):
         raise BadInput(f"`{kind}:` databases are not supported. Use {DATABASE_URL_FORMS}.")
@@ -65,7 +65,7 @@ def _parse_location(url: str) -> tuple[str, Path]:
     return kind, _find_existing_path(rest)
 
 
-def _expand_home(path: str) -> Path:
+def expand_home(path: str) -> Path:
     """Return the path with a leading `~` resolved, unless its user is unknown."""
     try:
         return Path(path).expanduser()
@@ -80,7 +80,7 @@ def _find_existing_path(url_path: str) -> Path:
     """
     relative = url_path.removeprefix("/")
     absolute = "/" + relative.lstrip("/")
-    candidates = [_expand_home(relative), Path(absolute), Path(unquote(relative)), Path(unquote(absolute))]
+    candidates = [expand_home(relative), Path(absolute), Path(unquote(relative)), Path(unquote(absolute))]
     return next((path for path in candidates if os.path.exists(path)), candidates[1 if "/" in relative else 0])  # noqa: PTH110 - as above
 
 

@@ -59,6 +59,14 @@ class DataFileColumn:
         return quote_identifier(self.name)
 
 
+class EmptySheet(ToolFailed):
+    """A sheet has no rows. `sheets` are the names of all sheets of the file."""
+
+    def __init__(self, message: str, sheets: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.sheets = sheets
+
+
 class DataFileTable:
     """An open data file, queried as the view `data`."""
 
@@ -284,5 +292,5 @@ def _convert_sheet_to_csv(
         problem = f"there is no such sheet; the sheets are {', '.join(sheet_names)}"
         raise InvalidArguments((FieldProblem("sheet", problem, repr(sheet)),))
     if not report["rows"]:
-        raise ToolFailed(f"The sheet {sheet or sheet_names[0]} of {display_path} is empty.")
+        raise EmptySheet(f"The sheet {sheet or sheet_names[0]} of {display_path} is empty.", sheet_names)
     return copy, sheet_names
