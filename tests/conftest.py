@@ -20,6 +20,20 @@ if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_I
     signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
+_internal_errors: list[str] = []
+
+
+def pytest_internalerror(excrepr: object) -> None:
+    """Remember an error of pytest itself."""
+    _internal_errors.append(str(excrepr))
+
+
+def pytest_unconfigure() -> None:
+    """Print the cause again: that of a worker is far above, before the error that the worker has ended."""
+    if _internal_errors:
+        print(f"The first internal error:\n{_internal_errors[0][-4000:]}")
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     """The loop asynchronous tests run on."""
