@@ -1,12 +1,13 @@
 """Redaction of secrets in stored and displayed values."""
 
+import base64
 import functools
 import itertools
 import json
 import re
 from collections.abc import Collection, Iterable
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 REDACTED = "[redacted]"
 MAX_DEPTH = 100
@@ -17,6 +18,8 @@ MAX_WORD_CHARACTERS = 12
 """Length up to which a known secret is not searched inside words: "test" is not redacted in "latest"."""
 MAX_KEY_CHARACTERS = 100
 """Characters of a key that are examined."""
+COOKIE_SAFE_CHARACTERS = "!#$%&'()*+-./:<=>?@[]^_`{|}~"
+"""Characters that the value of a cookie has as they are."""
 
 _KEY_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SECRET_WORDS = re.compile(
@@ -96,7 +99,7 @@ def redact(value: Any, secrets: Collection[str] = ()) -> Any:
     - values of keys that name a secret (`password`, `X-Api-Key`, `accessToken`, `密码`), at any depth, in pairs, in
       `name`/`value` objects, after command-line flags and as `key=value` inside texts. Booleans and null stay.
     - passwords in URLs, bearer tokens, private keys and the known formats of API keys.
-    - each of `secrets`, plain, percent-encoded or JSON-escaped: a short one as a whole word, others anywhere.
+    - each of `secrets`, plain, percent-encoded, JSON-escaped or in base64: a short one as a whole word, others anywhere.
     """
     return _redact_value(value, _expand_secret_forms(secrets), 0)
 
@@ -119,6 +122,16 @@ def is_secret_setting(name: str, reference: str, value: str) -> bool:
     """
     is_named = any(is_secret_key(text) or _SECRET_SETTING.search(text) for text in (name, reference))
     return is_named or redact(value) != value
+
+
+def get_encoded_forms(secret: str) -> set[str]:
+    """Return a secret as it is, in base64, and as it is written in URLs, cookies and JSON."""
+    base64_form = base64.b64encode(secret.encode()).decode()
+    encoded = {quote(secret, safe=safe) for safe in ("", "/", COOKIE_SAFE_CHARACTERS)} | {quote_plus(secret)}
+    encoded |= {re.sub("%..", lambda octet: octet[0].lower(), form) for form in encoded}
+    escaped = {json.dumps(secret, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
+    escaped |= {form.replace("/", "\\/") for form in escaped}
+    return {secret, base64_form, base64_form.rstrip("=")} | encoded | escaped
 
 
 def to_secret_pattern(secret: str) -> str:
@@ -149,12 +162,7 @@ def _expand_secret_forms(secrets: Iterable[str]) -> tuple[str, ...]:
     """Return the encodings of each secret, longest first."""
     forms: set[str] = set()
     for secret in filter(None, secrets):
-        forms |= {
-            secret,
-            quote(secret, safe=""),
-            json.dumps(secret)[1:-1],
-            json.dumps(secret, ensure_ascii=False)[1:-1],
-        }
+        forms |= get_encoded_forms(secret) if len(secret) >= MIN_SUBSTRING_CHARACTERS else {secret}
     return tuple(sorted(forms, key=len, reverse=True))
 
 

@@ -13,7 +13,7 @@ from opposable.domain.json_text import preview_json
 from opposable.domain.specs import EndpointConfig, ParameterLocation, ParameterPlacement
 from opposable.safety.network.guarded_client import HttpRequest
 from opposable.safety.network.request_headers import is_settable_header, is_token, is_valid_header_value
-from opposable.safety.redaction import MAX_WORD_CHARACTERS
+from opposable.safety.redaction import COOKIE_SAFE_CHARACTERS, MAX_WORD_CHARACTERS
 from opposable.safety.secret_references import (
     find_variable,
     has_control_character,
@@ -23,7 +23,7 @@ from opposable.safety.secret_references import (
 )
 from opposable.tools.http.parameter_styles import NameValuePairs, format_pairs, format_simple
 from opposable.tools.http.request_body import encode_body
-from opposable.tools.http.secrets import COOKIE_SAFE_CHARACTERS, Redactor
+from opposable.tools.http.secrets import Redactor
 from opposable.tools.http.url_template import UrlTemplate, parse_url_template, percent_encode
 
 

@@ -1,17 +1,11 @@
 """Redacts the secrets of an endpoint in its answers."""
 
-import base64
 import re
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote, quote_plus
 
-import orjson
+from opposable.safety.redaction import MIN_SUBSTRING_CHARACTERS, get_encoded_forms, to_secret_pattern
 
-from opposable.safety.redaction import to_secret_pattern
-
-_MIN_SECRET_CHARACTERS = 4
-COOKIE_SAFE_CHARACTERS = "!#$%&'()*+-./:<=>?@[]^_`{|}~"
 REDACTED = "***"
 
 
@@ -23,10 +17,8 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {
-            form for secret in secrets if len(secret) >= _MIN_SECRET_CHARACTERS for form in _get_encoded_forms(secret)
-        }
-        ordered = sorted(forms, key=len, reverse=True)
+        searched = (secret for secret in secrets if len(secret) >= MIN_SUBSTRING_CHARACTERS)
+        ordered = sorted(set().union(*map(get_encoded_forms, searched)), key=len, reverse=True)
         self._pattern = re.compile("|".join(map(to_secret_pattern, ordered))) if ordered else None
 
     def redact_text(self, text: str) -> str:
@@ -44,11 +36,3 @@ class Redactor:
         if isinstance(value, dict):
             return {self.redact_text(key): self.redact_data(inner) for key, inner in value.items()}
         return value
-
-
-def _get_encoded_forms(secret: str) -> set[str]:
-    base64_form = base64.b64encode(secret.encode()).decode()
-    escaped = orjson.dumps(secret).decode()[1:-1]
-    encoded = {quote(secret, safe=safe) for safe in ("", "/", COOKIE_SAFE_CHARACTERS)} | {quote_plus(secret)}
-    encoded |= {re.sub("%..", lambda octet: octet[0].lower(), form) for form in encoded}
-    return {secret, base64_form, base64_form.rstrip("="), escaped, escaped.replace("/", "\\/")} | encoded
