@@ -1,7 +1,9 @@
 """Data files are a read-only database with a table for each file and sheet."""
 
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,34 @@ async def test_files_of_a_folder_are_tables_of_one_database(tmp_path: Path) -> N
     async with open_data_source(str(tmp_path)) as database:
         joined = await database.run("SELECT name, count(*) FROM orders JOIN customers c ON c.id = customer GROUP BY 1")
     assert joined.rows == (("Ada", 2),)
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [(" a.csv", " a"), ("`a`.csv", "`a`"), ("x\\a.csv", "x\\a"), ("~a.csv", "~a"), ("\udcff.csv", "�")],
+)
+async def test_a_file_may_have_any_name(tmp_path: Path, name: str, table: str) -> None:
+    (tmp_path / name).write_text("a\n1\n", encoding="utf-8")
+    assert await list_tables(tmp_path / name) == {table: 1}
+
+
+async def test_a_link_is_a_table_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / ".version-2").write_text("a\n1\n", encoding="utf-8")
+    (tmp_path / "sales.csv").symlink_to(".version-2")
+    assert await list_tables(tmp_path) == {"sales": 1}
+
+
+async def test_whole_numbers_of_any_size_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "ids.json").write_text('[{"id": 18446744073709551615}]', encoding="utf-8")
+    async with open_data_source(str(tmp_path)) as database:
+        assert (await database.run("SELECT id FROM ids")).rows == (("18446744073709551615",),)
+
+
+async def test_a_database_may_have_the_suffix_of_a_data_file(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "old.json")) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    async with open_data_source(str(tmp_path / "old.json")) as database:
+        assert database.dialect == "sqlite"
 
 
 async def test_sheets_with_rows_are_tables(tmp_path: Path) -> None:

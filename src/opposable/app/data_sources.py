@@ -3,25 +3,22 @@
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
 
 from opposable.builtin_tools.data_files.duckdb_view import (
     READER_FUNCTIONS,
     SPREADSHEET_SUFFIXES,
     EmptySheet,
-    get_descriptor_path,
     get_suffix,
-    open_table,
+    open_stream,
 )
-from opposable.domain.errors import BadInput, ToolError
-from opposable.safety.filesystem.allowed_roots import AllowedRoots
+from opposable.domain.errors import BadInput, ToolError, ToolUnavailable
+from opposable.safety.filesystem.allowed_roots import to_printable
 from opposable.sql.database import Database
 from opposable.sql.duckdb.engine import open_duckdb
-from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
-from opposable.sql.factory import expand_home, open_database
+from opposable.sql.factory import detect_file_kind, expand_home, open_database
 from opposable.sql.schema import fold_name, quote_identifier
 
 _SUFFIXES = (*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES)
@@ -66,57 +63,63 @@ def _list_data_files(path: Path) -> list[Path]:
     """Return the data file that a path names, or those directly in the folder. The path may be anything else."""
     try:
         candidates = sorted(path.iterdir()) if path.is_dir() else [path]
-        return [
+        files = [
             file
             for file in candidates
             if get_suffix(file.name) in _SUFFIXES and not file.name.startswith((".", "~$")) and file.is_file()
         ]
     except (OSError, ValueError):
         return []
+    return [] if files == [path] and _is_database(path) else files
+
+
+def _is_database(file: Path) -> bool:
+    """Return whether a file is a database, whatever its suffix."""
+    try:
+        return bool(detect_file_kind(file))
+    except BadInput:
+        return False
 
 
 def _copy_to_duckdb(files: Collection[Path], target: Path) -> None:
     """Copy each file and each sheet with rows to a table of a new DuckDB file."""
-    try:
-        import duckdb  # lazy: the extra "ask"
-    except ImportError as error:
-        raise BadInput('Data files need the extras "ask" and "files": pip install "opposable[ask,files]".') from error
-    with closing(duckdb.connect(str(target), config=RESTRICTED_OPTIONS)) as connection:
-        names: set[str] = set()
-        for file in files:
-            try:
-                if not file.stat().st_size:
-                    raise BadInput(f"`{file}` is empty. Pass a file with rows.")
-                sheets = _copy_table(connection, file.resolve(), None, names)
-                for sheet in sheets[1:]:
-                    _copy_table(connection, file.resolve(), sheet, names)
-            except ToolError as error:
-                raise BadInput(str(error)) from error
-            except (duckdb.Error, OSError) as error:  # such as a full disk
-                raise BadInput(f"`{file}` cannot be copied: {error}") from error
-        if not names:
-            raise BadInput(f"`{file}` has no rows. Pass a file with rows.")
+    names: set[str] = set()
+    for file in files:
+        try:
+            if not file.stat().st_size:
+                raise BadInput(f"`{file}` is empty. Pass a file with rows.")
+            sheets = _copy_table(target, file, None, names)
+            for sheet in sheets[1:]:
+                _copy_table(target, file, sheet, names)
+        except ToolUnavailable as error:
+            raise BadInput(
+                'Data files need the extras "ask" and "files": pip install "opposable[ask,files]".'
+            ) from error
+        except ToolError as error:
+            raise BadInput(str(error)) from error
+        except OSError as error:  # such as a full disk
+            raise BadInput(f"`{file}` cannot be copied: {error}") from error
+    if not names:
+        raise BadInput(f"`{file}` has no rows. Pass a file with rows.")
 
 
-def _copy_table(connection: Any, file: Path, sheet: str | None, names: set[str]) -> tuple[str, ...]:
+def _copy_table(target: Path, file: Path, sheet: str | None, names: set[str]) -> tuple[str, ...]:
     """Copy a file, or a sheet of it with rows (None: the first). Return the names of its sheets."""
     try:
         with (
-            tempfile.TemporaryFile() as rows,
-            open_table(AllowedRoots([file.parent]), file.name, sheet, rows) as table,
+            file.open("rb") as stream,
+            open_stream(stream, to_printable(file.name), sheet, database=target) as table,
         ):
-            path = get_descriptor_path(rows)
-            table.execute(f"COPY data TO '{path}' (FORMAT parquet, USE_TMP_FILE false)").fetchall()
-            name = _choose_name(file, (sheet or table.sheets[0]) if len(table.sheets) > 1 else "", names)
+            name = _choose_name(table.display_path, (sheet or table.sheets[0]) if len(table.sheets) > 1 else "", names)
             names.add(fold_name(name))
-            connection.execute(f"CREATE TABLE {quote_identifier(name)} AS FROM read_parquet('{path}')")
+            table.execute(f"CREATE TABLE {quote_identifier(name)} AS FROM data").fetchall()
             return table.sheets
     except EmptySheet as error:
         return error.sheets
 
 
-def _choose_name(file: Path, sheet: str, names: Collection[str]) -> str:
+def _choose_name(file_name: str, sheet: str, names: Collection[str]) -> str:
     """Return the first name that no table has."""
-    long_name = f"{file.name} {sheet}".strip()
-    candidates = chain([sheet or file.stem, long_name], (f"{long_name} {number}" for number in count(2)))
+    long_name = f"{file_name} {sheet}".strip()
+    candidates = chain([sheet or Path(file_name).stem, long_name], (f"{long_name} {number}" for number in count(2)))
     return next(name for name in candidates if fold_name(name) not in names)

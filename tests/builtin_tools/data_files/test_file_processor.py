@@ -53,7 +53,29 @@ def test_rows_with_fewer_or_more_cells_are_read(files, folder, text, columns, ro
 @pytest.mark.parametrize("cell", ['"Smith, John"', '"Smith\nJohn"'])
 def test_the_first_quoted_cell_may_be_far_down(files, folder, cell):
     (folder / "long.csv").write_text("id,name\n" + "1,2\n" * 30_000 + f"3,{cell}\n")  # DuckDB samples 20,480
-    assert files.read("long.csv", offset=29_999)["rows"] == [["1", "2"], ["3", cell.strip('"')]]
+    assert files.read("long.csv", offset=29_999)["rows"] == [[1, "2"], [3, cell.strip('"')]]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "row", "last", "columns", "expected"),
+    [
+        ("zip.csv", "zip,n\n", "99501,1\n", "06001,2\n", ["zip", "n"], [["99501", 1], ["06001", 2]]),
+        ("price.csv", "n,price\n", "1,2\n", "2,-\n", ["n", "price"], [[1, "2"], [2, "-"]]),
+        ("price.ndjson", "", '{"a": 1}\n', '{"a": 1.5}\n', ["a"], [[1.0], [1.5]]),
+        ("event.jsonl", "", '{"a": 1}\n', '{"a": 2, "b": "x"}\n', ["a", "b"], [[1, None], [2, "x"]]),
+        ("list.json", "[", '{"a": 1},\n', '{"a": "x"}]', ["a"], [["1"], ['"x"']]),
+    ],
+)
+def test_later_rows_may_have_other_columns_and_types(files, folder, name, head, row, last, columns, expected):
+    (folder / name).write_text(head + row * 30_000 + last)
+    read = files.read(name, offset=29_999)
+    assert (read["columns"], read["rows"]) == (columns, expected)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
+def test_the_first_chinese_cell_may_be_far_down(files, folder, encoding):
+    (folder / "long.csv").write_text("id,name\n" + "1,x\n" * 30_000 + "2,城市\n", encoding=encoding)
+    assert files.read("long.csv", offset=30_000)["rows"] == [[2, "城市"]]
 
 
 @pytest.mark.parametrize(
@@ -68,6 +90,11 @@ def test_the_first_quoted_cell_may_be_far_down(files, folder, cell):
 def test_other_formats_are_read(files, name, sheet, columns, rows):
     result = files.read(name, sheet=sheet)
     assert (result["columns"], result["rows"]) == (columns, rows)
+
+
+def test_json_may_have_a_byte_order_mark(files, folder):
+    (folder / "mark.json").write_text('[{"id": 1}, {"id": 2}]', encoding="utf-8-sig")
+    assert files.read("mark.json")["rows"] == [[1], [2]]
 
 
 def test_lines_of_a_text_are_read_in_pages(files):

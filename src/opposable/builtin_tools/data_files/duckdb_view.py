@@ -19,7 +19,7 @@ from opposable.builtin_tools.data_files import sheet_to_csv
 from opposable.builtin_tools.data_files.table_text import to_json_value
 from opposable.domain.errors import FieldProblem, InvalidArguments, ToolFailed, ToolUnavailable
 from opposable.domain.text_normalization import find_close_names, remove_separators
-from opposable.safety.filesystem.allowed_roots import AllowedRoots, OpenFile
+from opposable.safety.filesystem.allowed_roots import AllowedRoots
 from opposable.safety.filesystem.text_decoding import detect_encoding
 from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
 from opposable.sql.schema import quote_identifier
@@ -35,6 +35,9 @@ READER_FUNCTIONS = {
 SPREADSHEET_SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 MAX_SPREADSHEET_BYTES = 50_000_000
 SPREADSHEET_TIMEOUT_SECONDS = 60.0
+COPY_OPTIONS = RESTRICTED_OPTIONS | {"max_execution_time": "0", "memory_limit": "2GB"}
+"""Options of a connection that copies a file to a database. 120,000 rows must fit into the memory."""
+CREATE_VIEW = "CREATE OR REPLACE TEMP VIEW data AS SELECT * FROM"
 PADDING_OPTIONS = ", null_padding = true, parallel = false"
 """Options of `read_csv` that fill short rows with nulls; in parallel DuckDB would reject line breaks in cells."""
 TEXT_OPTIONS = """, all_varchar = true, quote = '"', escape = '"'"""
@@ -144,16 +147,45 @@ def open_table(
     if suffix not in READER_FUNCTIONS and suffix not in SPREADSHEET_SUFFIXES:
         suffixes = ", ".join((*READER_FUNCTIONS, *SPREADSHEET_SUFFIXES))
         raise ToolFailed(f"{display_path} is not a file of rows; those end in {suffixes}.")
-    with roots.open_file(rooted_path) as file, contextlib.ExitStack() as stack:
+    with (
+        roots.open_file(rooted_path) as file,
+        open_stream(file.stream, display_path, sheet, writable_stream=writable_stream) as table,
+    ):
+        yield table
+
+
+@contextmanager
+def open_stream(
+    file: BinaryIO,
+    display_path: str,
+    sheet: str | None = None,
+    *,
+    writable_stream: BinaryIO | None = None,
+    database: Path | None = None,
+) -> Iterator[DataFileTable]:
+    """Open a data file that is open for reading bytes.
+
+    Args:
+        file: The file.
+        display_path: Its path in messages. The suffix is the format.
+        sheet: As for `open_table`.
+        writable_stream: As for `open_table`.
+        database: A DuckDB file that the connection may write, with `COPY_OPTIONS`.
+
+    Raises:
+        ToolFailed, InvalidArguments: As `open_table`.
+    """
+    suffix = get_suffix(display_path)
+    with contextlib.ExitStack() as stack:
         sheets: tuple[str, ...] = ()
         if suffix in SPREADSHEET_SUFFIXES:
             source, sheets = _convert_sheet_to_csv(stack, file, display_path, sheet)
             reader = "read_csv"
         else:
-            source = _convert_to_utf8(stack, file) if suffix != ".parquet" else file.stream
+            source = _convert_to_utf8(stack, file) if suffix != ".parquet" else file
             reader = READER_FUNCTIONS[suffix]
         streams = [source] if writable_stream is None else [source, writable_stream]
-        connection = _connect([get_descriptor_path(stream) for stream in streams])
+        connection = _connect([get_descriptor_path(stream) for stream in streams], database, display_path)
         stack.callback(connection.close)
         _create_view(connection, reader, source, display_path)
         yield DataFileTable(connection, display_path, sheets)
@@ -186,12 +218,13 @@ def translate_duckdb_errors(display_path: str) -> Iterator[None]:
         raise ToolFailed(f"{display_path} cannot be read so: {message[:500]}") from error
 
 
-def _connect(allowed_paths: list[str]) -> Any:
+def _connect(allowed_paths: list[str], database: Path | None, display_path: str) -> Any:
     try:
         import duckdb
     except ImportError as error:
         raise ToolUnavailable('Files of rows need the extra "files": pip install "opposable[files]".') from error
-    connection = duckdb.connect(":memory:", config=RESTRICTED_OPTIONS)
+    with translate_duckdb_errors(display_path):  # such as a full disk
+        connection = duckdb.connect(database or ":memory:", config=COPY_OPTIONS if database else RESTRICTED_OPTIONS)
     paths_sql = ", ".join(f"'{path}'" for path in allowed_paths)
     connection.execute(f"SET allowed_paths = [{paths_sql}]")
     connection.execute("SET enable_external_access = false")
@@ -200,22 +233,37 @@ def _connect(allowed_paths: list[str]) -> Any:
 
 
 def _create_view(connection: Any, reader_function: str, source: BinaryIO, display_path: str) -> None:
-    """Create the view `data`. A CSV file whose later rows do not fit the detected types is read as text."""
+    """Create the view `data`. A CSV file whose cells do not fit the detected types is read as text."""
     import duckdb
 
     path = get_descriptor_path(source)
     with translate_duckdb_errors(display_path):
+        reader = f"{reader_function}('{path}'"
         if reader_function != "read_csv":
-            connection.execute(f"CREATE VIEW data AS SELECT * FROM {reader_function}('{path}')")  # noqa: S608 - the path holds only a number
+            connection.execute(f"{CREATE_VIEW} {_choose_reader(connection, reader)}")
             return
-        padding_options = PADDING_OPTIONS if _has_ragged_rows(connection, source) else ""
-        for options in (padding_options, padding_options + TEXT_OPTIONS):
+        if _has_ragged_rows(connection, source):
+            reader += PADDING_OPTIONS
+        for options in ("", TEXT_OPTIONS):
             with contextlib.suppress(duckdb.InvalidInputException, duckdb.ConversionException):
-                connection.execute(f"CREATE OR REPLACE VIEW data AS SELECT * FROM read_csv('{path}'{options})")  # noqa: S608
+                connection.execute(f"{CREATE_VIEW} {_choose_reader(connection, reader + options)}")
                 connection.execute("SELECT count(COLUMNS(*)) FROM data").fetchall()
                 return
-        text = f"SELECT * FROM read_csv('{path}', all_varchar = true, strict_mode = false{PADDING_OPTIONS})"  # noqa: S608
-        connection.execute(f"CREATE OR REPLACE VIEW data AS {text}")
+        reader = f"read_csv('{path}', all_varchar = true, strict_mode = false{PADDING_OPTIONS})"
+        connection.execute(f"{CREATE_VIEW} {reader}")
+
+
+def _choose_reader(connection: Any, call: str) -> str:
+    """Complete the call of a reader function.
+
+    DuckDB detects the columns from the first 20,480 rows. If all rows have others, it would read 1.5 as 2, 01234 as
+    1234, and no keys that JSON objects have later.
+    """
+    if call.startswith("read_parquet"):
+        return f"{call})"
+    sampled, complete = readers = f"{call})", f"{call}, sample_size = -1)"
+    descriptions = [connection.execute(f"DESCRIBE FROM {reader}").fetchall() for reader in readers]
+    return sampled if descriptions[0] == descriptions[1] else complete
 
 
 def _has_ragged_rows(connection: Any, source: BinaryIO) -> bool:
@@ -236,15 +284,16 @@ def _has_ragged_rows(connection: Any, source: BinaryIO) -> bool:
     return split_count > 1 or (len(columns) == 1 and delimiter in columns[0]["name"])  # one line may be a title
 
 
-def _convert_to_utf8(stack: contextlib.ExitStack, file: OpenFile) -> BinaryIO:
-    """Return the file itself when it is UTF-8, otherwise a private copy in UTF-8."""
-    sample = file.stream.read(65536)
-    file.stream.seek(0)
+def _convert_to_utf8(stack: contextlib.ExitStack, file: BinaryIO) -> BinaryIO:
+    """Return the file itself when it is UTF-8 without a byte-order mark, otherwise a private copy in UTF-8."""
+    chunks = iter(lambda: file.read(65536), b"")
+    sample = next((chunk for chunk in chunks if not chunk.isascii()), b"")
+    file.seek(0)
     encoding = detect_encoding(sample)
-    if encoding in ("utf-8", "utf-8-sig", None):
-        return file.stream
+    if encoding in ("utf-8", None):
+        return file
     copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
-    reader = codecs.getreader(encoding)(file.stream, "replace")
+    reader = codecs.getreader(encoding)(file, "replace")
     while chunk := reader.read(1_000_000):
         copy.write(chunk.encode())
     copy.flush()
@@ -252,13 +301,13 @@ def _convert_to_utf8(stack: contextlib.ExitStack, file: OpenFile) -> BinaryIO:
 
 
 def _convert_sheet_to_csv(
-    stack: contextlib.ExitStack, file: OpenFile, display_path: str, sheet: str | None
+    stack: contextlib.ExitStack, file: BinaryIO, display_path: str, sheet: str | None
 ) -> tuple[BinaryIO, tuple[str, ...]]:
     """Return a sheet as CSV, and the names of all sheets. See `sheet_to_csv`."""
     library = find_spec("python_calamine")
     if library is None or library.origin is None:
         raise ToolUnavailable('Excel files need the extra "files": pip install "opposable[files]".')
-    if file.size > MAX_SPREADSHEET_BYTES:
+    if os.fstat(file.fileno()).st_size > MAX_SPREADSHEET_BYTES:
         raise ToolFailed(
             f"{display_path} is larger than {MAX_SPREADSHEET_BYTES // 1_000_000} MB; save it as CSV first."
         )
@@ -268,7 +317,7 @@ def _convert_sheet_to_csv(
     try:
         process = subprocess.run(  # noqa: S603 - the command is fixed
             command,
-            stdin=file.stream,
+            stdin=file,
             stdout=copy,
             stderr=subprocess.PIPE,
             timeout=SPREADSHEET_TIMEOUT_SECONDS,
