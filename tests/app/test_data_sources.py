@@ -65,6 +65,13 @@ async def test_a_file_may_have_any_name(tmp_path: Path, name: str, table: str) -
     assert await list_tables(tmp_path / name) == {table: 1}
 
 
+async def test_a_relative_folder_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sales.csv").write_text(SALES, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    async with open_data_source(".") as database:
+        assert database.name == tmp_path.name
+
+
 async def test_a_link_is_a_table_with_its_name(tmp_path: Path) -> None:
     (tmp_path / ".version-2").write_text("a\n1\n", encoding="utf-8")
     (tmp_path / "sales.csv").symlink_to(".version-2")

@@ -45,7 +45,8 @@ async def open_data_source(location: str) -> AsyncIterator[Database]:
         copy = Path(folder) / "data.duckdb"
         await asyncio.to_thread(_copy_to_duckdb, files, copy)
         duckdb_database = await open_duckdb(copy)
-        duckdb_database.name, duckdb_database.identity = path.name, str(await asyncio.to_thread(path.resolve))
+        source = await asyncio.to_thread(path.resolve)  # the path may be `.`
+        duckdb_database.name, duckdb_database.identity = source.name, str(source)
         async with closing_database(duckdb_database) as database:
             yield database
 
