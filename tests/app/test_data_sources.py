@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import openpyxl
 import pytest
 
@@ -82,6 +83,14 @@ async def test_whole_numbers_of_any_size_are_kept(tmp_path: Path) -> None:
     (tmp_path / "ids.json").write_text('[{"id": 18446744073709551615}]', encoding="utf-8")
     async with open_data_source(str(tmp_path)) as database:
         assert (await database.run("SELECT id FROM ids")).rows == (("18446744073709551615",),)
+
+
+async def test_nanoseconds_of_times_with_a_zone_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    duckdb.sql(f"COPY (SELECT TIMESTAMPTZ_NS '2024-01-01 10:00:00.123456789+00' AS at) TO '{path}'")
+    async with open_data_source(str(path)) as database:
+        [[at]] = (await database.run('SELECT "at" FROM events')).rows
+    assert ".123456789" in at
 
 
 async def test_a_database_may_have_the_suffix_of_a_data_file(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 _QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
 """The names of fields and the values of enumerations in a type."""
-_TEXT_TYPES = re.compile(r"\b(?:INTERVAL|TIMESTAMP_NS|TIME_NS)\b")
+_TEXT_TYPES = re.compile(r"\b(?:INTERVAL|TIMESTAMP(?:TZ)?_NS|TIME_NS)\b")
 """Types that Python cannot represent, also within others: it has no intervals of months and years, no nanoseconds."""
 _DAY_END = re.compile(r"(?<=\d) (?=\d)")
 """The space between the day and the time of a text, and not that in 0044-03-15 (BC)."""
