@@ -71,7 +71,7 @@ class Settings(BaseSettings):
     cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     prices: dict[str, TokenPrices] = {}
     database_url: SecretStr = SecretStr("")
-    retention_days: int | None = Field(default=None, gt=0)
+    retention_days: int | None = Field(default=None, gt=0, le=36_500)
     redis_url: SecretStr = SecretStr("")
     private_hosts: tuple[str, ...] = ()
     api_hosts: tuple[str, ...] = ()

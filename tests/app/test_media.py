@@ -1,5 +1,7 @@
 """Images and files that users name."""
 
+from pathlib import Path
+
 import pytest
 from aiohttp import web
 
@@ -63,6 +65,12 @@ async def test_what_is_no_image_is_rejected(tmp_path):
     for source in (str(tmp_path / "a.png"), str(tmp_path / "none.png"), str(tmp_path), "data:image/png;base64,YQ=="):
         with pytest.raises(BadInput, match=r"a\.png|none\.png|Is a directory|data:image"):
             await load_media(source)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="it needs the device /dev/zero")
+async def test_a_file_without_an_end_is_rejected():
+    with pytest.raises(BadInput, match="is larger than"):
+        await load_media("/dev/zero")
 
 
 async def test_a_url_is_fetched_only_through_the_guard(url):

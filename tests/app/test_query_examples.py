@@ -47,3 +47,19 @@ def test_a_question_that_is_not_text_is_reported_with_its_line(tmp_path: Path, l
     file.write_text(f"\n{line}\n")
     with pytest.raises(BadInput, match="line 2 is not a JSON object with the texts question and sql"):
         read_examples_file(file)
+
+
+def test_examples_in_another_encoding_are_reported(tmp_path: Path) -> None:
+    file = tmp_path / "examples.jsonl"
+    file.write_text('{"question": "有多少专辑？", "sql": "SELECT count(*) FROM Album"}', encoding="gbk")
+    with pytest.raises(BadInput, match=r"examples\.jsonl is not UTF-8 text\. Save it as UTF-8\."):
+        read_examples_file(file)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"database": "shop"}'])
+async def test_a_damaged_last_answer_is_reported(tmp_path: Path, content: str) -> None:
+    settings = create_settings(tmp_path)
+    save_last_answer(settings, "shop", "How many genres are there?", ANSWER)
+    (tmp_path / "home" / "last_answer.json").write_text(content)
+    with pytest.raises(BadInput, match=r"cannot be read\. Ask the question again"):
+        await confirm_last_answer(settings)

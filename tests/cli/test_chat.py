@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 from aiohttp import web
+from tests.app.settings import create_settings
 from tests.cli.program import (
     NOWHERE,
     Terminal,
@@ -248,6 +249,34 @@ async def test_a_saved_conversation_is_loaded(tmp_path: Path) -> None:
         "Error: README.md is not a conversation. Pass a .json file that /save wrote.",
     ]
     assert "4 earlier messages" in done.err
+
+
+async def test_a_file_that_cannot_be_used_ends_no_conversation(tmp_path: Path) -> None:
+    forms = ("{}", '[{"role": "user", "content": 5}]')
+    for number, text in enumerate(forms):
+        (tmp_path / f"{number}.json").write_text(text)
+    stdin = b"one\n/save ~nobody-here/a.md\n/save .\n/load ~nobody-here/a.json\n/load 0.json\n/load 1.json\ntwo\n/save a.md\n"
+    async with run_with_model(tmp_path, "chat", answers=[respond_text_deltas("Hi.")], stdin=stdin) as (done, server):
+        assert [content for role, content in read_requests(server)[-1] if role == "user"] == ["one", "two"]
+    assert [line.partition(":")[2][1:24] for line in done.err.splitlines() if line.startswith("Error")] == [
+        "Cannot write ~nobody-he",
+        "Cannot write .: PosixPa",
+        "~nobody-here/a.json is ",
+        "0.json is not a convers",
+        "1.json is not a convers",
+    ]
+    assert (tmp_path / "a.md").read_text().count("Hi.") == 2
+
+
+def test_half_of_an_emoji_is_saved_as_a_question_mark(tmp_path: Path) -> None:
+    settings = create_settings(tmp_path)
+    session = object.__new__(chat_commands._Session)
+    session.history, session._saved_paths = [user_message("Hi \ud83d.")], set()
+    for name in ("a.md", "a.json"):
+        session._save(str(tmp_path / name))
+        assert b"Hi ?." in (tmp_path / name).read_bytes()
+    chat_commands.save_last_conversation(settings, session.history)
+    assert chat_commands.load_last_conversation(settings) == [user_message("Hi ?.")]
 
 
 async def test_the_model_can_be_changed_and_a_wrong_name_changes_nothing(tmp_path: Path) -> None:

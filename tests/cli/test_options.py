@@ -19,6 +19,12 @@ pytestmark = pytest.mark.anyio
     ("env", "sentence"),
     [
         ({"OPPOSABLE_TURNS": "abc"}, "The setting OPPOSABLE_TURNS is invalid: "),
+        (
+            {"OPPOSABLE_TURNS": "9" * 5000},
+            "OPPOSABLE_TURNS is invalid: it must be a whole number of fewer digits (value: ",
+        ),
+        ({"OPPOSABLE_ROOTS": "[1]"}, "0 must be the path of a file or folder (value: 1)."),
+        ({"OPPOSABLE_RETENTION_DAYS": "999999"}, "OPPOSABLE_RETENTION_DAYS is invalid: it must be at most 36500"),
         ({"OPPOSABLE_SECONDS": "soon"}, "The setting OPPOSABLE_SECONDS is invalid: "),
         ({"OPPOSABLE_PRICES": '{"m": 1}'}, "The setting OPPOSABLE_PRICES is invalid: m must be a list (value: 1)."),
         ({"OPPOSABLE_ROOTS": "docs"}, 'Write lists as JSON, such as ["docs", "logs"].'),

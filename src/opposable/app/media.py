@@ -52,13 +52,14 @@ async def load_media_from_url(url: str, private_hosts: Sequence[str] = (), *, na
 
 def _read_file(source: str) -> bytes:
     try:
-        path = Path(source).expanduser()
-        if path.stat().st_size > MAX_MEDIA_BYTES:
-            raise _too_large_error(source)
-        return path.read_bytes()
+        with Path(source).expanduser().open("rb") as file:
+            data = file.read(MAX_MEDIA_BYTES + 1)
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise BadInput(f"Cannot read the image {source!r}: {reason}.") from error
+    if len(data) > MAX_MEDIA_BYTES:
+        raise _too_large_error(source)
+    return data
 
 
 async def fetch_media(url: str, private_hosts: Sequence[str] = ()) -> bytes:

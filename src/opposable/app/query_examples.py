@@ -81,7 +81,7 @@ def read_examples_file(path: Path) -> list[tuple[str, str]]:
         BadInput: The file cannot be read, or a line is invalid.
     """
     try:
-        lines = split_json_lines(path.read_bytes())
+        lines = split_json_lines(path.read_bytes(), path)
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
     pairs: list[tuple[str, str]] = []
@@ -136,13 +136,16 @@ async def confirm_last_answer(settings: Settings) -> QueryExample:
     """Store the last answer as an example.
 
     Raises:
-        BadInput: There is no last answer.
+        BadInput: There is no last answer, or its file is damaged.
     """
     path = _get_last_answer_path(settings)
     if not path.is_file():
         raise BadInput("There is no answer to confirm. Ask a question first: opposable ask QUESTION --db DATABASE")
-    last = orjson.loads(path.read_bytes())
-    example = QueryExample(uuid4().hex[:12], last["database"], last["question"], last["sql"], get_utc_now())
+    try:
+        last = orjson.loads(path.read_bytes())
+        example = QueryExample(uuid4().hex[:12], last["database"], last["question"], last["sql"], get_utc_now())
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"The last answer in {path} cannot be read. Ask the question again.") from error
     async with open_default_store(settings) as store:
         await store.query_examples.add([example])
     return example

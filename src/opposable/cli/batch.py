@@ -74,7 +74,7 @@ def run(
     from opposable.service.batches import create_batch, parse_tasks  # lazy: needs the extra "store"
 
     require_new_file(output)
-    tasks = parse_tasks(split_json_lines(read_file(file)))
+    tasks = parse_tasks(split_json_lines(read_file(file), file))
     tool_rates = _parse_tool_rates(tool_rate or ())
     tool_limits = _parse_tool_concurrency(tool_concurrency or ())
 

@@ -7,7 +7,7 @@ import sys
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 import typer
@@ -32,7 +32,7 @@ from opposable.cli.options import (
     out,
     read_settings,
 )
-from opposable.cli.rendering import DownloadBar, RunPrinter, render_table, style_text
+from opposable.cli.rendering import DownloadBar, RunPrinter, render_table, style_text, to_json
 from opposable.cli.run import run_and_print
 from opposable.domain.errors import BadInput, OpposableError
 from opposable.domain.json_forms import message_from_json, message_to_json
@@ -193,16 +193,20 @@ class _Session:
         """Save the conversation. A file that this chat did not save is not replaced."""
         if not self.history:
             raise BadInput("The conversation is empty. Ask something before /save.")
-        path = Path(name or f"chat-{datetime.now().astimezone():%Y%m%d-%H%M%S}.md").expanduser()
-        as_json = path.suffix == ".json"
-        text = _to_json(self.history).decode() if as_json else format_as_markdown(self.history)
+        path = Path(name or f"chat-{datetime.now().astimezone():%Y%m%d-%H%M%S}.md")
+        text = to_json(_to_forms(self.history)) if path.suffix == ".json" else format_as_markdown(self.history)
         try:
+            path = path.expanduser()
             with open_draft(path, replace=path.absolute() in self._saved_paths) as draft:
-                draft.write(text.encode())
+                draft.write(text.encode("utf-8", "replace"))
         except FileExistsError as error:
             raise BadInput(f"{path} exists already. Save to another file.") from error
-        except OSError as error:
-            raise BadInput(f"Cannot write {path}: {error.strerror}.") from error
+        except (
+            OSError,
+            RuntimeError,
+            ValueError,
+        ) as error:  # RuntimeError: no such user, ValueError: no name of a file
+            raise BadInput(f"Cannot write {path}: {getattr(error, 'strerror', error)}.") from error
         self._saved_paths.add(path.absolute())
         err.print(style_text((f"The conversation is saved in {path}.", "dim")))
 
@@ -210,7 +214,7 @@ class _Session:
         if not name:
             raise BadInput("No file is given. Pass one that /save wrote: /load FILE.json")
         self.history = _read_conversation(
-            Path(name).expanduser(),
+            Path(name),
             missing=f"There is no file {name}.",
             unreadable=f"{name} is not a conversation. Pass a .json file that /save wrote.",
         )
@@ -244,23 +248,26 @@ def load_last_conversation(settings: Settings) -> list[Message]:
 
 def _read_conversation(path: Path, *, missing: str, unreadable: str) -> list[Message]:
     try:
-        return [message_from_json(form) for form in orjson.loads(path.read_bytes())]
+        forms = orjson.loads(path.expanduser().read_bytes())
+        messages = [message_from_json(form) for form in forms]
     except FileNotFoundError as error:
         raise BadInput(missing) from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(unreadable) from error
+    if not isinstance(forms, list) or not all(isinstance(message.content, str) for message in messages):
+        raise BadInput(unreadable)
+    return messages
 
 
 def save_last_conversation(settings: Settings, history: list[Message]) -> None:
     """Store a conversation for `--continue`, readable by this user alone. A folder that cannot be written is no error."""
     with contextlib.suppress(OSError):
-        write_private_file(_get_last_conversation_path(settings), _to_json(history))
+        content = to_json(_to_forms(history)).encode("utf-8", "replace")
+        write_private_file(_get_last_conversation_path(settings), content)
 
 
-def _to_json(history: list[Message]) -> bytes:
-    return orjson.dumps(
-        [message_to_json(message, include_parsing=True) for message in history], default=str, option=orjson.OPT_INDENT_2
-    )
+def _to_forms(history: list[Message]) -> list[dict[str, Any]]:
+    return [message_to_json(message, include_parsing=True) for message in history]
 
 
 def _get_last_conversation_path(settings: Settings) -> Path:

@@ -93,7 +93,9 @@ def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] |
         name = f"OPPOSABLE_{first['loc'][0]}".upper()
         [(path, problem)] = list_problems([first])
         subject = path.partition(".")[2] or "it"
-        raise BadInput(f"The setting {name} is invalid: {subject} {problem} (value: {first['input']!r}).") from error
+        raise BadInput(
+            f"The setting {name} is invalid: {subject} {problem} (value: {shorten(repr(first['input']))})."
+        ) from error
     except SettingsError as error:
         field = re.search(r'field "(\w+)"', str(error))
         name = f"OPPOSABLE_{field[1].upper()}" if field else "A list"

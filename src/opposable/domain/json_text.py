@@ -5,9 +5,12 @@ import json
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import orjson
+
+from opposable.domain.errors import BadInput
 
 NON_FINITE_TEXTS = ("NaN", "Infinity", "-Infinity")
 """The texts of the floats that JSON does not have."""
@@ -45,8 +48,16 @@ def parse_reply_json(raw: bytes) -> Any:
         return json.loads(raw)
 
 
-def split_json_lines(raw: bytes) -> list[bytes]:
-    """Return the lines of a file of JSON lines, without the byte order mark that editors of Windows write."""
+def split_json_lines(raw: bytes, file: Path) -> list[bytes]:
+    """Return the lines of a file of JSON lines, without the byte order mark that editors of Windows write.
+
+    Raises:
+        BadInput: The content of the file is not UTF-8.
+    """
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file} is not UTF-8 text. Save it as UTF-8.") from error
     return raw.removeprefix(codecs.BOM_UTF8).splitlines()
 
 

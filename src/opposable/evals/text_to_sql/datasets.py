@@ -67,7 +67,7 @@ def read_questions(folder: Path, databases_folder: Path | None = None) -> list[E
     if not path.is_file():
         raise BadInput(f"`{folder}` contains no {QUESTIONS_FILE}. Pass a folder with that file and its databases.")
     questions = []
-    for number, line in enumerate(split_json_lines(path.read_bytes()), 1):
+    for number, line in enumerate(split_json_lines(path.read_bytes(), path), 1):
         if not line.strip():
             continue
         try:

@@ -82,6 +82,8 @@ class SkillManifest(LenientModel):
     @field_validator("scripts", mode="before")
     @classmethod
     def _normalize_scripts(cls, value: Any) -> Any:
+        if value and not isinstance(value, list):
+            raise ValueError("must be a list")
         return [{"path": script} if isinstance(script, str) else script for script in value or ()]
 
 
