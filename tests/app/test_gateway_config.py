@@ -58,6 +58,7 @@ keys:
 
 
 WRONG = {
+    "models: [{name: a}]\nkeys: {}\nkeys: {}": "is not valid YAML: line 3: keys is defined twice",
     "models: []": "models",
     "models: [{name: a, made_up: 1}]": r"models\.0\.made_up",
     "models: [{name: a}, {name: b, aliases: [a]}]": r"configuration\. names and aliases must be unique; these are repeated: a\.",

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from opposable.app.models import CONNECT_RETRY_POLICY, OnProgress, open_model
 from opposable.domain.errors import BadInput
 from opposable.domain.validation_problems import describe_problems, describe_yaml_error
+from opposable.domain.yaml_checks import check_yaml_events
 from opposable.models.base import Model
 from opposable.models.calling_modes import CallingMode
 from opposable.models.factory import ServerApi
@@ -85,7 +86,9 @@ def load_gateway_config(path: Path) -> GatewayConfig:
     import yaml  # lazy: the extra "serve"
 
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        check_yaml_events(yaml.parse(text, Loader=yaml.SafeLoader))
+        data = yaml.safe_load(text)
     except OSError as error:
         raise BadInput(f"Cannot read {path}: {error.strerror}.") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:

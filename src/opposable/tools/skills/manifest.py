@@ -9,6 +9,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 
 from opposable.domain.errors import BadInput
 from opposable.domain.validation_problems import describe_problems
+from opposable.domain.yaml_checks import check_yaml_events
 
 _FENCE = "---"
 
@@ -121,7 +122,9 @@ def _parse_yaml(text: str) -> Any:
     except ImportError as error:
         raise BadInput('Reading skills needs the extra "skills": pip install "opposable[skills]".') from error
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+        events = list(yaml.parse(text, Loader=yaml.SafeLoader))
+        check_yaml_events(events)
+        if any(isinstance(event, yaml.AliasEvent) for event in events):
             raise BadInput("its front matter uses YAML aliases, which are not supported.")
         return yaml.safe_load(text) or {}
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -626,6 +626,7 @@ def test_yaml_keeps_words_as_they_are_written():
         (b"openapi: 3.0.0", "no paths"),
         (b"paths: " + b"[" * 100_000, "nested too deep"),
         (b"- " * 100_000, "nested too deep"),
+        (b"openapi: 3.0.0\npaths:\n  /a: {}\n  /a: {}", "line 4: /a is defined twice"),
     ],
 )
 async def test_an_invalid_document_is_refused_with_the_reason(tmp_path, text, said):

@@ -12,6 +12,7 @@ from opposable.domain.errors import BadInput, ToolError
 from opposable.domain.json_pointer import resolve_pointer
 from opposable.domain.json_text import parse_json
 from opposable.domain.validation_problems import describe_yaml_error
+from opposable.domain.yaml_checks import check_yaml_events
 from opposable.safety.network.guarded_client import GuardedClient, HttpRequest
 from opposable.safety.network.response_body import decode_body, read_body
 
@@ -20,8 +21,6 @@ MAX_DOCUMENT_BYTES = 20_000_000
 _MAX_REFERENCE_DEPTH = 50
 _MAX_MERGED_PAIRS = 100_000
 """Keys and values that the merge keys (`<<`) of a YAML document may add."""
-_MAX_NESTING = 1_000
-"""Levels of YAML that are loaded, as many as orjson loads of JSON."""
 
 
 @dataclass(slots=True)
@@ -164,24 +163,10 @@ def parse_yaml(source: str | bytes, source_name: str) -> Any:
     except ModuleNotFoundError as error:
         raise BadInput('Reading YAML needs the extra "http": pip install "opposable[http]".') from error
     try:
-        _check_nesting(yaml.parse(source, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        check_yaml_events(yaml.parse(source, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
         return yaml.load(source, Loader=_create_yaml_loader())  # noqa: S506 - a safe loader with fewer types
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise BadInput(f"{source_name} is neither JSON nor YAML: {describe_yaml_error(error)}.") from error
-
-
-def _check_nesting(events: Iterable[Any]) -> None:
-    """Raise `RecursionError` for YAML that is nested so deeply that loading it would end the process."""
-    import yaml
-
-    depth = 0
-    for event in events:
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _MAX_NESTING:
-            raise RecursionError
 
 
 def _read_file(path: Path) -> bytes:
