@@ -162,7 +162,8 @@ def make_clickhouse(folder: Path, statements: Sequence[str]) -> str:
     pytest.importorskip("chdb", reason="chDB is not installed: pip install chdb-core")
     import chdb
 
-    connection = chdb.connect(f"{folder}?data_type_default_nullable=1")
+    unused_threads = "&".join(f"background_{kind}pool_size=0" for kind in ("", "move_", "fetches_", "common_"))
+    connection = chdb.connect(f"{folder}?data_type_default_nullable=1&{unused_threads}")
     try:
         for statement in statements:
             parts = [

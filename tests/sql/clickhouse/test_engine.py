@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -193,3 +194,15 @@ async def test_a_directory_that_another_program_has_open_is_reported(tmp_path):
         with pytest.raises(BadInput, match=r"cannot be opened: another program has it open\. Close that program first"):
             await open_database(url)
         holder.kill()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="Only Linux lists the threads of a process.")
+async def test_a_closed_directory_leaves_no_threads(tmp_path):
+    url = make_clickhouse(tmp_path / "db", ["CREATE TABLE t (a Int8 NOT NULL) ENGINE = MergeTree ORDER BY a"])
+    counts = []
+    for _ in range(6):
+        database = await open_database(url)
+        assert (await database.run("SELECT count(*) FROM t")).rows == ((0,),)
+        await database.close()
+        counts.append(sum(1 for _ in Path("/proc/self/task").iterdir()))
+    assert counts[-1] - counts[0] < 5

@@ -47,6 +47,10 @@ _SETTINGS = {
     "join_use_nulls": 1,  # as in standard SQL: rows without a match have NULL, not 0 or ''
     "cast_keep_nullable": 1,
     "output_format_json_quote_denormals": 1,
+    "background_pool_size": 0,  # these threads merge and move parts; the engine never ends them
+    "background_move_pool_size": 0,
+    "background_fetches_pool_size": 0,
+    "background_common_pool_size": 0,
 }
 """Settings of every connection. `readonly` also forbids table functions that read files or servers."""
 _TREE_PATTERN = re.compile(r"( *)(Function|TableIdentifier) (\S+)(?: \(alias (\S+)\))?")
