@@ -1,6 +1,8 @@
 """A sandboxed program is isolated, limited and leaves no process."""
 
 import asyncio
+import subprocess
+import sys
 import sysconfig
 from contextlib import suppress
 from dataclasses import replace
@@ -139,6 +141,22 @@ async def test_cancellation_stops_the_program():
     assert not _is_running(code)
 
 
+def test_the_end_of_the_loop_stops_a_program_that_is_being_started():
+    """All tasks are cancelled at once, also the one of asyncio that connects the pipes."""
+    code = (
+        "import asyncio\n"
+        "from opposable.safety.sandbox import process\n"
+        "process._START_SECONDS = 0.2\n"
+        "async def main():\n"
+        "    run = process.run_process(['/bin/sleep', '62'], b'', seconds=60, output_bytes=1, environment={})\n"
+        "    asyncio.create_task(run)\n"
+        "    await asyncio.sleep(0)\n"
+        "asyncio.run(main())\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+    assert not _is_running("/bin/sleep\x0062")
+
+
 def _is_running(code: str) -> bool:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -161,6 +179,16 @@ async def test_a_refusal_of_the_system_is_reported_with_its_reason(monkeypatch, 
     monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: str(program))
     with pytest.raises(ToolUnavailable, match=r"none is run \(bwrap: No permissions to create a new namespace\)"):
         await Sandbox(SHORT_LIMITS).run(["/bin/true"])
+
+
+async def test_a_temporary_problem_ends_with_its_cause(monkeypatch, tmp_path):
+    sandbox = Sandbox(SHORT_LIMITS)
+    program = [sandbox.python_program, "-c", "print(1)"]
+    with monkeypatch.context() as patch:
+        patch.setattr(bubblewrap, "find_bubblewrap", lambda: str(tmp_path / "being-upgraded"))
+        with pytest.raises(ToolUnavailable, match="bubblewrap does not start"):
+            await sandbox.run(program)
+    assert (await sandbox.run(program, limits=PATIENT_LIMITS)).stdout == "1\n"
 
 
 async def test_an_owner_may_allow_runs_without_isolation(monkeypatch):

@@ -11,6 +11,7 @@ from pathlib import Path
 from opposable.safety.sandbox.limits import Breach, ProcessResult
 
 _READ_BYTES = 65536
+_START_SECONDS = 5.0
 _GRACE_SECONDS = 1.0
 """Time to read the pipes of a killed program."""
 
@@ -34,16 +35,17 @@ async def run_process(
     """
     started = time.perf_counter()
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        env=dict(environment),
-        cwd=folder,
-        start_new_session=True,
-        pass_fds=tuple(inherited_fds),
-    )
+    async with asyncio.timeout(_START_SECONDS):  # Python 3.11 hangs if the end of `asyncio.run` cancels the start
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=dict(environment),
+            cwd=folder,
+            start_new_session=True,
+            pass_fds=tuple(inherited_fds),
+        )
     out, err = _BoundedOutput(output_bytes), _BoundedOutput(output_bytes)
     is_full = asyncio.Event()
     tasks = _start_transfers(process, stdin, out, err, is_full)

@@ -62,10 +62,14 @@ class Sandbox:
         return bubblewrap.find_python().program
 
     async def get_isolation_problem(self) -> str:
-        """Return why this system cannot isolate programs, "" where it can."""
-        if self._probe_task is None or self._probe_task.cancelled():
-            self._probe_task = asyncio.create_task(self._probe_isolation())
-        return await asyncio.shield(self._probe_task)
+        """Return why this system cannot isolate programs, "" where it can.
+
+        A problem may be temporary, such as too many open files: each call probes again until it finds none.
+        """
+        task = self._probe_task
+        if task is None or (task.done() and (task.cancelled() or task.exception() or task.result())):
+            task = self._probe_task = asyncio.create_task(self._probe_isolation())
+        return await asyncio.shield(task)
 
     async def run(
         self,
