@@ -79,13 +79,13 @@ async def test_a_link_is_a_table_with_its_name(tmp_path: Path) -> None:
     assert await list_tables(tmp_path) == {"sales": 1}
 
 
-async def test_whole_numbers_of_any_size_are_kept(tmp_path: Path) -> None:
+async def test_whole_numbers_of_any_size_are_exact(tmp_path: Path) -> None:
     (tmp_path / "ids.json").write_text('[{"id": 18446744073709551615}]', encoding="utf-8")
     async with open_data_source(str(tmp_path)) as database:
         assert (await database.run("SELECT id FROM ids")).rows == (("18446744073709551615",),)
 
 
-async def test_nanoseconds_of_times_with_a_zone_are_kept(tmp_path: Path) -> None:
+async def test_nanoseconds_of_times_with_a_zone_are_shown(tmp_path: Path) -> None:
     path = tmp_path / "events.parquet"
     duckdb.sql(f"COPY (SELECT TIMESTAMPTZ_NS '2024-01-01 10:00:00.123456789+00' AS at) TO '{path}'")
     async with open_data_source(str(path)) as database:

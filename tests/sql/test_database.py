@@ -2,6 +2,7 @@
 
 import asyncio
 import multiprocessing
+import os
 import sqlite3
 import subprocess
 import sys
@@ -51,8 +52,10 @@ async def test_a_database_that_cannot_be_opened_is_reported_in_one_sentence(tmp_
     (tmp_path / "broken.sqlite").write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
     (tmp_path / "broken.duckdb").write_bytes(shop_files["duckdb"].read_bytes()[:3000])
     (tmp_path / "cut.sqlite").write_bytes(shop_files["sqlite"].read_bytes()[:4500])
+    os.mkfifo(tmp_path / "pipe.db")
     cases = {
         "": "No database is given. Use ",
+        f"{tmp_path}/pipe.db": f"`{tmp_path}/pipe.db` is not a regular file. Pass a database file.",
         f"{tmp_path}/none.db": f"File `{tmp_path}/none.db` does not exist. Use duckdb:///path/to/file, ",
         f"sqlite:///{tmp_path}/none.db": f"File `{tmp_path}/none.db` does not exist. Use ",
         "duckdb:///none.duckdb": "File `none.duckdb` does not exist. Use ",

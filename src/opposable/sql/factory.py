@@ -100,6 +100,8 @@ def detect_file_kind(path: Path) -> Literal["duckdb", "sqlite"]:
     try:
         if path.is_dir():
             raise BadInput(f"`{path}` is a directory. Pass the database file inside it.")
+        if path.exists() and not path.is_file():  # opening a pipe would wait for a writer
+            raise BadInput(f"`{path}` is not a regular file. Pass a database file.")
         with path.open("rb") as file:
             head = file.read(16)
     except FileNotFoundError:
