@@ -89,4 +89,7 @@ async def open_existing_store(settings: Settings, *, uses_valkey: bool = False) 
 def _may_store_exist(settings: Settings) -> bool:
     """Return False if the SQLite file is missing. This saves the import of SQLAlchemy, and needs no extra."""
     url = database_url(settings)
-    return not url.startswith("sqlite:///") or Path(url.removeprefix("sqlite:///")).expanduser().exists()
+    try:
+        return not url.startswith("sqlite:///") or Path(url.removeprefix("sqlite:///")).expanduser().exists()
+    except RuntimeError:  # ~USER of an unknown user, which opening the store reports
+        return True

@@ -139,7 +139,10 @@ async def _check_store(settings: Settings) -> Check:
 
 def _find_unwritable_path(place: str) -> Path | None:
     """Return the file, or the folder in which it would be created, if it cannot be written."""
-    file = Path(place).expanduser()
+    try:
+        file = Path(place).expanduser()
+    except RuntimeError:  # ~USER of an unknown user, which opening the store reports
+        return None
     existing = next(path for path in (file, *file.parents) if path.exists())
     is_kind_right = existing.is_file() if existing == file else existing.is_dir()
     return None if is_kind_right and os.access(existing, os.W_OK) else existing

@@ -48,4 +48,7 @@ def _normalize_sqlite_url(url: URL) -> URL:
         raise BadInput(
             "The store must be a file, because connections do not share an in-memory database. Pass sqlite:///PATH."
         )
-    return URL.create("sqlite+aiosqlite", database=str(Path(url.database).expanduser()))
+    try:
+        return URL.create("sqlite+aiosqlite", database=str(Path(url.database).expanduser()))
+    except RuntimeError as error:
+        raise BadInput(f"The user of the path {url.database} does not exist. {URL_FORMAT_HINT}") from error
