@@ -201,11 +201,7 @@ class _Session:
                 draft.write(text.encode("utf-8", "replace"))
         except FileExistsError as error:
             raise BadInput(f"{path} exists already. Save to another file.") from error
-        except (
-            OSError,
-            RuntimeError,
-            ValueError,
-        ) as error:  # RuntimeError: no such user, ValueError: no name of a file
+        except (OSError, RuntimeError, ValueError) as error:  # no user of this name, no name of a file
             raise BadInput(f"Cannot write {path}: {getattr(error, 'strerror', error)}.") from error
         self._saved_paths.add(path.absolute())
         err.print(style_text((f"The conversation is saved in {path}.", "dim")))
