@@ -287,6 +287,8 @@ class TestDeath:
         assert closing in tasks
         assert (await asyncio.wait(tasks, timeout=10))[1] == set()
         assert calling.done()
+        del task, tasks, calling, closing, server  # their tracebacks hold the pipes
+        await asyncio.sleep(0.1)  # and so do callbacks of the loop
         gc.collect()  # here, where the warning is ignored
 
     async def test_closing_while_connecting_ends_all_waiting_calls(self):
