@@ -1,8 +1,10 @@
 """What every test may use."""
 
 import signal
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -18,6 +20,23 @@ settings.load_profile("any machine")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup: the tests still ignore it
     signal.signal(signal.SIGHUP, lambda number, frame: None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """Replace halves of characters in reports, such as those of a log: they would end the worker that sends them."""
+    return _replace_surrogates((yield))
+
+
+def _replace_surrogates(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case list() | tuple():
+            return type(value)(map(_replace_surrogates, value))
+        case dict():
+            return {key: _replace_surrogates(item) for key, item in value.items()}
+    return value
 
 
 _internal_errors: list[str] = []
