@@ -75,6 +75,21 @@ def test_repeated_long_list_is_refused_quickly():
     assert time.perf_counter() - start < 2
 
 
+@pytest.mark.parametrize(
+    ("expression", "result"),
+    [
+        ("1/3*3 - 1", 0),
+        ("0.01 / 0.22 * 0.22 - 0.01", 0),
+        ("-1 + 7/9/7*9", 0),
+        ("1/3*0 + 10**-460 - 0", "1.000000000000000e-460"),
+        ("10**200 + 1/3 - 10**200", 1 / 3),
+        ("10**460 + 1 - 10**460", 1),
+    ],
+)
+def test_a_difference_that_only_rounding_leaves_is_zero(expression, result):
+    assert calculator(expression)["result"] == result
+
+
 ALPHABET = "0123456789.+-*/%^()[],! eE×÷（），的和√²πsqrtmeanofx√\"'_=\n"
 
 

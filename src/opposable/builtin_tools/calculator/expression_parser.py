@@ -17,6 +17,7 @@ from opposable.builtin_tools.calculator.functions import (
     FUNCTION_ALIASES,
     FUNCTIONS,
     STATISTICS,
+    add,
     floor_divide,
     modulo,
     power,
@@ -33,8 +34,8 @@ _LIST_NAMES = ("numbers", "data", "values", "list")
 _CLOSING_BRACKETS = {"(": ")", "[": "]"}
 _PYTHON_OPERATORS = {"√": "~", "!": " .factorial", "of": "@", "mod": "%"}
 _BINARY_OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
+    ast.Add: add,
+    ast.Sub: lambda left, right: add(left, -right),
     ast.Mult: operator.mul,
     ast.MatMult: operator.mul,
     ast.Div: operator.truediv,

@@ -31,6 +31,7 @@ MAX_DIGITS = 500
 """Digits of the longest integer."""
 
 _ROOT_DIGITS = 60  # digits of results that never end: roots, logarithms, fractional powers
+_GUARD_DIGITS = 50  # the last digits of an inexact number, which rounding may have changed
 _MAX_EXPONENT = 10**12
 _MAX_FACTORIAL = 250
 
@@ -59,6 +60,15 @@ def use_bounded_context() -> Generator[Context]:
     except (InvalidOperation, ValueError, OverflowError) as error:
         message = "This has no real result (such as 0/0, the root or logarithm of a negative number)."
         raise ToolFailed(message) from error
+
+
+def add(left: Decimal, right: Decimal) -> Decimal:
+    """Return a sum. What only the rounding of earlier steps leaves, as in 1/3*3 - 1, is 0."""
+    total = left + right
+    if left and right and total and getcontext().flags[Inexact]:
+        lost_digits = max(left.adjusted(), right.adjusted()) - total.adjusted()
+        return total if lost_digits < MAX_DIGITS - _GUARD_DIGITS else Decimal(0)
+    return total
 
 
 def power(base: Decimal, exponent: Decimal) -> Decimal:
