@@ -255,13 +255,13 @@ async def test_a_file_that_cannot_be_used_ends_no_conversation(tmp_path: Path) -
     forms = ("{}", '[{"role": "user", "content": 5}]')
     for number, text in enumerate(forms):
         (tmp_path / f"{number}.json").write_text(text)
-    stdin = b"one\n/save ~nobody-here/a.md\n/save .\n/load ~nobody-here/a.json\n/load 0.json\n/load 1.json\ntwo\n/save a.md\n"
+    stdin = b"one\n/save ~unknown-ann/a.md\n/save .\n/load ~unknown-ann/a.json\n/load 0.json\n/load 1.json\ntwo\n/save a.md\n"
     async with run_with_model(tmp_path, "chat", answers=[respond_text_deltas("Hi.")], stdin=stdin) as (done, server):
         assert [content for role, content in read_requests(server)[-1] if role == "user"] == ["one", "two"]
     assert [line.partition(":")[2][1:24] for line in done.err.splitlines() if line.startswith("Error")] == [
-        "Cannot write ~nobody-he",
+        "Cannot write ~unknown-a",
         "Cannot write .: PosixPa",
-        "~nobody-here/a.json is ",
+        "~unknown-ann/a.json is ",
         "0.json is not a convers",
         "1.json is not a convers",
     ]

@@ -37,8 +37,8 @@ async def test_an_invalid_setting_is_reported_by_name(tmp_path: Path, env: dict[
 
 @needs_posix
 async def test_a_store_in_the_folder_of_an_unknown_user_is_reported(tmp_path: Path) -> None:
-    env = {"OPPOSABLE_DATABASE_URL": "sqlite:///~nobody-here/a.db"}
-    sentence = "The user of the path ~nobody-here/a.db does not exist."
+    env = {"OPPOSABLE_DATABASE_URL": "sqlite:///~unknown-ann/a.db"}
+    sentence = "The user of the path ~unknown-ann/a.db does not exist."
     await assert_one_sentence(tmp_path, ("keys", "list"), 2, sentence, env=env)
     assert sentence in (await run_program(tmp_path, "doctor", env=env)).out
 

@@ -34,7 +34,7 @@ def test_url_is_normalized(text, normalized):
         ("sqlite://", "must be a file"),
         ("sqlite:///:memory:", "must be a file"),
         ("sqlite://store.db", "needs a third slash"),
-        ("sqlite:///~nobody-here/a.db", "The user of the path ~nobody-here/a.db does not exist"),
+        ("sqlite:///~unknown-ann/a.db", "The user of the path ~unknown-ann/a.db does not exist"),
         ("postgresql://u:p@secret[@h/d", "has an @. Write it as %40"),
         ("postgresql://u:secret@h:port/d", "database URL of the store is not valid"),
     ],

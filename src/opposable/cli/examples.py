@@ -9,19 +9,11 @@ import typer
 from opposable.app.query_examples import add_examples, delete_example, list_examples, read_examples_file
 from opposable.cli.errors import run_async
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import JsonOption, out, read_settings
+from opposable.cli.options import JsonOption, RequiredDatabaseOption, out, read_settings
 from opposable.cli.rendering import render_table, shorten, style_text, to_json
 from opposable.domain.records import QueryExample
 
 cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
-RequiredDatabaseOption = Annotated[
-    str,
-    typer.Option(
-        "--db",
-        help="Database or data file: PATH, clickhouse:///DIRECTORY, postgresql://… or mysql://…",
-        show_default=False,
-    ),
-]
 
 
 @cli.command("add")

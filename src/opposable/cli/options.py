@@ -55,14 +55,11 @@ AssistOption = Annotated[
     Literal["on", "off"] | None,
     typer.Option("--assist", help="Assistance for small models (default: by the model)", show_default=False),
 ]
-DatabaseOption = Annotated[
-    str | None,
-    typer.Option(
-        "--db",
-        help="Database or data file: PATH, clickhouse:///DIRECTORY, postgresql://… or mysql://…",
-        show_default=False,
-    ),
-]
+_DATABASE_OPTION = typer.Option(
+    "--db", help="Database or data file: PATH, clickhouse:///DIRECTORY, postgresql://… or mysql://…", show_default=False
+)
+DatabaseOption = Annotated[str | None, _DATABASE_OPTION]
+RequiredDatabaseOption = Annotated[str, _DATABASE_OPTION]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Approve every tool call without a question")]
 DownloadOption = Annotated[bool, typer.Option("--download", help="Download the embedded model without a question")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output")]

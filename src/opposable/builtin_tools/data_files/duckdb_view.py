@@ -239,6 +239,9 @@ def _create_view(connection: Any, reader_function: str, source: BinaryIO, displa
     path = get_descriptor_path(source)
     with translate_duckdb_errors(display_path):
         reader = f"{reader_function}('{path}'"
+        if reader_function == "read_parquet":  # the file has the types of its columns
+            connection.execute(f"{CREATE_VIEW} {reader})")
+            return
         if reader_function != "read_csv":
             connection.execute(f"{CREATE_VIEW} {_choose_reader(connection, reader)}")
             return
@@ -254,13 +257,11 @@ def _create_view(connection: Any, reader_function: str, source: BinaryIO, displa
 
 
 def _choose_reader(connection: Any, call: str) -> str:
-    """Complete the call of a reader function.
+    """Complete the call of a function that reads CSV or JSON.
 
     DuckDB detects the columns from the first 20,480 rows. If all rows have others, it would read 1.5 as 2, 01234 as
     1234, and no keys that JSON objects have later.
     """
-    if call.startswith("read_parquet"):
-        return f"{call})"
     sampled, complete = readers = f"{call})", f"{call}, sample_size = -1)"
     descriptions = [connection.execute(f"DESCRIBE FROM {reader}").fetchall() for reader in readers]
     return sampled if descriptions[0] == descriptions[1] else complete
