@@ -273,7 +273,8 @@ async def test_workers_that_stop_refuse_connections_at_once():
         process.send_signal(signal.SIGHUP)
         await wait_until(lambda: not is_listening(url))
         assert not asking.done()
-        assert (await asyncio.wait_for(asking, 60)).status == 503
+        async with await asyncio.wait_for(asking, 60) as response:
+            assert response.status == 503
 
 
 def is_listening(url):
