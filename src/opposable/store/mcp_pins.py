@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 
 from opposable.domain.records import ToolPin, get_utc_now
 from opposable.store.database import Repository
@@ -44,7 +44,3 @@ class McpPinRepository(Repository):
             "pinned_at": get_utc_now(),
         }
         return await self._database.execute(update(mcp_pins).where(is_pending).values(**accepted)) > 0
-
-    async def delete(self, server_id: str) -> int:
-        """Delete all pins of a server. Return their number."""
-        return await self._database.execute(delete(mcp_pins).where(mcp_pins.c.server_id == server_id))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import Row, select, update
 
 from opposable.domain.records import ENDED_STATUSES, Page, Run, RunEvent, RunKind, RunStatus
 from opposable.domain.usage import Usage
@@ -69,13 +69,6 @@ class RunRepository(Repository):
         return await fetch_newest_first(
             self._database, query, runs.c.started_at, runs.c.id, _to_run, after=after, limit=limit
         )
-
-    async def delete(self, run_id: str) -> bool:
-        """Delete a run and its events. Return whether it existed."""
-        async with self._database.begin_write() as connection:
-            await connection.execute(delete(run_events).where(run_events.c.run_id == run_id))
-            result = await connection.execute(delete(runs).where(runs.c.id == run_id))
-        return result.rowcount > 0
 
     async def request_cancel(self, run_id: str) -> bool:
         """Request the cancellation of a run. Return whether the run is active."""
