@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from opposable.domain.errors import BadInput
+from opposable.domain.text_normalization import shorten_text
 
 NON_FINITE_TEXTS = ("NaN", "Infinity", "-Infinity")
 """The texts of the floats that JSON does not have."""
@@ -87,5 +88,4 @@ def _reject_constant(name: str) -> Any:
 
 def preview_json(value: Any, max_characters: int = 200) -> str:
     """Return a value as JSON for a message, truncated to `max_characters`."""
-    text = dump_json(value, default=str).decode()
-    return text if len(text) <= max_characters else text[:max_characters] + "…"
+    return shorten_text(dump_json(value, default=str).decode(), max_characters)

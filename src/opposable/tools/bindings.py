@@ -1,12 +1,11 @@
 """The tools of one agent: a view of a registry in which bindings change parts of the specs."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from opposable.domain.errors import BadInput
-from opposable.domain.json_text import dump_json
+from opposable.domain.records import canonical_sha256
 from opposable.tools.base import Tool
 from opposable.tools.registry import CallPolicy, RegisteredTool, Registry, RegistryEntry
 from opposable.tools.spec_registration import register_tool
@@ -121,7 +120,7 @@ def _get_effective_tools(tools: Sequence[RegisteredTool]) -> list[Tool]:
 
 def _bind_policy(tool: RegisteredTool, spec: "AnyToolSpec", config: Mapping[str, Any]) -> CallPolicy | None:
     """Return a tool's policy with the rules that a binding sets. Its rate limit applies in addition to the tool's own."""
-    variant = hashlib.sha256(dump_json(config, default=str, sort_keys=True)).hexdigest()[:16]
+    variant = canonical_sha256(config)[:16]
     changes = {name: getattr(spec, name) for name in ("needs_approval", "cache_seconds") if name in config}
     policy = replace(tool.policy or CallPolicy(), cache_variant=variant, **changes)
     if "rate_limit" in config and spec.rate_limit != tool.entry.spec.rate_limit:

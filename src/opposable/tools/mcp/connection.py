@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from opposable.domain.backoff import get_backoff_seconds
 from opposable.domain.errors import OpposableError, ToolFailed, ToolUnavailable
 from opposable.domain.specs import McpServerSpec
+from opposable.domain.text_normalization import shorten_text
 from opposable.domain.validation_problems import describe_problems
 from opposable.safety.redaction import redact_known_secrets
 from opposable.tools.mcp.connection_errors import describe_connection_error, is_connection_closed
@@ -182,7 +183,7 @@ class McpConnection:
 
     def _redact_message(self, message: str) -> str:
         redacted = redact_known_secrets(message, self.secrets)  # first: a secret that is cut would not be found
-        return redacted if len(redacted) <= MAX_MESSAGE_CHARACTERS else redacted[:MAX_MESSAGE_CHARACTERS] + "…"
+        return shorten_text(redacted, MAX_MESSAGE_CHARACTERS)
 
     async def _wait_for_session(self) -> McpSession:
         """Return the session; without one, request an attempt at once and wait for it."""

@@ -11,7 +11,7 @@ from opposable.app.media import inline_remote_media
 from opposable.domain.errors import BadInput, InvalidArguments, ModelError
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta
 from opposable.domain.json_text import dump_json, parse_reply_json
-from opposable.domain.messages import Message, assistant_message
+from opposable.domain.messages import Message, add_instructions, assistant_message
 from opposable.domain.tools import ToolCall
 from opposable.domain.usage import Usage
 from opposable.models.base import Model, ModelOptions
@@ -23,7 +23,6 @@ from opposable.web.gateway.request import CompletionRequest
 from opposable.web.gateway.tool_calls import (
     CallTriage,
     add_correction,
-    add_instruction,
     resolve_native_calls,
     triage_calls,
 )
@@ -212,7 +211,7 @@ def _add_schema_instruction(messages: Sequence[Message], schema: dict[str, Any])
         instruction = f"最终答案必须是符合以下 JSON Schema 的 JSON，不要有其他内容：\n{schema_text}"
     else:
         instruction = f"Your final answer must be JSON that fits this JSON Schema, and nothing else:\n{schema_text}"
-    return add_instruction(messages, instruction)
+    return tuple(add_instructions(messages, instruction))
 
 
 def _extract_matching_json(text: str, schema: dict[str, Any]) -> str | None:

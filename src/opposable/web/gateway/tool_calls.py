@@ -10,7 +10,7 @@ from opposable.agent.tool_execution import assign_unique_ids, make_sendable, res
 from opposable.domain.errors import BadInput
 from opposable.domain.events import CUT_OFF, Reply
 from opposable.domain.language import Language
-from opposable.domain.messages import Message, assistant_message, system_message, tool_message
+from opposable.domain.messages import Message, add_instructions, assistant_message, tool_message
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import ForcedTool
 from opposable.tools.failure_messages import unknown_tool_message
@@ -64,7 +64,7 @@ def add_correction(reply: Reply, triage: CallTriage, request: CompletionRequest)
     if not triage.invalid_calls:
         choice = request.options.tool_choice
         names = [choice.name] if isinstance(choice, ForcedTool) else [tool.name for tool in request.tools]
-        return add_instruction(request.messages, _build_call_demand(names, language))
+        return tuple(add_instructions(request.messages, _build_call_demand(names, language)))
     sendable = [  # in a form that every provider accepts in a conversation
         make_sendable(call, to_safe_name(call.name or "unnamed"), max_characters=2000)
         for call, _ in triage.invalid_calls
@@ -75,13 +75,6 @@ def add_correction(reply: Reply, triage: CallTriage, request: CompletionRequest)
         for call, (_, problem) in zip(calls, triage.invalid_calls, strict=True)
     ]
     return (*request.messages, assistant_message(reply.message.content, calls, reply.message.thinking), *problems)
-
-
-def add_instruction(messages: Sequence[Message], instruction: str) -> tuple[Message, ...]:
-    """Return the messages with an instruction at the end of the system message."""
-    if messages and messages[0].role == "system":
-        return (system_message(f"{messages[0].content}\n\n{instruction}"), *messages[1:])
-    return (system_message(instruction), *messages)
 
 
 def resolve_native_calls(calls: Sequence[ToolCall], request: CompletionRequest) -> tuple[ToolCall, ...]:
