@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from opposable.domain.errors import ToolUnavailable
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.schema import DatabaseSchema
 
@@ -81,3 +82,21 @@ class Database(Protocol):
     async def close(self) -> None:
         """Close the file or the connections."""
         ...
+
+
+class OpenedDatabase:
+    """The part of a `Database` that is the same for all engines. The schema is that of the time of opening."""
+
+    def __init__(self, name: str, identity: str, schema: DatabaseSchema) -> None:
+        self.name = name
+        self.identity = identity
+        self._schema = schema
+        self._closed = False
+
+    async def get_schema(self) -> DatabaseSchema:
+        """Return the tables and views that may be read."""
+        return self._schema
+
+    def _check_is_open(self) -> None:
+        if self._closed:
+            raise ToolUnavailable(f"The database {self.name} is closed.")

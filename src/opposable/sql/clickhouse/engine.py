@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
-from opposable.domain.errors import BadInput, ToolRefused, ToolUnavailable
+from opposable.domain.errors import BadInput, ToolRefused
 from opposable.sql import messages
 from opposable.sql.clickhouse.schema_reader import read_schema
 from opposable.sql.clickhouse_functions import (
@@ -24,7 +24,7 @@ from opposable.sql.clickhouse_functions import (
     CLICKHOUSE_TABLE_FUNCTIONS,
     HIGHER_ORDER_FUNCTIONS,
 )
-from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
+from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
@@ -61,23 +61,16 @@ _SYSTEM_DATABASES = ("system.", "information_schema.")
 _CANCELLED = re.compile(r"\((?:QUERY_WAS_CANCELLED|TIMEOUT_EXCEEDED)\w*\)")
 
 
-class ClickhouseDatabase:
+class ClickhouseDatabase(OpenedDatabase):
     """A `Database` over one data directory; each query has its own connection, and so its own settings."""
 
     dialect: Dialect = "clickhouse"
 
     def __init__(self, path: Path, connection: Any, schema: DatabaseSchema) -> None:
-        self.name = path.name
-        self.identity = str(path.resolve())
+        super().__init__(path.name, str(path.resolve()), schema)
         self._path = path
         self._connection = connection
-        self._schema = schema
         self._threads = InterruptibleThreads("clickhouse")
-        self._closed = False
-
-    async def get_schema(self) -> DatabaseSchema:
-        """Return the tables and views."""
-        return self._schema
 
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
@@ -116,8 +109,7 @@ class ClickhouseDatabase:
     async def _run_in_thread(self, work: Callable[[Any], T], limits: QueryLimits) -> T:
         from chdb._exceptions import ChdbError
 
-        if self._closed:
-            raise ToolUnavailable(f"The database {self.name} is closed.")
+        self._check_is_open()
         query_tag = uuid.uuid4().hex
 
         def run_on_connection() -> T:

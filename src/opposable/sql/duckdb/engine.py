@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
+from opposable.domain.errors import BadInput
+from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
 from opposable.sql.duckdb.options import RESTRICTED_OPTIONS
 from opposable.sql.duckdb.parse_tree_guard import StoredCode, check_parse_tree
 from opposable.sql.duckdb.schema_reader import read_schema
@@ -44,7 +44,7 @@ CONNECTION_CONFIG: dict[str, str | bool | int | float | list[str]] = {
 """Configuration of a connection; `read_only` alone would still read and write other files."""
 
 
-class DuckdbDatabase:
+class DuckdbDatabase(OpenedDatabase):
     """A `Database` over one DuckDB file.
 
     Each query has its own cursor, and so its own transaction.
@@ -53,18 +53,11 @@ class DuckdbDatabase:
     dialect: Dialect = "duckdb"
 
     def __init__(self, path: Path, connection: Any, schema: DatabaseSchema, code: StoredCode) -> None:
-        self.name = path.name
-        self.identity = str(path.resolve())
+        super().__init__(path.name, str(path.resolve()), schema)
         self._path = path
         self._connection = connection
-        self._schema = schema
         self._code = code
         self._threads = InterruptibleThreads("duckdb")
-        self._closed = False
-
-    async def get_schema(self) -> DatabaseSchema:
-        """Return the tables and views."""
-        return self._schema
 
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
@@ -125,8 +118,7 @@ class DuckdbDatabase:
     async def _run_in_thread(self, work: Callable[[Any], T], limits: QueryLimits) -> T:
         import duckdb
 
-        if self._closed:
-            raise ToolUnavailable(f"The database {self.name} is closed.")
+        self._check_is_open()
         cursor = self._connection.cursor()
 
         def run_and_close() -> T:

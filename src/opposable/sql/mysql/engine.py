@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
+from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
@@ -50,23 +50,16 @@ _VIEW_NOT_EXPLAINED_CODE = 1345
 _LOST_CODES = frozenset({2002, 2003, 2006, 2013, 2014, 2055, 1053})
 
 
-class MysqlDatabase:
+class MysqlDatabase(OpenedDatabase):
     """A `Database` over one MySQL or MariaDB database; each query has its own connection and transaction."""
 
     dialect: Dialect = "mysql"
 
     def __init__(self, options: dict[str, Any], identity: str, schema: DatabaseSchema) -> None:
-        self.name = schema.default_schema
-        self.identity = identity
+        super().__init__(schema.default_schema, identity, schema)
         self._options = options
-        self._schema = schema
         self._threads = InterruptibleThreads("mysql")
         self._idle: list[Any] = []
-        self._closed = False
-
-    async def get_schema(self) -> DatabaseSchema:
-        """Return the tables and views that the user may read."""
-        return self._schema
 
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
@@ -94,8 +87,7 @@ class MysqlDatabase:
     async def _run_in_thread(self, work: Callable[[Any], T], limits: QueryLimits) -> T:
         import pymysql
 
-        if self._closed:
-            raise ToolUnavailable(f"The database {self.name} is closed.")
+        self._check_is_open()
         running: list[int] = []
 
         def run_in_transaction() -> T:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
+from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, translate_engine_error
 from opposable.sql.function_allowlist import Dialect
 from opposable.sql.messages import database_unreachable
@@ -46,7 +46,7 @@ URL_FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 _INVALID_URL = f"The database URL is not valid. Use {URL_FORM}, with special characters percent-encoded."
 
 
-class PostgresDatabase:
+class PostgresDatabase(OpenedDatabase):
     """A `Database` over one PostgreSQL database.
 
     Each query has its own connection and transaction. `access` holds the role and privileges that it is read with.
@@ -55,18 +55,11 @@ class PostgresDatabase:
     dialect: Dialect = "postgres"
 
     def __init__(self, url: str, name: str, identity: str, access: ReadAccess, schema: DatabaseSchema) -> None:
-        self.name = name
-        self.identity = identity
+        super().__init__(name, identity, schema)
         self.access = access
         self._url = url
-        self._schema = schema
         self._idle: list[Any] = []
         self._semaphore = asyncio.Semaphore(_MAX_CONNECTIONS)
-        self._closed = False
-
-    async def get_schema(self) -> DatabaseSchema:
-        """Return the tables and views that the role may read."""
-        return self._schema
 
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
@@ -108,8 +101,7 @@ class PostgresDatabase:
     async def _run_in_transaction(self, work: Callable[[Any], Awaitable[T]], limits: QueryLimits) -> T:
         import psycopg
 
-        if self._closed:
-            raise ToolUnavailable(f"The database {self.name} is closed.")
+        self._check_is_open()
         begin_sql = self.access.build_begin_sql(limits.timeout_seconds)
         async with self._semaphore:
             connection = await self._acquire_connection()

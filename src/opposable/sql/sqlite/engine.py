@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from opposable.domain.errors import BadInput, ToolUnavailable
-from opposable.sql.database import DEFAULT_LIMITS, QueryLimits, QueryResult
+from opposable.sql.database import DEFAULT_LIMITS, OpenedDatabase, QueryLimits, QueryResult
 from opposable.sql.errors import QueryTimedOut, format_engine_message, translate_engine_error
 from opposable.sql.function_allowlist import SQLITE_FUNCTIONS, SQLITE_TABLE_FUNCTIONS, Dialect
 from opposable.sql.interruptible_threads import InterruptibleThreads
@@ -43,25 +43,18 @@ _SQLITE_LIMITS = {
 }
 
 
-class SqliteDatabase:
+class SqliteDatabase(OpenedDatabase):
     """A `Database` over one SQLite file; each query has its own connection."""
 
     dialect: Dialect = "sqlite"
 
     def __init__(self, path: Path, schema: DatabaseSchema) -> None:
-        self.name = path.name
-        self.identity = str(path.resolve())
+        super().__init__(path.name, str(path.resolve()), schema)
         self._path = path
-        self._schema = schema
         self._shadow_tables = _read_shadow_tables(path)
         self._readable_tables = frozenset(fold_name(t.name) for t in schema.tables) | self._shadow_tables
         self._threads = InterruptibleThreads("sqlite")
         self._idle: list[sqlite3.Connection] = []
-        self._closed = False
-
-    async def get_schema(self) -> DatabaseSchema:
-        """Return the tables and views."""
-        return self._schema
 
     async def explain(
         self, sql: str, parameters: dict[str, Any] | None = None, limits: QueryLimits = DEFAULT_LIMITS
@@ -97,8 +90,7 @@ class SqliteDatabase:
             self._idle.pop().close()
 
     async def _run_in_thread(self, work: Callable[[sqlite3.Connection], T], limits: QueryLimits) -> T:
-        if self._closed:
-            raise ToolUnavailable(f"The database {self.name} is closed.")
+        self._check_is_open()
         running: list[sqlite3.Connection] = []
         end = time.monotonic() + limits.timeout_seconds
 
