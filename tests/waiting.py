@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,3 +21,18 @@ def wait_for_process_end(pid: int, seconds: float = 20.0) -> None:
         while Path(f"/proc/{pid}/cmdline").read_bytes():
             assert time.monotonic() < end
             time.sleep(0.02)
+
+
+def create_endless_tool() -> tuple[Callable[[], Awaitable[None]], asyncio.Event, asyncio.Event]:
+    """Return the function `forever`, which only ends when cancelled, with the events that it has started and stopped."""
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    async def forever() -> None:
+        """Never ends."""
+        started.set()
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            stopped.set()
+
+    return forever, started, stopped

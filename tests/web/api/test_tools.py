@@ -7,6 +7,7 @@ import json
 import orjson
 import pytest
 from sqlalchemy import text
+from tests.waiting import create_endless_tool
 from tests.web.api.asking import open_service_client
 from tests.web.api.chat_serving import serve_service
 
@@ -183,16 +184,7 @@ async def test_a_call_is_recorded_with_its_trace_and_without_secrets(tmp_path):
 
 @pytest.mark.parametrize("path", ["/api/tools/forever/call", "/skills/forever/run"])
 async def test_a_client_that_leaves_cancels_its_call(tmp_path, path):
-    started, stopped = asyncio.Event(), asyncio.Event()
-
-    async def forever() -> None:
-        """Never ends."""
-        started.set()
-        try:
-            await asyncio.sleep(1000)
-        finally:
-            stopped.set()
-
+    forever, started, stopped = create_endless_tool()
     async with serve_service(tmp_path, ScriptedModel("hello")) as (session, service):
         service.library.register(FunctionToolSpec(tool_id="forever", module_path="x"), [FunctionTool(forever)])
         call = asyncio.create_task(session.post(path, json={}))

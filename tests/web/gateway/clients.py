@@ -37,6 +37,12 @@ class ToolLog:
         self.calls.append((name, argument))
         return run_tool(name, argument)
 
+    def find_order(self, customer: str) -> str:
+        return self.call("find_order", customer)
+
+    def order_status(self, order_number: str) -> str:
+        return self.call("order_status", order_number)
+
 
 def build_tool_schema(name: str, about: str, parameter: str) -> dict:
     parameters = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
@@ -161,14 +167,8 @@ async def pydantic_ai(url: str, model: str, key: str, log: ToolLog, *, api: str 
             chat = kind(model, provider=OpenAIProvider(openai_client=sdk))
         agent = Agent(chat, instructions=SYSTEM)
 
-        @agent.tool_plain(description=FIND)
-        def find_order(customer: str) -> str:
-            return log.call("find_order", customer)
-
-        @agent.tool_plain(description=LOOK)
-        def order_status(order_number: str) -> str:
-            return log.call("order_status", order_number)
-
+        agent.tool_plain(description=FIND)(log.find_order)
+        agent.tool_plain(description=LOOK)(log.order_status)
         return (await agent.run(TASK)).output
 
 
@@ -177,16 +177,9 @@ async def langchain_anthropic(url: str, model: str, key: str, log: ToolLog) -> s
     from langchain_anthropic import ChatAnthropic
     from langchain_core.tools import tool
 
-    @tool(description=FIND)
-    def find_order(customer: str) -> str:
-        return log.call("find_order", customer)
-
-    @tool(description=LOOK)
-    def order_status(order_number: str) -> str:
-        return log.call("order_status", order_number)
-
+    tools = [tool(description=FIND)(log.find_order), tool(description=LOOK)(log.order_status)]
     chat = ChatAnthropic(model=model, base_url=url.removesuffix("/v1"), api_key=key, max_tokens=500)
-    agent = create_agent(chat, [find_order, order_status], system_prompt=SYSTEM)
+    agent = create_agent(chat, tools, system_prompt=SYSTEM)
     try:
         state = await agent.ainvoke({"messages": [("user", TASK)]})
     finally:
@@ -199,17 +192,10 @@ async def langchain(url: str, model: str, key: str, log: ToolLog, *, responses: 
     from langchain_core.tools import tool
     from langchain_openai import ChatOpenAI
 
-    @tool(description=FIND)
-    def find_order(customer: str) -> str:
-        return log.call("find_order", customer)
-
-    @tool(description=LOOK)
-    def order_status(order_number: str) -> str:
-        return log.call("order_status", order_number)
-
+    tools = [tool(description=FIND)(log.find_order), tool(description=LOOK)(log.order_status)]
     async with openai.DefaultAsyncHttpxClient() as http:
         chat = ChatOpenAI(model=model, base_url=url, api_key=key, http_async_client=http, use_responses_api=responses)
-        agent = create_agent(chat, [find_order, order_status], system_prompt=SYSTEM)
+        agent = create_agent(chat, tools, system_prompt=SYSTEM)
         state = await agent.ainvoke({"messages": [("user", TASK)]})
     return state["messages"][-1].text
 
@@ -217,19 +203,15 @@ async def langchain(url: str, model: str, key: str, log: ToolLog, *, responses: 
 async def openai_agents(
     url: str, model: str, key: str, log: ToolLog, *, streamed: bool = False, responses: bool = False
 ) -> str:
-    from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, RunConfig, Runner, function_tool
+    from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, RunConfig, Runner, Tool, function_tool
 
-    @function_tool(description_override=FIND)
-    def find_order(customer: str) -> str:
-        return log.call("find_order", customer)
-
-    @function_tool(description_override=LOOK)
-    def order_status(order_number: str) -> str:
-        return log.call("order_status", order_number)
-
+    tools: list[Tool] = [
+        function_tool(log.find_order, description_override=FIND),
+        function_tool(log.order_status, description_override=LOOK),
+    ]
     async with openai.AsyncOpenAI(base_url=url, api_key=key) as sdk:
         chat = OpenAIResponsesModel(model, sdk) if responses else OpenAIChatCompletionsModel(model, sdk)
-        agent = Agent("clerk", instructions=SYSTEM, model=chat, tools=[find_order, order_status])
+        agent = Agent("clerk", instructions=SYSTEM, model=chat, tools=tools)
         config = RunConfig(tracing_disabled=True)
         if not streamed:
             return str((await Runner.run(agent, TASK, run_config=config)).final_output)

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from tests.waiting import create_endless_tool
 from tests.web.api.asking import wait_until_written
 from tests.web.api.chat_serving import create_settings
 
@@ -140,16 +141,7 @@ async def test_any_replica_answers_the_next_request_of_a_client(tmp_path):
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_client_that_leaves_cancels_its_call(tmp_path, mode):
-    started, stopped = asyncio.Event(), asyncio.Event()
-
-    async def forever() -> None:
-        """Never ends."""
-        started.set()
-        try:
-            await asyncio.sleep(1000)
-        finally:
-            stopped.set()
-
+    forever, started, stopped = create_endless_tool()
     async with serve(tmp_path) as (url, service):
         service.library.register(FunctionToolSpec(tool_id="forever", module_path="x"), [FunctionTool(forever)])
         async with connect(url, mode=mode) as client:

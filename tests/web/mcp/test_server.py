@@ -15,6 +15,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import AudioContent, CallToolResult, ResourceLink, TextContent
 from pydantic import BaseModel, Field
+from tests.waiting import create_endless_tool
 from tests.web.mcp.serving import add, create_library, 问候
 from tests.web.serving import serve_app
 
@@ -97,16 +98,7 @@ async def test_reports_of_a_tool_are_sent_as_progress_in_order(way):
 
 @pytest.mark.parametrize("way", ["http", "http-legacy"])
 async def test_a_cancelled_call_stops_the_tool(way):
-    started, stopped = asyncio.Event(), asyncio.Event()
-
-    async def forever() -> None:
-        """Never ends."""
-        started.set()
-        try:
-            await asyncio.sleep(1000)
-        finally:
-            stopped.set()
-
+    forever, started, stopped = create_endless_tool()
     async with connect_client(way, ToolLibrary([forever])) as client:
         calling = asyncio.create_task(client.call_tool("forever", {}))
         await asyncio.wait_for(started.wait(), 10)

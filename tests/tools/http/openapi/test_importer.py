@@ -219,12 +219,6 @@ def test_a_malformed_keyword_is_left_out_and_named(schema, expected):
 # Parameters, bodies, servers, security: against a real server.
 
 
-@pytest.fixture
-async def server():
-    async with run_web_server() as server:
-        yield server
-
-
 async def send_request(server, spec_document, arguments, environ=None):
     """The request a document's only tool makes."""
     client = GuardedClient([server.host])
