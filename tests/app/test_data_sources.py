@@ -135,6 +135,12 @@ async def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path, name: str,
     assert str(caught.value).startswith(message.format(tmp_path))
 
 
+async def test_a_folder_without_data_files_is_an_error_with_their_suffixes(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("text")
+    with pytest.raises(BadInput, match=r"is a folder without data files \(\.csv, \.tsv, .*\.ods\)"):
+        await list_tables(tmp_path)
+
+
 async def test_a_workbook_without_rows_is_an_error(tmp_path: Path) -> None:
     write_workbook(tmp_path / "shop.xlsx", {"Cover": [], "Other": []})
     with pytest.raises(BadInput, match="has no rows"):

@@ -188,6 +188,7 @@ async def test_the_skills_of_a_folder_are_stored(tmp_path):
         (("add", "none.json"), "Cannot read none.json"),
         (("add", "/dev/null"), "/dev/null contains no tool spec: it is empty"),
         (("add-mcp", "python"), "--name"),
+        (("add-mcp", "."), ". is a folder. Pass an mcpServers file, a server URL, or a command line with --name."),
         (("add-mcp", "python 'x", "--name", "db"), "no closing quotation"),
         (("export", "none/tools.json"), "The folder none does not exist. Create it"),
         (("add-skill", "none"), "The folder none does not exist"),
@@ -215,6 +216,11 @@ async def test_invalid_input_is_reported_in_one_sentence(tmp_path, args, message
     (tmp_path / "loop.py").symlink_to("loop.py")
     done = await run_program(tmp_path, "tools", *args)
     assert (done.code, message in done.err, "Traceback" in done.err) == (2, True, False)
+
+
+async def test_a_command_line_may_be_longer_than_a_path(tmp_path):
+    added = await run_program(tmp_path, "tools", "add-mcp", "x" * 300, "--name", "db")
+    assert (added.code, "✗ db: there is no program 'xxx" in added.err) == (1, True)
 
 
 async def test_words_and_dates_of_a_spec_in_yaml_are_text(tmp_path):

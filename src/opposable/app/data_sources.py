@@ -1,6 +1,7 @@
 """Data sources of questions: a database, a data file, or a folder of data files."""
 
 import asyncio
+import os
 import tempfile
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
@@ -38,6 +39,11 @@ async def open_data_source(location: str) -> AsyncIterator[Database]:
     path = expand_home(location.strip())
     files = await asyncio.to_thread(_list_data_files, path)
     if not files:
+        if await asyncio.to_thread(os.path.isdir, path):
+            raise BadInput(
+                f"`{path}` is a folder without data files ({', '.join(_SUFFIXES)}). Pass a folder that directly contains "
+                "some, a data file, or a database file."
+            )
         async with closing_database(await open_database(location)) as database:
             yield database
         return

@@ -1,6 +1,7 @@
 """The commands for stored tools: add, import, enable, export."""
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Sequence
 from difflib import unified_diff
@@ -328,7 +329,10 @@ def _read_mcp_servers(source: str, name: str) -> tuple[list[McpServerSpec], dict
     from opposable.tools.mcp.config import read_servers  # lazy: MCP needs the extra "mcp"
 
     path = Path(source)
-    if path.is_file() or (path.suffix == ".json" and not name):  # else the last argument of a command line
+    # With --name it may be a command line. Functions of `os`, since methods of `Path` raise OSError for a long one.
+    if not name and os.path.isdir(source):  # noqa: PTH112
+        raise BadInput(f"{path} is a folder. Pass an mcpServers file, a server URL, or a command line with --name.")
+    if os.path.isfile(source) or (not name and (path.suffix == ".json" or os.path.exists(source))):  # noqa: PTH110, PTH113
         skipped: dict[str, str] = {}
         try:
             return read_servers(read_file(path).decode("utf-8-sig"), skipped=skipped), skipped
