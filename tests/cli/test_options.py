@@ -28,6 +28,13 @@ pytestmark = pytest.mark.anyio
         ({"OPPOSABLE_SECONDS": "soon"}, "The setting OPPOSABLE_SECONDS is invalid: "),
         ({"OPPOSABLE_PRICES": '{"m": 1}'}, "The setting OPPOSABLE_PRICES is invalid: m must be a list (value: 1)."),
         ({"OPPOSABLE_ROOTS": "docs"}, 'Write lists as JSON, such as ["docs", "logs"].'),
+        ({"OPPOSABLE_ROOTS": '["/no/folder"]'}, "Create it, or pass another one, as in OPPOSABLE_ROOTS."),
+        ({"OPPOSABLE_ROOTS": "[]"}, "as in OPPOSABLE_ROOTS."),
+        (
+            {"OPPOSABLE_PRIVATE_HOSTS": '["http://x:80/"]'},
+            "OPPOSABLE_PRIVATE_HOSTS is invalid: 'http://x:80/' is a URL. Write its host alone, as host or host:port.",
+        ),
+        ({"OPPOSABLE_API_HOSTS": '["*"]'}, "The setting OPPOSABLE_API_HOSTS is invalid: '*' is not a target."),
         ({"OPPOSABLE_MODEL": "nothing"}, "There is no model named 'nothing'."),
     ],
 )
@@ -54,6 +61,11 @@ async def test_a_store_in_the_folder_of_an_unknown_user_is_reported(tmp_path: Pa
 async def test_an_invalid_env_file_is_reported(tmp_path: Path, content: bytes, sentence: str) -> None:
     (tmp_path / ".env").write_bytes(content)
     await assert_one_sentence(tmp_path, ("run", "x"), 2, sentence)
+
+
+async def test_a_setting_that_a_command_does_not_use_is_checked(tmp_path: Path) -> None:
+    env = {"OPPOSABLE_PRIVATE_HOSTS": '["http://x"]'}
+    await assert_one_sentence(tmp_path, ("keys", "list"), 2, "'http://x' is a URL.", env=env)
 
 
 @pytest.mark.parametrize(

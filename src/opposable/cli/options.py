@@ -99,6 +99,7 @@ def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] |
         raise BadInput(f'{name} is not valid JSON. Write lists as JSON, such as ["docs", "logs"].') from error
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"The file .env in this folder cannot be read: {shorten(str(error))}.") from error
+    _check_hosts(settings)
     if assist is not None:
         settings = settings.model_copy(update={"assist": assist == "on"})
     if not root:
@@ -107,6 +108,19 @@ def read_settings(root: list[Path] | None = None, assist: Literal["on", "off"] |
         if not folder.is_dir():
             raise BadInput(f"The folder {folder} does not exist. Pass an existing folder to --root.")
     return settings.model_copy(update={"roots": tuple(root)})
+
+
+def _check_hosts(settings: Settings) -> None:
+    """Check the settings that list hosts. Raises: `BadInput` for an entry that is no host."""
+    for name in ("private_hosts", "api_hosts"):
+        if not getattr(settings, name):
+            continue
+        from opposable.safety.network.ssrf_guard import SsrfGuard  # lazy: start-up time
+
+        try:
+            SsrfGuard(getattr(settings, name))
+        except BadInput as error:
+            raise BadInput(f"The setting OPPOSABLE_{name.upper()} is invalid: {error}") from error
 
 
 @functools.cache

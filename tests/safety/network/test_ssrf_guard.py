@@ -344,10 +344,15 @@ def test_a_url_has_one_meaning(text, url, host, port):
     assert parse_url(str(target.url)) == target
 
 
-@pytest.mark.parametrize("entry", ["", "http://a.example", "a.example:x", "a.example:70000", "a b", "10.0.0.0/99", "*"])
+@pytest.mark.parametrize("entry", ["", "a.example:x", "a.example:70000", "a b", "10.0.0.0/99", "*"])
 def test_an_invalid_entry_of_the_allow_list_is_an_error(entry):
     with pytest.raises(BadInput, match="is not a target"):
         SsrfGuard((entry,))
+
+
+def test_a_url_in_the_allow_list_is_an_error_with_the_fix():
+    with pytest.raises(BadInput, match=r"is a URL\. Write its host alone, as host or host:port\."):
+        SsrfGuard(("http://a.example",))
 
 
 def test_a_list_of_hosts_is_normalized():

@@ -78,7 +78,7 @@ class AllowedRoots:
 
     def __init__(self, folders: list[Path]) -> None:
         if not folders:
-            raise BadInput("File tools need at least one folder that they may read.")
+            raise BadInput("File tools need at least one folder that they may read, as in OPPOSABLE_ROOTS.")
         resolved = dict.fromkeys(Path(folder).expanduser().resolve() for folder in folders)
         self._folders = [folder for folder in resolved if _find_outer_root(folder, resolved) is None]
         hidden = [folder for folder in resolved if _is_hidden_below(folder, _find_outer_root(folder, resolved))]
@@ -87,7 +87,9 @@ class AllowedRoots:
         self._unresolved_folders = [Path(os.path.abspath(Path(folder).expanduser())) for folder in folders]  # noqa: PTH100 - links stay
         for folder in self._folders:
             if not folder.is_dir():
-                raise BadInput(f"`{folder}` is not an existing folder. Create it, or pass another one.")
+                raise BadInput(
+                    f"`{folder}` is not an existing folder. Create it, or pass another one, as in OPPOSABLE_ROOTS."
+                )
         self._root_names = _make_unique([folder.name or "root" for folder in self._folders])
 
     def list_roots(self) -> list[RootedPath]:

@@ -152,6 +152,8 @@ def _parse_target(entry: str) -> _AllowedTarget:
         return _AllowedTarget(ip_network(text, strict=False), None)
     except ValueError:
         pass
+    if "://" in text:
+        raise BadInput(f"{entry!r} is a URL. Write its host alone, as host or host:port.")
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, ""
