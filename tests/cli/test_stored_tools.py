@@ -200,6 +200,9 @@ async def test_the_skills_of_a_folder_are_stored(tmp_path):
         (("add", "deep.yaml"), "deep.yaml is neither JSON nor YAML: it is nested too deep"),
         (("add", "latin.yaml"), "latin.yaml is neither JSON nor YAML: it is not UTF-8 text"),
         (("add", "merges.yaml"), "merges.yaml is neither JSON nor YAML: line 2: too many merge keys"),
+        (("add", "twice.json", "--yes"), "twice.json, line 2: tool_id is defined twice: remove one of them."),
+        (("add-mcp", "twice.json"), "twice.json, line 2: tool_id is defined twice: remove one of them."),
+        (("import-openapi", "twice.json"), "twice.json, line 2: tool_id is defined twice: remove one of them."),
         (("add-mcp", "utf16.json"), "utf16.json is not UTF-8 text. Save it as UTF-8."),
         (("add", "loop.py", "--yes"), "Cannot read loop.py"),
     ],
@@ -207,6 +210,7 @@ async def test_the_skills_of_a_folder_are_stored(tmp_path):
 async def test_invalid_input_is_reported_in_one_sentence(tmp_path, args, message):
     (tmp_path / "no_paths.json").write_text('{"openapi": "3.0.0", "info": {"title": "x", "version": "1"}, "paths": {}}')
     (tmp_path / "no_servers.json").write_text('{"mcpServers": {}}')
+    (tmp_path / "twice.json").write_text('{"tool_id": "a",\n "tool_id": "b"}')
     (tmp_path / "broken.yaml").write_text("a: [1\n b: :")
     (tmp_path / "deep.yaml").write_text("[" * 100_000)
     (tmp_path / "latin.yaml").write_bytes("name: café".encode("latin-1"))

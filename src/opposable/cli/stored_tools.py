@@ -26,7 +26,7 @@ from opposable.cli.options import JsonOption, err, out, read_file, read_settings
 from opposable.cli.rendering import render_table, style_text, to_json
 from opposable.cli.stored_records import format_minute, read_store, run_with_store
 from opposable.domain.errors import BadInput
-from opposable.domain.json_text import parse_json
+from opposable.domain.json_text import check_unique_keys, parse_json
 from opposable.domain.records import ToolVersion
 from opposable.domain.specs import AnyToolSpec, McpServerSpec, Registration, SkillSpec
 from opposable.domain.validation_problems import describe_problems
@@ -335,7 +335,9 @@ def _read_mcp_servers(source: str, name: str) -> tuple[list[McpServerSpec], dict
     if os.path.isfile(source) or (not name and (path.suffix == ".json" or os.path.exists(source))):  # noqa: PTH110, PTH113
         skipped: dict[str, str] = {}
         try:
-            return read_servers(read_file(path).decode("utf-8-sig"), skipped=skipped), skipped
+            raw = read_file(path)
+            check_unique_keys(raw, path)
+            return read_servers(raw.decode("utf-8-sig"), skipped=skipped), skipped
         except UnicodeDecodeError as error:
             raise BadInput(f"{path} is not UTF-8 text. Save it as UTF-8.") from error
     if not name:
@@ -359,6 +361,7 @@ def _read_specs(file: Path) -> tuple[list[AnyToolSpec], dict[str, str]]:
         BadInput: The file has no valid spec.
     """
     raw = read_file(file)
+    check_unique_keys(raw, file)
     try:
         value = parse_json(raw)
     except ValueError:

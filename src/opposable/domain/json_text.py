@@ -16,6 +16,7 @@ from opposable.domain.text_normalization import shorten_text
 NON_FINITE_TEXTS = ("NaN", "Infinity", "-Infinity")
 """The texts of the floats that JSON does not have."""
 _LONG_NUMBER = re.compile(r"\d{17}")
+_STRING_OR_BRACE = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}]')
 _DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 
@@ -49,17 +50,48 @@ def parse_reply_json(raw: bytes) -> Any:
         return json.loads(raw)
 
 
+def check_unique_keys(raw: bytes, file: Path | str, first_line: int = 1) -> None:
+    """Check that no object of a JSON file has a key twice, of which parsers drop the first value.
+
+    What is not JSON is left to its parser.
+
+    Raises:
+        BadInput: An object has a key twice; the message has the line.
+    """
+    raw = raw.removeprefix(codecs.BOM_UTF8)
+    try:
+        orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return
+    text = raw.decode()
+    keys_by_level: list[set[str]] = []
+    for token in _STRING_OR_BRACE.finditer(text):
+        if token[0] == "{":
+            keys_by_level.append(set())
+        elif token[0] == "}":
+            keys_by_level.pop()
+        elif token[2]:  # a key
+            key = orjson.loads(token[1])
+            if key in keys_by_level[-1]:
+                line = first_line + text.count("\n", 0, token.start())
+                raise BadInput(f"{file}, line {line}: {key} is defined twice: remove one of them.")
+            keys_by_level[-1].add(key)
+
+
 def split_json_lines(raw: bytes, file: Path) -> list[bytes]:
     """Return the lines of a file of JSON lines, without the byte order mark that editors of Windows write.
 
     Raises:
-        BadInput: The content of the file is not UTF-8.
+        BadInput: The content of the file is not UTF-8, or an object has a key twice.
     """
     try:
         raw.decode()
     except UnicodeDecodeError as error:
         raise BadInput(f"{file} is not UTF-8 text. Save it as UTF-8.") from error
-    return raw.removeprefix(codecs.BOM_UTF8).splitlines()
+    lines = raw.removeprefix(codecs.BOM_UTF8).splitlines()
+    for number, line in enumerate(lines, 1):
+        check_unique_keys(line, file, number)
+    return lines
 
 
 def dump_json(value: Any, *, default: Callable[[Any], Any] | None = None, sort_keys: bool = False) -> bytes:

@@ -287,6 +287,7 @@ INVALID_SKILLS = [
     ({"SKILL.md": "x" * 300_000}, "longer than"),
     ({"SKILL.md": "中" * 200_001}, "longer than"),
     ({"SKILL.md": "---\nname: x\nname: y\n---\nbody"}, "in line 3: name is defined twice"),
+    ({"SKILL.md": "body", "skill.json": '{"name": "x",\n"name": "y"}'}, "skill.json, line 2: name is defined twice"),
     ({"SKILL.md": "---\nname: x\nscripts: 5\n---\nbody"}, "scripts: must be a list"),
     ({"skill.json": "{nope"}, "not valid JSON"),
     ({"README.md": "x"}, "it has no SKILL.md"),

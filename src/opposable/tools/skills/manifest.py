@@ -8,6 +8,7 @@ import orjson
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from opposable.domain.errors import BadInput
+from opposable.domain.json_text import check_unique_keys
 from opposable.domain.validation_problems import describe_problems
 from opposable.domain.yaml_checks import check_yaml_events
 
@@ -101,6 +102,7 @@ def parse_front_matter(text: str) -> tuple[SkillManifest, str]:
 
 def parse_json_manifest(text: str) -> SkillManifest:
     """Parse a `skill.json`. Raises: `BadInput`."""
+    check_unique_keys(text.encode("utf-8", "replace"), "its skill.json")
     try:
         return _validate_manifest(orjson.loads(text))
     except orjson.JSONDecodeError as error:
