@@ -210,14 +210,14 @@ async def _capture_stderr(diagnostics: ConnectionDiagnostics) -> AsyncIterator[T
             yield null_device
         return
     read_end, write_end = os.pipe()
-    loop = asyncio.get_running_loop()
-    transport, _ = await loop.connect_read_pipe(lambda: _StderrReader(diagnostics), os.fdopen(read_end, "rb", 0))
-    try:
-        with os.fdopen(write_end, "w") as log:
+    pipe, loop = os.fdopen(read_end, "rb", 0), asyncio.get_running_loop()
+    with os.fdopen(write_end, "w") as log:
+        transport, _ = await loop.connect_read_pipe(lambda: _StderrReader(diagnostics), pipe)
+        try:
             yield log
-    finally:
-        await asyncio.sleep(0)  # read what is in the pipe before it is closed
-        transport.close()
+        finally:
+            await asyncio.sleep(0)  # read what is in the pipe before it is closed
+            transport.close()
 
 
 class _FilteredStream:
