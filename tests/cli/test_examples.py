@@ -4,7 +4,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from tests.cli.program import run_program, run_with_model
+from tests.cli.program import Terminal, needs_posix, run_program, run_with_model
 from tests.models.chat_server import build_completion
 
 pytestmark = pytest.mark.anyio
@@ -51,6 +51,17 @@ async def test_a_file_is_imported_whole_or_not_at_all(workspace: Path) -> None:
     (workspace / "empty.jsonl").write_text("\n")
     done = await run_program(workspace, "examples", "import", "empty.jsonl", "--db", "shop.sqlite")
     assert (done.code, "empty.jsonl is empty" in done.err) == (2, True)
+
+
+@needs_posix
+async def test_an_import_shows_its_progress_in_a_terminal(workspace: Path) -> None:
+    lines = [{"question": f"Item {number}?", "sql": f"SELECT {number}"} for number in range(7)]
+    (workspace / "good.jsonl").write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    terminal = Terminal()
+    await terminal.open(workspace, "examples", "import", "good.jsonl", "--db", "shop.sqlite")
+    await terminal.shows("7/7")
+    await terminal.shows("Stored examples: 7.")
+    assert await terminal.close() == 0
 
 
 async def test_the_last_answer_is_confirmed_and_shown_to_the_model(workspace: Path) -> None:

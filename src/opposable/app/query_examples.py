@@ -1,7 +1,7 @@
 """Confirmed questions of a database: stored, listed, deleted, and the last answer that can be confirmed."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,7 +19,7 @@ from opposable.sql.database import Database
 from opposable.sql.tools import SqlTools
 
 
-async def add_examples(settings: Settings, database: str, pairs: Sequence[tuple[str, str]]) -> list[QueryExample]:
+async def add_examples(settings: Settings, database: str, pairs: Iterable[tuple[str, str]]) -> list[QueryExample]:
     """Store questions with their SQL; an example replaces the one of the same question.
 
     Raises:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from opposable.agent.assistance.guard_options import RULE_SWITCHES
 from opposable.app.models import open_model, open_unwrapped_model
@@ -13,7 +12,7 @@ from opposable.ask.semantics.loader import load_semantic_model
 from opposable.cli.errors import run_async
 from opposable.cli.help import HelpGroup
 from opposable.cli.options import JsonOption, ModelOption, err, out, read_settings, warn, write_file
-from opposable.cli.rendering import DownloadBar, render_table, to_json
+from opposable.cli.rendering import DownloadBar, create_progress, render_table, to_json
 from opposable.domain.errors import BadInput
 from opposable.evals.agent_runs.harness import (
     VARIANTS,
@@ -248,11 +247,6 @@ def _print_table(rows: Sequence[Mapping[str, object]]) -> None:
     out.print(render_table(tuple(rows[0]), [tuple(row.values()) for row in rows]))
 
 
-def _create_progress() -> Progress:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=err)
-
-
 async def _score_variants(
     sheets: dict[str, ScenarioScoreSheet],
     scenarios: list[Scenario],
@@ -260,7 +254,7 @@ async def _score_variants(
     only: list[str] | None,
     twice: bool,
 ) -> None:
-    with _create_progress() as progress:
+    with create_progress(err) as progress:
         for name, guards in VARIANTS.items():
             if only and name not in only:
                 continue
@@ -290,7 +284,7 @@ def _select_answerers(available: dict[str, AnswererFactory], only: list[str] | N
 async def _score_answerers(
     sheets: dict[str, SqlScoreSheet], selected: dict[str, AnswererFactory], questions: list[EvalQuestion]
 ) -> None:
-    with _create_progress() as progress:
+    with create_progress(err) as progress:
         for name, answerer in selected.items():
             sheets[name] = SqlScoreSheet()
             task = progress.add_task(name, total=len(questions))

@@ -1,6 +1,7 @@
 """The commands for confirmed questions: add, list, rm, import."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,8 @@ import typer
 from opposable.app.query_examples import add_examples, delete_example, list_examples, read_examples_file
 from opposable.cli.errors import run_async
 from opposable.cli.help import HelpGroup
-from opposable.cli.options import JsonOption, RequiredDatabaseOption, out, read_settings
-from opposable.cli.rendering import render_table, shorten, style_text, to_json
+from opposable.cli.options import JsonOption, RequiredDatabaseOption, err, out, read_settings
+from opposable.cli.rendering import create_progress, render_table, shorten, style_text, to_json
 from opposable.domain.records import QueryExample
 
 cli = typer.Typer(cls=HelpGroup, no_args_is_help=True)
@@ -67,7 +68,10 @@ def import_file(
 
     Example: opposable examples import questions.jsonl --db examples/data/chinook.sqlite
     """
-    examples = run_async(add_examples(read_settings(), db, read_examples_file(file)))
+    settings, pairs = read_settings(), read_examples_file(file)
+    with create_progress(err) if err.is_terminal else nullcontext() as progress:
+        checked_pairs = progress.track(pairs, description="examples") if progress else pairs
+        examples = run_async(add_examples(settings, db, checked_pairs))
     print(_to_json(examples)) if json else out.print(style_text(f"Stored examples: {len(examples)}."))
 
 

@@ -14,9 +14,12 @@ from rich.console import Console, Group, RenderableType
 from rich.progress import (
     BarColumn,
     DownloadColumn,
+    MofNCompleteColumn,
     Progress,
+    SpinnerColumn,
     TaskID,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
@@ -254,6 +257,12 @@ def confirm(err: Console, question: str) -> bool:
     """Ask a person, and return whether the answer is yes."""
     err.print(style_text((question, "yellow")), end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes", "是", "好")
+
+
+def create_progress(err: Console) -> Progress:
+    """Create the display of tasks with their numbers of completed and of all steps, and the time."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=err)
 
 
 class DownloadBar:
