@@ -58,6 +58,29 @@ async def test_an_interrupted_task_ends_with_130(tmp_path: Path, json_too: bool)
 
 
 @needs_posix
+async def test_an_interruption_of_an_import_changes_no_exit_code(tmp_path: Path) -> None:
+    code = """
+import sys
+import opposable.cli
+from opposable.__main__ import main
+
+def run():
+    try:
+        exec("raise KeyboardInterrupt")  # as while a data class is imported
+    except KeyboardInterrupt:
+        sys.exit(129)
+
+opposable.cli.main = run
+main()
+"""
+    (tmp_path / "interrupted.py").write_text(code)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "interrupted"), cwd=tmp_path, env=os.environ | TESTED_PACKAGE
+    )
+    assert await process.wait() == 129
+
+
+@needs_posix
 async def test_a_function_that_does_not_end_does_not_delay_the_end_of_the_program(tmp_path: Path) -> None:
     (tmp_path / "waiting.py").write_text(
         'import time\n\ndef wait() -> str:\n    """Wait."""\n    print("waiting", flush=True)\n    time.sleep(60)\n'
