@@ -1,9 +1,12 @@
 """The commands for semantic models."""
 
+import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
-from tests.cli.program import run_program
+from tests.cli.program import needs_posix, run_program, start_program
 
 pytestmark = pytest.mark.anyio
 
@@ -22,3 +25,15 @@ async def test_a_semantic_model_is_drafted_and_linted(workspace: Path) -> None:
     assert done.out.endswith("1 error, 0 warnings.\n")
     done = await run_program(workspace, "semantics", "init", "--db", "shop.sqlite", "-o", "wrong.yaml")
     assert (done.code, "wrong.yaml already exists" in done.err) == (2, True)
+
+
+@needs_posix
+async def test_an_interruption_ends_a_command_that_waits_for_a_pipe(workspace: Path) -> None:
+    os.mkfifo(workspace / "PIPE")
+    writer = os.open(workspace / "PIPE", os.O_RDWR)  # it writes nothing
+    program = await start_program(workspace, "semantics", "lint", "PIPE", "--db", "shop.sqlite")
+    await asyncio.sleep(2)
+    program.send_signal(signal.SIGINT)
+    _, err = await asyncio.wait_for(program.communicate(), 15)
+    os.close(writer)
+    assert (program.returncode, err) == (130, b"Stopped.\n")

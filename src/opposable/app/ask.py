@@ -92,7 +92,7 @@ async def open_data_team(
         BadInput: The database does not exist, or the semantic model is invalid.
     """
     async with open_data_source(database) as opened:
-        semantic_model = load_semantic_model(semantics) if semantics else None
+        semantic_model = await asyncio.to_thread(load_semantic_model, semantics) if semantics else None
         needs_no_model = semantic_model is not None and is_missing(settings, model)
         opened_model = MissingModel(settings) if needs_no_model else await open_model(settings, model, on_progress)
         try:
@@ -194,7 +194,7 @@ class TeamPool:
         task.add_done_callback(self._closings.discard)
 
     async def _open(self, model: Model, database: str, semantics: str, *, assisted: bool | None) -> _PooledTeam:
-        semantic_model = load_semantic_model(semantics) if semantics else None
+        semantic_model = await asyncio.to_thread(load_semantic_model, semantics) if semantics else None
         async with AsyncExitStack() as stack:  # closes the database if the team cannot be opened
             opened = await stack.enter_async_context(closing_database(await open_database(database)))
             team = await stack.enter_async_context(
@@ -227,7 +227,7 @@ async def lint_semantics(file: str | Path, database: str) -> tuple[Finding, ...]
     Raises:
         BadInput: The file or the database cannot be read.
     """
-    model = load_semantic_model(file)
+    model = await asyncio.to_thread(load_semantic_model, file)
     async with open_data_source(database) as opened:
         return await lint_semantic_model(model, opened)
 

@@ -1,5 +1,6 @@
 """The routes of what improves answers about a database: its semantic model, and confirmed questions."""
 
+import asyncio
 from datetime import datetime
 from typing import Literal
 
@@ -84,7 +85,7 @@ async def get_semantics(
     spec = await resolve_agent(service, agent_id)
     if not spec.semantics:
         raise not_found_error(f"The agent {spec.agent_id!r} has no semantic model.")
-    model = load_semantic_model(spec.semantics)
+    model = await asyncio.to_thread(load_semantic_model, spec.semantics)
     findings = await lint_semantic_model(model, await open_database(service, principal, agent_id, ""))
     return SemanticsResponse(
         name=model.name,
