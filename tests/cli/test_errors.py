@@ -194,7 +194,7 @@ BAD = {
     ),
     "empty database": (("ask", "x", "--db", "empty.db"), 2, "`empty.db` is empty"),
     "a text file": (("ask", "x", "--db", "a.txt"), 2, "`a.txt` is not a DuckDB or SQLite database"),
-    "a directory": (("ask", "x", "--db", "."), 2, "`.` is a directory"),
+    "a directory": (("ask", "x", "--db", "."), 2, "`.` is a folder without data files"),
     "another kind of database": (("ask", "x", "--db", "oracle://x/y"), 2, "`oracle:` databases are not supported"),
     "no PostgreSQL server": (
         ("ask", "x", "--db", "postgresql://me:pw@127.0.0.1:9/shop"),
@@ -234,6 +234,11 @@ BAD = {
     ),
     "no JSON": (("tools", "call", "echo", "{text: hi}"), 2, "The arguments are not JSON ("),
     "no object": (("tools", "call", "echo", '["hi"]'), 2, "The arguments must be a JSON object, such as"),
+    "a key twice": (
+        ("tools", "call", "echo", '{"text": "a", "text": "b"}'),
+        2,
+        "the arguments, line 1: text is defined twice: ",
+    ),
     "empty question": (("run", " \n", "-m", NOWHERE), 2, "The task is empty. Describe in a sentence what to do."),
     "no question": (("ask", " ", "--db", "shop.sqlite"), 2, "The question is empty. Ask it in a sentence."),
     "no such root": (

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from opposable.cli.rendering import shorten, style_text
 from opposable.domain.errors import BadInput, OpposableError
-from opposable.domain.json_text import parse_json
+from opposable.domain.json_text import check_unique_keys, parse_json
 from opposable.domain.specs import RateLimit
 from opposable.domain.validation_problems import list_problems
 from opposable.safety.filesystem.drafts import open_draft
@@ -223,10 +223,12 @@ def parse_json_arguments(text: str) -> dict[str, Any]:
     """Parse the arguments of a call, given as JSON.
 
     Raises:
-        BadInput: The text is not a JSON object.
+        BadInput: The text is not a JSON object, or has a key twice.
     """
+    raw = text.encode("utf-8", "replace")
+    check_unique_keys(raw, "the arguments")
     try:
-        value = parse_json(text.encode("utf-8", "replace"))
+        value = parse_json(raw)
     except ValueError as error:
         raise BadInput(
             f'The arguments are not JSON ({error}). Pass an object such as \'{{"text": "hello"}}\'.'
