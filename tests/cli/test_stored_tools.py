@@ -202,7 +202,6 @@ async def test_the_skills_of_a_folder_are_stored(tmp_path):
         (("add", "merges.yaml"), "merges.yaml is neither JSON nor YAML: line 2: too many merge keys"),
         (("add", "twice.json", "--yes"), "twice.json, line 2: tool_id is defined twice: remove one of them."),
         (("add-mcp", "twice.json"), "twice.json, line 2: tool_id is defined twice: remove one of them."),
-        (("import-openapi", "twice.json"), "twice.json, line 2: tool_id is defined twice: remove one of them."),
         (("add-mcp", "utf16.json"), "utf16.json is not UTF-8 text. Save it as UTF-8."),
         (("add", "loop.py", "--yes"), "Cannot read loop.py"),
     ],
