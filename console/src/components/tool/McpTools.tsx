@@ -2,12 +2,12 @@ import { Accordion, Alert, Badge, Button, Group, SimpleGrid, Stack, Text } from 
 import { IconPlugConnected } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
-import { api, type Page, type Pin, type ToolHealth } from "../api/client";
-import { useScope } from "../api/queries";
-import { formatTime } from "../format";
-import { CodeText } from "./CodeText";
-import { Json } from "./Json";
-import { Empty, ErrorAlert, QueryView } from "./States";
+import { api, type Page, type Pin, type ToolHealth } from "../../api/client";
+import { useScope } from "../../api/queries";
+import { formatTime } from "../../format";
+import { CodeText } from "../CodeText";
+import { Json } from "../Json";
+import { Empty, ErrorAlert, QueryView } from "../States";
 
 const COLORS = { accepted: "teal", new: "orange", changed: "red" } as const;
 const ORDER = ["changed", "new", "accepted"];

@@ -1,0 +1,34 @@
+import { SimpleGrid, Stack } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { api, type Execution, type Page as ListPage, withQuery } from "../../api/client";
+import { ExecutionTable } from "../ExecutionTable";
+import { QueryView } from "../States";
+import { CallCharts, PeriodSelect, usePeriod } from "../StatisticsCharts";
+
+/** The calls of a tool over time, and each of them. */
+export function ToolCalls({ toolId }: { toolId: string }) {
+  const { days } = usePeriod();
+  const since = useMemo(() => new Date(Date.now() - days * 86_400_000).toISOString(), [days]);
+  const filter = { tool_id: toolId, since };
+  const query = useQuery({
+    queryKey: ["executions", filter],
+    queryFn: () => api<ListPage<Execution>>(withQuery("/api/executions", { ...filter, limit: 1000 })),
+    refetchInterval: 5_000,
+  });
+  return (
+    <Stack>
+      <PeriodSelect />
+      <QueryView query={query}>
+        {({ items }) =>
+          items.length > 0 && (
+            <SimpleGrid cols={{ base: 1, md: 2 }}>
+              <CallCharts calls={items} days={days} />
+            </SimpleGrid>
+          )
+        }
+      </QueryView>
+      <ExecutionTable filter={filter} />
+    </Stack>
+  );
+}
