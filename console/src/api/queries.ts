@@ -1,4 +1,10 @@
-import { QueryClient, queryOptions, useMutation, useQuery } from "@tanstack/react-query";
+import {
+  infiniteQueryOptions,
+  QueryClient,
+  queryOptions,
+  useMutation,
+  useQuery,
+} from "@tanstack/react-query";
 import {
   type Agent,
   ApiError,
@@ -85,7 +91,7 @@ export const startedConversations = new Map<string, Conversation>();
 export const conversationsQuery = queryOptions({
   queryKey: ["conversations"],
   queryFn: async () => {
-    const page = await api<Page<Conversation>>("/agent/conversations?limit=500");
+    const page = await listAll<Conversation>("/agent/conversations");
     for (const { conversation_id } of page.items) startedConversations.delete(conversation_id);
     return { ...page, items: [...[...startedConversations.values()].reverse(), ...page.items] };
   },
@@ -116,10 +122,19 @@ export const conversationQuery = (conversationId: string) =>
     queryKey: ["conversation", conversationId],
     queryFn: () => api<ConversationDetail>(`/agent/conversations/${encodeURIComponent(conversationId)}`),
   });
+/** How many turns of a conversation are loaded at once: the events of each need a request. */
+const SHOWN_TURNS = 20;
+
+/** The runs of a conversation, the latest first, page by page. */
 export const conversationRunsQuery = (conversationId: string) =>
-  queryOptions({
+  infiniteQueryOptions({
     queryKey: ["runs", "conversation", conversationId],
-    queryFn: () => api<Page<Run>>(withQuery("/api/runs", { conversation_id: conversationId, limit: 200 })),
+    queryFn: ({ pageParam }) =>
+      api<Page<Run>>(
+        withQuery("/api/runs", { conversation_id: conversationId, after: pageParam, limit: SHOWN_TURNS }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next || undefined,
   });
 
 /** Stop a run. */

@@ -1,20 +1,22 @@
-import { Group, ScrollArea, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Group, ScrollArea, Stack, Text, TextInput } from "@mantine/core";
 import { IconPlus, IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Conversation } from "../api/client";
 import { conversationsQuery } from "../api/queries";
-import { formatTime } from "../format";
+import { formatNumber, formatTime } from "../format";
 import { ButtonLink, PageLink } from "./links";
 import { QueryView } from "./States";
 
+const ROWS = 100;
 const ConversationMenu = lazy(() => import("./ConversationMenu"));
 
 /** The conversations of the key: search, open, rename, delete. */
 export function ConversationList({ current, onSelect }: { current: string; onSelect?: () => void }) {
   const { t } = useTranslation();
   const [search, setSearch] = useState("");
+  const [shown, setShown] = useState(ROWS);
   const query = useQuery(conversationsQuery);
   return (
     <Stack gap="xs" h="100%" p="xs">
@@ -53,14 +55,23 @@ export function ConversationList({ current, onSelect }: { current: string; onSel
                 </Text>
               );
             }
-            return found.map((item) => (
-              <Row
-                key={item.conversation_id}
-                conversation={item}
-                isCurrent={item.conversation_id === current}
-                onSelect={onSelect}
-              />
-            ));
+            return (
+              <>
+                {found.slice(0, shown).map((item) => (
+                  <Row
+                    key={item.conversation_id}
+                    conversation={item}
+                    isCurrent={item.conversation_id === current}
+                    onSelect={onSelect}
+                  />
+                ))}
+                {found.length > shown && (
+                  <Button variant="subtle" size="compact-xs" onClick={() => setShown(shown + ROWS)}>
+                    {t("more")} ({formatNumber(found.length - shown)})
+                  </Button>
+                )}
+              </>
+            );
           }}
         </QueryView>
       </ScrollArea>

@@ -53,7 +53,7 @@ type PagedProps<Item> = Omit<Props<Item>, "items"> & {
   empty: ReactNode;
 };
 
-/** The records of a list of the API, page by page, refreshed every five seconds. */
+/** The records of a list of the API, page by page, refreshed after five seconds for each page that is shown. */
 export function PagedRecords<Item>({ queryKey, path, filter = {}, empty, ...table }: PagedProps<Item>) {
   const { t } = useTranslation();
   const query = useInfiniteQuery({
@@ -62,7 +62,7 @@ export function PagedRecords<Item>({ queryKey, path, filter = {}, empty, ...tabl
       api<Page<Item>>(withQuery(path, { ...filter, after: pageParam, limit: PAGE_SIZE })),
     initialPageParam: "",
     getNextPageParam: (page) => page.next || undefined,
-    refetchInterval: 5_000,
+    refetchInterval: ({ state }) => 5_000 * (state.data?.pages.length ?? 1),
   });
   const items = query.data?.pages.flatMap((page) => page.items) ?? [];
   return (

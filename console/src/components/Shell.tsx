@@ -143,7 +143,7 @@ function Frame({ session }: { session: Session }) {
                 item.to === "/runs" && pending > 0 ? (
                   <Badge
                     size="sm"
-                    circle
+                    circle={pending < 10}
                     color="orange"
                     aria-label={t("approval.waiting", { count: pending })}
                   >

@@ -94,6 +94,7 @@ export const en = {
     stopped: "Stopped.",
     reconnecting: "The connection was interrupted. Reconnecting…",
     writing: "The agent is working",
+    earlier: "Earlier messages",
     details: "Details",
   },
   call: {
@@ -170,6 +171,7 @@ export const en = {
   },
   tool: {
     try: "Try it",
+    chartLimit: "The charts show the latest {{number}} calls",
     description: "For the model",
     failures: "Failures",
     calls: "Calls",

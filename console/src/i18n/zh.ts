@@ -96,6 +96,7 @@ export const zh: Texts = {
     stopped: "已停止。",
     reconnecting: "连接中断，正在重新连接…",
     writing: "智能体正在工作",
+    earlier: "更早的消息",
     details: "详情",
   },
   call: {
@@ -172,6 +173,7 @@ export const zh: Texts = {
   },
   tool: {
     try: "试用",
+    chartLimit: "图表仅显示最近 {{number}} 次调用",
     description: "模型所见",
     failures: "失败记录",
     calls: "调用",

@@ -1,7 +1,7 @@
 import { ActionIcon, Box, Button, Group, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { IconHistory, IconMessageCircle, IconRefresh } from "@tabler/icons-react";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -27,7 +27,15 @@ import { formatNumber } from "../format";
 
 const ConversationDrawer = lazy(() => import("../components/ConversationDrawer"));
 
-type Turn = { key: string; task: string; media: MediaPart[]; run: LiveRun; agent_id: string };
+type Turn = {
+  key: string;
+  task: string;
+  media: MediaPart[];
+  run: LiveRun;
+  agent_id: string;
+  /** The run had ended when it was listed: it is replayed. */
+  isReplayed: boolean;
+};
 
 /** Turns that this page started, by conversation: the server lists a new run only after a moment. */
 const startedTurns = new Map<string, Turn[]>();
@@ -46,20 +54,22 @@ function mergeTurns(conversationId: string, runs: Run[], messages: Message[]): T
       media: [] as MediaPart[],
       run: getLiveRun(run.run_id),
       agent_id: run.agent_id ?? "",
+      isReplayed: Boolean(run.ended_at),
       startedAt: run.started_at,
     }))
     .sort((a, b) => a.startedAt.localeCompare(b.startedAt));
   return [...addMedia(listed, messages), ...started];
 }
 
-/** Add the images and files of the stored messages. A run that failed has no stored message. */
+/** Add the images and files of the stored messages, the latest first. A run that failed has no stored message. */
 function addMedia(turns: Turn[], messages: Message[]): Turn[] {
   const stored = messages.filter((message) => message.role === "user");
-  return turns.map((turn) => {
-    const index = stored.findIndex((message) => message.content === turn.task);
-    const [message] = index < 0 ? [] : stored.splice(0, index + 1).slice(-1);
+  const withMedia = [...turns].reverse().map((turn) => {
+    const index = stored.map((message) => message.content).lastIndexOf(turn.task);
+    const [message] = index < 0 ? [] : stored.splice(index);
     return message?.parts?.length ? { ...turn, media: toMedia(message.parts) } : turn;
   });
+  return withMedia.reverse();
 }
 
 export function ChatPage() {
@@ -73,12 +83,13 @@ export function ChatPage() {
   hasOpenedList.current ||= isListOpen;
   const [, redraw] = useState(0);
   const conversations = useQuery(conversationsQuery);
-  const runs = useQuery({ ...conversationRunsQuery(conversationId), enabled: conversationId !== "" });
+  const runs = useInfiniteQuery({ ...conversationRunsQuery(conversationId), enabled: conversationId !== "" });
+  const listedRuns = runs.data?.pages.flatMap((page) => page.items);
   const conversation = conversations.data?.items.find((item) => item.conversation_id === conversationId);
   useTitle(conversation?.title || t("nav.chat"));
 
-  const hasEndedRun = runs.data?.items.some((run) => run.ended_at) ?? false; // its messages are stored then
-  const hasNoRuns = runs.data?.items.length === 0 && !startedTurns.has(conversationId);
+  const hasEndedRun = listedRuns?.some((run) => run.ended_at) ?? false; // its messages are stored then
+  const hasNoRuns = listedRuns?.length === 0 && !startedTurns.has(conversationId);
   const stored = useQuery({
     ...conversationQuery(conversationId),
     enabled: hasEndedRun || hasNoRuns,
@@ -87,10 +98,10 @@ export function ChatPage() {
   const isMissing = hasNoRuns && stored.error instanceof ApiError && stored.error.status === 404;
   const messages = stored.data?.messages ?? [];
   // An opened conversation goes on with its last agent: another one may have other tools and need no approval.
-  const last = startedTurns.get(conversationId)?.at(-1) ?? runs.data?.items[0] ?? stored.data;
+  const last = startedTurns.get(conversationId)?.at(-1) ?? listedRuns?.[0] ?? stored.data;
   const agent = chosenAgent || (last?.agent_id ?? "");
   const isAgentKnown = chosenAgent !== "" || !conversationId || last;
-  const turns = conversationId ? mergeTurns(conversationId, runs.data?.items ?? [], messages) : [];
+  const turns = conversationId ? mergeTurns(conversationId, listedRuns ?? [], messages) : [];
   const active = turns.at(-1);
 
   const send = (text: string, attachments: Attachment[] = []) => {
@@ -102,6 +113,7 @@ export function ChatPage() {
       media: attachmentsToMedia(attachments),
       run,
       agent_id: agent,
+      isReplayed: false,
     };
     startedTurns.set(id, [...(startedTurns.get(id) ?? []), turn]);
     const body = { message: text, attachments, conversation_id: id, detach: true, ...(model && { model }) };
@@ -153,6 +165,9 @@ export function ChatPage() {
           key={conversationId}
           turns={turns}
           isLoading={runs.isLoading}
+          earlier={
+            runs.hasNextPage ? { load: runs.fetchNextPage, isLoading: runs.isFetchingNextPage } : undefined
+          }
           conversationId={conversationId}
           onRetry={send}
         />
@@ -163,7 +178,7 @@ export function ChatPage() {
             conversationId={conversationId}
             draft={message}
             agent={agent}
-            active={active?.run}
+            active={active?.isReplayed ? undefined : active?.run}
             onSend={isAgentKnown ? send : undefined}
           />
         )}
@@ -177,15 +192,20 @@ const SIDE = { borderRight: "1px solid var(--line)", flexShrink: 0, overflow: "h
 type MessagesProps = {
   turns: Turn[];
   isLoading: boolean;
+  earlier: { load: () => void; isLoading: boolean } | undefined;
   conversationId: string;
   onRetry: Retry;
 };
 type Retry = (task: string, attachments: Attachment[]) => void;
 
-function Messages({ turns, isLoading, conversationId, onRetry }: MessagesProps) {
+function Messages({ turns, isLoading, earlier, conversationId, onRetry }: MessagesProps) {
   const { t } = useTranslation();
   const sentCount = startedTurns.get(conversationId)?.length ?? 0;
-  const { containerRef, contentRef, onScroll } = useStickyScroll(sentCount);
+  const { containerRef, contentRef, onScroll, holdPosition } = useStickyScroll(sentCount, turns[0]?.key);
+  const loadEarlier = () => {
+    holdPosition();
+    earlier?.load();
+  };
   return (
     <Box
       ref={containerRef}
@@ -203,6 +223,17 @@ function Messages({ turns, isLoading, conversationId, onRetry }: MessagesProps) 
           turns.length === 0 &&
           (conversationId ? <StoredMessages conversationId={conversationId} /> : <Welcome />)}
         <Stack className="message-list" gap="lg" py="lg">
+          {earlier && (
+            <Button
+              variant="default"
+              size="xs"
+              w="fit-content"
+              onClick={loadEarlier}
+              loading={earlier.isLoading}
+            >
+              {t("chat.earlier")}
+            </Button>
+          )}
           {turns.map((turn, index) => (
             <TurnView key={turn.key} turn={turn} isLast={index === turns.length - 1} onRetry={onRetry} />
           ))}
@@ -212,16 +243,30 @@ function Messages({ turns, isLoading, conversationId, onRetry }: MessagesProps) 
   );
 }
 
-/** Scroll with new content while the end is visible, and to a message that was sent. */
-function useStickyScroll(sentCount: number) {
+/** Scroll with new content while the end is visible, and to a message that was sent. Turns added before the first one move nothing. */
+function useStickyScroll(sentCount: number, firstKey: string | undefined) {
   const containerRef = useRef<HTMLDivElement>(null);
   const contentRef = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
   const position = useRef(0);
+  const distanceToEnd = useRef<number | null>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: a message that this page sends is shown
   useLayoutEffect(() => {
     isAtEnd.current = true;
   }, [sentCount]);
+  const holdPosition = () => {
+    const container = containerRef.current;
+    if (!container) return;
+    isAtEnd.current = false;
+    distanceToEnd.current = container.scrollHeight - container.scrollTop;
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another first turn means that earlier ones were added
+  useLayoutEffect(() => {
+    const container = containerRef.current;
+    if (container && distanceToEnd.current !== null)
+      container.scrollTop = container.scrollHeight - distanceToEnd.current;
+    distanceToEnd.current = null;
+  }, [firstKey]);
   useEffect(() => {
     const [container, content] = [containerRef.current, contentRef.current];
     if (!container || !content) return;
@@ -240,7 +285,7 @@ function useStickyScroll(sentCount: number) {
       scrollHeight - scrollTop - clientHeight < 60 || (isAtEnd.current && scrollTop >= position.current);
     position.current = scrollTop;
   };
-  return { containerRef, contentRef, onScroll };
+  return { containerRef, contentRef, onScroll, holdPosition };
 }
 
 function Welcome() {
@@ -278,9 +323,10 @@ function TurnView({ turn, isLast, onRetry }: { turn: Turn; isLast: boolean; onRe
   const isActive = run.phase === "running" || run.phase === "waiting";
   const wasActive = useRef(isActive);
   useEffect(() => {
-    if (wasActive.current && !isActive) client.invalidateQueries({ queryKey: conversationsQuery.queryKey });
+    const hasEnded = wasActive.current && !isActive && !turn.isReplayed;
+    if (hasEnded) client.invalidateQueries({ queryKey: conversationsQuery.queryKey });
     wasActive.current = isActive;
-  }, [isActive, client]);
+  }, [isActive, turn.isReplayed, client]);
   return (
     <Stack gap="sm" component="article" aria-busy={isActive}>
       <div className="user-message">
@@ -294,7 +340,7 @@ function TurnView({ turn, isLast, onRetry }: { turn: Turn; isLast: boolean; onRe
         </Text>
       )}
       {run.phase === "running" && run.connection === "open" && (
-        <span className="caret" role="status" aria-label={t("chat.writing")} />
+        <span className="caret" role="status" aria-label={t(turn.isReplayed ? "loading" : "chat.writing")} />
       )}
       <RunOutcome run={run} />
       {!isActive && (

@@ -4,11 +4,14 @@ import asyncio
 import base64
 import re
 
+import aiohttp
 import pytest
 from playwright.async_api import expect
 from tests.waiting import wait_until
 from tests.web.console.serving import PIXEL, open_proxy, serve_console
 
+from opposable.domain.messages import user_message
+from opposable.domain.records import Conversation, ConversationTurn
 from opposable.domain.specs import AgentSpec, AgentToolBinding, FunctionToolSpec
 
 pytestmark = pytest.mark.anyio
@@ -298,3 +301,67 @@ async def test_hostile_output_is_shown_as_text(browser, tmp_path):
         assert await page.evaluate("window.hacked") is None
         assert await page.locator("a[href^='javascript']").count() == 0
         assert [url for url in requests if not url.startswith(console.url)] == []
+
+
+async def test_a_long_conversation_shows_its_latest_turns_and_earlier_ones_on_request(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console, aiohttp.ClientSession(console.url) as session:
+        for number in range(22):
+            body = {"message": f"turn {number}", "conversation_id": "long", "stream": False}
+            async with session.post("/api/agent", json=body) as response:
+                assert response.ok
+        page = await console.open("/settings")
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
+        await page.goto(console.url + "/chat/long")
+        turns = page.get_by_role("article")
+        await expect(turns).to_have_count(20)
+        await expect(page.get_by_text("You said: turn 2", exact=True)).to_be_visible()
+        assert sum("/agent/conversations?" in url for url in requests) == 1
+        await page.get_by_role("log").evaluate("log => log.scrollTo(0, 0)")
+        await page.get_by_role("button", name="Earlier messages").click()
+        await expect(page.get_by_text("You said: turn 0", exact=True)).to_be_visible()
+        await expect(turns).to_have_count(22)
+        await expect(page.get_by_role("button", name="Earlier messages")).to_be_hidden()
+        await expect(page.get_by_text("turn 2", exact=True)).to_be_in_viewport()
+
+
+async def test_an_ended_run_that_is_being_loaded_cannot_be_stopped(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open()
+        await send(page, "good morning")
+        await expect(page.get_by_role("button", name="Try again")).to_be_visible()
+        await page.route("**/events", lambda route: None)
+        await page.reload()
+        await expect(page.get_by_role("article").get_by_role("status", name="Loading")).to_be_visible()
+        await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+
+
+async def test_all_conversations_are_found_and_the_first_of_many_are_drawn(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        turns = [
+            ConversationTurn(f"t{number}", Conversation(f"c{number}", title=f"number {number}"), (user_message("hi"),))
+            for number in range(501)
+        ]
+        await console.service.store.conversations.append_turns(turns)
+        page = await console.open("/chat")
+        rows = page.get_by_role("link", name="number")
+        await expect(rows).to_have_count(100)
+        await page.get_by_role("button", name="Load more (401)").click()
+        await expect(rows).to_have_count(200)
+        for number in (0, 500):
+            await page.get_by_role("textbox", name="Search conversations").fill(f"number {number}")
+            await expect(page.get_by_role("link", name=re.compile(rf"^number {number}\b"))).to_be_visible()
+
+
+async def test_the_number_of_waiting_calls_is_shown_in_full(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        spec = (await console.service.store.agents.get("careful")).spec
+        for number in range(12):
+            await console.service.chat(
+                spec, f"calculate {number}", conversation_id=f"c{number}", is_new_conversation=True
+            )
+        page = await console.open("/runs?tab=approvals")
+        await expect(page.get_by_role("button", name="Approve")).to_have_count(12)
+        number = page.get_by_role("navigation").get_by_text("12", exact=True)
+        await expect(number).to_be_visible()
+        assert await number.evaluate("label => label.scrollWidth <= label.clientWidth")

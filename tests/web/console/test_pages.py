@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 from tests.web.console.serving import ROOT, SAMPLE, Console, serve_console
 
 from opposable.domain.batches import BatchTask, RunOutcome
-from opposable.domain.records import Run
+from opposable.domain.records import Execution, Run
 from opposable.domain.specs import AgentSpec
 from opposable.domain.usage import Usage
 from opposable.service.batches import create_batch
@@ -229,6 +229,48 @@ async def test_all_calls_are_listed_page_by_page(browser, tmp_path):
         await expect(calls).to_have_count(50)
         await page.get_by_role("button", name="Load more").click()
         await expect(calls).to_have_count(51)
+
+
+async def test_pages_of_a_list_are_refreshed_with_one_request_in_five_seconds(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        await add_calls(console, 101)
+        page = await console.open("/settings")
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
+        await page.clock.install()
+        await page.goto(console.url + "/runs?tab=calls")
+        calls = page.get_by_role("button", name="echo")
+        for count in (50, 100, 101):
+            await expect(calls).to_have_count(count)
+            if count < 101:
+                await page.get_by_role("button", name="Load more").click()
+        requests.clear()
+        await page.clock.run_for(14_000)
+        assert [url for url in requests if "/api/executions" in url] == []
+        await page.clock.run_for(2_000)
+        await wait_until(lambda: sum("/api/executions" in url for url in requests) == 3)
+
+
+async def test_charts_of_a_tool_say_that_they_leave_out_calls(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        await add_calls(console, 1000)
+        page = await console.open("/tools/echo?tab=calls")
+        await expect(page.get_by_role("button", name="echo")).to_have_count(50)
+        notice = page.get_by_text("The charts show the latest 1,000 calls")
+        await expect(notice).to_be_hidden()
+        await add_calls(console, 1, start=1000)
+        await page.reload()
+        await expect(notice).to_be_visible()
+
+
+async def add_calls(console: Console, count: int, *, start: int = 0) -> None:
+    """Store calls of the tool `echo`."""
+    now = datetime.now(UTC)
+    calls = [
+        Execution(f"e{number}", "", "", "echo", "echo", {"text": "hi"}, "hi", now, 0.01)
+        for number in range(start, start + count)
+    ]
+    await console.service.store.executions.add(calls)
 
 
 async def test_operations_of_an_openapi_document_are_chosen(browser, tmp_path):

@@ -1,1 +1,0 @@
-/* empty css             */import{t as e}from"./Drawer-CDiOslcf.js";import{A as t,t as n}from"./vendor-BxhsUvCr.js";import{t as r}from"./ConversationList-D4hn8Ab4.js";var i=t();function a({current:t,isOpen:a,onClose:o}){let{t:s}=n();return(0,i.jsx)(e,{opened:a,onClose:o,title:s(`chat.list`),size:300,children:(0,i.jsx)(r,{current:t,onSelect:o})})}export{a as default};

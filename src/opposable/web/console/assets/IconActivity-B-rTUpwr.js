@@ -1,0 +1,1 @@
+import{n as e}from"./components-mLP0z37s.js";var t=e(`outline`,`activity`,`Activity`,[[`path`,{d:`M3 12h4l3 8l4 -16l3 8h4`,key:`svg-0`}]]);export{t};

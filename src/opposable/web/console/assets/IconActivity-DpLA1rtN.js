@@ -1,1 +1,0 @@
-import{n as e}from"./components-Dlg9PJUI.js";var t=e(`outline`,`activity`,`Activity`,[[`path`,{d:`M3 12h4l3 8l4 -16l3 8h4`,key:`svg-0`}]]);export{t};

@@ -1,0 +1,1 @@
+import{n as e}from"./components-mLP0z37s.js";var t=e(`outline`,`chevron-left`,`ChevronLeft`,[[`path`,{d:`M15 6l-6 6l6 6`,key:`svg-0`}]]);export{t};

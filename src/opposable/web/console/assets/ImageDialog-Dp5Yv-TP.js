@@ -1,1 +1,0 @@
-/* empty css             */import{t as e}from"./Image-BUXka0Oc.js";import{t}from"./Modal-wfZ144OW.js";import{A as n}from"./vendor-BxhsUvCr.js";var r=n();function i({src:n,name:i,isOpen:a,onClose:o}){return(0,r.jsx)(t,{opened:a,onClose:o,title:i,size:`xl`,children:(0,r.jsx)(e,{src:n,alt:i,fit:`contain`,mah:`75vh`})})}export{i as default};

@@ -1,0 +1,1 @@
+/* empty css             */import{t as e}from"./Image-BeCAM3yD.js";import{t}from"./Modal-vCUEqFg9.js";import{j as n}from"./vendor-CMgcyh8-.js";var r=n();function i({src:n,name:i,isOpen:a,onClose:o}){return(0,r.jsx)(t,{opened:a,onClose:o,title:i,size:`xl`,children:(0,r.jsx)(e,{src:n,alt:i,fit:`contain`,mah:`75vh`})})}export{i as default};

@@ -1,1 +1,0 @@
-import{f as e,v as t}from"./components-Dlg9PJUI.js";import{A as n}from"./vendor-BxhsUvCr.js";var r=n();function i(){return(0,r.jsxs)(t,{gap:8,wrap:`nowrap`,children:[(0,r.jsx)(`img`,{src:`/favicon.svg`,width:22,height:22,alt:``}),(0,r.jsx)(e,{fw:650,size:`md`,lts:`-0.01em`,children:`Opposable`})]})}export{i as t};

@@ -1,1 +1,0 @@
-import{d as e,l as t}from"./components-Dlg9PJUI.js";import{A as n,h as r}from"./vendor-BxhsUvCr.js";var i=n(),a=r(t=>(0,i.jsx)(e,{...t})),o=r(e=>(0,i.jsx)(t,{component:`a`,...e}));export{a as n,o as t};

@@ -1,0 +1,1 @@
+import{d as e,l as t}from"./components-mLP0z37s.js";import{h as n,j as r}from"./vendor-CMgcyh8-.js";var i=r(),a=n(t=>(0,i.jsx)(e,{...t})),o=n(e=>(0,i.jsx)(t,{component:`a`,...e}));export{a as n,o as t};

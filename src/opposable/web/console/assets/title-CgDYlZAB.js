@@ -1,0 +1,1 @@
+import{r as e}from"./rolldown-runtime-XKyaHtl9.js";import{N as t}from"./vendor-CMgcyh8-.js";var n=e(t(),1);function r(e){(0,n.useEffect)(()=>{document.title=e?`${e} · Opposable`:`Opposable`},[e])}export{r as t};

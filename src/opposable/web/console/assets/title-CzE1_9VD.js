@@ -1,1 +1,0 @@
-import{r as e}from"./rolldown-runtime-XKyaHtl9.js";import{M as t}from"./vendor-BxhsUvCr.js";var n=e(t(),1);function r(e){(0,n.useEffect)(()=>{document.title=e?`${e} · Opposable`:`Opposable`},[e])}export{r as t};

@@ -1,1 +1,0 @@
-import{n as e,t}from"./use-mantine-color-scheme-CZpGP3JH.js";function n(n,r={getInitialValueInEffect:!0}){let i=e(n,r),{colorScheme:a}=t();return a===`auto`?i:a}export{n as t};
