@@ -5,6 +5,7 @@ import { useTranslation } from "react-i18next";
 import { api } from "../api/client";
 import { useScope } from "../api/queries";
 import type { CallItem } from "../api/runState";
+import { ActionButton } from "./ActionButton";
 import { Json } from "./Json";
 import { ErrorAlert } from "./States";
 
@@ -49,14 +50,14 @@ export function ApprovalCard({ approval, tool, isActive }: Props) {
             />
             <ErrorAlert error={decide.error} />
             <Group gap="xs">
-              <Button
+              <ActionButton
                 size="xs"
                 onClick={() => decide.mutate("approve")}
                 loading={decide.isPending}
                 disabled={decide.isSuccess}
               >
                 {t("approval.approve")}
-              </Button>
+              </ActionButton>
               <Button
                 size="xs"
                 variant="light"

@@ -4,6 +4,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useBlocker } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { ActionButton } from "./ActionButton";
 import { ErrorAlert } from "./States";
 
 type Question = { title: string; text: string; label: string; action: () => Promise<unknown> };
@@ -22,9 +23,9 @@ export function ConfirmDialog({ title, text, label, action, isOpen, onClose }: D
           <Button variant="default" onClick={onClose} data-autofocus>
             {t("back")}
           </Button>
-          <Button color="red.8" loading={run.isPending} onClick={() => run.mutate()}>
+          <ActionButton color="red.8" loading={run.isPending} onClick={() => run.mutate()}>
             {label}
-          </Button>
+          </ActionButton>
         </Group>
       </Stack>
     </Modal>

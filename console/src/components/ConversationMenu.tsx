@@ -1,5 +1,5 @@
 import "../styles/more.css";
-import { ActionIcon, Button, Menu, Modal, Stack, TextInput } from "@mantine/core";
+import { ActionIcon, Menu, Modal, Stack, TextInput } from "@mantine/core";
 import { IconDots, IconPencil, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -7,6 +7,7 @@ import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Conversation } from "../api/client";
 import { conversationsQuery, startedConversations } from "../api/queries";
+import { ActionButton } from "./ActionButton";
 import { ConfirmDialog } from "./Confirm";
 import { ErrorAlert } from "./States";
 
@@ -82,9 +83,9 @@ function RenameDialog({ conversation, isOpen, onClose }: DialogProps) {
             maxLength={200}
           />
           <ErrorAlert error={rename.error} />
-          <Button type="submit" loading={rename.isPending} disabled={!title.trim()}>
+          <ActionButton type="submit" loading={rename.isPending} disabled={!title.trim()}>
             {t("save")}
-          </Button>
+          </ActionButton>
         </Stack>
       </form>
     </Modal>

@@ -6,6 +6,7 @@ import { useTranslation } from "react-i18next";
 import { api, type Example, type QueryResult as QueryRows, saveFile } from "../api/client";
 import { type DataSource, examplesQuery, getSourceHeaders, useScope } from "../api/queries";
 import type { Candidate, DataAnswer } from "../api/runState";
+import { ActionButton } from "./ActionButton";
 import type { ChartKind } from "./Chart";
 import { DataGrid, toCsv } from "./DataGrid";
 import { Chart, CodeEditor } from "./lazy";
@@ -41,7 +42,7 @@ export function QueryResult({ answer, question, source }: Props) {
         />
         <Group gap="xs">
           {canWrite && (
-            <Button
+            <ActionButton
               size="xs"
               variant="light"
               leftSection={<IconPlayerPlay size={14} />}
@@ -49,7 +50,7 @@ export function QueryResult({ answer, question, source }: Props) {
               loading={query.isPending}
             >
               {t("data.rerun")}
-            </Button>
+            </ActionButton>
           )}
           {canWrite && source && question && <ConfirmAnswer {...{ question, sql, source }} />}
           <Downloads columns={columns} rows={rows} />
@@ -100,7 +101,7 @@ function ConfirmAnswer({ question, sql, source }: { question: string; sql: strin
   return (
     <>
       <Tooltip label={t("data.confirmText")} multiline maw={280}>
-        <Button
+        <ActionButton
           size="xs"
           variant={confirmed ? "light" : "default"}
           leftSection={confirmed ? <IconThumbUpFilled size={14} /> : <IconThumbUp size={14} />}
@@ -109,7 +110,7 @@ function ConfirmAnswer({ question, sql, source }: { question: string; sql: strin
           aria-disabled={confirmed !== undefined}
         >
           {t(confirmed ? "data.confirmed" : "data.confirm")}
-        </Button>
+        </ActionButton>
       </Tooltip>
       <ErrorAlert error={confirm.error} />
     </>

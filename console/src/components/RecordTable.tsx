@@ -1,9 +1,10 @@
-import { Button, Stack, Table } from "@mantine/core";
+import { Stack, Table } from "@mantine/core";
 import { type QueryKey, useInfiniteQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Page, withQuery } from "../api/client";
 import { capitalize } from "../format";
+import { ActionButton } from "./ActionButton";
 import { ErrorAlert, Loading } from "./States";
 
 const PAGE_SIZE = 50;
@@ -71,7 +72,7 @@ export function PagedRecords<Item>({ queryKey, path, filter = {}, empty, ...tabl
       {query.isPending && <Loading />}
       {query.data && (items.length > 0 ? <RecordTable items={items} {...table} /> : empty)}
       {query.hasNextPage && (
-        <Button
+        <ActionButton
           variant="default"
           size="xs"
           w="fit-content"
@@ -79,7 +80,7 @@ export function PagedRecords<Item>({ queryKey, path, filter = {}, empty, ...tabl
           loading={query.isFetchingNextPage}
         >
           {t("more")}
-        </Button>
+        </ActionButton>
       )}
     </Stack>
   );

@@ -1,8 +1,8 @@
 import { Validator } from "@cfworker/json-schema";
-import { Button } from "@mantine/core";
 import Form from "@rjsf/mantine";
 import type { RJSFSchema, UiSchema, ValidatorType } from "@rjsf/utils";
 import { useMemo } from "react";
+import { ActionButton } from "./ActionButton";
 
 /**
  * The server validates arguments and says what is wrong per field, as it does for a model. Here schemas are only
@@ -45,9 +45,9 @@ export default function SchemaForm({ schema, value, onChange, onSubmit, submitLa
       showErrorList={false}
       experimental_defaultFormStateBehavior={{ emptyObjectFields: "populateRequiredDefaults" }}
     >
-      <Button type="submit" loading={isBusy} mt="sm">
+      <ActionButton type="submit" loading={isBusy} mt="sm">
         {submitLabel}
-      </Button>
+      </ActionButton>
     </Form>
   );
 }

@@ -29,6 +29,7 @@ import {
   withQuery,
 } from "../api/client";
 import { agentsQuery, sessionQuery, toolsQuery, useScope } from "../api/queries";
+import { ActionButton } from "../components/ActionButton";
 import { DeleteButton, UnsavedChanges } from "../components/Confirm";
 import { ButtonLink, PageLink } from "../components/links";
 import { ModelProfile } from "../components/ModelProfile";
@@ -248,9 +249,9 @@ function Editor({ agent, path }: { agent: Agent; path: string }) {
       <ErrorAlert error={save.error} />
       <Group>
         {canWrite && (
-          <Button type="submit" loading={save.isPending} disabled={!isChanged}>
+          <ActionButton type="submit" loading={save.isPending} disabled={!isChanged}>
             {t("save")}
-          </Button>
+          </ActionButton>
         )}
         {save.isSuccess && !isChanged && (
           <Text size="sm" c="dimmed" role="status">

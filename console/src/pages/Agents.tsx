@@ -6,6 +6,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type Agent, api } from "../api/client";
 import { agentsQuery, useScope } from "../api/queries";
+import { ActionButton } from "../components/ActionButton";
 import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
 import { Empty, ErrorAlert, QueryView } from "../components/States";
@@ -129,9 +130,9 @@ function CreateDialog({ isOpen, onClose }: DialogProps) {
             data-autofocus
           />
           <ErrorAlert error={create.error} />
-          <Button type="submit" loading={create.isPending} disabled={!id.trim()}>
+          <ActionButton type="submit" loading={create.isPending} disabled={!id.trim()}>
             {t("agents.create")}
-          </Button>
+          </ActionButton>
         </Stack>
       </form>
     </Modal>
@@ -163,9 +164,9 @@ function ImportDialog({ isOpen, onClose }: DialogProps) {
           placeholder={"agent_id: clerk\nname: Clerk"}
         />
         <ErrorAlert error={load.error} />
-        <Button onClick={() => load.mutate()} loading={load.isPending} disabled={!yaml.trim()}>
+        <ActionButton onClick={() => load.mutate()} loading={load.isPending} disabled={!yaml.trim()}>
           {t("agents.import")}
-        </Button>
+        </ActionButton>
       </Stack>
     </Modal>
   );

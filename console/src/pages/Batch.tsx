@@ -12,6 +12,7 @@ import { useParams } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Batch, request, saveFile } from "../api/client";
+import { ActionButton } from "../components/ActionButton";
 import { BatchProgress } from "../components/BatchProgress";
 import { ConfirmButton } from "../components/Confirm";
 import { Figures } from "../components/Figures";
@@ -112,7 +113,7 @@ function Actions({ batch }: { batch: Batch }) {
             </Button>
           ),
         )}
-        <Button
+        <ActionButton
           size="xs"
           variant="default"
           leftSection={<IconDownload size={14} />}
@@ -121,7 +122,7 @@ function Actions({ batch }: { batch: Batch }) {
           disabled={batch.ended === 0}
         >
           {t("batches.results")}
-        </Button>
+        </ActionButton>
       </Group>
       <ErrorAlert error={change.error ?? download.error} />
     </Stack>

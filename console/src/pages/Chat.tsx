@@ -14,6 +14,7 @@ import {
   conversationsQuery,
   startedConversations,
 } from "../api/queries";
+import { ActionButton } from "../components/ActionButton";
 import { Composer } from "../components/Composer";
 import { ConversationList } from "../components/ConversationList";
 import { ButtonLink, PageLink } from "../components/links";
@@ -224,7 +225,7 @@ function Messages({ turns, isLoading, earlier, conversationId, onRetry }: Messag
           (conversationId ? <StoredMessages conversationId={conversationId} /> : <Welcome />)}
         <Stack className="message-list" gap="lg" py="lg">
           {earlier && (
-            <Button
+            <ActionButton
               variant="default"
               size="xs"
               w="fit-content"
@@ -232,7 +233,7 @@ function Messages({ turns, isLoading, earlier, conversationId, onRetry }: Messag
               loading={earlier.isLoading}
             >
               {t("chat.earlier")}
-            </Button>
+            </ActionButton>
           )}
           {turns.map((turn, index) => (
             <TurnView key={turn.key} turn={turn} isLast={index === turns.length - 1} onRetry={onRetry} />

@@ -20,6 +20,7 @@ import { useTranslation } from "react-i18next";
 import { api, type Database, type Run } from "../api/client";
 import { getLiveRun, LiveRun, type LiveState, useLiveRun } from "../api/liveRuns";
 import { type DataSource, databasesQuery, getSourceHeaders, useScope, useStopRun } from "../api/queries";
+import { ActionButton } from "../components/ActionButton";
 import { AnswerText } from "../components/AnswerText";
 import { isSendKey } from "../components/keys";
 import { Page } from "../components/Page";
@@ -189,7 +190,7 @@ function QuestionForm({ onAsk, isDisabled, run }: FormProps) {
           }}
         />
         {isRunning ? (
-          <Button
+          <ActionButton
             color="red.8"
             leftSection={<IconPlayerStop size={15} />}
             disabled={!state.runId}
@@ -197,7 +198,7 @@ function QuestionForm({ onAsk, isDisabled, run }: FormProps) {
             loading={stop.isPending}
           >
             {t("stop")}
-          </Button>
+          </ActionButton>
         ) : (
           <Button type="submit" disabled={isDisabled || !question.trim()}>
             {t("data.ask")}

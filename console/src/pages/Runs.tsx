@@ -1,4 +1,4 @@
-import { Button, Group, Paper, Select, SimpleGrid, Stack, Tabs, Text } from "@mantine/core";
+import { Group, Paper, Select, SimpleGrid, Stack, Tabs, Text } from "@mantine/core";
 import { IconActivity, IconDownload, IconHandStop } from "@tabler/icons-react";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
@@ -14,6 +14,7 @@ import {
   withQuery,
 } from "../api/client";
 import { agentsQuery, approvalsQuery, toolsQuery, useScope } from "../api/queries";
+import { ActionButton } from "../components/ActionButton";
 import { ApprovalCard } from "../components/ApprovalCard";
 import { ExecutionTable } from "../components/ExecutionTable";
 import { PageLink } from "../components/links";
@@ -240,7 +241,7 @@ function CallList() {
           label={t("runs.failure")}
           data={FAILURES.map((value) => ({ value, label: t(`failure.${value}`) }))}
         />
-        <Button
+        <ActionButton
           size="xs"
           variant="default"
           leftSection={<IconDownload size={14} />}
@@ -249,7 +250,7 @@ function CallList() {
           ml="auto"
         >
           CSV
-        </Button>
+        </ActionButton>
       </Group>
       <ErrorAlert error={download.error} />
       <ExecutionTable filter={filter} />

@@ -1,8 +1,9 @@
 import "../styles/more.css";
-import { Button, Center, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
+import { Center, Paper, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Session } from "../api/client";
+import { ActionButton } from "../components/ActionButton";
 import { CodeText } from "../components/CodeText";
 import { Logo } from "../components/Logo";
 import { ErrorAlert } from "../components/States";
@@ -56,9 +57,9 @@ export default function SignIn({ reason, onSignedIn }: Props) {
             required
           />
           <ErrorAlert error={error} />
-          <Button type="submit" loading={isBusy} disabled={!key.trim()}>
+          <ActionButton type="submit" loading={isBusy} disabled={!key.trim()}>
             {t("signIn.submit")}
-          </Button>
+          </ActionButton>
         </Stack>
       </Paper>
     </Center>

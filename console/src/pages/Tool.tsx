@@ -1,10 +1,11 @@
-import { Button, Select, Stack, Tabs } from "@mantine/core";
+import { Select, Stack, Tabs } from "@mantine/core";
 import { IconChevronLeft } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
 import { api, type ToolHealth, type ToolSpec } from "../api/client";
 import { agentsQuery, healthQuery, skillsQuery, useScope } from "../api/queries";
+import { ActionButton } from "../components/ActionButton";
 import { DeleteButton } from "../components/Confirm";
 import { Figures } from "../components/Figures";
 import { Json } from "../components/Json";
@@ -151,9 +152,9 @@ function ToolActions({ spec }: { spec: ToolSpec }) {
   };
   return (
     <>
-      <Button size="xs" variant="default" onClick={() => toggle.mutate()} loading={toggle.isPending}>
+      <ActionButton size="xs" variant="default" onClick={() => toggle.mutate()} loading={toggle.isPending}>
         {t(spec.enabled === false ? "tool.enable" : "tool.disable")}
-      </Button>
+      </ActionButton>
       <DeleteButton
         title={t("tool.deleteTitle", { name: spec.tool_id })}
         text={t("tool.deleteText")}

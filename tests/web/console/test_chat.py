@@ -262,7 +262,7 @@ async def test_images_are_attached_pasted_and_still_there_after_a_reload(browser
         await page.reload()
         await expect(page.locator("article img")).to_have_count(2)
         loaded = "[...document.querySelectorAll('article img')].every((image) => image.naturalWidth === 1)"
-        assert await page.evaluate(loaded)
+        await page.wait_for_function(loaded)
         await page.goto(console.url + "/chat?model=other")
         await expect(page.get_by_role("button", name="This model takes text only")).to_be_disabled()
 

@@ -231,6 +231,28 @@ async def test_all_calls_are_listed_page_by_page(browser, tmp_path):
         await expect(calls).to_have_count(51)
 
 
+async def test_a_button_keeps_the_focus_while_its_action_runs(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        await add_calls(console, 101)
+        page = await console.open("/runs?tab=calls")
+        more = page.get_by_role("button", name="Load more")
+        calls = page.get_by_role("button", name="echo")
+        await more.focus()
+        await page.keyboard.press("Enter")
+        await expect(calls).to_have_count(100)
+        await expect(more).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(calls).to_have_count(101)
+
+
+async def test_a_trial_says_that_its_result_was_cut(browser, tmp_path):
+    async with serve_console(browser, tmp_path) as console:
+        page = await console.open("/tools/echo")
+        await page.get_by_role("textbox", name="text").fill("long " * 40_000)
+        await page.get_by_role("button", name="Run", exact=True).click()
+        await expect(page.get_by_text("characters were removed from the result.")).to_be_visible()
+
+
 async def test_pages_of_a_list_are_refreshed_with_one_request_in_five_seconds(browser, tmp_path):
     async with serve_console(browser, tmp_path) as console:
         await add_calls(console, 101)

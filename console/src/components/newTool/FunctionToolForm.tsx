@@ -1,8 +1,9 @@
-import { Button, Stack, Text, TextInput } from "@mantine/core";
+import { Stack, Text, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api } from "../../api/client";
+import { ActionButton } from "../ActionButton";
 import { UnsavedChanges } from "../Confirm";
 import { ErrorAlert } from "../States";
 import { useShowTools } from "./useShowTools";
@@ -65,14 +66,14 @@ export function FunctionToolForm() {
         onChange={(event) => setFunctionName(event.currentTarget.value)}
       />
       <ErrorAlert error={save.error} />
-      <Button
+      <ActionButton
         type="submit"
         w="fit-content"
         loading={save.isPending}
         disabled={!id.trim() || !modulePath.trim()}
       >
         {t("save")}
-      </Button>
+      </ActionButton>
     </Stack>
   );
 }

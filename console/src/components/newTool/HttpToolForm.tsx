@@ -1,8 +1,9 @@
-import { Badge, Button, Group, Select, SimpleGrid, Stack, Textarea, TextInput } from "@mantine/core";
+import { Badge, Group, Select, SimpleGrid, Stack, Textarea, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api } from "../../api/client";
+import { ActionButton } from "../ActionButton";
 import { UnsavedChanges } from "../Confirm";
 import { Json } from "../Json";
 import { CodeEditor } from "../lazy";
@@ -118,12 +119,12 @@ export function HttpToolForm() {
           />
         </Labelled>
         <Group>
-          <Button variant="light" onClick={tryCall} loading={trial.isPending} disabled={isIncomplete}>
+          <ActionButton variant="light" onClick={tryCall} loading={trial.isPending} disabled={isIncomplete}>
             {t("newTool.try")}
-          </Button>
-          <Button onClick={store} loading={save.isPending} disabled={isIncomplete}>
+          </ActionButton>
+          <ActionButton onClick={store} loading={save.isPending} disabled={isIncomplete}>
             {t("save")}
-          </Button>
+          </ActionButton>
         </Group>
         <ErrorAlert error={trial.error ?? save.error} />
         {trial.data && (

@@ -1,8 +1,9 @@
-import { Button, Stack } from "@mantine/core";
+import { Stack } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import type { FormEvent, ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type ImportOutcome } from "../../api/client";
+import { ActionButton } from "../ActionButton";
 import { UnsavedChanges } from "../Confirm";
 import { ErrorAlert } from "../States";
 import { ImportedTools } from "./ImportedTools";
@@ -40,9 +41,9 @@ export function ImportForm({
       <UnsavedChanges isChanged={isChanged && !load.isPending && !load.isSuccess} />
       {children}
       <ErrorAlert error={load.error} />
-      <Button type="submit" loading={load.isPending} disabled={isIncomplete} w="fit-content">
+      <ActionButton type="submit" loading={load.isPending} disabled={isIncomplete} w="fit-content">
         {t("tools.add")}
-      </Button>
+      </ActionButton>
       {load.data && <ImportedTools outcome={load.data} />}
     </Stack>
   );

@@ -1,8 +1,9 @@
-import { Button, Group, Stack, Textarea, TextInput } from "@mantine/core";
+import { Group, Stack, Textarea, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type ImportOutcome } from "../../api/client";
+import { ActionButton } from "../ActionButton";
 import { UnsavedChanges } from "../Confirm";
 import { ErrorAlert } from "../States";
 import { ImportedTools } from "./ImportedTools";
@@ -54,21 +55,21 @@ export function OpenApiImport() {
         onChange={(event) => setPrefix(event.currentTarget.value)}
       />
       <Group>
-        <Button
+        <ActionButton
           variant="light"
           onClick={() => preview.mutate()}
           loading={preview.isPending}
           disabled={!source.trim()}
         >
           {t("newTool.preview")}
-        </Button>
-        <Button
+        </ActionButton>
+        <ActionButton
           onClick={() => save.mutate()}
           loading={save.isPending}
           disabled={chosen.length === 0 || !preview.data}
         >
           {t("newTool.import", { count: chosen.length })}
-        </Button>
+        </ActionButton>
       </Group>
       <ErrorAlert error={preview.error ?? save.error} />
       {preview.data && <ImportedTools outcome={preview.data} chosen={chosen} onChoose={setChosen} />}

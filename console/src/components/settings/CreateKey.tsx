@@ -16,6 +16,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api } from "../../api/client";
 import { sessionQuery } from "../../api/queries";
+import { ActionButton } from "../ActionButton";
 import { ErrorAlert } from "../States";
 
 const SCOPES = ["chat", "approve", "tools:read", "tools:write", "admin"];
@@ -103,13 +104,13 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
               </Alert>
             )}
             <ErrorAlert error={create.error} />
-            <Button
+            <ActionButton
               type="submit"
               loading={create.isPending}
               disabled={!name.trim() || scopes.length === 0 || (!hasKey && !scopes.includes("admin"))}
             >
               {t("settings.createKey")}
-            </Button>
+            </ActionButton>
           </Stack>
         </form>
       )}

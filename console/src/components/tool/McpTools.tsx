@@ -1,10 +1,11 @@
-import { Accordion, Alert, Badge, Button, Group, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Accordion, Alert, Badge, Group, SimpleGrid, Stack, Text } from "@mantine/core";
 import { IconPlugConnected } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { api, type Page, type Pin, type ToolHealth } from "../../api/client";
 import { useScope } from "../../api/queries";
 import { formatTime } from "../../format";
+import { ActionButton } from "../ActionButton";
 import { CodeText } from "../CodeText";
 import { Json } from "../Json";
 import { Empty, ErrorAlert, QueryView } from "../States";
@@ -100,9 +101,9 @@ function PinItem({ pin, path }: { pin: Pin; path: string }) {
           <ErrorAlert error={accept.error} />
           {pin.pending && canAccept && (
             <Group>
-              <Button size="xs" onClick={() => accept.mutate()} loading={accept.isPending}>
+              <ActionButton size="xs" onClick={() => accept.mutate()} loading={accept.isPending}>
                 {t("mcp.accept")}
-              </Button>
+              </ActionButton>
             </Group>
           )}
         </Stack>

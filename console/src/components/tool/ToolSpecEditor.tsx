@@ -1,9 +1,10 @@
-import { Button, Group, Stack, Text } from "@mantine/core";
+import { Group, Stack, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type ToolSpec } from "../../api/client";
 import { skillsQuery, toolsQuery } from "../../api/queries";
+import { ActionButton } from "../ActionButton";
 import { UnsavedChanges } from "../Confirm";
 import { CodeEditor } from "../lazy";
 import { ErrorAlert } from "../States";
@@ -41,9 +42,9 @@ export function ToolSpecEditor({ spec, path }: { spec: ToolSpec; path: string })
       />
       <ErrorAlert error={save.error} />
       <Group>
-        <Button size="xs" onClick={() => save.mutate()} loading={save.isPending}>
+        <ActionButton size="xs" onClick={() => save.mutate()} loading={save.isPending}>
           {t("save")}
-        </Button>
+        </ActionButton>
         {save.isSuccess && text === saved && (
           <Text size="sm" c="dimmed" role="status">
             {t("saved")}

@@ -60,6 +60,11 @@ export function ToolTrial({ skill, toolId }: { skill: Skill; toolId: string }) {
             </Group>
             {call.data.media && <Media parts={toMedia(call.data.media)} />}
             <Json value={call.data.content} label={t("call.result")} />
+            {call.data.meta.cut > 0 && (
+              <Text size="xs" c="dimmed">
+                {t("call.cut", { count: call.data.meta.cut })}
+              </Text>
+            )}
           </>
         ) : (
           !call.error && (

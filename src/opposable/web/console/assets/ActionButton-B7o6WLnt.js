@@ -1,0 +1,1 @@
+import{b as e,l as t}from"./components-mLP0z37s.js";import{j as n}from"./vendor-CMgcyh8-.js";var r=n();function i({loading:n=!1,leftSection:i,onClick:a,...o}){return(0,r.jsx)(t,{leftSection:n?(0,r.jsx)(e,{size:14,color:`currentColor`}):i,"aria-busy":n||void 0,"aria-disabled":n||void 0,...o,onClick:e=>n?e.preventDefault():a?.(e)})}export{i as t};
