@@ -41,9 +41,8 @@ def make_scripted_model() -> ScriptedModel:
     """Return a model that causes both errors and continues."""
     return ScriptedModel(
         reply_with_calls(tool_call("basket_add", '{"item": "lemonade"}')),
-        reply_with_calls(
-            tool_call("basket_add", '{"item": "tea"}'), tool_call("basket_add", '{"item": "cake"}', "call_cake")
-        ),
+        reply_with_calls(tool_call("basket_add", '{"item": "tea"}')),
+        reply_with_calls(tool_call("basket_add", '{"item": "cake"}')),
         reply_with_calls(tool_call("basket_total")),
         "Tea is in the basket, for 3; there is no lemonade, and cake is over the budget.",
     )

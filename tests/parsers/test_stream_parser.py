@@ -1,6 +1,7 @@
 """Streaming: events are emitted as soon as they are certain and add up to the result; the parser never raises."""
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -234,6 +235,25 @@ def test_hostile_text_takes_linear_time(pattern, opening):
         parse(text, TOOLS)
 
     assert_linear(work, SIZE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>" + '<tool_call>{"' * 2_000,
+        f"<think><tool_call>[{', '.join([CALL] * 500)}]",
+        f"[{', '.join([CALL] * 500)}]",
+    ],
+    ids=["broken calls", "calls in thinking", "calls"],
+)
+def test_many_calls_do_not_each_hold_the_whole_text(text):
+    tracemalloc.start()
+    try:
+        parse(text, TOOLS)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * len(text)
 
 
 SPACED = [CALL, f"```json\n{CALL}\n```", f"<tool_call>{CALL}</tool_call>"]

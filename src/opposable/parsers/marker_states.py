@@ -1,7 +1,8 @@
 """Parser states entered at a marker, a message header or a ReAct label."""
 
 import re
-from itertools import takewhile
+from itertools import groupby, takewhile
+from operator import attrgetter
 
 from opposable.parsers import quotation, react
 from opposable.parsers.bracket_scanner import BracketScan
@@ -112,10 +113,11 @@ class MarkerStates(BufferingStates):
             or (not (marker and marker.is_control_token) and quotation.is_indented_code(lead))
         )
 
-    def _emit_calls(self, spans: list[CallSpan], end: int) -> None:
-        for span in spans:
-            raw = self._buffer[span.start : span.end] or self._buffer[self._start : end]
-            self._emitter.emit_call(span, raw, self._truncated)
+    def _emit_calls(self, spans: list[CallSpan], end: int, repair_note: str = "") -> None:
+        for (start, stop), same_text in groupby(spans, key=attrgetter("start", "end")):
+            raw = self._buffer[start:stop] or self._buffer[self._start : end]
+            for span in same_text:
+                self._emitter.emit_call(span, raw, self._truncated, repair_note)
 
     def _reject_quoted_calls(self, spans: list[CallSpan], raw: str) -> None:
         for span in spans:
@@ -201,13 +203,13 @@ class MarkerStates(BufferingStates):
         is_call = is_control_token or not _last_line(tail).strip()
         ends_reply = final and not self._truncated and _ONLY_IGNORED_MARKERS.match(text, end) is not None
         if ends_reply and is_call and section.spans and not quotation.is_quoted(tail):
-            for span in section.spans:
-                self._emitter.emit_call(span, text[self._start : end], False, "call in thinking that was never closed")
+            self._emit_calls(section.spans, end, "call in thinking that was never closed")
             self._at = len(text)
             return False
+        raw = text[self._start : end]
         for span in section.spans:
             if span.call:
-                self._emitter.reject_call(text[self._start : end], span.call.name, "in_thinking")
+                self._emitter.reject_call(raw, span.call.name, "in_thinking")
         opener_end = self._start + len(self._opener)
         stop = max(end, opener_end)
         if not section.spans and (closer_at := text.find(self._closer, opener_end, stop)) >= 0:
