@@ -114,4 +114,4 @@ def _is_same_call(call: ToolCall, other: ToolCall) -> bool:
 
 def _is_same_step(step: Step, other: Step) -> bool:
     outcomes = [(one.result.content, one.result.failure, one.result.media) for one in (step, other)]
-    return outcomes[0] == outcomes[1] and _is_same_call(step.call, other.call)
+    return step is other or (outcomes[0] == outcomes[1] and _is_same_call(step.call, other.call))
