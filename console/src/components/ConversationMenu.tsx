@@ -1,15 +1,14 @@
 import "../styles/more.css";
-import { ActionIcon, Menu, Modal, Stack, TextInput } from "@mantine/core";
+import { ActionIcon, Menu, Modal, TextInput } from "@mantine/core";
 import { IconDots, IconPencil, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Conversation } from "../api/client";
 import { conversationsQuery, startedConversations } from "../api/queries";
-import { ActionButton } from "./ActionButton";
 import { ConfirmDialog } from "./Confirm";
-import { ErrorAlert } from "./States";
+import { MutationForm } from "./MutationForm";
 
 type Props = { conversation: Conversation; isCurrent: boolean };
 
@@ -67,27 +66,17 @@ function RenameDialog({ conversation, isOpen, onClose }: DialogProps) {
       onClose();
     },
   });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    rename.mutate();
-  };
   return (
     <Modal opened={isOpen} onClose={onClose} title={t("chat.renameTitle")}>
-      <form onSubmit={submit}>
-        <Stack>
-          <TextInput
-            label={t("chat.title")}
-            value={title}
-            onChange={(event) => setTitle(event.currentTarget.value)}
-            data-autofocus
-            maxLength={200}
-          />
-          <ErrorAlert error={rename.error} />
-          <ActionButton type="submit" loading={rename.isPending} disabled={!title.trim()}>
-            {t("save")}
-          </ActionButton>
-        </Stack>
-      </form>
+      <MutationForm mutation={rename} action={t("save")} isIncomplete={!title.trim()}>
+        <TextInput
+          label={t("chat.title")}
+          value={title}
+          onChange={(event) => setTitle(event.currentTarget.value)}
+          data-autofocus
+          maxLength={200}
+        />
+      </MutationForm>
     </Modal>
   );
 }

@@ -8,6 +8,7 @@ import { type Agent, api } from "../api/client";
 import { agentsQuery, useScope } from "../api/queries";
 import { ActionButton } from "../components/ActionButton";
 import { PageLink } from "../components/links";
+import { MutationForm } from "../components/MutationForm";
 import { Page } from "../components/Page";
 import { Empty, ErrorAlert, QueryView } from "../components/States";
 
@@ -115,26 +116,15 @@ function CreateDialog({ isOpen, onClose }: DialogProps) {
   });
   return (
     <Modal opened={isOpen} onClose={onClose} title={t("agents.create")}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          create.mutate();
-        }}
-      >
-        <Stack>
-          <TextInput
-            label={t("agents.id")}
-            description={t("idText")}
-            value={id}
-            onChange={(event) => setId(event.currentTarget.value)}
-            data-autofocus
-          />
-          <ErrorAlert error={create.error} />
-          <ActionButton type="submit" loading={create.isPending} disabled={!id.trim()}>
-            {t("agents.create")}
-          </ActionButton>
-        </Stack>
-      </form>
+      <MutationForm mutation={create} action={t("agents.create")} isIncomplete={!id.trim()}>
+        <TextInput
+          label={t("agents.id")}
+          description={t("idText")}
+          value={id}
+          onChange={(event) => setId(event.currentTarget.value)}
+          data-autofocus
+        />
+      </MutationForm>
     </Modal>
   );
 }

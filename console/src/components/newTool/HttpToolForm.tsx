@@ -6,9 +6,8 @@ import { api } from "../../api/client";
 import { ActionButton } from "../ActionButton";
 import { UnsavedChanges } from "../Confirm";
 import { Json } from "../Json";
-import { CodeEditor } from "../lazy";
 import { ErrorAlert } from "../States";
-import { Labelled } from "./Labelled";
+import { JsonField } from "./JsonField";
 import { useShowTools } from "./useShowTools";
 
 type Trial = { success: boolean; content: string; failure: string | null; seconds: number };
@@ -98,26 +97,10 @@ export function HttpToolForm() {
           value={token}
           onChange={(event) => setToken(event.currentTarget.value)}
         />
-        <Labelled text={t("newTool.parameters")}>
-          <CodeEditor
-            language="json"
-            label={t("newTool.parameters")}
-            value={schema}
-            onChange={setSchema}
-            minHeight="7rem"
-          />
-        </Labelled>
+        <JsonField label={t("newTool.parameters")} value={schema} onChange={setSchema} minHeight="7rem" />
       </Stack>
       <Stack>
-        <Labelled text={t("newTool.example")}>
-          <CodeEditor
-            language="json"
-            label={t("newTool.example")}
-            value={example}
-            onChange={setExample}
-            onSubmit={tryCall}
-          />
-        </Labelled>
+        <JsonField label={t("newTool.example")} value={example} onChange={setExample} onSubmit={tryCall} />
         <Group>
           <ActionButton variant="light" onClick={tryCall} loading={trial.isPending} disabled={isIncomplete}>
             {t("newTool.try")}

@@ -1,9 +1,8 @@
 import { Text } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { CodeEditor } from "../lazy";
 import { ImportForm } from "./ImportForm";
-import { Labelled } from "./Labelled";
+import { JsonField } from "./JsonField";
 
 const EXAMPLE_CONFIG =
   '{\n  "mcpServers": {\n    "notes": { "url": "https://notes.example.com/mcp" }\n  }\n}';
@@ -18,15 +17,7 @@ export function McpImport() {
       path="mcp"
       isChanged={config !== EXAMPLE_CONFIG}
     >
-      <Labelled text={t("newTool.mcpConfig")}>
-        <CodeEditor
-          language="json"
-          label={t("newTool.mcpConfig")}
-          value={config}
-          onChange={setConfig}
-          minHeight="7rem"
-        />
-      </Labelled>
+      <JsonField label={t("newTool.mcpConfig")} value={config} onChange={setConfig} minHeight="7rem" />
       <Text size="xs" c="dimmed">
         {t("newTool.mcpText")}
       </Text>

@@ -16,8 +16,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { api } from "../../api/client";
 import { sessionQuery } from "../../api/queries";
-import { ActionButton } from "../ActionButton";
-import { ErrorAlert } from "../States";
+import { MutationForm } from "../MutationForm";
 
 const SCOPES = ["chat", "approve", "tools:read", "tools:write", "admin"];
 
@@ -73,46 +72,35 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
           </Group>
         </Stack>
       ) : (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            create.mutate();
-          }}
+        <MutationForm
+          mutation={create}
+          action={t("settings.createKey")}
+          isIncomplete={!name.trim() || scopes.length === 0 || (!hasKey && !scopes.includes("admin"))}
         >
-          <Stack>
-            <TextInput
-              label={t("settings.keyName")}
-              value={name}
-              onChange={(event) => setName(event.currentTarget.value)}
-              data-autofocus
-              maxLength={100}
-            />
-            <Checkbox.Group label={t("settings.scopes")} value={scopes} onChange={setScopes}>
-              <Group mt={6}>
-                {SCOPES.map((scope) => (
-                  <Checkbox key={scope} value={scope} label={scope} />
-                ))}
-              </Group>
-            </Checkbox.Group>
-            <Group grow>
-              <LimitInput label={t("settings.budget")} min={0} value={budget} onChange={setBudget} />
-              <LimitInput label={t("settings.rate")} min={1} value={rate} onChange={setRate} />
+          <TextInput
+            label={t("settings.keyName")}
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+            data-autofocus
+            maxLength={100}
+          />
+          <Checkbox.Group label={t("settings.scopes")} value={scopes} onChange={setScopes}>
+            <Group mt={6}>
+              {SCOPES.map((scope) => (
+                <Checkbox key={scope} value={scope} label={scope} />
+              ))}
             </Group>
-            {!hasKey && (
-              <Alert color="orange" variant="light">
-                {t("settings.firstKey")}
-              </Alert>
-            )}
-            <ErrorAlert error={create.error} />
-            <ActionButton
-              type="submit"
-              loading={create.isPending}
-              disabled={!name.trim() || scopes.length === 0 || (!hasKey && !scopes.includes("admin"))}
-            >
-              {t("settings.createKey")}
-            </ActionButton>
-          </Stack>
-        </form>
+          </Checkbox.Group>
+          <Group grow>
+            <LimitInput label={t("settings.budget")} min={0} value={budget} onChange={setBudget} />
+            <LimitInput label={t("settings.rate")} min={1} value={rate} onChange={setRate} />
+          </Group>
+          {!hasKey && (
+            <Alert color="orange" variant="light">
+              {t("settings.firstKey")}
+            </Alert>
+          )}
+        </MutationForm>
       )}
     </Modal>
   );
