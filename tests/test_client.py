@@ -5,6 +5,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 from aiohttp import ClientTimeout
+from tests.web.api.asking import wait_until_written
 from tests.web.api.chat_serving import serve_service
 from tests.web.serving import SlowModel
 
@@ -91,8 +92,9 @@ async def test_an_id_never_leads_to_another_route(tmp_path):
 
 
 async def test_runs_are_filtered_by_known_fields_alone(tmp_path):
-    async with open_client(tmp_path, "hi") as (client, _):
+    async with open_client(tmp_path, "hi") as (client, service):
         run = await client.get_run((await client.chat("hello")).meta["run_id"])
+        await wait_until_written(service)
         assert [stored.run_id async for stored in client.list_runs(agent_id=run.agent_id)] == [run.run_id]
         assert [run async for run in client.list_runs(agent_id="other")] == []
         with pytest.raises(TypeError):
