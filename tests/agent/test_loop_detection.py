@@ -1,6 +1,7 @@
 """Calls that repeat without effect."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from pydantic import StrictBool, StrictInt
@@ -12,7 +13,7 @@ from opposable.agent.loop_detection import LoopDetection
 from opposable.agent.policy import Step
 from opposable.agent.tool_execution import ResolvedCall
 from opposable.domain.content import ImagePart
-from opposable.domain.errors import ToolRefused
+from opposable.domain.errors import ToolFailed, ToolRefused
 from opposable.domain.tools import ToolCall, ToolResult
 from opposable.models.scripted import ScriptedModel, reply_with_calls, tool_call
 
@@ -86,6 +87,16 @@ async def test_changed_images_restart_the_count():
     finished = await Agent(ScriptedModel(*calls, "done"), [look], limits=limits).run("go")
     contents = [message.content for message in finished.messages if message.role == "tool"]
     assert contents == ["the screen\n[image image/png, 1 bytes]"] * 4
+
+
+@pytest.mark.parametrize("depth", [900, 990, 1010, 1100])
+async def test_repeated_calls_may_be_nested_as_deeply_as_json_allows(depth):
+    def fail(value: Any) -> str:
+        raise ToolFailed("No.")
+
+    calls = [tool_call("fail", f'{{"value": {"[" * depth}{"]" * depth}{space}}}') for space in ("", "", " ")]
+    finished = await Agent(ScriptedModel(*map(reply_with_calls, calls), "Done."), [fail]).run("Start.")
+    assert finished.text == "Done."
 
 
 def build_step(name, failure, content, attempts=1):

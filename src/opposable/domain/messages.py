@@ -66,12 +66,16 @@ class Message:
         text = (TextPart(self.content),) if self.content else ()
         return (*text, *self.media)
 
-    def encode_once(self, wire_format: str, encode: Callable[["Message"], bytes]) -> bytes:
-        """Return `encode(self)`, computed once for each wire format."""
-        encoded = self._wire_cache.get(wire_format)
-        if encoded is None:
-            encoded = self._wire_cache[wire_format] = encode(self)
-        return encoded
+
+def encode_messages(messages: Iterable[Message], wire_format: str, encode: Callable[[Message], bytes]) -> list[bytes]:
+    """Return `encode(message)` of each message, computed once for each wire format."""
+    encoded = []
+    for message in messages:
+        cache = message._wire_cache  # noqa: SLF001 - of this module
+        if wire_format not in cache:
+            cache[wire_format] = encode(message)
+        encoded.append(cache[wire_format])
+    return encoded
 
 
 def system_message(content: str) -> Message:

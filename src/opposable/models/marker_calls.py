@@ -8,7 +8,7 @@ from dataclasses import replace
 from opposable import parsers  # lazy: the parser is loaded with the first marked call
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CUT_OFF, ModelEvent, Reply, TextDelta
-from opposable.domain.messages import Message, assistant_message
+from opposable.domain.messages import Message, assistant_message, encode_messages
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.models.base import DEFAULT_OPTIONS, ModelOptions, ModelWrapper, request_reply
 from opposable.parsers.markers import MISSING_END, OPENERS, TAGGED_CALL_STARTS, compile_alternatives, get_prefixes
@@ -85,17 +85,16 @@ class MarkerCallsModel(ModelWrapper):
 
 def escape_results(messages: Sequence[Message]) -> Sequence[Message]:
     """Escape the control tokens in tool results, for a server that renders them into a text prompt."""
-    changed = {
-        n: replace(message, content=escaped.decode("utf-8", "surrogatepass"))
-        for n, message in enumerate(messages)
-        if message.role == "tool" and (escaped := message.encode_once("escaped", _encode_escaped_content))
-    }
-    return [changed.get(n, message) for n, message in enumerate(messages)] if changed else messages
+    contents = encode_messages(messages, "escaped", _encode_escaped_result)
+    if not any(contents):
+        return messages
+    pairs = zip(messages, contents, strict=True)
+    return [replace(one, content=text.decode("utf-8", "surrogatepass")) if text else one for one, text in pairs]
 
 
-def _encode_escaped_content(message: Message) -> bytes:
-    """Return the content with its control tokens escaped; empty if there are none."""
-    escaped = parsers.escape_special_tokens(message.content)
+def _encode_escaped_result(message: Message) -> bytes:
+    """Return the content of a tool result with its control tokens escaped; empty if there are none."""
+    escaped = parsers.escape_special_tokens(message.content) if message.role == "tool" else message.content
     return b"" if escaped is message.content else escaped.encode("utf-8", "surrogatepass")
 
 

@@ -9,7 +9,7 @@ from opposable.domain.content import ContentPart, ImagePart, TextPart, join_text
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta, Token
 from opposable.domain.json_text import dump_json
-from opposable.domain.messages import Message, NativeReply, tool_message, user_message
+from opposable.domain.messages import Message, NativeReply, encode_messages, tool_message, user_message
 from opposable.domain.tools import ToolCall, ToolDefinition, new_call_id
 from opposable.domain.usage import Usage
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
@@ -147,7 +147,7 @@ class OpenAICompatibleModel:
     def _build_body(self, messages: Sequence[Message], tools: Sequence[ToolDefinition], options: ModelOptions) -> bytes:
         """Return the request body: the settings, then the encoded messages and tools."""
         sent = messages if not any(message.parts for message in messages) else move_result_media(messages)
-        encoded_messages = [message.encode_once(self._memo_key, self._encode_message) for message in sent]
+        encoded_messages = encode_messages(sent, self._memo_key, self._encode_message)
         ending = _encode_tools(tools, options) if tools or options.extra_body.get("tools") else b"}"
         return b"".join((self._encode_settings(options), b',"messages":[', b",".join(encoded_messages), b"]", ending))
 

@@ -9,7 +9,7 @@ from opposable.domain.content import ContentPart, ImagePart, TextPart, to_data_u
 from opposable.domain.errors import ModelError
 from opposable.domain.events import CUT_OFF, CallDelta, FinishReason, ModelEvent, Reply, TextDelta, ThinkingDelta
 from opposable.domain.json_text import dump_json
-from opposable.domain.messages import Message, NativeReply
+from opposable.domain.messages import Message, NativeReply, encode_messages
 from opposable.domain.tools import ToolCall, ToolDefinition
 from opposable.models.base import DEFAULT_OPTIONS, ForcedTool, ModelOptions
 from opposable.models.http_client import Endpoint, RetryPolicy, parse_event, to_model_error
@@ -103,7 +103,7 @@ class OpenAIResponsesModel:
             choice = options.tool_choice
             wire = {"type": "function", "name": choice.name} if isinstance(choice, ForcedTool) else choice
             body |= {"tool_choice": wire} if choice != "auto" else {}
-        items = b",".join([message.encode_once(f"responses:{self.name}", self._encode_message) for message in messages])
+        items = b",".join(encode_messages(messages, f"responses:{self.name}", self._encode_message))
         return dump_json(body)[:-1] + b',"input":[' + items + b"]}"
 
     def _encode_message(self, message: Message) -> bytes:

@@ -4,6 +4,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 import orjson
 
@@ -62,5 +63,11 @@ def _is_json(text: str) -> bool:
 
 
 def canonicalize_arguments(arguments: dict[str, Any]) -> str:
-    """Return a text that is equal for equal arguments in any order, and only for those."""
-    return json.dumps(arguments, sort_keys=True, default=repr)
+    """Return a text that is equal for equal arguments in any order, and only for those.
+
+    Arguments that are nested too deeply, some 900 lists deep, are equal to no others.
+    """
+    try:
+        return json.dumps(arguments, sort_keys=True, default=repr)
+    except RecursionError:
+        return uuid4().hex
