@@ -72,6 +72,16 @@ export const agentsQuery = queryOptions({
   queryKey: ["agents"],
   queryFn: () => listAll<Agent>("/api/agents"),
 });
+
+/** Return the agents by name, as the options of a choice; none if the signed-in key may not list them. */
+export function useAgentOptions(): { value: string; label: string }[] {
+  const agents = useQuery({ ...agentsQuery, enabled: useScope("tools:read") });
+  return (agents.data?.items ?? []).map(({ agent }) => ({
+    value: agent.agent_id,
+    label: agent.name || agent.agent_id,
+  }));
+}
+
 export const toolsQuery = queryOptions({
   queryKey: ["tools"],
   queryFn: () => listAll<ToolSpec>("/api/tools"),

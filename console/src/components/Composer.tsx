@@ -21,7 +21,7 @@ import {
   MAX_TOTAL_BYTES,
   readAttachment,
 } from "../api/media";
-import { agentsQuery, sessionQuery, useScope, useStopRun } from "../api/queries";
+import { agentsQuery, sessionQuery, useAgentOptions, useScope, useStopRun } from "../api/queries";
 import { isSendKey } from "./keys";
 import { Media } from "./Media";
 import { ErrorAlert } from "./States";
@@ -214,17 +214,13 @@ function ModelPicker({ agent }: { agent: string }) {
   const navigate = useNavigate();
   const { model = "" } = useSearch({ strict: false });
   const session = useQuery(sessionQuery).data;
-  const agents = useQuery({ ...agentsQuery, enabled: useScope("tools:read") });
   const choose = (change: { agent?: string; model?: string }) =>
     navigate({
       to: ".",
       search: (previous: object) => ({ ...previous, message: undefined, ...change }),
       replace: true,
     });
-  const agentOptions = (agents.data?.items ?? []).map(({ agent: spec }) => ({
-    value: spec.agent_id,
-    label: spec.name || spec.agent_id,
-  }));
+  const agentOptions = useAgentOptions();
   const models = session?.models ?? [];
   return (
     <Group gap={6} wrap="nowrap" miw={0}>

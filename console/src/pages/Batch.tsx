@@ -13,6 +13,7 @@ import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { api, type Batch, request, saveFile } from "../api/client";
 import { ActionButton } from "../components/ActionButton";
+import { AgentName } from "../components/AgentName";
 import { BatchProgress } from "../components/BatchProgress";
 import { ConfirmButton } from "../components/Confirm";
 import { Figures } from "../components/Figures";
@@ -136,7 +137,7 @@ function BatchFigures({ batch }: { batch: Batch }) {
       t(`status.${status}`),
       formatNumber(batch.counts[status as keyof Batch["counts"]] ?? 0),
     ]),
-    [t("chat.agent"), batch.agent_id],
+    [t("chat.agent"), <AgentName key="agent" id={batch.agent_id} />],
     [t("batches.concurrency"), formatNumber(batch.concurrency)],
     [t("runs.inOut"), `${formatNumber(batch.input_tokens)} / ${formatNumber(batch.output_tokens)}`],
     ...(batch.cost ? [[t("limit.cost"), batch.cost.toFixed(4)] as [string, ReactNode]] : []), // 0 without a price

@@ -1,6 +1,7 @@
 import { IconStack2 } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { Batch } from "../api/client";
+import { AgentName } from "../components/AgentName";
 import { BatchProgress } from "../components/BatchProgress";
 import { PageLink } from "../components/links";
 import { Page } from "../components/Page";
@@ -21,7 +22,7 @@ export function BatchesPage() {
       ),
     },
     { label: t("runs.status"), cell: ({ status }) => <Status value={status} /> },
-    { label: t("chat.agent"), cell: ({ agent_id }) => agent_id },
+    { label: t("chat.agent"), cell: ({ agent_id }) => <AgentName id={agent_id} /> },
     { label: t("batches.progress"), cell: (batch) => <BatchProgress batch={batch} />, kind: "wide" },
     {
       label: t("tokens"),

@@ -15,6 +15,7 @@ import { api, type Run, saveFile } from "../api/client";
 import { getLiveRun, useLiveRun } from "../api/liveRuns";
 import { stopRun } from "../api/queries";
 import type { RunItem, RunState } from "../api/runState";
+import { AgentName } from "../components/AgentName";
 import { AnswerText } from "../components/AnswerText";
 import { ConfirmButton } from "../components/Confirm";
 import { DataGrid } from "../components/DataGrid";
@@ -112,7 +113,7 @@ function RunFigures({ run, state }: { run: Run; state: RunState }) {
   const figures: [string, React.ReactNode][] = [
     [t("runs.time"), formatTime(run.started_at)],
     [t("runs.duration"), seconds === null ? "–" : formatSeconds(seconds)],
-    [t("chat.agent"), run.agent_id || "–"],
+    [t("chat.agent"), run.agent_id ? <AgentName key="agent" id={run.agent_id} /> : "–"],
     [t("chat.model"), run.model || "–"],
     [t("runs.turns"), run.turns ?? 0],
     [t("runs.calls"), run.tool_calls ?? 0],

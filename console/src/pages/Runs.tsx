@@ -13,8 +13,9 @@ import {
   type Usage,
   withQuery,
 } from "../api/client";
-import { agentsQuery, approvalsQuery, toolsQuery, useScope } from "../api/queries";
+import { approvalsQuery, toolsQuery, useAgentOptions, useScope } from "../api/queries";
 import { ActionButton } from "../components/ActionButton";
+import { AgentName } from "../components/AgentName";
 import { ApprovalCard } from "../components/ApprovalCard";
 import { ExecutionTable } from "../components/ExecutionTable";
 import { PageLink } from "../components/links";
@@ -30,6 +31,7 @@ import { clean } from "./Tools";
 const STATUSES = ["running", "waiting", "finished", "failed", "cancelled"];
 const FAILURES = [
   "any",
+  "unknown_tool",
   "invalid_arguments",
   "refused",
   "denied",
@@ -37,6 +39,7 @@ const FAILURES = [
   "timeout",
   "unavailable",
   "failed",
+  "cancelled",
 ];
 const CHART_LIMIT = 1000;
 const TABS = ["runs", "approvals", "calls", "charts"] as const;
@@ -104,14 +107,6 @@ function Filter({ name, label, data }: FilterProps) {
   );
 }
 
-function useAgentOptions() {
-  const agents = useQuery({ ...agentsQuery, enabled: useScope("tools:read") });
-  return (agents.data?.items ?? []).map(({ agent }) => ({
-    value: agent.agent_id,
-    label: agent.name || agent.agent_id,
-  }));
-}
-
 function RunList() {
   const { t } = useTranslation();
   const { status = "", agent = "" } = useSearch({ strict: false });
@@ -133,7 +128,7 @@ function RunList() {
       kind: "wide",
     },
     { label: t("runs.status"), cell: (run) => <Status value={run.status} /> },
-    { label: t("chat.agent"), cell: (run) => run.agent_id },
+    { label: t("chat.agent"), cell: (run) => <AgentName id={run.agent_id} /> },
     { label: t("runs.calls"), cell: (run) => run.tool_calls, kind: "number" },
     {
       label: t("tokens"),
@@ -193,7 +188,7 @@ function Approvals() {
             {items.map((item) => (
               <Paper key={item.approval_id} className="bordered" bg="transparent" pt="xs">
                 <Text size="xs" c="dimmed" px="sm" mb={4}>
-                  {item.agent_id} · {formatTime(item.created_at)}
+                  <AgentName id={item.agent_id} /> · {formatTime(item.created_at)}
                   {isAdmin && " · "}
                   {isAdmin && (
                     <PageLink to="/runs/$runId" params={{ runId: item.run_id }} size="xs">

@@ -5,6 +5,7 @@ import re
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import aiohttp
 import duckdb
@@ -22,6 +23,7 @@ from tests.web.console.serving import ROOT, SAMPLE, Console, serve_console
 from opposable.domain.batches import BatchTask, RunOutcome
 from opposable.domain.records import Execution, Run
 from opposable.domain.specs import AgentSpec
+from opposable.domain.tools import FailureKind
 from opposable.domain.usage import Usage
 from opposable.service.batches import create_batch
 from opposable.store.model_usage import ModelUsage
@@ -216,6 +218,8 @@ async def test_runs_and_calls_are_filtered_and_calls_are_exported(browser, tmp_p
         text = Path(await (await download.value).path()).read_text(encoding="utf-8-sig")
         assert "calculator" in text
         assert "sql_execute" not in text
+        await page.get_by_role("combobox", name="Failure").click()
+        await expect(page.get_by_role("option")).to_have_count(1 + len(get_args(FailureKind)))
 
 
 async def test_all_calls_are_listed_page_by_page(browser, tmp_path):
@@ -559,9 +563,10 @@ async def test_a_batch_is_shown_and_controlled(browser, tmp_path, postgresql):  
     async with serve_console(browser, tmp_path, database_url=url) as console:
         store = console.service.store
         tasks = [BatchTask("1", "one"), BatchTask("2", "two")]
-        batch = await create_batch(store, AgentSpec(agent_id="clerk"), tasks)
+        batch = await create_batch(store, AgentSpec(agent_id="careful"), tasks)
         page = await console.open("/")
         await open_item(page, "Batches")
+        await expect(page.get_by_role("cell", name="Careful clerk")).to_be_visible()
         await page.get_by_role("link", name=batch.batch_id[:8]).click()
         await expect(page.get_by_text("0 of 2 tasks ended")).to_be_visible()
         await page.get_by_role("button", name="Pause").click()

@@ -1,0 +1,1 @@
+import{_ as e}from"./queries-CujbI5AJ.js";function t({id:t}){return e().find(({value:e})=>e===t)?.label??t}export{t};

@@ -1,0 +1,1 @@
+/* empty css             */import{t as e}from"./Drawer-C21U8TWr.js";import{j as t,t as n}from"./vendor-CMgcyh8-.js";import{t as r}from"./ConversationList-NW7kimkF.js";var i=t();function a({current:t,isOpen:a,onClose:o}){let{t:s}=n();return(0,i.jsx)(e,{opened:a,onClose:o,title:s(`chat.list`),size:300,children:(0,i.jsx)(r,{current:t,onSelect:o})})}export{a as default};

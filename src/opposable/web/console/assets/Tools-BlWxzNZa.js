@@ -1,1 +1,0 @@
-export{t as ToolsPage,n as clean,r as getHealthState,i as groupActions}from"./Tools-Ban5Sv7a.js";

@@ -1,0 +1,1 @@
+export{t as ToolsPage,n as clean,r as getHealthState,i as groupActions}from"./Tools-ChT4LD-I.js";
