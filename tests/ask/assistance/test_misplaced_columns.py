@@ -19,12 +19,58 @@ SCHEMA = DatabaseSchema(
     ),
     dialect="sqlite",
 )
+CLINIC = DatabaseSchema(
+    (
+        Table("department", (Column("id", "INT", primary_key=True), Column("floor", "INT"))),
+        Table(
+            "doctor",
+            (
+                Column("id", "INT", primary_key=True),
+                Column("name", "TEXT"),
+                Column("department_id", "INT", references="department.id"),
+            ),
+        ),
+        Table(
+            "visit",
+            (
+                Column("id", "INT", primary_key=True),
+                Column("doctor_id", "INT", references="doctor.id"),
+                Column("substitute_id", "INT", references="person.id"),
+                Column("nurse_id", "INT", references="person.id"),
+            ),
+        ),
+        Table("person", (Column("id", "INT", primary_key=True), Column("phone", "TEXT"))),
+        Table("rent", (Column("department_id", "INT", references="department.id"), Column("amount", "INT"))),
+    ),
+    dialect="sqlite",
+)
 
 
 def test_the_table_of_a_column_is_joined():
     result, corrections = repair_misplaced_columns("SELECT name FROM shop WHERE country = 'France'", "sqlite", SCHEMA)
     joined = "SELECT name FROM shop JOIN city AS t2 ON shop.city_id = t2.id WHERE t2.country = 'France'"
     assert (result, corrections) == (joined, ("city joined for country",))
+
+
+def test_the_table_is_joined_to_the_one_that_was_to_have_the_column():
+    sql = "SELECT COUNT(*) FROM department AS d JOIN visit AS v ON d.id = v.department_id GROUP BY d.id"
+    result, _ = repair_misplaced_columns(sql, "sqlite", CLINIC)
+    assert result == (
+        "SELECT COUNT(*) FROM department AS d JOIN visit AS v ON d.id = t3.department_id "
+        "JOIN doctor AS t3 ON v.doctor_id = t3.id GROUP BY d.id"
+    )
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM department AS d JOIN visit AS v ON v.amount = d.id",
+        "SELECT * FROM department AS d, visit AS v WHERE v.amount = d.floor",
+        "SELECT v.phone FROM visit AS v",
+    ],
+)
+def test_a_table_that_may_join_all_rows_or_in_two_ways_is_not_joined(sql):
+    assert repair_misplaced_columns(sql, "sqlite", CLINIC) == (sql, ())
 
 
 @pytest.mark.parametrize(

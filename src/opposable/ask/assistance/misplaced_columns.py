@@ -14,7 +14,7 @@ COLUMN_MOVED = LocalizedText("{column} read from {table}", "{column} 取自 {tab
 def repair_misplaced_columns(sql: str, dialect: Dialect, schema: DatabaseSchema) -> tuple[str, tuple[str, ...]]:
     """Return rejected SQL with its misplaced columns repaired, and the corrections; unchanged if several could be meant.
 
-    Columns that are compared with each other are left to the model: another table may join all rows with all.
+    Columns that are compared with each other are not read from another table: it may join all rows with all.
     """
     tree = parse_query(sql, dialect)
     selects = list(tree.find_all(exp.Select)) if tree else []
@@ -37,10 +37,10 @@ def _repair_columns(select: Any, dialect: Dialect, schema: DatabaseSchema) -> li
             corrections.append(COLUMN_MOVED.format(column=column.name, table=sources[owners[0]].name))
         if owners:
             continue
-        paths = _find_joins(column.name, sources, schema)
-        if len(paths) != 1:
+        joins = _find_joins(column, sources, schema)
+        if len(joins) != 1:
             continue
-        alias, own_key, table, other_key = paths[0]
+        alias, own_key, table, other_key = joins[0]
         name = next(f"t{n}" for n in range(len(sources) + 1, 99) if f"t{n}" not in sources)
         owner = _get_source_identifier(select, alias).sql(dialect=dialect)
         on = f"{owner}.{quote_name(own_key, dialect)} = {name}.{quote_name(other_key, dialect)}"
@@ -76,21 +76,22 @@ def _is_resolved(column: Any, sources: dict[str, Table], select: Any) -> bool:
     return any(item.alias.casefold() == column.name.casefold() for item in select.selects)
 
 
-def _find_joins(column: str, sources: dict[str, Table], schema: DatabaseSchema) -> list[tuple[str, str, Table, str]]:
-    """Return the tables with the column that a foreign key reaches, either way, as (alias, key, table, its key)."""
-    paths: dict[str, tuple[str, str, Table, str]] = {}
+def _find_joins(column: Any, sources: dict[str, Table], schema: DatabaseSchema) -> list[tuple[str, str, Table, str]]:
+    """Return how a foreign key leads to the column, from its own table if it can, as (alias, key, table, its key)."""
     used_names = {table.full_name for table in sources.values()}
-    for table in schema.tables:
-        if table.full_name in used_names or table.find_column(column) is None:
-            continue
-        for alias, source in sources.items():
-            backward = [(key, other_key) for other_key, key in _find_foreign_keys(table, source)]
-            for key, other_key in [*_find_foreign_keys(source, table), *backward]:
-                paths.setdefault(table.full_name, (alias, key, table, other_key))
-    return list(paths.values())
+    joins = [
+        (alias, key, table, other_key)
+        for table in schema.tables
+        if table.full_name not in used_names and table.find_column(column.name)
+        for alias, source in sources.items()
+        for key, other_key in (*_find_keys(source, table), *(keys[::-1] for keys in _find_keys(table, source)))
+    ]
+    own_joins = [join for join in joins if join[0] == column.table.casefold()]
+    is_found = own_joins or _is_join_condition(column)  # from others, the join may be one of all rows with all
+    return own_joins if is_found else list({join[2].full_name: join for join in reversed(joins)}.values())
 
 
-def _find_foreign_keys(source: Table, target: Table) -> list[tuple[str, str]]:
+def _find_keys(source: Table, target: Table) -> list[tuple[str, str]]:
     """Return the foreign keys of `source` to `target` as pairs of column names."""
     names = (target.full_name.casefold(), target.name.casefold())
     references = [(column.name, *column.references.rpartition(".")) for column in source.columns if column.references]
