@@ -23,7 +23,7 @@ LONG = "SELECT name FROM person WHERE " + " OR ".join(f"id = {n}" for n in range
         ("SELECT a FROM b JOIN c ON b.id = c.id", [(1,), (2,)], 0.822, ()),
         ("SELECT 1", [], 0.404, ("the result is empty",)),
         ("SELECT a FROM b WHERE c = 1", [([1],), ([1],)], 0.542, ("some rows are equal",)),
-        (LONG, [(1,)], 0.548, ("the SQL has 64 words",)),
+        (LONG, [(1,)], 0.548, ("the SQL is long (64 words)",)),
     ],
 )
 def test_confidence_falls_with_length_empty_results_and_equal_rows(sql, rows, confidence, doubts):

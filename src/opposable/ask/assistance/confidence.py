@@ -14,7 +14,7 @@ _INTERCEPT, _LENGTH_WEIGHT, _EMPTY_WEIGHT, _EQUAL_ROWS_WEIGHT = 3.49, -0.79, -3.
 """A logistic regression (ridge penalty 1) on 342 answers of the embedded model, 249 of them right, to questions of 20
 databases of fold 3 of Spider's training set, 2026-11-23. The length is the logarithm of the words and one more.
 """
-_LONG_QUERY = LocalizedText("the SQL has {word_count} words", "SQL 有 {word_count} 个词")
+_LONG_QUERY = LocalizedText("the SQL is long ({word_count} words)", "SQL 较长（{word_count} 个词）")
 _EMPTY_RESULT = LocalizedText("the result is empty", "结果为空")
 _EQUAL_ROWS = LocalizedText("some rows are equal", "有相同的行")
 
