@@ -95,15 +95,17 @@ async def test_a_handle_from_before_a_restart_means_no_other_result():
     assert (await library.call("read_result", {"handle": handle}, context)).failure == "refused"
 
 
-async def test_only_results_of_runs_without_failure_are_stored():
+async def test_the_results_of_runs_are_stored_also_those_of_failed_calls():
     def broken() -> None:
         """Break."""
-        raise ValueError("x" * 5000)
+        raise ValueError(book())
 
-    library = ToolLibrary([book, broken], max_result_characters=200)
+    library = ToolLibrary([book, broken], max_result_characters=900)
     assert (await library.call("book", {})).handle == ""
     failed = await library.call("broken", {}, RUN)
-    assert (failed.handle, failed.failure) == ("", "failed")
+    assert failed.failure == "failed"
+    found = await library.call("read_result", {"handle": failed.handle, "find": "page 0042"}, RUN)
+    assert found.content.startswith("'page 0042' occurs 1 time:")
 
 
 def test_the_store_removes_the_oldest_results():

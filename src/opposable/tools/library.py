@@ -407,7 +407,7 @@ class ToolLibrary:
         content, cut, handle = result.content, 0, ""
         max_characters = self._get_max_result_characters(content)
         if len(content) > max_characters:
-            if context.result_scope and result.failure is None:
+            if context.result_scope:
                 handle = self._result_store.put(context.result_scope, content)
             content, cut = truncate_result(content, max_characters, context.language, handle)
         return ToolResult(

@@ -347,6 +347,13 @@ class TestUnusualResults:
         async with UnusualServer(result.encode()).open() as server:
             assert await call_for_text(server, "get") == (None, '{"a":1}')
 
+    async def test_a_block_of_a_later_protocol_is_its_json(self):
+        blocks = [{"type": "text", "text": "Sent.", "tone": "calm"}, {"type": "table", "rows": [[1, "你"]]}]
+        result = {"jsonrpc": "2.0", "id": "ID", "result": {"content": blocks}}
+        async with UnusualServer(json.dumps(result).replace('"ID"', "ID").encode()).open() as server:
+            text = 'Sent.\n{"type":"table","rows":[[1,"你"]]}'
+            assert await call_for_text(server, "get") == (None, text)
+
     @pytest.mark.parametrize(
         ("result", "problem"),
         [

@@ -21,7 +21,9 @@ from opposable.tools.result_text import value_to_text
     [
         (["no order 17", "try A-17"], None, "no order 17\ntry A-17"),
         ([], {"error": "no order 17"}, '{"error":"no order 17"}'),
-        (["the key k3y-0f-the-server is wrong"], {"code": 4}, "the key [redacted] is wrong"),
+        (["the key k3y-0f-the-server is wrong"], {"code": 4}, 'the key [redacted] is wrong\n{"code":4}'),
+        (["no order 17"], {"error": "no order 17"}, "no order 17"),
+        (['{"code": 4}'], {"code": 4}, '{"code": 4}'),
         ([], None, ""),
     ],
 )
@@ -43,12 +45,14 @@ def test_a_structured_result_has_its_resources():
     content = [
         TextContent(type="text", text='{"count": 2}'),
         ResourceLink(type="resource_link", name="report", uri="file:///r.pdf", description="of 2026"),
+        ResourceLink(type="resource_link", name="a", uri="a://b", title="A 你", mime_type="text/csv", size=1234),
         EmbeddedResource(type="resource", resource=TextResourceContents(uri="note://1", text="key k3y-0f-the-server")),
     ]
     value = result_to_value(CallToolResult(content=content, structured_content={"count": 2}), {"k3y-0f-the-server"})
     assert value == {"count": 2}
     assert value_to_text(value) == (
-        '{"count":2}\n[resource report at file:///r.pdf: of 2026]\n[resource note://1]\nkey [redacted]'
+        '{"count":2}\n[resource report at file:///r.pdf: of 2026]\n[resource a at a://b, A 你, text/csv, 1,234 bytes]\n'
+        "[resource note://1]\nkey [redacted]"
     )
 
 

@@ -111,10 +111,11 @@ def _create_content(text: str, result: "CallToolResult", secrets: set[str]) -> M
 
 
 def error_to_text(result: "CallToolResult", secrets: set[str]) -> str:
-    """Return the words of a failed result: its content, else its structured value as JSON. Secrets are redacted."""
-    text = blocks_to_text(result.content)
-    if not text.strip() and result.structured_content is not None:
-        text = dump_json(result.structured_content, default=str).decode()
+    """Return the words of a failed result: its content, and its structured value as JSON. Secrets are redacted."""
+    text, value = blocks_to_text(result.content), result.structured_content
+    wrapped = [*value.values()] if isinstance(value, dict) and len(value) == 1 else []  # {"error": text}
+    if value is not None and not any(_is_same(text, one) for one in (value, *wrapped)):
+        text = "\n".join(filter(str.strip, (text, dump_json(value, default=str).decode())))
     return str(_remove_secrets(text, secrets))
 
 
@@ -130,8 +131,10 @@ def _block_to_text(block: "ContentBlock") -> str:
         case "image" | "audio":
             return f"[{block.type} {block.mime_type}, {_describe_size(block.data)}]"
         case "resource_link":
+            size = "" if block.size is None else f"{block.size:,} bytes"
+            facts = "".join(f", {fact}" for fact in (block.title, block.mime_type, size) if fact)
             description = f": {block.description}" if block.description else ""
-            return f"[resource {block.name} at {block.uri}{description}]"
+            return f"[resource {block.name} at {block.uri}{facts}{description}]"
         case "resource":
             resource = block.resource
             text = getattr(resource, "text", None)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from opposable.domain.errors import BadInput
+from opposable.domain.json_text import dump_json
 from opposable.domain.specs import McpServerSpec
 from opposable.tools.mcp.secret_references import resolve_references
 from opposable.tools.mcp.tool_list_filter import ToolListFilter
@@ -220,6 +221,18 @@ async def _capture_stderr(diagnostics: ConnectionDiagnostics) -> AsyncIterator[T
             transport.close()
 
 
+def _to_known_block(block: Any) -> Any:
+    """Return a block of a result; one that the SDK does not know, and would reject the result for, as its JSON text."""
+    from mcp.types import ContentBlock  # lazy: the extra "mcp"
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        TypeAdapter(ContentBlock).validate_python(block)
+    except ValidationError:
+        return {"type": "text", "text": dump_json(block).decode()}
+    return block
+
+
 class _FilteredStream:
     """A read stream with what the SDK uses of it. Filters each message, and sets `disconnected` when nothing is read."""
 
@@ -243,6 +256,8 @@ class _FilteredStream:
             self._tool_list_filter.drop_malformed(result)
             if "structuredContent" in result and result.get("content") is None:
                 result["content"] = []  # servers leave it out, and the SDK would reject the result
+            if isinstance(blocks := result.get("content"), list):
+                result["content"] = [_to_known_block(block) for block in blocks]
         return message
 
     async def __aenter__(self) -> "_FilteredStream":
