@@ -1,16 +1,20 @@
 """What the service stores and returns: the values as models get them, and conversations that go on as they were."""
 
+import asyncio
+from contextlib import aclosing
 from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from pydantic import BaseModel
-from tests.web.api.chat_serving import serve_service
+from tests.web.api.chat_serving import read_events, serve_service
 
 from opposable.domain.content import ImagePart
+from opposable.domain.events import TextDelta
 from opposable.domain.messages import Message, NativeReply
 from opposable.domain.specs import AgentSpec, AgentToolBinding, FunctionToolSpec
 from opposable.domain.tools import ToolCall
+from opposable.models.base import DEFAULT_OPTIONS
 from opposable.models.profile import ModelProfile
 from opposable.models.scripted import ScriptedModel
 from opposable.tools.function import FunctionTool
@@ -123,3 +127,35 @@ async def test_the_values_of_tools_are_returned_as_models_get_them(tmp_path):
         async with session.post("/agent/chat", json={"message": "go"}, headers=AGENT) as response:
             answer = await response.json()
         assert {call["tool"]: call["result"]["output"] for call in answer["tool_calls"]} == OUTPUTS
+
+
+class InterruptedModel(CurrentModel):
+    """Streams a text and then waits, but answers the second request."""
+
+    async def stream(self, messages, tools=(), options=DEFAULT_OPTIONS):
+        async with aclosing(super().stream(messages, tools, options)) as events:
+            async for event in events:
+                yield event
+                if len(self.requests) == 1 and type(event) is TextDelta:
+                    await asyncio.Event().wait()
+
+
+async def test_the_next_turn_has_what_the_user_saw_of_a_cancelled_answer(tmp_path):
+    model = InterruptedModel()
+    model.set_replies("Once upon a time", "Shorter.")
+    body = {"message": "Tell a story.", "conversation_id": "k"}
+    async with serve_service(tmp_path, model) as (session, service):
+        await add_tools(service)
+        async with session.post("/api/agent", json=body, headers=AGENT) as response:
+            async for event_id, _, data in read_events(response):
+                if "content" in data:
+                    async with session.post(f"/api/runs/{event_id.partition(':')[0]}/cancel") as cancelled:
+                        assert cancelled.status == 200
+        body = {"message": "Make it shorter.", "conversation_id": "k"}
+        async with session.post("/agent/chat", json=body, headers=AGENT) as response:
+            assert response.status == 200
+    assert [(message.role, message.content) for message in model.requests[-1].messages[1:]] == [
+        ("user", "Tell a story."),
+        ("assistant", "Once upo\n\n[The run ended here without an answer.]"),
+        ("user", "Make it shorter."),
+    ]

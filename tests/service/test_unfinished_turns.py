@@ -18,12 +18,12 @@ def replied(*calls):
     return "model_replied", {"turn": 1, "tool_calls": list(calls)}
 
 
-def finished(failure=None):
-    return "tool_finished", {"call_id": "c1", "name": "add", "result": "3", "failure": failure}
+def finished(failure=None, call_id="c1"):
+    return "tool_finished", {"call_id": call_id, "name": "add", "result": "3", "failure": failure}
 
 
 def test_events_alone_have_the_calls_and_results():
-    events = create_events(replied(CALL), ("tool_started", CALL), finished("failed"), ("text", {"content": "It"}))
+    events = create_events(replied(CALL), ("tool_started", CALL), finished("failed"))
     assert list_executed_messages(events, (), "en") == (REPLY, tool_message("c1", "add", "3", is_error=True), END)
 
 
@@ -39,5 +39,18 @@ def test_a_call_without_a_result_gets_one():
     assert "it may have taken effect" in result.content
 
 
-def test_a_run_without_calls_adds_nothing():
+def test_results_have_the_order_of_their_calls():
+    events = create_events(replied(CALL, {**CALL, "call_id": "c2"}), finished(call_id="c2"), finished())
+    assert [message.call_id for message in list_executed_messages(events, (), "en")] == ["", "c1", "c2", ""]
+
+
+def test_the_text_that_the_user_has_seen_is_part_of_the_turn():
+    texts = [("text", {"content": text}) for text in ("Once upon", " a time\n")]
+    [end] = list_executed_messages(create_events(*texts), (), "en")
+    assert end.content == f"Once upon a time\n\n{END.content}"
+    events = create_events(("text", {"content": "Let me see."}), replied(CALL), finished(), *texts)
+    assert list_executed_messages(events, (), "en")[2:] == (end,)
+
+
+def test_a_run_without_calls_and_text_adds_nothing():
     assert list_executed_messages(create_events(replied()), (), "en") == ()
