@@ -110,6 +110,14 @@ async def test_call_after_a_breach_gets_a_fresh_interpreter(executor):
     assert await executor.python_executor("1 + 1") == {"value": 2}
 
 
+async def test_a_failure_has_the_last_lines_that_were_printed(executor):
+    with pytest.raises(ToolFailed) as raised:
+        await executor.python_executor("for n in range(999):\n    print(n)\nraise ValueError('bad')")
+    assert "\n0\n1\n" in str(raised.value)
+    assert "\n…[1,886 characters left out here]…\n" in str(raised.value)
+    assert str(raised.value).endswith("\n997\n998\n")
+
+
 async def test_many_concurrent_calls_are_answered(executor):
     result = await asyncio.gather(*(executor.python_executor(f"{n} * 2") for n in range(20)))
     assert result == [{"value": n * 2} for n in range(20)]
@@ -135,6 +143,7 @@ async def test_schema_has_one_parameter(executor):
         ("[2**100, 2**64]", {"value": ["1267650600228229401496703205376", "18446744073709551616"]}),
         ("'\\ud800'", {"value": "\ud800"}),
         ("print('done')\nimport sys\nsys.exit()", {"printed": "done\n"}),
+        ("import sys\nprint('slow', file=sys.stderr)\n5", {"stderr": "slow\n", "value": 5}),
         ("import atexit\natexit.register(print, 'bye')\n5", {"printed": "bye\n", "value": 5}),
     ],
 )
@@ -150,6 +159,8 @@ async def test_full_python_runs_in_a_sandbox(full, code, expected):
         ("import socket\nsocket.create_connection(('1.1.1.1', 80), 1)", "unreachable"),
         ("bytearray(10**9)", "MemoryError"),
         ("1 +", "SyntaxError"),
+        ("raise ValueError('a\\n  b')", r"^ValueError: a\n  b \(line 1\)"),
+        ("import sys\nprint('slow', file=sys.stderr)\n1 / 0", r"^slow\nZeroDivisionError: .* \(line 3\)"),
     ],
 )
 async def test_sandbox_confines_full_python(full, code, message):

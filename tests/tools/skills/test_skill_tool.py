@@ -229,6 +229,11 @@ async def test_output_is_a_value_or_text(tmp_path, sandbox, script, expected):
             "failed",
             "exit code 1: ValueError: deep",
         ),
+        (
+            "import sys\nsys.stderr.write('2 rows skipped\\n')\nraise ValueError('no such city. Try:\\n  北京\\n上海')",
+            "failed",
+            "exit code 1: 2 rows skipped\nValueError: no such city. Try:\n  北京\n上海",
+        ),
         ("import sys; sys.exit('no such city')", "failed", "exit code 1: no such city"),
         ("while True: pass", "timeout", "took too long"),
         ("print('x' * 10**6)", "failed", "wrote more than it may"),

@@ -18,6 +18,8 @@ from opposable.safety.sandbox.sandbox import Sandbox
 
 _MAX_CODE_CHARACTERS = 50_000
 _MAX_VALUE_CHARACTERS = 20_000
+_MAX_PRINTED_CHARACTERS = 2_000
+"""The beginning and the end of what failed code printed, together."""
 _GRACE_SECONDS = 2.0
 _MAX_VALUE_DEPTH = 12
 _FENCE_PATTERN = re.compile(r"\A\s*```(?:python|py)?[ \t]*\n(?P<code>.*?)\n?```\s*\Z", re.DOTALL | re.IGNORECASE)
@@ -165,17 +167,17 @@ async def _run_in_sandbox(sandbox: Sandbox, code: str, limits: ExecutorLimits) -
     printed, _, value_json = process.stdout.partition(mark)
     if process.exit_code == 0:
         if not value_json:  # the code called `sys.exit`, or replaced its output
-            return _to_result(printed, None)
+            return _to_result(printed, None, process.stderr)
         value, end = json.JSONDecoder().raw_decode(value_json)
         printed_at_exit = value_json[end:].removeprefix("\n")
-        return _to_result(printed + printed_at_exit, to_plain_value(value))
+        return _to_result(printed + printed_at_exit, to_plain_value(value), process.stderr)
     if process.breach:
         raise ToolFailed(f"The code was stopped, it used too much ({process.breach}).{_format_earlier_output(printed)}")
-    lines = process.stderr.strip().splitlines()
+    lines = process.stderr.splitlines()
     last_frame = next((line.strip() for line in reversed(lines) if 'File "code.py"' in line), "")
-    error_line = lines[-1] if lines else f"It ended with exit code {process.exit_code}."
+    error = process.error_text or f"It ended with exit code {process.exit_code}."
     line_number = last_frame.rpartition("line ")[2].split(",")[0] if last_frame else ""
-    raise ToolFailed(f"{error_line}{f' (line {line_number})' if line_number else ''}{_format_earlier_output(printed)}")
+    raise ToolFailed(f"{error}{f' (line {line_number})' if line_number else ''}{_format_earlier_output(printed)}")
 
 
 def _strip_code_fence(code: str) -> str:
@@ -184,10 +186,8 @@ def _strip_code_fence(code: str) -> str:
     return match["code"] if match else code
 
 
-def _to_result(printed: str, value: Any) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    if printed:
-        result["printed"] = printed
+def _to_result(printed: str, value: Any, stderr: str = "") -> dict[str, Any]:
+    result = {name: text for name, text in (("printed", printed), ("stderr", stderr)) if text}
     if value is not None or not printed:
         result["value"] = value
     return result
@@ -210,7 +210,11 @@ def _format_failure(message: str, output_collector: Any) -> str:
 
 
 def _format_earlier_output(printed: str) -> str:
-    return f"\nPrinted before that:\n{printed[:2000]}" if printed else ""
+    if len(printed) > _MAX_PRINTED_CHARACTERS:
+        half = _MAX_PRINTED_CHARACTERS // 2
+        left_out = f"…[{len(printed) - 2 * half:,} characters left out here]…"
+        printed = f"{printed[:half]}\n{left_out}\n{printed[-half:]}"
+    return f"\nPrinted before that:\n{printed}" if printed else ""
 
 
 def to_plain_value(value: Any) -> Any:

@@ -1,10 +1,13 @@
 """Resource limits of a sandboxed program, and the result of its run."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 Breach = Literal["time", "cpu", "output", "killed"]
 """Why a program was stopped: wall time, CPU time, too much output, or a signal."""
+
+_TRACEBACK_STACK = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +47,8 @@ class ProcessResult:
     stderr: str
     breach: Breach | None = None
     seconds: float = 0.0
+
+    @property
+    def error_text(self) -> str:
+        """The standard error without the stack of each traceback of Python."""
+        return _TRACEBACK_STACK.sub("", self.stderr).strip()

@@ -196,7 +196,6 @@ def _parse_output(tool_id: str, finished: ProcessResult) -> Any:
         ToolFailed: The script failed.
         TimeoutError: It took too long.
     """
-    is_traceback = finished.stderr.lstrip().startswith("Traceback")
     stderr = finished.stderr.strip()
     if finished.breach in ("time", "cpu"):
         raise TimeoutError(f"the script took too long and was stopped after {finished.seconds:g} seconds")
@@ -205,8 +204,7 @@ def _parse_output(tool_id: str, finished: ProcessResult) -> Any:
     if finished.breach is not None:
         raise ToolFailed(f"{tool_id} was killed, perhaps for using too much. {stderr}".rstrip())
     if finished.exit_code:
-        error = stderr.splitlines()[-1] if is_traceback else stderr
-        message = "\n".join(filter(None, (finished.stdout.strip(), error))) or "It said nothing."
+        message = "\n".join(filter(None, (finished.stdout.strip(), finished.error_text))) or "It said nothing."
         raise ToolFailed(f"{tool_id} ended with exit code {finished.exit_code}: {message}")
     text = finished.stdout.strip()
     if not text:
