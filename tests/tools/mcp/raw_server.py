@@ -1,7 +1,7 @@
 """A hand-written server of protocol 2025-06-18 that lists the tools of a file, well-formed or not.
 
 With a text in place of a list, it refuses to start with this text. With a tool named `announces`, it announces a change
-in one piece with each list, and has one more tool afterwards.
+in one piece with each list, and has one more tool afterwards. A call of `enable` does so before its result.
 """
 
 import json
@@ -33,6 +33,10 @@ for line in sys.stdin:
         case "tools/call" if message["params"]["name"] == "busy":
             Path(sys.argv[1]).with_name("busy.pid").write_text(str(os.getpid()))
             time.sleep(1000)
+        case "tools/call" if message["params"]["name"] == "enable":
+            Path(sys.argv[1]).write_text(json.dumps([*tools, {**tools[0], "name": f"late_{len(tools)}"}]))
+            print(json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}), flush=True)
+            answer["result"] = {"content": [{"type": "text", "text": "enabled"}]}
         case "tools/call":
             if message["params"]["name"] == "noise":
                 sys.stdout.buffer.write(f"调试 {os.environ.get('API_TOKEN')}\n".encode("gb18030"))

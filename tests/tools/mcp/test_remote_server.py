@@ -548,6 +548,12 @@ class TestTrust:
                 "The MCP server odd does not offer pid any more.",
             )
 
+    async def test_the_result_of_a_call_that_changes_the_tools_comes_after_the_change(self, tmp_path):
+        async with McpServer(create_raw_spec(write_tools(tmp_path / "tools.json", "enable"))) as server:
+            for count in range(1, 4):
+                assert await call_for_text(server, "enable") == (None, "enabled")
+                assert [tool.name for tool in server.tools] == ["enable", *(f"late_{n}" for n in range(1, count + 1))]
+
     async def test_a_change_announced_with_each_list_is_seen_and_read_at_a_low_rate(self, tmp_path):
         async with McpServer(create_raw_spec(write_tools(tmp_path / "tools.json", "announces"))) as server:
             await wait_until(lambda: "late_1" in server.health.tools)

@@ -33,6 +33,8 @@ CLOSE_TIMEOUT_SECONDS = 10.0
 SUBSCRIPTION_RETRY_SECONDS = 1.0
 REFRESH_PAUSE_SECONDS = 0.2
 """Seconds between two lists of tools: some servers announce a change with each list."""
+MAX_LIST_WAIT_SECONDS = 1.0
+"""Seconds that a result waits for the new list of tools, if the call changed it: the next request has these tools."""
 MAX_MESSAGE_CHARACTERS = 2_000
 
 ConnectionState = Literal["connecting", "ready", "down", "closed"]
@@ -59,6 +61,8 @@ class McpConnection:
         self._waiters: list[asyncio.Future[McpSession]] = []
         self._connect_requested = asyncio.Event()
         self._refresh_requested = asyncio.Event()
+        self._requested_count = self._listed_count = 0  # requests for a list, and those that the latest list answers
+        self._listed = asyncio.Event()  # set at the end of the next list
         self._close_requested = asyncio.Event()
         self._unanswered_calls = 0
         self._has_connected = False
@@ -98,6 +102,7 @@ class McpConnection:
 
     def request_refresh(self) -> None:
         """Request that the tool list is read again soon."""
+        self._requested_count += 1
         self._refresh_requested.set()
 
     async def call(
@@ -130,11 +135,12 @@ class McpConnection:
         on_progress: "ProgressFnT | None",
         meta: Mapping[str, Any],
     ) -> "CallToolResult":
-        """Call a tool on a session and translate the errors of the SDK."""
+        """Call a tool on a session and translate the errors of the SDK. Return when a list that it changed is read."""
         import anyio  # lazy: the extra "mcp"
         from mcp import MCPError
         from mcp.types import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
+        requested_count = self._requested_count
         try:
             result = await session.client.call_tool(
                 tool,
@@ -173,7 +179,16 @@ class McpConnection:
                 self._redact_message(f"{self._spec.tool_id} gave no valid result of {tool}: {problems}")
             ) from error
         self._unanswered_calls = 0
+        if self._requested_count > requested_count:
+            await self._wait_for_list(self._requested_count)
         return result
+
+    async def _wait_for_list(self, count: int) -> None:
+        """Wait until a list that answers this number of requests has been read, or the time is up."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(MAX_LIST_WAIT_SECONDS):
+                while self._listed_count < count:
+                    await self._listed.wait()
 
     def _create_connection_lost_error(self, tool: str, reason: str = "") -> ToolUnavailable:
         cause = f" ({redact_known_secrets(reason, self.secrets)})" if reason else ""
@@ -290,6 +305,7 @@ class McpConnection:
             if session.disconnected.is_set() or self._close_requested.is_set():
                 return
             self._refresh_requested.clear()
+            requested_count = self._requested_count
             try:
                 async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
                     await self._on_tool_list(*await _list_tools(session))
@@ -299,6 +315,8 @@ class McpConnection:
                 self._refresh_requested.set()  # the server is busy: it still answers other calls
                 continue
             self._unanswered_calls = 0
+            self._listed_count, listed, self._listed = requested_count, self._listed, asyncio.Event()
+            listed.set()
             if not session.disconnected.is_set():
                 self._publish_session(session)
             await _wait_for_first(session.disconnected, self._close_requested, timeout_seconds=REFRESH_PAUSE_SECONDS)
