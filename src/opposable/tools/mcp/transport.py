@@ -8,7 +8,7 @@ import shutil
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from opposable.domain.errors import BadInput
@@ -20,6 +20,8 @@ from opposable.tools.mcp.tool_list_filter import ToolListFilter
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.session import MessageHandlerFnT
+    from mcp.types import ContentBlock
+    from pydantic import TypeAdapter
 
 INHERITED_VARIABLES = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """Environment variables that a program inherits, besides PATH, HOME, USER, LOGNAME, SHELL and TERM."""
@@ -221,14 +223,19 @@ async def _capture_stderr(diagnostics: ConnectionDiagnostics) -> AsyncIterator[T
             transport.close()
 
 
+@cache
+def _get_block_adapter() -> "TypeAdapter[ContentBlock]":
+    from mcp.types import ContentBlock  # lazy: the extra "mcp"
+    from pydantic import TypeAdapter  # lazy: as above
+
+    return TypeAdapter(ContentBlock)
+
+
 def _to_known_block(block: Any) -> Any:
     """Return a block of a result; one that the SDK does not know, and would reject the result for, as its JSON text."""
-    from mcp.types import ContentBlock  # lazy: the extra "mcp"
-    from pydantic import TypeAdapter, ValidationError
-
     try:
-        TypeAdapter(ContentBlock).validate_python(block)
-    except ValidationError:
+        _get_block_adapter().validate_python(block)
+    except ValueError:
         return {"type": "text", "text": dump_json(block).decode()}
     return block
 
